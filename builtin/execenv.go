@@ -26,11 +26,11 @@ type execEnv struct {
 // place finds where a command runs. It was judged for exactly that place.
 func place(ctx context.Context, env *Env, in BashInput) (execEnv, error) {
 	switch {
-	case !env.Policy.Containment().Writes:
+	case !env.Policy.Commands().Containment().Writes:
 		return onHost(env, "")
 	case in.Unsandboxed:
 		return onHost(env, "The command ran outside the sandbox, as it was allowed to.")
-	case env.Policy.Excluded(in.Command):
+	case env.Policy.Commands().Excluded(in.Command):
 		return onHost(env, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
 	}
 	c, err := env.Runtime.sandboxes.Acquire(ctx, env.Principal, env.Policy)

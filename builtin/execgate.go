@@ -66,7 +66,7 @@ func newExecGate(e Execs) *execGate {
 
 // Judge decides whether a program starts.
 func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
-	finding := g.Policy().JudgeExec(e)
+	finding := g.Policy().Execs().Judge(e)
 	if finding.Action == guard.Allow {
 		return g.allowed(e, finding.Confirm)
 	}

@@ -73,7 +73,7 @@ func directory(env *Env, path guard.Path, f *os.File) error {
 	for _, e := range entries {
 		name := filepath.Join(path.Real(), e.Name())
 		if path.Own() {
-			name = env.Policy.Private().Named(filepath.Join(path.Location(), e.Name()))
+			name = env.Policy.Commands().Private().Named(filepath.Join(path.Location(), e.Name()))
 		}
 		if name == "" || env.Policy.Hidden(name, e.IsDir()) {
 			continue
@@ -200,7 +200,7 @@ func nearest(env *Env, path guard.Path) []string {
 	stem := strings.TrimSuffix(base, filepath.Ext(base))
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
-		if path.Own() && env.Policy.Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
+		if path.Own() && env.Policy.Commands().Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
 			continue
 		}
 		d := levenshtein.ComputeDistance(strings.ToLower(base), strings.ToLower(e.Name()))

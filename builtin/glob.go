@@ -94,7 +94,7 @@ func searchScope(env *Env, path guard.Path) search.Scope {
 	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}
 	if path.Own() {
 		// The rules know the names, and the host's files have mount points there.
-		named := env.Policy.Private().Named
+		named := env.Policy.Commands().Private().Named
 		s.Base, s.Name, s.HiddenTag, s.HiddenLink = "", path.Real(), "", nil
 		s.Hidden = func(at string, dir bool) bool { name := named(at); return name == "" || hidden(name, dir) }
 	}
@@ -138,7 +138,7 @@ func outsidePattern(env *Env, err error, pattern string) error {
 
 // ownOnly says that a search of a private directory is one of the caller's files there.
 func ownOnly(env *Env, path guard.Path) string {
-	if !path.Own() || !env.Policy.Private().Is(path.Real()) {
+	if !path.Own() || !env.Policy.Commands().Private().Is(path.Real()) {
 		return ""
 	}
 	return fmt.Sprintf("These are the files that commands and tools have put in %s; name a directory in it to search what other programs have there.", path)

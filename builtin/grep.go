@@ -96,7 +96,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	scope := searchScope(env, path)
 	asked, rules := env.Policy.Asking(path)
 	scope.Asked = asked
-	if named := env.Policy.Private().Named; asked != nil && path.Own() {
+	if named := env.Policy.Commands().Private().Named; asked != nil && path.Own() {
 		scope.Asked = func(at string) bool { return asked(named(at)) }
 	}
 	query := search.GrepQuery{

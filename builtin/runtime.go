@@ -168,7 +168,7 @@ func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Poli
 			b.log.Warn("commands could reach into this process", "error", err)
 		}
 	}
-	if !policy.Containment().Writes {
+	if !policy.Commands().Containment().Writes {
 		_, err := b.shell.get(policy)
 		return err
 	}

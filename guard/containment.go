@@ -5,23 +5,28 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
+// Commands is what a policy says of where its caller's commands run: what holds them, and what they get of the host.
+type Commands struct{ p *Policy }
+
 // Excluded reports whether the settings want the command run outside of the
 // containment: every command in it is among sandbox.excludedCommands. It was
 // judged as one that nothing contains.
-func (p *Policy) Excluded(text string) bool {
-	return !p.data.excluded.Empty() && p.data.excludes(command.Analyze(text))
+func (c Commands) Excluded(text string) bool {
+	return !c.p.data.excluded.Empty() && excludes(c.p.data.excluded, command.Analyze(text))
 }
 
-func (k *policyData) excludes(a *command.Analysis) bool {
-	if k.excluded.Empty() || len(a.Commands) == 0 {
+// excludes reports whether every command of a text is among those that are excluded.
+func excludes(excluded *rules.Commands, a *command.Analysis) bool {
+	if excluded.Empty() || len(a.Commands) == 0 {
 		return false
 	}
 	for _, s := range a.Commands {
-		if k.excluded.Text(s.Text) == nil {
+		if excluded.Text(s.Text) == nil {
 			return false
 		}
 	}
@@ -29,56 +34,57 @@ func (k *policyData) excludes(a *command.Analysis) bool {
 }
 
 // Containment returns what contains the commands that this policy judges.
-func (p *Policy) Containment() Containment { return p.data.containment() }
+func (c Commands) Containment() Containment { return c.p.data.containment() }
 
 // SameRules reports whether q is the same snapshot of the rules, for any caller.
 func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.data == q.data }
 
 // Scratch returns the caller's directory for temporary files of commands, "" if there
 // is none.
-func (p *Policy) Scratch() string { return p.data.scratch }
+func (c Commands) Scratch() string { return c.p.data.scratch }
 
 // Private returns the directories that the caller's commands have of their own in the place of the host's, where what
 // contains them can mount these.
-func (p *Policy) Private() privatedir.Set {
-	if !p.data.hasPrivateDirs() {
+func (c Commands) Private() privatedir.Set {
+	if !c.p.data.hasPrivateDirs() {
 		return nil
 	}
-	return p.data.private
+	return c.p.data.private
 }
 
 // DeniesFiles reports whether any rule denies reading or writing files, or the
 // settings of the sandbox deny commands some, or files of the host's own lie where
 // commands write.
-func (p *Policy) DeniesFiles() bool {
-	return p.data.deny.HasPaths() || p.data.files.any() || p.data.ownFilesWritable
+func (c Commands) DeniesFiles() bool {
+	k := c.p.data
+	return k.deny.HasPaths() || k.files.any() || k.ownFilesWritable
 }
 
 // Denied reports whether commands must not see the file or directory at real:
 // [Policy.Hidden], and what sandbox.filesystem.denyRead denies.
-func (p *Policy) Denied(real string, dir bool) bool {
-	return p.Hidden(real, dir) || p.data.files.withholds(real, dir)
+func (c Commands) Denied(real string, dir bool) bool {
+	return c.p.Hidden(real, dir) || c.p.data.files.withholds(real, dir)
 }
 
 // ReadRule returns the deny rule on reading the file at real, as it was written; "" if there is none.
-func (p *Policy) ReadRule(real string) string {
-	if r := p.data.deny.Read.Match(pathname.Slashed(real), false); r != nil {
+func (c Commands) ReadRule(real string) string {
+	if r := c.p.data.deny.Read.Match(pathname.Slashed(real), false); r != nil {
 		return r.Text
 	}
 	return ""
 }
 
 // Environment returns the variables, as NAME=value, that the settings give commands.
-func (p *Policy) Environment() []string { return p.data.environment }
+func (c Commands) Environment() []string { return c.p.data.environment }
 
 // PassedVariables says what commands get of the host's environment: all of it where the caller is the user; otherwise
 // what holds no credentials, and the variables whose names match the patterns.
-func (p *Policy) PassedVariables() (patterns []string, all bool) {
-	return texts(p.data.passed), !p.caller.Remote
+func (c Commands) PassedVariables() (patterns []string, all bool) {
+	return texts(c.p.data.passed), !c.p.caller.Remote
 }
 
 // SecretVariables returns the names of variables that contained commands do not get.
-func (p *Policy) SecretVariables() []string { return texts(p.data.sandbox.Credentials.EnvVars) }
+func (c Commands) SecretVariables() []string { return texts(c.p.data.sandbox.Credentials.EnvVars) }
 
 // A Network is what the settings say of the hosts that commands may reach.
 type Network struct {
@@ -96,9 +102,9 @@ type Network struct {
 }
 
 // Network returns what commands may reach.
-func (p *Policy) Network() Network {
-	n := p.data.sandbox.Network
-	publish := !p.caller.Remote || n.AllowLocalBinding // a remote caller's port would be opened on a machine of others
+func (c Commands) Network() Network {
+	n := c.p.data.sandbox.Network
+	publish := !c.p.caller.Remote || n.AllowLocalBinding // a remote caller's port would be opened on a machine of others
 	if n.PublishPorts != nil {
 		publish = *n.PublishPorts
 	}
@@ -107,8 +113,8 @@ func (p *Policy) Network() Network {
 		sockets = topDirectories()
 	}
 	return Network{
-		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), p.data.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
-		PortRecords: p.data.portRecords,
+		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), c.p.data.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
+		PortRecords: c.p.data.portRecords,
 	}
 }
 

@@ -100,8 +100,8 @@ type ControlPaths struct {
 }
 
 // ControlPaths follows the names of control files.
-func (p *Policy) ControlPaths() ControlPaths {
-	c := p.data.control()
+func (cs Commands) ControlPaths() ControlPaths {
+	c := cs.p.data.control()
 	out := ControlPaths{Names: c.names}
 	for _, name := range c.ends.Names {
 		out.Ends = append(out.Ends, pathname.Native(name))
@@ -126,7 +126,7 @@ func (p *Policy) PlantedLink(name string) error {
 	var found string
 	_, err := realpath.Trace(name, func(path string) (fs.FileInfo, error) {
 		info, err := os.Lstat(path)
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 && p.writable(path) {
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 && p.data.writable(path) {
 			found = path
 		}
 		return info, err
@@ -143,12 +143,12 @@ func (p *Policy) PlantedLink(name string) error {
 // Exposed reports whether the name of a file leads to where tools or commands may write.
 func (p *Policy) Exposed(name string) bool {
 	end, _, err := realpath.Follow(name)
-	return err != nil || p.writable(end)
+	return err != nil || p.data.writable(end)
 }
 
 // writable reports whether a path without links lies where tools or commands may write.
-func (p *Policy) writable(path string) bool {
-	return withinAny(path, p.data.outermost()) || withinAny(path, p.data.files.writable)
+func (k *policyData) writable(path string) bool {
+	return withinAny(path, k.outermost()) || withinAny(path, k.files.writable)
 }
 
 // isControl reports whether the path is one that the host takes its rules from, or would on another start.

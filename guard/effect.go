@@ -64,13 +64,13 @@ func (in Intent) Files() (files []Path) {
 }
 
 // A Judgment is the judging of one intent, as its effects see it.
-type Judgment struct{ *judge }
+type Judgment struct{ judge *judge }
 
 // Tool returns the name of the tool that is called.
-func (j Judgment) Tool() string { return j.in.Tool }
+func (j Judgment) Tool() string { return j.judge.in.Tool }
 
 // Add adds a part to the verdict, which is the strictest of its parts.
-func (j Judgment) Add(p Part) { j.add(p) }
+func (j Judgment) Add(p Part) { j.judge.add(p) }
 
 // A Subject is what the rules of one form and the mode decide on.
 type Subject struct {
@@ -93,47 +93,47 @@ type Subject struct {
 // else the mode decides. Rules on all calls of the tool have been applied before.
 func (j Judgment) Decide(s Subject) {
 	if s.Form == "" {
-		s.Form = j.in.Tool
+		s.Form = j.judge.in.Tool
 	}
-	if r := j.strict(j.data.deny, s); r != nil {
-		j.add(byRule(s.What, "To "+s.What, Deny, r))
+	if r := j.strict(j.judge.data.deny, s); r != nil {
+		j.judge.add(byRule(s.What, "To "+s.What, Deny, r))
 		return
 	}
-	if j.data.mode == settings.ModePlan && !s.ReadOnly {
-		j.add(j.planPart(s.What))
+	if j.judge.data.mode == settings.ModePlan && !s.ReadOnly {
+		j.judge.add(j.judge.planPart(s.What))
 		return
 	}
-	if r := j.strict(j.data.ask, s); r != nil {
-		j.add(byRule(s.What, "To "+s.What, Ask, r))
+	if r := j.strict(j.judge.data.ask, s); r != nil {
+		j.judge.add(byRule(s.What, "To "+s.What, Ask, r))
 		return
 	}
-	r := j.data.allow.Named(s.Form)
+	r := j.judge.data.allow.Named(s.Form)
 	if r == nil {
-		r = j.data.allow.Specified(s.Form, s.Matches)
+		r = j.judge.data.allow.Specified(s.Form, s.Matches)
 	}
 	switch {
 	case r != nil && r.Spec == "":
-		j.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."})
+		j.judge.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."})
 	case r != nil:
-		j.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."})
-	case j.data.mode == settings.ModeBypass:
-		j.add(j.modePart(s.What, Allow, "This mode asks for nothing that no rule denies."))
+		j.judge.add(Part{What: s.What, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."})
+	case j.judge.data.mode == settings.ModeBypass:
+		j.judge.add(j.judge.modePart(s.What, Allow, "This mode asks for nothing that no rule denies."))
 	default:
-		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: allowRemedy(s.Rule)}
-		if s.Form == j.in.Tool && s.Matches == nil {
+		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.judge.data.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: allowRemedy(s.Rule)}
+		if s.Form == j.judge.in.Tool && s.Matches == nil {
 			p.Reason = "No rule allows the tool " + s.Form + "."
 		}
 		if s.AlwaysAllow {
 			p.allow = s.Rule
 		}
-		j.add(p)
+		j.judge.add(p)
 	}
 }
 
 // strict returns the rule of a deny or ask list on a subject, nil for none. Rules on all calls
 // of the tool itself are left out: they have been applied.
 func (j Judgment) strict(l ruleList, s Subject) *rules.Rule {
-	if s.Form != j.in.Tool {
+	if s.Form != j.judge.in.Tool {
 		if r := l.Named(s.Form); r != nil {
 			return r
 		}

@@ -5,7 +5,9 @@ package guard
 type CallTool struct{}
 
 // Judge implements [Effect].
-func (CallTool) Judge(j Judgment) { j.Decide(Subject{What: "call " + j.in.Tool, Rule: j.in.Tool}) }
+func (CallTool) Judge(j Judgment) {
+	j.Decide(Subject{What: "call " + j.judge.in.Tool, Rule: j.judge.in.Tool})
+}
 
 // Permission implements [Effect].
 func (CallTool) Permission() Permission { return ToExec }

@@ -6,7 +6,7 @@ type Compute struct{}
 
 // Judge implements [Effect].
 func (Compute) Judge(j Judgment) {
-	j.add(Part{What: "compute", Action: Allow, Source: builtIn, Reason: "It touches nothing."})
+	j.judge.add(Part{What: "compute", Action: Allow, Source: builtIn, Reason: "It touches nothing."})
 }
 
 // Permission implements [Effect].

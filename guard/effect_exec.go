@@ -12,13 +12,13 @@ type Exec struct {
 
 // Judge implements [Effect].
 func (e Exec) Judge(j Judgment) {
-	if c := j.in.Command(); c == nil || *c != e { // what else looks at the command would see another one
-		j.add(Part{What: "run " + e.Text, Action: Deny, Source: builtIn, Final: true, Reason: "A call runs one command at most.", Remedy: "This is a defect of the tool; report it."})
+	if c := j.judge.in.Command(); c == nil || *c != e { // what else looks at the command would see another one
+		j.judge.add(Part{What: "run " + e.Text, Action: Deny, Source: builtIn, Final: true, Reason: "A call runs one command at most.", Remedy: "This is a defect of the tool; report it."})
 		return
 	}
-	j.exec = &e
-	j.command(e)
-	j.exec = nil
+	j.judge.exec = &e
+	j.judge.command(e)
+	j.judge.exec = nil
 }
 
 // Permission implements [Effect].

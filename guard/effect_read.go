@@ -4,7 +4,7 @@ package guard
 type Read struct{ Path Path }
 
 // Judge implements [Effect].
-func (e Read) Judge(j Judgment) { j.file(e.Path, reading, "read ") }
+func (e Read) Judge(j Judgment) { j.judge.file(e.Path, reading, "read ") }
 
 // Permission implements [Effect].
 func (Read) Permission() Permission { return ToRead }

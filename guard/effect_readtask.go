@@ -7,7 +7,7 @@ type ReadTask struct{ ID string }
 
 // Judge implements [Effect].
 func (ReadTask) Judge(j Judgment) {
-	j.add(Part{What: "read a task", Action: Allow, Source: builtIn, Reason: ownTask})
+	j.judge.add(Part{What: "read a task", Action: Allow, Source: builtIn, Reason: ownTask})
 }
 
 // Permission implements [Effect].

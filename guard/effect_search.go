@@ -5,7 +5,7 @@ package guard
 type Search struct{ Path Path }
 
 // Judge implements [Effect].
-func (e Search) Judge(j Judgment) { j.file(e.Path, reading, "search ") }
+func (e Search) Judge(j Judgment) { j.judge.file(e.Path, reading, "search ") }
 
 // Permission implements [Effect].
 func (Search) Permission() Permission { return ToRead }

@@ -7,11 +7,11 @@ type StopTask struct{ ID string }
 
 // Judge implements [Effect].
 func (StopTask) Judge(j Judgment) {
-	if j.data.mode == settings.ModePlan {
-		j.add(j.planPart("stop a task"))
+	if j.judge.data.mode == settings.ModePlan {
+		j.judge.add(j.judge.planPart("stop a task"))
 		return
 	}
-	j.add(Part{What: "stop a task", Action: Allow, Source: builtIn, Reason: ownTask})
+	j.judge.add(Part{What: "stop a task", Action: Allow, Source: builtIn, Reason: ownTask})
 }
 
 // Permission implements [Effect].

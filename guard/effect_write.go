@@ -4,7 +4,7 @@ package guard
 type Write struct{ Path Path }
 
 // Judge implements [Effect].
-func (e Write) Judge(j Judgment) { j.file(e.Path, writing, "write ") }
+func (e Write) Judge(j Judgment) { j.judge.file(e.Path, writing, "write ") }
 
 // Permission implements [Effect].
 func (Write) Permission() Permission { return ToWrite }

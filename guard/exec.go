@@ -10,10 +10,13 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
-// starts, by [Policy.JudgeExec].
-func (p *Policy) JudgesExecs() bool {
-	return p.data.execs && (!p.data.deny.Commands.Empty() || !p.data.ask.Commands.Empty())
+// Execs is what a policy says of single programs that commands start.
+type Execs struct{ p *Policy }
+
+// Judges reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
+// starts, by [Execs.Judge].
+func (x Execs) Judges() bool {
+	return x.p.data.execs && (!x.p.data.deny.Commands.Empty() || !x.p.data.ask.Commands.Empty())
 }
 
 // An ExecFinding is what the deny and ask rules say of a program that is about to start. The zero ExecFinding refuses it.
@@ -30,15 +33,15 @@ type ExecFinding struct {
 	Confirm bool
 }
 
-// JudgeExec decides whether a program may start that a command of the caller has come to start. It concerns deny and ask rules
+// Judge decides whether a program may start that a command of the caller has come to start. It concerns deny and ask rules
 // alone: the command has been judged before.
-func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
-	if v, broken := p.unreadable(); broken {
+func (x Execs) Judge(e *sandbox.Exec) ExecFinding {
+	if v, broken := x.p.unreadable(); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
 	}
-	k := p.data
+	k := x.p.data
 	deny, ask := k.deny.Commands, k.ask.Commands
-	all := execSpellings(e, p.Roots(), deny, ask)
+	all := execSpellings(e, x.p.Roots(), deny, ask)
 	if e.Unreadable != nil {
 		words := e.Args
 		if len(words) == 0 {
@@ -49,7 +52,7 @@ func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
 	for _, list := range []ruleList{k.deny, k.ask} {
 		for _, words := range all {
 			if r, _ := list.Commands.Denies(command.Argv(words)); r != nil {
-				return ExecFinding{Action: p.unasked(list.action), Words: words, Rule: r.Text, Source: r.Source}
+				return ExecFinding{Action: unasked(k.mode, list.action), Words: words, Rule: r.Text, Source: r.Source}
 			}
 		}
 	}
@@ -64,8 +67,8 @@ func (p *Policy) JudgeExec(e *sandbox.Exec) ExecFinding {
 }
 
 // unasked is what becomes of an action in a mode that asks no person.
-func (p *Policy) unasked(a Action) Action {
-	if a == Ask && p.data.mode == settings.ModeDontAsk {
+func unasked(mode string, a Action) Action {
+	if a == Ask && mode == settings.ModeDontAsk {
 		return Deny
 	}
 	return a
@@ -81,10 +84,10 @@ type ExecGrant struct {
 	words []command.Word
 }
 
-// ExecGrants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
-func (p *Policy) ExecGrants(text string) (grants []ExecGrant) {
+// Grants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
+func (x Execs) Grants(text string) (grants []ExecGrant) {
 	for _, s := range command.Analyze(text).Commands {
-		if r, _ := p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
+		if r, _ := x.p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
 			grants = append(grants, ExecGrant{r.Text, s.Args})
 		}
 	}

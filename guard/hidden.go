@@ -8,11 +8,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
+
+// hiddenFiles are the files that do not exist for one caller.
+type hiddenFiles struct {
+	data *policyData
+	own  pathname.Places // of the caller, in the host's state
+	// last are directories that were asked about last, each in a place of its own by [hiddenPlace].
+	last [hiddenPlaces]atomic.Pointer[hiddenDir]
+}
 
 // hiddenDir remembers what is known of one directory: searches go through the
 // files of a directory one after another.
@@ -42,7 +51,7 @@ func hiddenPlace(path string) (place uint) {
 // and only where Read rules deny files, for other names of denied files.
 func (p *Policy) Hidden(real string, dir bool) bool {
 	path := pathname.Slashed(real)
-	return p.mayRunUnnamed(path, dir) || !dir && p.data.aliases()[path]
+	return p.hidden.hides(path, dir) || !dir && p.data.aliases()[path]
 }
 
 // Hiding is [Policy.Hidden] for a whole search: the function answers the same of a
@@ -53,10 +62,10 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 	aliases := p.data.aliases()
 	hidden = func(real string, dir bool) bool {
 		path := pathname.Slashed(real)
-		return p.mayRunUnnamed(path, dir) || !dir && aliases[path]
+		return p.hidden.hides(path, dir) || !dir && aliases[path]
 	}
 	tag = p.data.tag
-	for _, name := range p.own.Names {
+	for _, name := range p.hidden.own.Names {
 		tag += " " + strconv.Itoa(len(name)) + ":" + name
 	}
 	if len(aliases) > 0 {
@@ -101,27 +110,27 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 	}
 }
 
-// mayRunUnnamed is Hidden but for other names of denied files.
-func (p *Policy) mayRunUnnamed(path string, dir bool) bool {
-	k := p.data
-	if above := p.above(path); above.denied {
+// hides is [Policy.Hidden] but for other names of denied files.
+func (h *hiddenFiles) hides(path string, dir bool) bool {
+	k := h.data
+	if above := h.above(path); above.denied {
 		return true
-	} else if (above.masked || above.holds) && p.masked(path) {
+	} else if (above.masked || above.holds) && h.masked(path) {
 		return true
 	}
 	return k.allReadsDenied || k.deny.Read.MatchLeaf(path, dir) != nil
 }
 
 // above returns what is known of the directory that holds path.
-func (p *Policy) above(path string) *hiddenDir {
+func (h *hiddenFiles) above(path string) *hiddenDir {
 	parent := path[:max(strings.LastIndexByte(path, '/'), 0)]
-	place := &p.lastHidden[hiddenPlace(parent)]
+	place := &h.last[hiddenPlace(parent)]
 	if last := place.Load(); last != nil && last.path == parent {
 		return last
 	}
-	h := &hiddenDir{parent, p.data.deny.Read.Match(parent, true) != nil, p.masked(parent), p.data.masksBelow(parent)}
-	place.Store(h)
-	return h
+	dir := &hiddenDir{parent, h.data.deny.Read.Match(parent, true) != nil, h.masked(parent), h.data.masksBelow(parent)}
+	place.Store(dir)
+	return dir
 }
 
 // masksBelow reports whether a directory holds something that is masked.
@@ -131,10 +140,10 @@ func (k *policyData) masksBelow(dir string) bool {
 
 // masked reports whether path is in the host's state or a home secret that no
 // allow rule opens.
-func (p *Policy) masked(path string) bool {
-	k := p.data
+func (h *hiddenFiles) masked(path string) bool {
+	k := h.data
 	if k.isState(path) {
-		return !p.own.Hold(path)
+		return !h.own.Hold(path)
 	}
 	if k.secrets.Hold(path) {
 		return k.allow.Read.Match(path, false) == nil

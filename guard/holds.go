@@ -57,6 +57,6 @@ func BuiltinRules(set *settings.Settings) (warnings []string) {
 	return warnings
 }
 
-// ExecGate says why the programs that commands start are not judged when they start, nil if
+// Gate says why the programs that commands start are not judged when they start, nil if
 // they are.
-func (p *Policy) ExecGate() error { return p.data.execGate() }
+func (x Execs) Gate() error { return x.p.data.execGate() }

@@ -22,6 +22,8 @@ type HookRun struct {
 	Chosen bool
 	// Held are the files of the workspace that it runs. Tools ask before they write them, and commands cannot.
 	Held []string
+	// Path is the PATH of hooks that run outside: without the directories that commands can write.
+	Path string
 }
 
 // hookPlan is what the policy knows of all hooks.
@@ -121,10 +123,11 @@ func (p *hookPlanner) run(contained string) HookRun {
 }
 
 // HookRun returns how the command of a hook is to run, as far as the settings and files decide it.
-func (p *Policy) HookRun(h settings.Hook) HookRun { return p.data.hooks.runs[hookKey(h)] }
-
-// HookPath returns the PATH for hooks that run outside: without the directories that commands can write.
-func (p *Policy) HookPath() string { return p.data.hooks.search }
+func (p *Policy) HookRun(h settings.Hook) HookRun {
+	run := p.data.hooks.runs[hookKey(h)]
+	run.Path = p.data.hooks.search
+	return run
+}
 
 // Current reports whether the files that hooks run are as they were when the policy was made. Otherwise the host makes a
 // new one: a person may have changed what a script of a hook runs.

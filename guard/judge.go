@@ -15,7 +15,7 @@ func (p *Policy) Judge(in Intent) Verdict {
 	if v, broken := p.unreadable(); broken {
 		return v
 	}
-	j := &judge{Policy: p, data: p.data, in: in}
+	j := &judge{policy: p, data: p.data, in: in}
 	j.tool()
 	silent := len(in.Effects) == 0
 	for _, e := range in.Effects {
@@ -34,7 +34,7 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	if v, broken := p.unreadable(); broken {
 		return false, v
 	}
-	j := &judge{Policy: p, data: p.data, in: Intent{Tool: name}}
+	j := &judge{policy: p, data: p.data, in: Intent{Tool: name}}
 	if r := p.data.deny.Named(name); r != nil {
 		j.add(byRule("call "+name, "The tool "+name, Deny, r))
 		return false, j.verdict(false)
@@ -64,10 +64,10 @@ func (p *Policy) unreadable() (Verdict, bool) {
 
 // A judge judges one intent.
 type judge struct {
-	*Policy
-	data  *policyData
-	in    Intent
-	parts []Part
+	policy *Policy
+	data   *policyData
+	in     Intent
+	parts  []Part
 
 	prelude      string   // see [Verdict]
 	heldLate     string   // see [Verdict.Held]
@@ -179,7 +179,7 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 		return t.part(Deny, ruleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+t.path.given+".",
 			"Tell the user what to change; a person edits this file."), true
 	} else if state {
-		if t.access == writing || !j.own.Hold(t.real) {
+		if t.access == writing || !j.policy.hidden.own.Hold(t.real) {
 			return t.part(Deny, ruleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
 		}
 		return t.part(Allow, ruleState, "It is a stored result of this caller.", ""), true
@@ -202,7 +202,7 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 	if t.path.links < 2 || t.path.dir || !j.data.deny.HasPaths() && len(j.data.secrets.Names) == 0 {
 		return Part{}, false
 	}
-	s := j.namesOf(t.path)
+	s := j.data.namesOf(t.path)
 	r := s.Reads[t.path.file]
 	if r == nil && t.access == writing {
 		r = s.Edits[t.path.file]
@@ -260,7 +260,7 @@ func (j *judge) sharedHardlink(t *target) (Part, bool) {
 	if t.access != writing || t.path.links < 2 || t.path.dir || j.data.mode == settings.ModeBypass || !j.inside(t) {
 		return Part{}, false
 	}
-	if s := j.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
+	if s := j.data.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
 		return Part{}, false
 	}
 	return t.part(Ask, ruleHardLink, "The file has names outside the workspace too, which would change with it: "+t.path.given+".",
@@ -310,7 +310,7 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 	}
 	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+t.path.given+".",
 		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule such as %s(/%s).",
-			strings.Join(j.Roots(), ", "), tool, t.given)), true
+			strings.Join(j.policy.Roots(), ", "), tool, t.given)), true
 }
 
 // byMode decides on a file inside the boundary to which no rule applies.

@@ -2,353 +2,197 @@ package guard
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
-	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A commandJudge is a command line while it is judged.
-type commandJudge struct {
-	*judge
+// A line is the text of a command with the directories that its names are relative to.
+type line struct {
+	data     *policyData
 	text     string
 	analysis *command.Analysis
 	dirs     []Path            // where its words may be relative to: its directory and what it changes to
 	places   map[string][]Path // the directories of each place, by its key
 	lost     bool              // it changes to a directory that is not known
-	excluded bool              // the settings want it outside of the containment
-	placed   bool              // it stays where Read may look
-	readOnly bool              // every command of it only reads, and only what Read may
-	bare     bool              // git runs in a repository without a work tree
 }
 
-// command judges a Bash command. Like a file it goes through checks, but all
-// of them have their say: a line is as bad as its worst part.
-func (j *judge) command(c Exec) {
-	if c.Dir.real == "" {
-		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
+// follow finds the directories that the line changes to. Where it is not understood
+// which of its commands run in which, each is judged as if it ran in all of them.
+func (ln *line) follow() {
+	entered := false
+	for _, s := range ln.analysis.Commands {
+		switch s.Name {
+		case "cd", "pushd":
+			ln.enter(s)
+			entered = true
+		case "env", "genv", "sudo", "doas":
+			ln.lost = ln.lost || ln.analysis.ChangesDir && len(s.Args) > 1 && isOption(s.Args[1].Text)
+		}
+	}
+	ln.lost = ln.lost || ln.analysis.ChangesDir && !entered
+}
+
+// maxDirs bounds the directories that one line is followed into.
+const maxDirs = 8
+
+func (ln *line) enter(s command.Simple) {
+	w := command.Word{Text: "~", Static: true, Home: true}
+	if len(s.Args) > 1 {
+		w = s.Args[len(s.Args)-1]
+	}
+	if !w.Static && !w.Home || w.Text == "-" || len(ln.dirs) > maxDirs {
+		ln.lost = true
 		return
 	}
-	l := &commandJudge{judge: j, text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}
-	l.excluded = l.data.excludes(l.analysis)
-	if !l.held() { // to it names mean what they do to the host
-		host := *l.data
-		host.private = nil
-		l.data = &host
-	}
-	l.follow()
-	l.denials()
-	l.words()
-	l.removals()
-	l.placed = l.inReadable()
-	if l.readOnly = l.onlyReads(); l.readOnly {
-		j.prelude = l.gitPrelude()
-	}
-	l.redirects()
-	l.hiding()
-	l.unread()
-	l.downloads()
-	l.containable()
-	l.optOut()
-	l.permission()
-}
-
-func (l *commandJudge) part(a Action, rule, reason, remedy string) Part {
-	return Part{What: "run " + l.text, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
-}
-
-// denials applies the deny and ask rules on commands: any simple command counts.
-func (l *commandJudge) denials() {
-	for _, list := range []ruleList{l.data.deny, l.data.ask} {
-		if r := list.Commands.Line(l.text); r != nil {
-			l.add(l.rulePart(l.text, r, list.action))
+	for _, dir := range slices.Clone(ln.dirs) {
+		if p, err := ln.resolve(w, w.Text, dir); err == nil && !slices.Contains(ln.dirs, p) {
+			ln.dirs = append(ln.dirs, p)
 		}
-		for _, s := range l.analysis.Commands {
-			r, maybe := list.Commands.Denies(s)
-			switch {
-			case r != nil:
-				l.add(l.rulePart(s.Text, r, list.action))
-			case maybe != nil && l.data.execGate() != nil:
-				l.add(l.maybePart(s.Text, maybe, list.action))
+	}
+}
+
+// standsIn returns the directories that a command or redirection may run in. Bash takes
+// ".." back along the names it came by, the kernel along the directories: both are
+// looked at.
+func (ln *line) standsIn(places []command.Place) []Path {
+	var all []Path
+	for _, place := range places {
+		dirs, known := ln.places[place.Key()]
+		if !known {
+			if dirs = ln.walk(place); ln.places == nil {
+				ln.places = map[string][]Path{}
+			}
+			ln.places[place.Key()] = dirs
+		}
+		if len(dirs) == 0 {
+			return ln.dirs
+		}
+		for _, dir := range dirs {
+			if !slices.Contains(all, dir) {
+				all = append(all, dir)
 			}
 		}
 	}
-}
-
-func (l *commandJudge) rulePart(text string, r *rules.Rule, a Action) Part {
-	return byRule("run "+text, "The command "+clip(text), a, r)
-}
-
-// maybePart asks for a command of which it is known only when it runs whether it is the
-// one that a rule speaks of.
-func (l *commandJudge) maybePart(text string, r *rules.Rule, a Action) Part {
-	return Part{
-		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", r.Text, clip(text)),
-		Remedy: "Write out the words that the rule speaks of.",
+	if len(all) == 0 {
+		return ln.dirs
 	}
+	return all
 }
 
-// clip shortens a command for a message.
-func clip(text string) string {
-	const most = 120
-	if r := []rune(text); len(r) > most {
-		return "\"" + string(r[:most]) + "…\""
-	}
-	return "\"" + text + "\""
-}
-
-// hiding judges a line of which the text does not tell every program, where rules speak of
-// commands. The gate judges these when they start; without one the line is asked.
-func (l *commandJudge) hiding() {
-	if l.data.deny.Commands.Empty() && l.data.ask.Commands.Empty() {
-		return
-	}
-	if l.data.execGate() == nil {
-		if l.analysis.Hiding {
-			l.heldLate = HeldLate
+// walk returns where the steps of a place lead, nothing if that is not known.
+func (ln *line) walk(place command.Place) []Path {
+	dirs := ln.dirs[:1]
+	for _, step := range place {
+		var next []Path
+		for _, dir := range dirs {
+			p, err := ln.resolve(step, step.Text, dir)
+			if err != nil {
+				return nil
+			}
+			next = append(next, p)
+			if !strings.Contains(step.Text, "..") {
+				continue
+			}
+			if p, err = ln.data.resolve(dir, p.given); err != nil {
+				return nil
+			}
+			if !slices.Contains(next, p) {
+				next = append(next, p)
+			}
 		}
-		if i := slices.IndexFunc(l.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
-			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.analysis.Commands[i].Text)))
-		}
-		return
-	}
-	if l.analysis.Hiding {
-		l.undecidable(fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.", strings.Join(l.analysis.Undecidable, "; ")))
-	}
-}
-
-func (l *commandJudge) undecidable(reason string) {
-	part := l.part(Ask, ruleUndecidable, reason, "Write the program's name out and run it directly.")
-	part.Final = true
-	l.add(part)
-}
-
-// downloads asks before what is fetched is run, where the sandbox is off by choice and
-// rules deny files.
-func (l *commandJudge) downloads() {
-	if l.held() || !l.offByChoice() || !l.analysis.RunsDownload() {
-		return
-	}
-	part := l.part(Ask, ruleContainment, "The command runs what it downloads, and nothing contains it"+because(l.data.containment().Why)+".",
-		"Download the script, read it, and run the file.")
-	part.Final = true
-	l.add(part)
-}
-
-// offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
-// ask for commands to be refused then.
-func (l *commandJudge) offByChoice() bool {
-	return l.data.sandbox.OffByChoice && !l.data.containment().Writes && l.data.sandbox.OnUnavailable != settings.OnFailureDeny
-}
-
-// unread asks where a part of the line was not looked at that rules on files may speak
-// of, as far as the containment does not hold them: a file that is to be asked for, and
-// one that is denied and not there yet.
-func (l *commandJudge) unread() {
-	if l.analysis.Partial && (l.data.ask.HasPaths() || !l.data.deny.Edit.Empty()) {
-		l.tooMuch("run "+l.text, "A part of the command was not looked at ("+strings.Join(l.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
-	}
-}
-
-// contained reports whether what rules deny is out of the command's reach, and what is protected.
-func (l *commandJudge) contained() bool { return l.held() && l.data.containment().Denies }
-
-// held reports whether the kernel keeps the command's writes in the boundary.
-func (l *commandJudge) held() bool {
-	return l.data.containment().Writes && !l.exec.Unsandboxed && !l.excluded
-}
-
-// containable refuses what rules on files forbid but nothing would hold.
-func (l *commandJudge) containable() {
-	k := l.data
-	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
-		l.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
-			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
-	}
-	// What the settings of the sandbox deny, they deny to what runs in it.
-	denies := k.deny.HasPaths() || k.ownFilesWritable || k.files.any() && !l.excluded
-	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
-		return
-	}
-	why := k.containment().Why
-	if l.excluded {
-		why = "sandbox.excludedCommands takes it out of the sandbox"
-	}
-	what := "Rules deny files"
-	if !k.deny.HasPaths() && !k.files.any() {
-		what = "Files of the host's own, such as the audit log, lie where commands write"
-	}
-	part := l.part(Deny, ruleContainment, what+", and nothing keeps this command from them"+because(why)+".",
-		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
-	part.Final = true
-	if k.sandbox.OnUnavailable == settings.OnFailureAsk {
-		part.Action = Ask
-	}
-	l.add(part)
-}
-
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return " (" + why + ")"
-}
-
-// optOut asks before a command leaves the containment.
-func (l *commandJudge) optOut() {
-	if !l.exec.Unsandboxed {
-		return
-	}
-	part := l.part(Ask, ruleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
-	part.Final = true
-	if !l.data.sandbox.AllowUnsandboxedCommands {
-		part.Action, part.Remedy = Deny, "Leave dangerouslyDisableSandbox out; sandbox.allowUnsandboxedCommands forbids it."
-	}
-	l.add(part)
-}
-
-// permission decides by mode and allow rules what no other check refused.
-func (l *commandJudge) permission() {
-	switch {
-	case l.readOnly:
-		l.add(l.part(Allow, ruleReadOnly, "Every command of it only reads, and only what may be read.", ""))
-	case l.data.mode == settings.ModePlan:
-		l.add(l.planPart(l.notReading()))
-	case l.data.mode == settings.ModeBypass:
-		l.add(l.modePart("run "+l.text, Allow, "This mode asks for nothing that no rule denies."))
-	case l.allowedByRules():
-	case l.autoAllowed():
-		l.add(l.modePart("run "+l.text, Allow, l.autoReason()))
-	default:
-		l.unallowed()
-	}
-}
-
-// notReading names the command of the line that does more than read, or reads what Read
-// would have to ask for.
-func (l *commandJudge) notReading() string {
-	for _, s := range l.analysis.Commands {
-		switch {
-		case len(s.Undecidable) > 0:
-			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(s.Text), strings.Join(s.Undecidable, "; "))
-		case !s.ReadOnly():
-			return fmt.Sprintf("run %s, which may change something", clip(s.Text))
-		case !l.reads(s):
-			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(s.Text))
+		if dirs = next; len(dirs) > maxDirs {
+			return nil
 		}
 	}
-	return "run a command that may change something"
+	return dirs
 }
 
-// allowedByRules adds the allowing parts if a rule allows Bash, this line, or
-// every single command of it.
-func (l *commandJudge) allowedByRules() bool {
-	if r := l.data.allow.Named("Bash"); r != nil {
-		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows every command."})
-		return true
+// resolve resolves a word, or a part of it. "~" is the home directory only where
+// the shell takes it so, and a command's own directory in /proc is not ours.
+func (ln *line) resolve(w command.Word, text string, dir Path) (Path, error) {
+	if !w.Home && strings.HasPrefix(text, "~") {
+		text = "./" + text
 	}
-	if r := l.data.allow.Commands.Line(l.text); r != nil {
-		l.add(Part{What: "run " + l.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows exactly this."})
-		return true
-	}
-	var parts []Part
-	for _, s := range l.analysis.Commands {
-		part, ok := l.allowedCommand(s)
-		if !ok {
-			return false
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 || len(l.elsewhere()) > 0 {
-		return false
-	}
-	l.parts = append(l.parts, parts...)
-	return true
-}
-
-func (l *commandJudge) allowedCommand(s command.Simple) (Part, bool) {
-	if r := l.data.allow.Commands.Allows(s); r != nil {
-		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
-	}
-	if l.reads(s) {
-		return Part{What: "run " + s.Text, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}, true
-	}
-	return Part{}, false
-}
-
-// elsewhere returns the reasons why the line is undecidable that come from no single
-// command.
-func (l *commandJudge) elsewhere() (reasons []string) {
-	own := map[string]bool{}
-	for _, s := range l.analysis.Commands {
-		for _, reason := range s.Undecidable {
-			own[reason] = true
+	for _, own := range []string{"/proc/self/cwd", "/proc/thread-self/cwd"} {
+		if pathname.Within(text, own) {
+			text = "." + text[len(own):]
 		}
 	}
-	for _, reason := range l.analysis.Undecidable {
-		if !own[reason] {
-			reasons = append(reasons, reason)
-		}
-	}
-	return reasons
+	return ln.data.resolve(dir, text)
 }
 
-// autoAllowed reports whether commands run unasked: contained, or on a machine
-// whose user sits at it and chose to accept edits.
-func (l *commandJudge) autoAllowed() bool {
-	k := l.data
-	if !k.sandbox.AutoAllowBashIfSandboxed || l.exec.Unsandboxed || l.excluded {
-		return false
-	}
-	switch k.mode {
-	case settings.ModeAcceptEdits:
-		return l.contained() || !l.caller.Remote
-	case settings.ModeDefault:
-		return l.contained()
-	}
-	return false
-}
-
-func (l *commandJudge) autoReason() string {
-	if l.held() {
-		return "The sandbox (" + l.data.containment().Name + ") keeps it in the workspace."
-	}
-	return "This mode runs commands of a local user, uncontained" + because(l.data.containment().Why) + "."
-}
-
-// unallowed asks for each command that nothing allows.
-func (l *commandJudge) unallowed() {
-	found := false
-	for _, s := range l.analysis.Commands {
-		if _, ok := l.allowedCommand(s); ok {
+// targets resolves words in each directory the line may be in when it comes to
+// them. A word that is not known before the command runs names nothing.
+func (ln *line) targets(words []command.Word, dirs []Path, access rules.Access) []*target {
+	var out []*target
+	for _, w := range words {
+		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue
 		}
-		found = true
-		reason := "No rule allows the command " + clip(s.Text) + "."
-		if len(s.Undecidable) > 0 {
-			reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
+		for _, dir := range dirs {
+			if t, err := ln.target(w, dir, access); err == nil {
+				out = append(out, t)
+			}
 		}
-		l.add(Part{What: "run " + s.Text, Action: Ask, Rule: modeRule(l.data.mode), Source: builtIn, Reason: reason,
-			Remedy: allowRemedy("Bash(" + firstWords(s) + ")")})
 	}
-	if !found {
-		l.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.analysis.Undecidable, "; ")+".",
-			"Write it in a simpler form, or let a person agree."))
-	}
+	return out
 }
 
-// firstWords proposes a rule for a command.
-func firstWords(s command.Simple) string {
-	if s.Name == "" || len(s.Undecidable) > 0 {
-		return s.Text
+func (ln *line) target(w command.Word, dir Path, access rules.Access) (*target, error) {
+	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
+		return nil, fmt.Errorf("no file has such a name: %s", clip(w.Text))
 	}
-	if len(s.Args) > 2 && s.Args[1].Static && !isOption(s.Args[1].Text) && !strings.ContainsAny(s.Args[1].Text, "/. ") {
-		return s.Name + " " + s.Args[1].Text + " *"
+	p, err := ln.resolve(w, w.Text, dir)
+	if err != nil {
+		return nil, err
 	}
-	return s.Name + " *"
+	return newTarget(p, access, verbOf(access)), nil
 }
 
-func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
+const (
+	// maxGlob bounds how many files a wildcard of a command may name before it
+	// counts as naming any.
+	maxGlob = 1000
+	// maxListed bounds the directory entries that are looked at for it.
+	maxListed = 20_000
+	// maxJudged bounds both where a command is asked for beyond.
+	maxJudged = 50_000
+)
+
+// globbing returns how the line has its shell expand wildcards, if one of its
+// commands sets an option for that.
+func (ln *line) globbing() pathname.Expansion {
+	g := pathname.Expansion{Entries: maxListed, Most: maxGlob}
+	for _, s := range ln.analysis.Commands {
+		for _, w := range s.Args {
+			g.Hidden = g.Hidden || w.Text == "dotglob"
+			g.Deep = g.Deep || w.Text == "globstar"
+			g.Fold = g.Fold || w.Text == "nocaseglob"
+		}
+	}
+	g.Hidden = g.Hidden || strings.Contains(ln.text, "GLOBIGNORE") // sets it as well
+	return g
+}
+
+// expand returns the files a wildcard means, by absolute names.
+func (ln *line) expand(w command.Word, dir Path) ([]string, error) {
+	return ln.expandAs(ln.globbing(), w, dir)
+}
+
+func (ln *line) expandAs(g pathname.Expansion, w command.Word, dir Path) ([]string, error) {
+	at, pattern := dir.given, w.Text
+	switch {
+	case w.Home:
+		at, pattern = ln.data.home.Given, pattern[1:]
+	case filepath.IsAbs(pattern):
+		at = filepath.VolumeName(pattern)
+		pattern = pattern[len(at):]
+	}
+	return g.Files(at, pattern)
+}

@@ -35,12 +35,12 @@ func (k *policyData) aliases() map[string]bool {
 
 // namesOf returns a look for names that knows those of the file at path: it began after
 // the file last got or lost one, which the file's change time tells.
-func (p *Policy) namesOf(path Path) *linkNames {
+func (k *policyData) namesOf(path Path) *linkNames {
 	info, err := path.Stat()
 	if err != nil {
-		return p.data.links.after(time.Now())
+		return k.links.after(time.Now())
 	}
-	return p.data.namesSince(info)
+	return k.namesSince(info)
 }
 
 // namesSince is namesOf for the file that info describes.

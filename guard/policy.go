@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 
@@ -65,11 +64,9 @@ type Config struct {
 type Policy struct {
 	data   *policyData
 	caller Caller
-	own    pathname.Places
+	hidden *hiddenFiles
 	// refused is why everything is refused, nil if it is not.
 	refused error
-	// lastHidden are directories that Hidden was asked about last, each in a place of its own by [hiddenPlace].
-	lastHidden [hiddenPlaces]atomic.Pointer[hiddenDir]
 }
 
 // policyData is what the policies of all callers share.
@@ -178,11 +175,13 @@ func New(cfg Config) (*Policy, error) {
 		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
 	}
 	k.tag = hiddenTag(k, set)
-	return &Policy{data: k}, nil
+	return &Policy{data: k, hidden: &hiddenFiles{data: k}}, nil
 }
 
 // Refusing returns a policy that refuses everything, because of err.
-func (p *Policy) Refusing(err error) *Policy { return &Policy{data: p.data, refused: err} }
+func (p *Policy) Refusing(err error) *Policy {
+	return &Policy{data: p.data, hidden: &hiddenFiles{data: p.data}, refused: err}
+}
 
 // containmentOf returns what holds commands, found out once.
 func containmentOf(cfg Config) func() Containment {
@@ -317,8 +316,14 @@ func (p *Policy) For(c Caller) *Policy {
 			own = append(own, pathname.Place{Given: filepath.Clean(dir), Real: real})
 		}
 	}
-	return &Policy{data: p.data, caller: c, own: pathname.PlacesOf(pathname.Exact, own...)}
+	return &Policy{data: p.data, caller: c, hidden: &hiddenFiles{data: p.data, own: pathname.PlacesOf(pathname.Exact, own...)}}
 }
+
+// Commands returns what the policy says of where commands run.
+func (p *Policy) Commands() Commands { return Commands{p} }
+
+// Execs returns what the policy says of programs that commands start.
+func (p *Policy) Execs() Execs { return Execs{p} }
 
 // Roots returns the workspace roots as they were given.
 func (p *Policy) Roots() []string {

@@ -52,7 +52,7 @@ func TestCommandFiles(t *testing.T) {
 				DenyRead: entries(tt.denyRead), AllowRead: entries(tt.allowRead), DenyWrite: entries(tt.denyWrite), AllowWrite: entries(tt.allowWrite),
 			}
 			p := policy(t, ws, set)
-			got := p.SandboxPaths()
+			got := p.Commands().SandboxPaths()
 			has := func(item string) bool {
 				name, path, _ := strings.Cut(item, ":")
 				lists := map[string][]string{"Writable": got.Writable, "ReadOnly": got.ReadOnly, "Denied": got.Denied, "Masked": got.Masked, "Shown": got.Shown}
@@ -83,11 +83,11 @@ func TestWithheld(t *testing.T) {
 	set.Sandbox.Filesystem.AllowRead = []settings.Entry{{Text: "open", Root: ws}}
 	p := policy(t, ws, set)
 	for name, want := range map[string]bool{".env": true, "sub/a.pem": true, "priv": true, "open/a.pem": false, "a.pub": false} {
-		if got := p.Denied(filepath.Join(ws, name), false); got != want {
+		if got := p.Commands().Denied(filepath.Join(ws, name), false); got != want {
 			t.Errorf("Withheld(%s) = %v", name, got)
 		}
 	}
-	if !p.DeniesFiles() || p.Hidden(filepath.Join(ws, "a.pem"), false) {
+	if !p.Commands().DeniesFiles() || p.Hidden(filepath.Join(ws, "a.pem"), false) {
 		t.Error("what only commands are denied is denied to tools, or to nobody")
 	}
 }

@@ -45,7 +45,7 @@ func TestSandboxPathsStrayLinks(t *testing.T) {
 		if err := os.Symlink(tt.to, name); err != nil {
 			t.Fatal(err)
 		}
-		held := policy(t, ws, testRules(ws, "deny Read(*.key)\ndeny Read(/literal)\ndeny Edit(*.lock)"), contained).SandboxPaths()
+		held := policy(t, ws, testRules(ws, "deny Read(*.key)\ndeny Read(/literal)\ndeny Edit(*.lock)"), contained).Commands().SandboxPaths()
 		if got := slices.Contains(held.Denied, name); got != tt.hidden {
 			t.Errorf("%s, which leads to %s, is denied: %v, want %v", tt.link, tt.to, got, tt.hidden)
 		}
@@ -71,7 +71,7 @@ func TestLinkToRoot(t *testing.T) {
 			t.Errorf("%s is hidden: %v, want %v", name, got, hidden)
 		}
 	}
-	if got := p.SandboxPaths(); slices.Contains(got.Denied, ws) || slices.Contains(got.Denied, top) {
+	if got := p.Commands().SandboxPaths(); slices.Contains(got.Denied, ws) || slices.Contains(got.Denied, top) {
 		t.Errorf("denied: %q", got.Denied)
 	}
 }
@@ -87,7 +87,7 @@ func TestSandboxFilesStrayLinks(t *testing.T) {
 	}
 	set := testRules(ws, "")
 	set.Sandbox.Filesystem.DenyRead = []settings.Entry{{Text: "*.key", Root: ws}}
-	got := policy(t, ws, set, contained).SandboxPaths()
+	got := policy(t, ws, set, contained).Commands().SandboxPaths()
 	if want := []string{filepath.Join(ws, "src"), filepath.Join(ws, "src/plain")}; !slices.Equal(got.Denied, want) || slices.Contains(got.Masked, ws) {
 		t.Errorf("denied %q, masked %q; want %q denied", got.Denied, got.Masked, want)
 	}

@@ -22,7 +22,7 @@ type SandboxPaths struct {
 	Writable []string
 	// ReadOnly are files and directories in them that stay as they are: what
 	// Edit rules and sandbox.filesystem.denyWrite deny, protected paths, and what
-	// [Policy.ControlPaths] returns, which is listed even if absent.
+	// [Commands.ControlPaths] returns, which is listed even if absent.
 	ReadOnly []string
 	// Control are the control files, which are in ReadOnly or Masked too, and the links and directories that lead to
 	// them: these must not be renamed, removed or replaced.
@@ -40,9 +40,9 @@ type SandboxPaths struct {
 
 // SandboxPaths walks the boundary and returns what a sandbox must hold. It takes
 // about a millisecond for a thousand files.
-func (p *Policy) SandboxPaths() SandboxPaths {
-	k := p.data
-	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(p.caller.Own)}
+func (cs Commands) SandboxPaths() SandboxPaths {
+	k := cs.p.data
+	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(cs.p.caller.Own)}
 	c.Denied = k.others()
 	bounds := c.Writable
 	k.files.widen(&c)
@@ -66,7 +66,7 @@ func (p *Policy) SandboxPaths() SandboxPaths {
 	for _, f := range k.hooks.files.Names {
 		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
 	}
-	c.Control = p.ControlPaths()
+	c.Control = cs.p.Commands().ControlPaths()
 	for _, end := range c.Control.Ends {
 		if !k.isState(pathname.Slashed(end)) || !realpath.Exists(end) { // what is masked is more than held
 			c.ReadOnly = append(c.ReadOnly, end)

@@ -25,7 +25,7 @@ func TestSandboxPaths(t *testing.T) {
 		deny Edit(src/*.go)
 		allow Read(~/.ssh/config)`, "$TOP", top))
 	p := policy(t, ws, set).For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
-	got := p.SandboxPaths()
+	got := p.Commands().SandboxPaths()
 	for _, tt := range []struct {
 		what string
 		list []string
@@ -71,7 +71,7 @@ func TestSandboxPathsScratch(t *testing.T) {
 		p := policy(t, ws, testRules(ws, "allow Read(~/.ssh/config)\ndeny "+tt.rule), contained, func(c *Config) {
 			c.Roots, c.Scratch = append(c.Roots, filepath.Join(top, "home/proj")), scratch
 		})
-		got := p.SandboxPaths()
+		got := p.Commands().SandboxPaths()
 		if slices.ContainsFunc(got.Denied, func(name string) bool { return withinAny(scratch, []string{name}) }) || !slices.Contains(got.Writable, scratch) {
 			t.Errorf("%s: the scratch directory is gone: denied %q, writable %q", tt.rule, got.Denied, got.Writable)
 		}
@@ -109,7 +109,7 @@ func TestSandboxPathsGit(t *testing.T) {
 		{"Edit(main)", "", ""},
 		{"Edit(.git/refs/**)", "", ".git/refs .git/refs/heads/main .git/refs/heads/z.key"},
 	} {
-		got := policy(t, ws, testRules(ws, "deny "+tt.rule), contained).SandboxPaths()
+		got := policy(t, ws, testRules(ws, "deny "+tt.rule), contained).Commands().SandboxPaths()
 		for _, list := range []struct {
 			is   []string
 			want string
@@ -132,7 +132,7 @@ func TestSandboxPathsFrozen(t *testing.T) {
 		"Edit(src/**)": false, "Edit(*.go)": false, "Write": false, "Read(src/**)": false,
 	} {
 		p := policy(t, ws, testRules(ws, "deny "+rule), contained)
-		if got := slices.Contains(p.SandboxPaths().ReadOnly, ws); got != want {
+		if got := slices.Contains(p.Commands().SandboxPaths().ReadOnly, ws); got != want {
 			t.Errorf("%s: the root is kept: %v, want %v", rule, got, want)
 		}
 	}
@@ -167,7 +167,7 @@ func TestEveryEdit(t *testing.T) {
 func TestNetworkDenied(t *testing.T) {
 	_, ws := workspace(t)
 	p := policy(t, ws, testRules(ws, "deny WebFetch(domain:Evil.example.)\ndeny WebFetch(domain: *.bad.example)\nallow WebFetch(domain:good.example)\nask WebFetch(domain:asked.example)\ndeny WebFetch"))
-	if got, want := p.Network(), []string{"evil.example", "*.bad.example"}; !slices.Equal(got.Denied, want) || len(got.Allowed) > 0 {
+	if got, want := p.Commands().Network(), []string{"evil.example", "*.bad.example"}; !slices.Equal(got.Denied, want) || len(got.Allowed) > 0 {
 		t.Errorf("got %+v, want %q denied", got, want)
 	}
 }
@@ -188,7 +188,7 @@ func TestNetworkPublish(t *testing.T) {
 	} {
 		set := testRules(ws, "")
 		set.Sandbox.Network.PublishPorts, set.Sandbox.Network.AllowLocalBinding = tt.set, tt.binding
-		if got := policy(t, ws, set).For(Caller{Remote: tt.remote}).Network().Publish; got != tt.want {
+		if got := policy(t, ws, set).For(Caller{Remote: tt.remote}).Commands().Network().Publish; got != tt.want {
 			t.Errorf("%+v: Publish = %v", tt, got)
 		}
 	}

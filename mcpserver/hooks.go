@@ -59,7 +59,7 @@ func (s *hookset) runMode(k settings.Hook) hook.Way {
 	set := s.policies.settings.Current()
 	policy := s.policies.at(set, LocalPrincipal) // the hooks are the same for all principals
 	run := policy.HookRun(k)
-	outside := hook.Way{Outside: true, Loosens: true, Path: policy.HookPath()}
+	outside := hook.Way{Outside: true, Loosens: true, Path: run.Path}
 	if run.Outside && run.Chosen {
 		outside.Path = ""
 		return outside
@@ -67,7 +67,7 @@ func (s *hookset) runMode(k settings.Hook) hook.Way {
 	if run.Outside && len(run.Held) == 0 {
 		return outside
 	}
-	switch held := policy.Containment(); {
+	switch held := policy.Commands().Containment(); {
 	case run.Outside && held.Denies:
 		return outside
 	case held.Writes:

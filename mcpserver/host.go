@@ -210,7 +210,7 @@ func (h *Host) KeepPort(addr net.Addr) {
 	if h.stateDirErr != nil {
 		return
 	}
-	if err := sandbox.RecordPort(h.policies.of(LocalPrincipal).Network().PortRecords, addr); err != nil {
+	if err := sandbox.RecordPort(h.policies.of(LocalPrincipal).Commands().Network().PortRecords, addr); err != nil {
 		h.log.Warn("commands may listen on the port of this host after its end", "address", addr, "error", err)
 	}
 }

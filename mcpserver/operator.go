@@ -55,7 +55,7 @@ func (p *approver) operatorMayAnswer() error {
 		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Start the host anew")
 	}
 	policy := p.policies.of(LocalPrincipal)
-	if held := policy.Containment(); held.Writes && held.Denies {
+	if held := policy.Commands().Containment(); held.Writes && held.Denies {
 		return nil
 	} else if runs, _ := policy.ToolEnabled(builtin.Bash.Name); runs && p.policies.tools.has(builtin.Bash.Name) {
 		return fmt.Errorf("commands are not contained on this machine, so one could open this page and approve itself: %s", held.Why)
@@ -69,8 +69,8 @@ func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Re
 	if command == nil || req.Answer != nil {
 		return
 	}
-	held := policy.Containment()
-	if !held.Writes || !held.Denies || command.Unsandboxed || policy.Excluded(command.Text) {
+	held := policy.Commands().Containment()
+	if !held.Writes || !held.Denies || command.Unsandboxed || policy.Commands().Excluded(command.Text) {
 		p.uncontained.Store(true)
 	}
 }

@@ -34,7 +34,7 @@ const askMake = `{"permissions":{"ask":["Bash(echo make:*)"]}}`
 func askedOf(t *testing.T, o *owner, files map[string]string) (text string, h *Host) {
 	t.Helper()
 	h, _ = openHost(t, files, func(c *Config) { c.Asker, c.TrustWorkspace = o, true })
-	if held := h.policies.of(LocalPrincipal).Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
+	if held := h.policies.of(LocalPrincipal).Commands().Containment(); !held.Denies && strings.Contains(files[".claude/settings.json"], "ask") && !strings.Contains(files[".claude/settings.json"], "sandbox") {
 		t.Skip("commands are not contained on this machine: " + held.Why)
 	}
 	a := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
@@ -139,8 +139,8 @@ func TestOwnerAnswerLosesItsGround(t *testing.T) {
 func TestUncontainedIsNoted(t *testing.T) {
 	h, _ := openHost(t, nil)
 	policy := h.policies.of(LocalPrincipal)
-	if !policy.Containment().Denies {
-		t.Skip("commands are not contained on this machine: " + policy.Containment().Why)
+	if !policy.Commands().Containment().Denies {
+		t.Skip("commands are not contained on this machine: " + policy.Commands().Containment().Why)
 	}
 	run := guard.Intent{Effects: []guard.Effect{guard.Exec{Text: "true"}}}
 	out := guard.Intent{Effects: []guard.Effect{guard.Exec{Text: "true", Unsandboxed: true}}}

@@ -143,7 +143,7 @@ func (s *Subject) execGate() []Finding {
 	if !slices.ContainsFunc(set.Deny, onCommands) && !slices.ContainsFunc(set.Ask, onCommands) {
 		return nil
 	}
-	err := s.Policy.ExecGate()
+	err := s.Policy.Execs().Gate()
 	if err == nil {
 		return []Finding{{LevelOK, "exec gate", "rules on commands are held when programs start", ""}}
 	}

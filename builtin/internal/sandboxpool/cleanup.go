@@ -24,14 +24,14 @@ func (cs *Pool) Cleanup() func() []string {
 
 // dirs are the directories that commands may write and other programs look into.
 func (c *Sandbox) dirs() []string {
-	return slices.DeleteFunc(slices.Clone(c.paths.Writable), func(dir string) bool { return dir == c.policy.Scratch() })
+	return slices.DeleteFunc(slices.Clone(c.paths.Writable), func(dir string) bool { return dir == c.policy.Commands().Scratch() })
 }
 
 // holdHooks has directories of hooks kept from commands. Those that were just made are among the paths of the policy from now on.
 func (c *Sandbox) holdHooks(hooks []string) {
 	made := slices.ContainsFunc(hooks, func(path string) bool { return !slices.Contains(c.paths.ReadOnly, path) })
 	if made {
-		c.paths = c.policy.SandboxPaths()
+		c.paths = c.policy.Commands().SandboxPaths()
 	}
 	c.held = slices.DeleteFunc(hooks, func(path string) bool { return slices.Contains(c.paths.ReadOnly, path) })
 }

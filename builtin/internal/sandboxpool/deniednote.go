@@ -22,7 +22,7 @@ const (
 // DeniedNotes tells which files a command was kept from by the sandbox, as far as its output names them, and what can be done about it.
 // The dir is where it ended.
 func (c *Sandbox) DeniedNotes(output, dir string) []string {
-	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Denied, rule: c.policy.ReadRule}.barred(output, dir)
+	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Commands().Denied, rule: c.policy.Commands().ReadRule}.barred(output, dir)
 }
 
 // bounds are what a sandbox holds of the files.

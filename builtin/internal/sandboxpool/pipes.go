@@ -39,7 +39,7 @@ func (c *Sandbox) lookForPipes() *pipeLook {
 		skip[dir] = true
 	}
 	var near, shown []string
-	for _, place := range c.policy.Private() {
+	for _, place := range c.policy.Commands().Private() {
 		skip[place.Name()] = true
 		for _, entry := range place.Shown() {
 			shown = append(shown, filepath.Join(place.Name(), entry))

@@ -158,7 +158,7 @@ func (cs *Pool) publish(c *Sandbox) {
 func (c *Sandbox) Runner() *shell.Runner { return c.runner }
 
 // Denies reports whether the sandbox holds what the rules deny to commands, besides what they may write.
-func (c *Sandbox) Denies() bool { return c.policy.Containment().Denies }
+func (c *Sandbox) Denies() bool { return c.policy.Commands().Containment().Denies }
 
 // Has reports whether a principal has a sandbox.
 func (cs *Pool) Has(principal string) bool {
@@ -285,10 +285,10 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 	if !c.pinsIntact() || !c.sameControl() || c.show() != nil {
 		return false
 	}
-	if !policy.DeniesFiles() && time.Since(c.looked) < lookAgain {
+	if !policy.Commands().DeniesFiles() && time.Since(c.looked) < lookAgain {
 		return true
 	}
-	now := policy.SandboxPaths()
+	now := policy.Commands().SandboxPaths()
 	c.looked = time.Now()
 	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) ||
 		!slices.Equal(now.Masked, c.paths.Masked) || !slices.Equal(now.Shown, c.paths.Shown) {
@@ -374,7 +374,7 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 // Spawn starts a process in the cell, with the variables of env and those of the sandbox. It is settled by what [Pool.Settler]
 // returns.
 func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
-	secret, passed := c.policy.SecretVariables(), environ.Inherited(c.policy.PassedVariables())
+	secret, passed := c.policy.Commands().SecretVariables(), environ.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		ours := name == "PATH" || name == "CLAUDE_PROJECT_DIR"

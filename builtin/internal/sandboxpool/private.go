@@ -14,7 +14,7 @@ import (
 // the state directory cannot be used, commands have none: the directories of the host are read-only to them.
 func (cs *Pool) private(c *Sandbox) []sandbox.Private {
 	var list []sandbox.Private
-	for _, place := range c.policy.Private() {
+	for _, place := range c.policy.Commands().Private() {
 		_, _, err := place.Sync(c.view())
 		if err != nil { // it may have been removed: then the next try makes it anew
 			_, _, err = place.Sync(c.view())
@@ -34,7 +34,7 @@ func (c *Sandbox) show() error {
 	if c.shared {
 		return nil
 	}
-	for _, place := range c.policy.Private() {
+	for _, place := range c.policy.Commands().Private() {
 		fresh, changed, err := place.Sync(c.view())
 		if err == nil && changed {
 			err = c.box.Show(mounted(place), fresh...)
@@ -57,20 +57,20 @@ func (c *Sandbox) view() privatedir.View {
 	if home, err := os.UserHomeDir(); err == nil {
 		needed = append(needed, home)
 	}
-	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Denied}
+	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Commands().Denied}
 }
 
 // clear empties the private directories of a caller whose sandbox has ended for good, unless another one uses them by now.
 func (cs *Pool) clear(c *Sandbox) {
 	cs.mu.Lock()
 	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) {
-		if other != c && other.policy.Scratch() == c.policy.Scratch() {
+		if other != c && other.policy.Commands().Scratch() == c.policy.Commands().Scratch() {
 			cs.mu.Unlock()
 			return
 		}
 	}
 	var removes []func() error
-	for _, place := range c.policy.Private() {
+	for _, place := range c.policy.Commands().Private() {
 		if remove, err := place.Clear(); err == nil {
 			removes = append(removes, remove)
 		}

@@ -19,17 +19,17 @@ import (
 
 // warm starts shells in a sandbox, and has its ports published.
 func (cs *Pool) warm(c *Sandbox) (err error) {
-	c.publish = c.policy.Network().Publish
+	c.publish = c.policy.Commands().Network().Publish
 	c.runner, err = shell.New(shell.Config{
-		Start: c.spawn, Env: append(environ.Inherited(c.policy.PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Environment(), c.box.Env()),
-		Unset: c.policy.SecretVariables(), Execs: judgesExecs(c.policy),
+		Start: c.spawn, Env: append(environ.Inherited(c.policy.Commands().PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
+		Unset: c.policy.Commands().SecretVariables(), Execs: judgesExecs(c.policy),
 	})
 	return err
 }
 
 // start makes a sandbox for what the rules say now, and furnishes it.
 func (cs *Pool) start(ctx context.Context, policy *guard.Policy, furnish func(*Sandbox) error) (_ *Sandbox, err error) {
-	scratch := policy.Scratch()
+	scratch := policy.Commands().Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
 	}
@@ -40,7 +40,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, furnish func(*S
 	for _, other := range cs.open { // before anything is in it
 		other.coverNew(scratch)
 	}
-	c := &Sandbox{policy: policy, scratch: env, paths: policy.SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
+	c := &Sandbox{policy: policy, scratch: env, paths: policy.Commands().SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		watched: map[string]bool{}, followed: make(chan struct{})}
 	cs.baseline.Begin(c.dirs(), nil)
 	defer func() {
@@ -83,7 +83,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, furnish func(*S
 
 // judgesExecs reports whether the programs that commands start are judged: a rule speaks of some, and this machine can.
 func judgesExecs(policy *guard.Policy) bool {
-	return policy.JudgesExecs() && sandbox.ExecGateWorks(sandbox.Backend(policy.Containment().Name)) == nil
+	return policy.Execs().Judges() && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
 }
 
 // sameStarts is how often a sandbox is tried of the kind that this machine has been found to have, before another is: a start fails
@@ -94,14 +94,14 @@ const sameStarts = 3
 // ends in a weaker one.
 func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
-	rules := policy.Network()
+	rules := policy.Commands().Network()
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
 		Masked: paths.Masked, Shown: paths.Shown, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 		Execs: judgesExecs(policy),
 	}
-	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Containment().Name)}}
+	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}}
 	for range sameStarts {
 		if box, err = sandbox.Start(ctx, what, same); err == nil {
 			break
@@ -114,7 +114,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private) (box *
 		return nil, err
 	}
 	held := box.Report().Enforces
-	if !held.Writes || !held.Processes || policy.Containment().Denies && !held.Denies {
+	if !held.Writes || !held.Processes || policy.Commands().Containment().Denies && !held.Denies {
 		err := errors.New("the sandbox that could be started holds less than the rules count on: repeat the call")
 		return nil, errors.Join(err, box.Close())
 	}

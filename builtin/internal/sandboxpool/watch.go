@@ -36,10 +36,10 @@ func (cs *Pool) follow(c *Sandbox) {
 			}
 		}
 	})
-	deep := c.policy.DeniesFiles() && c.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
+	deep := c.policy.Commands().DeniesFiles() && c.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
 	if deep {
 		for _, root := range c.paths.Writable {
-			if root != c.policy.Scratch() { // all of it is the caller's own
+			if root != c.policy.Commands().Scratch() { // all of it is the caller's own
 				cs.survey(c, root, false)
 			}
 		}
@@ -77,7 +77,7 @@ func (cs *Pool) survey(c *Sandbox, dir string, fresh bool) {
 		for _, e := range entries {
 			path := filepath.Join(dirs[0], e.Name())
 			switch {
-			case c.policy.Denied(path, e.IsDir()):
+			case c.policy.Commands().Denied(path, e.IsDir()):
 				cs.cover(c, path, false)
 			case fresh && e.Type().IsRegular():
 				if file, err := lookAt(path); err == nil && cs.knows(c, path, file) {
@@ -108,7 +108,7 @@ func (cs *Pool) appeared(c *Sandbox, path string, deep bool) {
 	if _, step := slices.BinarySearch(c.paths.Control.Steps, path); step || end {
 		cs.rerouted(c)
 	}
-	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Denied(path, dir) {
+	if dir := file.info.IsDir(); cs.knows(c, path, file) || c.policy.Commands().Denied(path, dir) {
 		cs.cover(c, path, true)
 	} else if !within(path, c.paths.Writable) {
 		cs.appearedOutside(c, path, file)

@@ -1,0 +1,381 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/rules"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// A commandJudge judges a command line.
+type commandJudge struct {
+	j        *judge
+	line     *line
+	reads    *readCheck
+	excluded bool // the settings want it outside of the containment
+	readOnly bool // every command of it only reads, and only what Read may
+}
+
+// command judges a Bash command. Like a file it goes through checks, but all
+// of them have their say: a line is as bad as its worst part.
+func (j *judge) command(c Exec) {
+	if c.Dir.real == "" {
+		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
+		return
+	}
+	l := &commandJudge{j: j, line: &line{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}}
+	l.excluded = excludes(j.data.excluded, l.line.analysis)
+	if !l.held() { // to it names mean what they do to the host
+		host := *j.data
+		host.private = nil
+		j.data = &host
+	}
+	l.line.data = j.data
+	l.line.follow()
+	l.denials()
+	files := wordFiles{l, j, l.line}
+	files.words()
+	files.removals()
+	l.reads = &readCheck{j: j, line: l.line}
+	if l.readOnly = l.reads.onlyReads(); l.readOnly {
+		j.prelude = l.gitPrelude()
+	}
+	files.redirects()
+	l.hiding()
+	l.unread()
+	l.downloads()
+	l.containable()
+	l.optOut()
+	l.permission()
+}
+
+func (l *commandJudge) part(a Action, rule, reason, remedy string) Part {
+	return Part{What: "run " + l.line.text, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
+}
+
+// denials applies the deny and ask rules on commands: any simple command counts.
+func (l *commandJudge) denials() {
+	for _, list := range []ruleList{l.j.data.deny, l.j.data.ask} {
+		if r := list.Commands.Line(l.line.text); r != nil {
+			l.j.add(l.rulePart(l.line.text, r, list.action))
+		}
+		for _, s := range l.line.analysis.Commands {
+			r, maybe := list.Commands.Denies(s)
+			switch {
+			case r != nil:
+				l.j.add(l.rulePart(s.Text, r, list.action))
+			case maybe != nil && l.j.data.execGate() != nil:
+				l.j.add(l.maybePart(s.Text, maybe, list.action))
+			}
+		}
+	}
+}
+
+func (l *commandJudge) rulePart(text string, r *rules.Rule, a Action) Part {
+	return byRule("run "+text, "The command "+clip(text), a, r)
+}
+
+// maybePart asks for a command of which it is known only when it runs whether it is the
+// one that a rule speaks of.
+func (l *commandJudge) maybePart(text string, r *rules.Rule, a Action) Part {
+	return Part{
+		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
+		Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", r.Text, clip(text)),
+		Remedy: "Write out the words that the rule speaks of.",
+	}
+}
+
+// clip shortens a command for a message.
+func clip(text string) string {
+	const most = 120
+	if r := []rune(text); len(r) > most {
+		return "\"" + string(r[:most]) + "…\""
+	}
+	return "\"" + text + "\""
+}
+
+// hiding judges a line of which the text does not tell every program, where rules speak of
+// commands. The gate judges these when they start; without one the line is asked.
+func (l *commandJudge) hiding() {
+	if l.j.data.deny.Commands.Empty() && l.j.data.ask.Commands.Empty() {
+		return
+	}
+	if l.j.data.execGate() == nil {
+		if l.line.analysis.Hiding {
+			l.j.heldLate = HeldLate
+		}
+		if i := slices.IndexFunc(l.line.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
+			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.line.analysis.Commands[i].Text)))
+		}
+		return
+	}
+	if l.line.analysis.Hiding {
+		l.undecidable(fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.", strings.Join(l.line.analysis.Undecidable, "; ")))
+	}
+}
+
+func (l *commandJudge) undecidable(reason string) {
+	part := l.part(Ask, ruleUndecidable, reason, "Write the program's name out and run it directly.")
+	part.Final = true
+	l.j.add(part)
+}
+
+// downloads asks before what is fetched is run, where the sandbox is off by choice and
+// rules deny files.
+func (l *commandJudge) downloads() {
+	if l.held() || !l.offByChoice() || !l.line.analysis.RunsDownload() {
+		return
+	}
+	part := l.part(Ask, ruleContainment, "The command runs what it downloads, and nothing contains it"+because(l.j.data.containment().Why)+".",
+		"Download the script, read it, and run the file.")
+	part.Final = true
+	l.j.add(part)
+}
+
+// offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
+// ask for commands to be refused then.
+func (l *commandJudge) offByChoice() bool {
+	return l.j.data.sandbox.OffByChoice && !l.j.data.containment().Writes && l.j.data.sandbox.OnUnavailable != settings.OnFailureDeny
+}
+
+// unread asks where a part of the line was not looked at that rules on files may speak
+// of, as far as the containment does not hold them: a file that is to be asked for, and
+// one that is denied and not there yet.
+func (l *commandJudge) unread() {
+	if l.line.analysis.Partial && (l.j.data.ask.HasPaths() || !l.j.data.deny.Edit.Empty()) {
+		l.tooMuch("run "+l.line.text, "A part of the command was not looked at ("+strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
+	}
+}
+
+// contained reports whether what rules deny is out of the command's reach, and what is protected.
+func (l *commandJudge) contained() bool { return l.held() && l.j.data.containment().Denies }
+
+// held reports whether the kernel keeps the command's writes in the boundary.
+func (l *commandJudge) held() bool {
+	return l.j.data.containment().Writes && !l.j.exec.Unsandboxed && !l.excluded
+}
+
+// containable refuses what rules on files forbid but nothing would hold.
+func (l *commandJudge) containable() {
+	k := l.j.data
+	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
+		l.j.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
+			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
+	}
+	// What the settings of the sandbox deny, they deny to what runs in it.
+	denies := k.deny.HasPaths() || k.ownFilesWritable || k.files.any() && !l.excluded
+	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+		return
+	}
+	why := k.containment().Why
+	if l.excluded {
+		why = "sandbox.excludedCommands takes it out of the sandbox"
+	}
+	what := "Rules deny files"
+	if !k.deny.HasPaths() && !k.files.any() {
+		what = "Files of the host's own, such as the audit log, lie where commands write"
+	}
+	part := l.part(Deny, ruleContainment, what+", and nothing keeps this command from them"+because(why)+".",
+		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
+	part.Final = true
+	if k.sandbox.OnUnavailable == settings.OnFailureAsk {
+		part.Action = Ask
+	}
+	l.j.add(part)
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
+// optOut asks before a command leaves the containment.
+func (l *commandJudge) optOut() {
+	if !l.j.exec.Unsandboxed {
+		return
+	}
+	part := l.part(Ask, ruleUnsandboxed, "The call asks to run outside the sandbox.", "Leave dangerouslyDisableSandbox out, or let a person agree.")
+	part.Final = true
+	if !l.j.data.sandbox.AllowUnsandboxedCommands {
+		part.Action, part.Remedy = Deny, "Leave dangerouslyDisableSandbox out; sandbox.allowUnsandboxedCommands forbids it."
+	}
+	l.j.add(part)
+}
+
+// permission decides by mode and allow rules what no other check refused.
+func (l *commandJudge) permission() {
+	switch {
+	case l.readOnly:
+		l.j.add(l.part(Allow, ruleReadOnly, "Every command of it only reads, and only what may be read.", ""))
+	case l.j.data.mode == settings.ModePlan:
+		l.j.add(l.j.planPart(l.notReading()))
+	case l.j.data.mode == settings.ModeBypass:
+		l.j.add(l.j.modePart("run "+l.line.text, Allow, "This mode asks for nothing that no rule denies."))
+	case l.allowedByRules():
+	case l.autoAllowed():
+		l.j.add(l.j.modePart("run "+l.line.text, Allow, l.autoReason()))
+	default:
+		l.unallowed()
+	}
+}
+
+// notReading names the command of the line that does more than read, or reads what Read
+// would have to ask for.
+func (l *commandJudge) notReading() string {
+	for _, s := range l.line.analysis.Commands {
+		switch {
+		case len(s.Undecidable) > 0:
+			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(s.Text), strings.Join(s.Undecidable, "; "))
+		case !s.ReadOnly():
+			return fmt.Sprintf("run %s, which may change something", clip(s.Text))
+		case !l.reads.reads(s):
+			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(s.Text))
+		}
+	}
+	return "run a command that may change something"
+}
+
+// allowedByRules adds the allowing parts if a rule allows Bash, this line, or
+// every single command of it.
+func (l *commandJudge) allowedByRules() bool {
+	if r := l.j.data.allow.Named("Bash"); r != nil {
+		l.j.add(Part{What: "run " + l.line.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows every command."})
+		return true
+	}
+	if r := l.j.data.allow.Commands.Line(l.line.text); r != nil {
+		l.j.add(Part{What: "run " + l.line.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows exactly this."})
+		return true
+	}
+	var parts []Part
+	for _, s := range l.line.analysis.Commands {
+		part, ok := l.allowedCommand(s)
+		if !ok {
+			return false
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 || len(l.elsewhere()) > 0 {
+		return false
+	}
+	l.j.parts = append(l.j.parts, parts...)
+	return true
+}
+
+func (l *commandJudge) allowedCommand(s command.Simple) (Part, bool) {
+	if r := l.j.data.allow.Commands.Allows(s); r != nil {
+		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
+	}
+	if l.reads.reads(s) {
+		return Part{What: "run " + s.Text, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}, true
+	}
+	return Part{}, false
+}
+
+// elsewhere returns the reasons why the line is undecidable that come from no single
+// command.
+func (l *commandJudge) elsewhere() (reasons []string) {
+	own := map[string]bool{}
+	for _, s := range l.line.analysis.Commands {
+		for _, reason := range s.Undecidable {
+			own[reason] = true
+		}
+	}
+	for _, reason := range l.line.analysis.Undecidable {
+		if !own[reason] {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// autoAllowed reports whether commands run unasked: contained, or on a machine
+// whose user sits at it and chose to accept edits.
+func (l *commandJudge) autoAllowed() bool {
+	k := l.j.data
+	if !k.sandbox.AutoAllowBashIfSandboxed || l.j.exec.Unsandboxed || l.excluded {
+		return false
+	}
+	switch k.mode {
+	case settings.ModeAcceptEdits:
+		return l.contained() || !l.j.policy.caller.Remote
+	case settings.ModeDefault:
+		return l.contained()
+	}
+	return false
+}
+
+func (l *commandJudge) autoReason() string {
+	if l.held() {
+		return "The sandbox (" + l.j.data.containment().Name + ") keeps it in the workspace."
+	}
+	return "This mode runs commands of a local user, uncontained" + because(l.j.data.containment().Why) + "."
+}
+
+// unallowed asks for each command that nothing allows.
+func (l *commandJudge) unallowed() {
+	found := false
+	for _, s := range l.line.analysis.Commands {
+		if _, ok := l.allowedCommand(s); ok {
+			continue
+		}
+		found = true
+		reason := "No rule allows the command " + clip(s.Text) + "."
+		if len(s.Undecidable) > 0 {
+			reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
+		}
+		l.j.add(Part{What: "run " + s.Text, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
+			Remedy: allowRemedy("Bash(" + firstWords(s) + ")")})
+	}
+	if !found {
+		l.j.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.line.analysis.Undecidable, "; ")+".",
+			"Write it in a simpler form, or let a person agree."))
+	}
+}
+
+// firstWords proposes a rule for a command.
+func firstWords(s command.Simple) string {
+	if s.Name == "" || len(s.Undecidable) > 0 {
+		return s.Text
+	}
+	if len(s.Args) > 2 && s.Args[1].Static && !isOption(s.Args[1].Text) && !strings.ContainsAny(s.Args[1].Text, "/. ") {
+		return s.Name + " " + s.Args[1].Text + " *"
+	}
+	return s.Name + " *"
+}
+
+func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
+
+// gitPrelude returns what a line whose commands all only read is to begin with if git
+// is among them, so that git runs nothing even if a look at the repository missed
+// something. The values change no answer of a repository that was found harmless. Settings
+// in the environment win over those in files, and reach what git starts in submodules.
+func (l *commandJudge) gitPrelude() string {
+	isGit := func(s command.Simple) bool { return s.Name == "git" }
+	if !slices.ContainsFunc(l.line.analysis.Commands, isGit) || slices.ContainsFunc(l.line.analysis.Commands, command.Simple.ShowsGitSettings) {
+		return ""
+	}
+	settings := [][2]string{{"core.fsmonitor", "false"}, {"core.hooksPath", os.DevNull}}
+	if !l.reads.bare {
+		settings = append(settings, [2]string{"safe.bareRepository", "explicit"})
+	}
+	var b strings.Builder
+	// No protocol is allowed: a repository that fetches what it lacks would run a program for it.
+	fmt.Fprintf(&b, "export GIT_ALLOW_PROTOCOL= GIT_NO_LAZY_FETCH=1 GIT_CONFIG_COUNT=$((${GIT_CONFIG_COUNT:-0}+%d)); export", len(settings))
+	for i, s := range settings { // after those that the user's environment has
+		fmt.Fprintf(&b, " GIT_CONFIG_KEY_$((GIT_CONFIG_COUNT-%[1]d))=%[2]s GIT_CONFIG_VALUE_$((GIT_CONFIG_COUNT-%[1]d))=%[3]s", i+1, s[0], s[1])
+	}
+	return b.String() + "; "
+}
+
+// tooMuch asks where files are named that are not judged, and nothing else holds them.
+func (l *commandJudge) tooMuch(what, reason string) {
+	part := l.part(Ask, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
+	part.What, part.Final = what, true
+	l.j.add(part)
+}

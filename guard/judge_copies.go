@@ -1,0 +1,273 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+)
+
+// descends are the programs that go through the directories they are given.
+var descends = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp", "scp", "rsync", "diff", "zip", "mv", "ln"}
+
+// recursive judges what a command comes to by itself in a directory: grep -r, tar, cp -r, what find or
+// xargs hand to another program. Nothing else holds the ask rules there.
+func (f *wordFiles) recursive(s command.Simple, files []command.Word, dirs []Path) {
+	if f.j.data.ask.Read.Empty() {
+		return
+	}
+	here := command.Word{Text: ".", Static: true}
+	switch {
+	case slices.ContainsFunc(s.Args[1:], command.Word.Given) && !command.Talks(s) && s.Name != "rm":
+		files = []command.Word{here}
+	case !slices.Contains(descends, s.Name):
+		return
+	case len(files) == 0:
+		files = append(s.Args[1:], here)
+	}
+	for _, t := range f.files(files, dirs, reading) {
+		if found := f.askedBelow(s, t); found != "" {
+			r, what := f.j.data.ask.Read.Match(pathname.Slashed(found), false), found
+			if rest, err := filepath.Rel(f.line.dirs[0].real, found); err == nil && filepath.IsLocal(rest) {
+				what = rest
+			}
+			f.j.add(Part{What: "run " + s.Text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
+				Reason: fmt.Sprintf("The command %s comes to %s, which requires approval by a rule.", clip(s.Text), what),
+				Remedy: "Name other files or directories, or use Grep, which leaves it out."})
+			return
+		}
+	}
+}
+
+// askedBelow returns a file below a directory that an ask rule speaks of. What is denied no command
+// comes to.
+func (f *wordFiles) askedBelow(s command.Simple, t *target) (found string) {
+	if !t.path.dir {
+		return ""
+	}
+	left := maxFollowed
+	_ = filepath.WalkDir(t.path.real, func(path string, d fs.DirEntry, err error) error { // what cannot be listed is not read either
+		if left--; left < 0 {
+			f.l.tooMuch("read "+t.given, "More files lie in "+t.given+" than are held against the rules on files.")
+			return fs.SkipAll
+		}
+		name := pathname.Slashed(path)
+		switch {
+		case err != nil:
+			return nil
+		case d.Name() == ".git" || slices.ContainsFunc(s.Args, func(w command.Word) bool {
+			return w.Text == "--exclude="+d.Name() || w.Text == "--exclude-dir="+d.Name()
+		}) || f.j.data.deny.Read.Match(name, d.IsDir()) != nil:
+			return skip(d.IsDir())
+		case d.IsDir() || f.j.data.ask.Read.Match(name, false) == nil:
+			return nil
+		}
+		found = path
+		return fs.SkipAll
+	})
+	return found
+}
+
+// copyTargets judges what a command puts into a directory that is there, under the names of
+// what it copies: cp x/.envrc . and cp -r x/. .
+func (f *wordFiles) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
+	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !f.j.inside(into) {
+		return
+	}
+	names := f.notable("what is copied", f.copiedNames(from, dirs), into.path, f.j.data.ask.HasPaths() || f.j.data.deny.HasPaths())
+	for _, name := range names {
+		if p, err := f.j.data.resolve(into.path, name); err == nil {
+			f.through(newTarget(p, writing, "write "), f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked, f.writesProtected)
+		}
+	}
+}
+
+// makesDir reports whether the line makes a directory of that name.
+func (f *wordFiles) makesDir(t *target) bool {
+	return slices.ContainsFunc(f.line.analysis.Commands, func(s command.Simple) bool {
+		if s.Name != "mkdir" {
+			return false
+		}
+		_, made := s.Paths()
+		return slices.ContainsFunc(f.line.targets(made, f.line.standsIn(s.Places), writing), func(dir *target) bool { return dir.real == t.real })
+	})
+}
+
+// copiedNames returns the names that files keep which are copied: of "x/." those in x.
+func (f *wordFiles) copiedNames(from []command.Word, dirs []Path) (names []string) {
+	for _, t := range f.files(from, dirs, writing) {
+		if base := filepath.Base(t.path.given); !t.path.dir || !slices.ContainsFunc(from, func(w command.Word) bool { return strings.HasSuffix(w.Text, ".") || strings.HasSuffix(w.Text, "/") }) {
+			names = append(names, base)
+			continue
+		}
+		found, err := pathname.List(t.path.real, maxJudged)
+		if err != nil {
+			f.l.tooMuch("copy "+t.path.given, "The directory "+t.path.given+" holds too many files to look at the names that they get.")
+		}
+		names = append(names, found...)
+	}
+	return names
+}
+
+// linkedRules keeps commands that nothing contains from giving the guard's own rules another name, by which they could be
+// written. A symbolic link is followed.
+func (f *wordFiles) linkedRules(s command.Simple) check {
+	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
+		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
+	})
+	return func(t *target) (Part, bool) {
+		if symbolic || f.l.contained() || !f.j.isControl(t.path) {
+			return Part{}, false
+		}
+		return f.j.selfProtection(t)
+	}
+}
+
+// maxPatch is the size of the largest patch that is looked into, in bytes.
+const maxPatch = 4 << 20
+
+// patches judges the files that a patch in the line, or in a file that the line reads,
+// says it writes.
+func (f *wordFiles) patches(s command.Simple, dirs []Path) {
+	if !s.Patches() {
+		return
+	}
+	lines := strings.NewReplacer(`\n`, "\n", "<<<", "\n") // $'…', printf, a here-string
+	names := command.PatchedNames(lines.Replace(f.line.text))
+	files := slices.Clone(f.line.analysis.Reads)
+	for _, other := range f.line.analysis.Commands { // cat x.patch | git apply
+		files = append(files, other.Args[1:]...)
+	}
+	for _, t := range f.line.targets(files, dirs, reading) {
+		patch, err := realpath.ReadSmall(t.path.real, maxPatch)
+		if errors.Is(err, realpath.ErrPart) {
+			f.l.tooMuch("apply "+t.given, "The patch "+t.given+" is too large to be looked into.")
+		}
+		names = append(names, command.PatchedNames(string(patch))...)
+	}
+	slices.Sort(names)
+	names = f.notable("the patch", slices.Compact(names), dirs[0], f.j.data.ask.HasPaths() || f.j.data.deny.HasPaths())
+	for _, name := range names {
+		for _, t := range f.line.targets([]command.Word{{Text: name, Static: true}}, dirs, writing) {
+			f.through(t, f.j.denied, f.j.selfProtection, f.j.asked, f.writesProtected)
+		}
+	}
+}
+
+// emptied matches a removal that is one of "/" or all of its children when the
+// variable in it is empty.
+var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
+
+// removals asks before a directory is removed that no one means to remove.
+func (f *wordFiles) removals() {
+	for _, s := range f.line.analysis.Commands {
+		if s.Name != "rm" && s.Name != "rmdir" {
+			continue
+		}
+		for _, w := range s.Args[1:] {
+			if f.removesCritical(w, f.line.standsIn(s.Places)) {
+				part := Part{What: "run " + s.Text, Action: Ask, Rule: ruleCritical, Source: builtIn, Final: true,
+					Reason: fmt.Sprintf("%s would remove, or could remove, a root, home or workspace directory.", clip(s.Text)),
+					Remedy: "Name what is to be removed more closely; a person must agree to this in any mode."}
+				f.j.add(part)
+				break
+			}
+		}
+	}
+}
+
+func (f *wordFiles) removesCritical(w command.Word, dirs []Path) bool {
+	if !w.Static && !w.Home && !w.Glob {
+		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses(), func(text string) bool {
+			return text != "" && f.removesCritical(command.Word{Text: text, Static: true}, dirs)
+		})
+	}
+	if isOption(w.Text) {
+		return false
+	}
+	text, children := w.Text, false
+	if w.Glob {
+		var last string
+		text, last = cutGlob(w.Text)
+		if last == "" {
+			return false
+		}
+		children = true
+		if f.line.lost && text == "." {
+			return true
+		}
+	}
+	for _, dir := range dirs {
+		p, err := f.line.resolve(w, text, dir)
+		if err != nil {
+			continue
+		}
+		for _, name := range []string{pathname.Slashed(p.given), pathname.Slashed(p.real)} {
+			if children && name == "/" || f.j.data.isCritical(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rerouting refuses to rename, remove or replace a link or a directory by which the host comes to a file that it obeys or writes.
+// Where commands are contained the sandbox keeps it in its place.
+func (f *wordFiles) rerouting(s command.Simple) func(*target) (Part, bool) {
+	return func(t *target) (Part, bool) {
+		if f.l.contained() || !replaces(s, t) {
+			return Part{}, false
+		}
+		dir, _, err := realpath.Follow(filepath.Dir(t.path.given))
+		name := filepath.Join(dir, filepath.Base(t.path.given))
+		if err != nil || f.j.data.isCritical(pathname.Slashed(name)) || !f.j.controlled().isStep(name) {
+			return Part{}, false // what is critical is asked for
+		}
+		return t.part(Deny, ruleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
+			"Tell the user what to change; a person does this."), true
+	}
+}
+
+// replaces reports whether a command renames or removes what it names as written, or puts something in its place: not where that
+// is a directory into which files are moved or linked.
+func replaces(s command.Simple, t *target) bool {
+	switch s.Name {
+	case "rm", "rmdir", "unlink", "shred":
+		return true
+	case "mv", "ln":
+	default:
+		return false
+	}
+	named := s.Args[len(s.Args)-1].Text
+	into, itself := t.path.dir && strings.TrimRight(filepath.Base(named), "/") == filepath.Base(t.path.given), false
+	for _, w := range s.Args[1:] {
+		long, short := strings.HasPrefix(w.Text, "--"), isOption(w.Text) && !strings.HasPrefix(w.Text, "--")
+		itself = itself || short && strings.ContainsAny(w.Text, "nT") || long && (strings.HasPrefix(w.Text, "--no-") || strings.HasPrefix(w.Text, "--t"))
+		into = into && !(short && strings.Contains(w.Text, "t"))
+	}
+	return !into || itself
+}
+
+// cutGlob splits a pattern of which all that its directory holds may be meant
+// into the directory and the pattern for its children. Any other pattern has no
+// second part.
+func cutGlob(glob string) (dir, last string) {
+	dir, last = ".", glob
+	if i := strings.LastIndexByte(glob, '/'); i >= 0 {
+		dir, last = glob[:i+1], glob[i+1:]
+	}
+	if strings.ContainsAny(dir, "*?[") {
+		return glob, ""
+	}
+	if dir != "/" && strings.Trim(last, ".*?!]["+"^") != "" {
+		return dir, "" // rm -r build*
+	}
+	return dir, last
+}

@@ -1,0 +1,293 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/gitrepo"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+)
+
+// A readCheck tells whether commands only read, and only what Read may.
+type readCheck struct {
+	j      *judge
+	line   *line
+	placed bool // the line stays where Read may look
+	bare   bool // git runs in a repository without a work tree
+}
+
+// gitPlaces are the variables that lead git to another repository, or to parts of one,
+// than the one its directory lies in.
+var gitPlaces = []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_INDEX_FILE"}
+
+// gitReads reports whether git, told only to read in any of the directories, runs
+// nothing but itself.
+func (c *readCheck) gitReads(dirs []Path) bool {
+	elsewhere := func(name string) bool {
+		_, set := os.LookupEnv(name)
+		return set || slices.ContainsFunc(c.j.data.environment, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	}
+	for _, dir := range dirs {
+		switch gitrepo.At(dir.real) {
+		case gitrepo.Unusual:
+			return false
+		case gitrepo.Bare:
+			c.bare = true
+		}
+	}
+	return !slices.ContainsFunc(gitPlaces, elsewhere)
+}
+
+// maxFollowed bounds the entries of directories that are looked at for links that
+// lead out of the boundary.
+const maxFollowed = 20_000
+
+var errLeadsOut = errors.New("a link leads to what Read may not look at")
+
+// leadOut reports whether a command that follows links (grep -R, find -L) could come
+// to what Read may not look at: a link below what it is given leads there, or there
+// is too much to tell.
+func (c *readCheck) leadOut(files []command.Word, dirs []Path) bool {
+	var starts []string
+	for _, w := range files {
+		for _, dir := range dirs {
+			if w.Glob {
+				names, _ := c.line.expand(w, dir)
+				starts = append(starts, names...)
+			} else if p, err := c.line.resolve(w, w.Text, dir); err == nil {
+				starts = append(starts, p.real)
+			}
+		}
+	}
+	if len(files) == 0 {
+		for _, dir := range dirs {
+			starts = append(starts, dir.real)
+		}
+	}
+	left := maxFollowed
+	return slices.ContainsFunc(starts, func(start string) bool { return c.leadsOut(start, &left) })
+}
+
+func (c *readCheck) leadsOut(start string, left *int) bool {
+	err := filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
+		if *left--; *left < 0 {
+			return errLeadsOut
+		}
+		if err != nil || entry.Type()&fs.ModeSymlink == 0 {
+			return nil // what cannot be opened here the command does not open either
+		}
+		if p, err := c.j.data.resolve(Path{given: filepath.Dir(path), real: filepath.Dir(path)}, filepath.Base(path)); err == nil && !c.readable(p) {
+			return errLeadsOut
+		}
+		return nil
+	})
+	return err != nil
+}
+
+// onlyReads reports whether every command of the line belongs to the read-only
+// set and reads nothing that Read would have to ask for. Such a line needs no
+// rule in any mode.
+func (c *readCheck) onlyReads() bool {
+	c.placed = c.inReadable()
+	return len(c.line.analysis.Undecidable) == 0 &&
+		!slices.ContainsFunc(c.line.analysis.Commands, func(s command.Simple) bool { return !c.reads(s) })
+}
+
+// reads reports whether one command is read-only and its files are open to Read.
+func (c *readCheck) reads(s command.Simple) bool {
+	if !c.placed || !s.ReadOnly() {
+		return false
+	}
+	dirs := c.line.standsIn(s.Places)
+	if s.Name == "git" && !c.gitReads(dirs) {
+		return false
+	}
+	files, writes := s.Paths()
+	if slices.ContainsFunc(files, command.Word.Given) && !c.suppliedReadable(s) {
+		return false
+	}
+	files = slices.DeleteFunc(files, command.Word.Given)
+	for _, w := range s.Args[1:] { // echo /root/* tells names too
+		if w.Glob {
+			files = append(files, w)
+		}
+		if w.Wild {
+			return false
+		}
+	}
+	if len(writes) > 0 || slices.ContainsFunc(files, func(w command.Word) bool { return !c.readableWord(w, dirs) }) {
+		return false
+	}
+	return !s.FollowsLinks() || !c.leadOut(files, dirs)
+}
+
+// readableGlobs reports whether the files that wildcards mean outside of commands are
+// open to Read: for f in /root/*.
+func (c *readCheck) readableGlobs() bool {
+	for _, w := range c.line.analysis.Globs {
+		if w.Wild {
+			return false
+		}
+		for _, dir := range c.line.dirs {
+			names, err := c.line.expand(w, dir)
+			if err != nil || slices.ContainsFunc(names, func(name string) bool { return !c.readableName(w, name, dir) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *readCheck) readableName(w command.Word, name string, dir Path) bool {
+	p, err := c.line.resolve(w, name, dir)
+	return err == nil && c.readable(p)
+}
+
+// inReadable reports whether the line stays in directories that Read may look
+// into: many commands read the one they are in without naming it.
+func (c *readCheck) inReadable() bool {
+	if c.line.lost || !c.readableGlobs() {
+		return false
+	}
+	outside := func(dir Path) bool { return !c.readable(dir) }
+	if len(c.line.analysis.Commands) == 0 {
+		return !slices.ContainsFunc(c.line.dirs, outside)
+	}
+	return !slices.ContainsFunc(c.line.analysis.Commands, func(s command.Simple) bool { return slices.ContainsFunc(c.line.standsIn(s.Places), outside) })
+}
+
+func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
+	switch {
+	case w.Stream, w.Static && isStream(w.Text): // what the commands in it read is judged with them
+		return true
+	case w.Glob:
+		return c.readableGlob(w, dirs)
+	case !w.Static && !w.Home:
+		if values, ok := c.line.analysis.Values(w); ok {
+			return c.valuesReadable(w, values, dirs)
+		}
+		return w.Named() && !slices.ContainsFunc(w.Guesses(), func(text string) bool {
+			return pathname.HasMeta(text) || !c.readableWord(command.Word{Text: text, Static: true}, dirs)
+		})
+	}
+	for _, dir := range dirs {
+		if t, err := c.line.target(w, dir, reading); err != nil || c.j.decide(t).Action != Allow {
+			return false
+		}
+	}
+	return true
+}
+
+// readableGlob judges every file that a wildcard means now, and the directory it
+// looks in.
+func (c *readCheck) readableGlob(w command.Word, dirs []Path) bool {
+	for _, dir := range dirs {
+		base, _ := cutGlob(w.Text)
+		if pathname.HasMeta(base) {
+			base = "."
+		}
+		names, err := c.line.expand(w, dir)
+		if err != nil {
+			return false
+		}
+		for _, name := range append(names, base) {
+			if !c.readableName(w, name, dir) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *readCheck) readable(p Path) bool {
+	return c.j.decide(newTarget(p, reading, "read ")).Action == Allow
+}
+
+// suppliedReadable reports whether all that find or xargs may put into the words of a
+// command is open to Read: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
+func (c *readCheck) suppliedReadable(s command.Simple) bool {
+	lister, split, ok := c.lister(s)
+	if !ok {
+		return false
+	}
+	starts, match, ok := lister.Lists()
+	if s.Recurses() {
+		match = func(string, bool) bool { return true }
+	}
+	return ok && c.allReadable(starts, c.line.standsIn(lister.Places), match, split)
+}
+
+// lister returns the command that lists what is put into the words of another, and whether
+// xargs takes what it prints apart at blanks.
+func (c *readCheck) lister(s command.Simple) (lister command.Simple, split, ok bool) {
+	if s.Outer < 0 {
+		return command.Simple{}, false, false
+	}
+	outer := c.line.analysis.Commands[s.Outer]
+	if outer.Name == "find" || outer.Name == "gfind" {
+		return outer, false, true
+	}
+	lister, ok = c.line.analysis.Lister(outer)
+	return lister, outer.SplitsLines(), ok
+}
+
+// allReadable reports whether every file below the starts whose name matches may be read,
+// links included, and whether each stays one word where xargs splits what it reads.
+func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
+	left := maxFollowed
+	for _, start := range starts {
+		if start.Glob || !start.Static && !start.Home {
+			return false
+		}
+		for _, dir := range dirs {
+			p, err := c.line.resolve(start, start.Text, dir)
+			if err != nil || !c.readable(p) || split && oddName(start.Text) || !c.treeReadable(p, match, split, &left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *readCheck) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
+	ruled := c.j.data.ask.HasPaths() || c.j.data.deny.HasPaths() || c.j.data.masksBelow(pathname.Slashed(start.real))
+	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
+		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
+			return errLeadsOut
+		}
+		link := err == nil && entry.Type()&fs.ModeSymlink != 0
+		if err != nil || entry.IsDir() || !link && !ruled || !match(entry.Name(), link) {
+			return nil // what cannot be opened here the command does not open either
+		}
+		dir := filepath.Dir(path)
+		if p, err := c.j.data.resolve(Path{given: dir, real: dir}, entry.Name()); err == nil && !c.readable(p) {
+			return errLeadsOut
+		}
+		return nil
+	})
+	return err == nil
+}
+
+// oddName reports whether xargs would take a name for several, or a program for an option.
+func oddName(name string) bool {
+	return strings.ContainsAny(name, " \t\r\n\v\f'\"\\") || strings.HasPrefix(name, "-")
+}
+
+// valuesReadable reports whether every value that the line gives a variable names files that
+// are open to Read.
+func (c *readCheck) valuesReadable(w command.Word, values []command.Word, dirs []Path) bool {
+	return !slices.ContainsFunc(values, func(v command.Word) bool {
+		if v.Glob && !w.Single() {
+			return true // what is found may be split
+		}
+		if v.Static && pathname.HasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
+			return true
+		}
+		return !c.readableWord(v, dirs)
+	})
+}
