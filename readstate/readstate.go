@@ -7,6 +7,8 @@
 // never contents.
 //
 // Nothing here opens the files it speaks about: callers hand over the bytes that they read, under the lock that they hold.
+//
+// Its Go API is not stable.
 package readstate
 
 import (

@@ -5,6 +5,8 @@
 //
 // Results belong to principals. Each has an owner-only directory whose name only the holder of a key can compute, a quota, and an age
 // after which results go.
+//
+// Its Go API is not stable.
 package resultstore
 
 import (

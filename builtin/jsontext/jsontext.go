@@ -1,6 +1,8 @@
 // Package jsontext goes over JSON without decoding it: what encoding/json does character by character, it does eight at a time within
 // strings, which are nearly all of a long message. It may refuse what is JSON, and is then to be asked no further; what it accepts,
 // encoding/json accepts and reads in the same way. Tests hold the two against each other.
+//
+// Its Go API is not stable.
 package jsontext
 
 import (

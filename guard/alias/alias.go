@@ -2,6 +2,8 @@
 // others. A name whose meaning is exactly that of a tool or an argument stands for it; the others name what to call instead.
 //
 // The tables are in tables.go. The package is not a stable interface for other programs.
+//
+// Its Go API is not stable.
 package alias
 
 import (

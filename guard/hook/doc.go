@@ -51,4 +51,6 @@
 // There is no grace time: it is killed. What a command leaves running has a tenth
 // of a second after the shell's end to finish its output, and two seconds more while it
 // holds that open and nothing has been answered; what it would say later is not waited for.
+//
+// Its Go API is not stable.
 package hook

@@ -1,5 +1,7 @@
 // Package lease opens files that another program may hold a lease on, as file servers do for their clients. The kernel has such
 // a program give it up, for which it may take 45 seconds: an open that does not wait says EAGAIN meanwhile.
+//
+// Its Go API is not stable.
 package lease
 
 import (

@@ -9,4 +9,6 @@
 //
 // A [Store] removes everything when it is closed, and what a killed host left when the
 // next one opens it.
+//
+// Its Go API is not stable.
 package privatedir

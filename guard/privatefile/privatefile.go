@@ -4,6 +4,8 @@
 // A file is written under another name and put in its place by one rename. A writer that is
 // killed in between leaves its draft; the next writer in that directory
 // removes it, as [Sweep] does. Stores of many files lock and make their directories with it.
+//
+// Its Go API is not stable.
 package privatefile
 
 import (

@@ -106,4 +106,6 @@
 //     user and not for a namespace, but for a part that is left to the host; with
 //     bubblewrap and Landlock, watches are not. When memory runs out, commands are
 //     killed before others.
+//
+// Its Go API is not stable.
 package sandbox

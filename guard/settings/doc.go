@@ -33,4 +33,6 @@
 // loosens. At the first reading it stands in [Settings.Broken], and the guard
 // refuses every call while that is not empty. On a later reading the file's last
 // good content stays in force with a warning.
+//
+// Its Go API is not stable.
 package settings

@@ -7,6 +7,8 @@
 // named a moment before: while the call ran, and no longer ago than [sharedLook]. If the file is renamed in that moment it still gets
 // the line, as if it had been written before the rotation. A host that rotates holds a lock on the file, against other hosts.
 // Another program may rotate too, by renaming or by truncating.
+//
+// Its Go API is not stable.
 package audit
 
 import (

@@ -6,6 +6,8 @@
 // it is; [Challenge] writes it as HTTP wants it. A [Throttle] slows down those who guess.
 //
 // The package imports none of ours. The zero values refuse: no rights, no identity, no verifier that accepts.
+//
+// Its Go API is not stable.
 package auth
 
 import (

@@ -1,4 +1,6 @@
 // Package doctor says how a host is: what it found of its roots, rules, sandbox, shell, state and tools, and what would make each better.
+//
+// Its Go API is not stable.
 package doctor
 
 import (

@@ -5,6 +5,8 @@
 // Spans and metrics follow the semantic conventions for MCP servers. They tell of tools, verdicts, durations and
 // sizes. Paths, commands, rules and principals are left out unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
 // is true; arguments and results are never recorded.
+//
+// Its Go API is not stable.
 package telemetry
 
 import (

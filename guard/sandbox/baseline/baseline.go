@@ -5,6 +5,8 @@
 // A [Keeper] notes what there is in the writable directories when the first command begins, and takes out what is added
 // while commands run: when it appears, after each command, and when a host was killed, at the next start. What changes
 // while no command runs was done by the user, and stays.
+//
+// Its Go API is not stable.
 package baseline
 
 import (
