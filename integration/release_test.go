@@ -3,6 +3,8 @@ package integration
 import (
 	"bytes"
 	"encoding/json"
+	"image"
+	_ "image/png"
 	"maps"
 	"os"
 	"os/exec"
@@ -50,6 +52,7 @@ func TestBundleManifest(t *testing.T) {
 	var m struct {
 		ManifestVersion string `json:"manifest_version"`
 		Name, Version   string
+		Icon            string
 		Server          struct {
 			Type, EntryPoint string
 			Config           struct {
@@ -66,6 +69,9 @@ func TestBundleManifest(t *testing.T) {
 	}
 	if err := json.Unmarshal(readRelease(t, ".release/bundle/manifest.json"), &m); err != nil {
 		t.Fatal(err)
+	}
+	if icon, _, err := image.DecodeConfig(bytes.NewReader(readRelease(t, filepath.Join(".release/bundle", m.Icon)))); err != nil || icon.Width != 512 || icon.Height != 512 {
+		t.Errorf("the icon %q: %+v, %v; want 512 pixels each way", m.Icon, icon, err)
 	}
 	if m.ManifestVersion != "0.3" || m.Name != "toolhost" || m.Version != "0.0.0" || m.Server.Type != "binary" {
 		t.Errorf("%+v", m)
