@@ -12,73 +12,105 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// AppendAllow remembers an "always allow" answer: it adds rule to
-// permissions.allow of root's own file in the user's configuration directory.
+// AppendAllow remembers an "always allow" answer: it adds rule to permissions.allow, as [Append] does.
+func AppendAllow(cfg Config, root, rule string) error { return Append(cfg, root, keyAllow, rule) }
+
+// Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration directory.
 // Everything else in the file stays, comments included, and the file is
-// replaced at once. A rule that stands there already is no error.
+// replaced at once. An entry that stands there already is no error.
 //
 // It fails, and changes nothing, when the file cannot be parsed or written.
-func AppendAllow(cfg Config, root, rule string) error {
+func Append(cfg Config, root, list, text string) error {
 	if cfg.UserConfigDir == "" {
-		return errors.New("no user configuration directory is known: the answer cannot be remembered")
+		return errors.New("no user configuration directory is known: the rule cannot be kept")
 	}
-	if strings.TrimSpace(rule) == "" || strings.ContainsAny(rule, "\x00\n\r") {
-		return fmt.Errorf("%q cannot be a rule", rule)
+	if strings.TrimSpace(text) == "" || strings.ContainsAny(text, "\x00\n\r") {
+		return fmt.Errorf("%q cannot be a rule", text)
 	}
 	root = canonical(root)
-	file := cfg.answersFile(root)
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real // keep the link of people who link their configuration
-	}
-	return underLock(file, func() error {
-		text, _, err := readRegular(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	src := source{kind: User, file: cfg.answersFile(root), root: root}
+	return editList(src, list, 1, func(now []Entry, doc *hujson.Value) error {
+		for _, e := range now {
+			if e.Text == text {
+				return errUnchanged
+			}
 		}
-		changed, err := addAllow(file, text, root, rule)
-		if err != nil || changed == nil {
-			return err
-		}
-		return privatefile.Replace(file, changed)
+		return insert(doc, root, list, text)
 	})
 }
 
-// addAllow returns text with the rule added, nil if it stands there already.
-func addAllow(file string, text []byte, root, rule string) ([]byte, error) {
+// Remove takes an entry out of a list of the user's own file that it stands in. Everything else in the file stays.
+func Remove(e Entry, list string) error {
+	if e.Kind != User || e.Client {
+		return fmt.Errorf("%s stands in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
+	}
+	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(now []Entry, doc *hujson.Value) error {
+		for i, other := range now {
+			if other.Text == e.Text {
+				patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.ReplaceAll(list, ".", "/"), i)
+				return doc.Patch([]byte(patch))
+			}
+		}
+		return fmt.Errorf("%s is no longer in %s", e.Text, e.File)
+	})
+}
+
+// errUnchanged says that the file holds already what an edit would write.
+var errUnchanged = errors.New("unchanged")
+
+// editList changes a list of a settings file under its lock. grows is by how many entries.
+func editList(src source, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) error {
+	if real, err := filepath.EvalSymlinks(src.file); err == nil {
+		src.file = real // keep the link of people who link their configuration
+	}
+	return underLock(src.file, func() error {
+		text, _, err := readRegular(src.file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		changed, err := editedList(src, text, list, grows, edit)
+		if errors.Is(err, errUnchanged) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("settings file %s: %w", src.file, err)
+		}
+		return privatefile.Replace(src.file, changed)
+	})
+}
+
+// editedList returns the text with the list changed. That it reads as meant is checked.
+func editedList(src source, text []byte, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) ([]byte, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
 	}
-	src := source{kind: User, file: file, root: root}
 	now, err := parse(src, newVocabulary(), text)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range now.lists[keyAllow] {
-		if e.Text == rule {
-			return nil, nil
-		}
-	}
 	doc, err := hujson.Parse(append([]byte(strings.TrimPrefix(string(text), "\ufeff")), '\n'))
 	if err != nil {
-		return nil, fmt.Errorf("settings file %s: %w", file, err)
+		return nil, err
 	}
-	if err := insertAllow(&doc, root, rule); err != nil {
-		return nil, fmt.Errorf("settings file %s: %w", file, err)
+	if err := edit(now.lists[list], &doc); err != nil {
+		return nil, err
 	}
-	doc.Format()
+	if grows > 0 {
+		doc.Format()
+	}
 	changed := doc.Pack()
 	then, err := parse(src, newVocabulary(), changed)
 	if err != nil {
-		return nil, fmt.Errorf("adding a rule to %s would break it: %w", file, err)
+		return nil, fmt.Errorf("the change would break it: %w", err)
 	}
-	if got, want := len(then.lists[keyAllow]), len(now.lists[keyAllow])+1; got != want {
-		return nil, fmt.Errorf("adding a rule to %s would leave %d allow rules instead of %d", file, got, want)
+	if got, want := len(then.lists[list]), len(now.lists[list])+grows; got != want {
+		return nil, fmt.Errorf("the change would leave %d entries of %s instead of %d: edit it by hand", got, list, want)
 	}
 	return changed, nil
 }
 
-// insertAllow adds the rule to the syntax tree, making what it needs.
-func insertAllow(doc *hujson.Value, root, rule string) error {
+// insert adds the entry to the syntax tree, making what it needs.
+func insert(doc *hujson.Value, root, list, text string) error {
 	top, err := objectIn(doc, "the file")
 	if err != nil {
 		return err
@@ -86,15 +118,17 @@ func insertAllow(doc *hujson.Value, root, rule string) error {
 	if member(top, "workspace") == nil { // says whose answers these are, for the reader
 		top.Members = append(top.Members, newMember("workspace", hujson.String(root)))
 	}
-	permissions, err := objectIn(child(top, "permissions", &hujson.Object{}), "permissions")
-	if err != nil {
-		return err
+	path := strings.Split(list, ".")
+	for _, name := range path[:len(path)-1] {
+		if top, err = objectIn(child(top, name, &hujson.Object{}), name); err != nil {
+			return err
+		}
 	}
-	allow, ok := child(permissions, "allow", &hujson.Array{}).Value.(*hujson.Array)
+	entries, ok := child(top, path[len(path)-1], &hujson.Array{}).Value.(*hujson.Array)
 	if !ok {
-		return errors.New("permissions.allow is not an array: edit it by hand")
+		return fmt.Errorf("%s is not an array: edit it by hand", list)
 	}
-	allow.Elements = append(allow.Elements, hujson.Value{Value: hujson.String(rule)})
+	entries.Elements = append(entries.Elements, hujson.Value{Value: hujson.String(text)})
 	return nil
 }
 

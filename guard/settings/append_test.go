@@ -98,3 +98,59 @@ func TestAppendAllowAtOnce(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// Each list takes entries, and gives back the one that is named; the rest of the file stays.
+func TestAppendAndRemove(t *testing.T) {
+	p := newPlace(t)
+	root := p.cfg.Roots[0]
+	lists := map[string]func(*Settings) []Entry{
+		"permissions.allow":              func(s *Settings) []Entry { return s.Allow },
+		"permissions.ask":                func(s *Settings) []Entry { return s.Ask },
+		"permissions.deny":               func(s *Settings) []Entry { return s.Deny },
+		"sandbox.network.allowedDomains": func(s *Settings) []Entry { return s.Sandbox.Network.AllowedDomains },
+	}
+	for list := range lists {
+		for _, text := range []string{"a", "b", "a", "c"} {
+			if err := Append(p.cfg, root, list, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for list, of := range lists {
+		s := Load(p.cfg)
+		if got := texts(of(s)); got != "a,b,c" {
+			t.Fatalf("%s: %s", list, got)
+		}
+		b := of(s)[1]
+		if err := Remove(b, list); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(of(Load(p.cfg))); got != "a,c" {
+			t.Errorf("%s after the removal: %s", list, got)
+		}
+		if Remove(b, list) == nil {
+			t.Errorf("%s: what is gone was removed", list)
+		}
+	}
+	file := p.cfg.UserFile()
+	commented := "{\n  // mine\n  \"permissions\": {\"deny\": [\"x\", /* why */ \"y\"]}, // end\n}\n"
+	if err := os.WriteFile(file, []byte(commented), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range Load(p.cfg).Deny {
+		if e.Text == "x" {
+			if err := Remove(e, "permissions.deny"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	after, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(after), `"x"`) || !strings.Contains(string(after), "// mine") || !strings.Contains(string(after), `"y"`) {
+		t.Errorf("%v\n%s", err, after)
+	}
+	for _, e := range []Entry{{Kind: Managed}, {Kind: CommandLine}, {Kind: Project}, {Kind: User, Client: true}} {
+		if Remove(e, "permissions.deny") == nil {
+			t.Errorf("removed from %v", e.Kind)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// allowedHosts is the list that toolhost allow-host adds to.
+const allowedHosts = "sandbox.network.allowedDomains"
+
+// refuseInCall refuses the commands that only a person runs in a process that a call has started.
+func refuseInCall(cmd *cobra.Command) error {
+	if cmd.Parent() != cmd.Root() || !slices.Contains(guard.PersonCommands(), cmd.Name()) || !builtin.InCall() {
+		return nil
+	}
+	if list := cmd.Flags().Lookup("list"); list != nil && list.Changed || cmd.Name() == "rules" && !cmd.Flags().Changed("remove") {
+		return nil
+	}
+	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process, and no call can change what calls may do or did. Run it in a terminal of your own", cmd.Name())
+}
+
+// permitCommands add rules to the user's own settings for a workspace.
+func permitCommands() (all []*cobra.Command) {
+	for _, c := range []struct{ use, short, list, example string }{
+		{"allow RULE", "Let calls that a rule names run unasked", "permissions.allow", "toolhost allow 'Bash(npm test *)'"},
+		{"ask RULE", "Require a person's approval of calls that a rule names", "permissions.ask", "toolhost ask 'Bash(git push *)' --root ~/src/project"},
+		{"deny RULE", "Refuse calls that a rule names", "permissions.deny", "toolhost deny 'Read(.env)'"},
+		{"allow-host HOST", "Let commands in the sandbox reach a host of the network", allowedHosts, "toolhost allow-host proxy.golang.org"},
+	} {
+		var flags hostFlags
+		cmd := &cobra.Command{
+			Use: c.use, Short: c.short, Args: exactly(1, c.example), Example: "  " + c.example,
+			Long: c.short + `. It is kept for the workspace in your own settings, where no repository
+can change it, and holds at once in hosts that run there. toolhost rules lists it, and toolhost rules --remove takes it back.`,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return flags.permit(cmd.OutOrStdout(), c.list, args[0])
+			},
+		}
+		flags.addRoots(cmd.Flags(), "the `DIR` of the workspace; repeatable (default: the working directory)")
+		flags.addState(cmd.Flags())
+		all = append(all, cmd)
+	}
+	return all
+}
+
+func (f *hostFlags) permit(w io.Writer, list, text string) error {
+	where, _, err := f.loadRules(nil)
+	if err != nil {
+		return err
+	}
+	if err := checkEntry(where, list, text); err != nil {
+		return usageError{err}
+	}
+	return eachRoot(where, func(root string) error {
+		if err := settings.Append(where, root, list, text); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%s: %s, for %s\n", list, sanitized(text), sanitized(root))
+		return err
+	})
+}
+
+// checkEntry refuses an entry that would not be taken as it is written.
+func checkEntry(where settings.Config, list, text string) error {
+	set, entry := &settings.Settings{}, []settings.Entry{{Text: text, File: "RULE"}}
+	switch list {
+	case "permissions.allow":
+		set.Allow = entry
+	case "permissions.ask":
+		set.Ask = entry
+	case "permissions.deny":
+		set.Deny = entry
+	default:
+		if strings.ContainsAny(text, "/ \t") {
+			return fmt.Errorf("%q is not a host: give a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
+		}
+		return nil
+	}
+	policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home, StateDir: where.StateDir, Settings: set})
+	if err != nil {
+		return err
+	}
+	if warnings := policy.Warnings(); len(warnings) > 0 {
+		return errors.New(strings.TrimPrefix(warnings[0], "RULE: "))
+	}
+	return nil
+}
+
+// removeRule takes back the rule that has this number in the list, or this text.
+func removeRule(w io.Writer, list ruleList, which string) error {
+	var fit []listedRule
+	for _, r := range list.Rules {
+		if strconv.Itoa(r.Number) == which || r.Rule == which {
+			fit = append(fit, r)
+		}
+	}
+	if own := slices.DeleteFunc(slices.Clone(fit), func(r listedRule) bool { return r.entry.Kind != settings.User || r.entry.Client }); len(own) > 0 {
+		fit = own
+	}
+	switch {
+	case len(fit) == 0:
+		return fmt.Errorf("--remove %s: no rule has that number or text%s; toolhost rules lists them", which, didYouMean(which, list.texts()))
+	case len(fit) > 1:
+		return fmt.Errorf("--remove %s: %d rules read so; name one by its number, such as %d", which, len(fit), fit[0].Number)
+	}
+	r := fit[0]
+	if err := settings.Remove(r.entry, r.list); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "removed: %s %s, from %s\n", r.Action, sanitized(r.Rule), sanitized(r.Where))
+	return err
+}
+
+// texts are the rules that can be removed, as they are written.
+func (l ruleList) texts() (all []string) {
+	for _, r := range l.Rules {
+		all = append(all, r.Rule)
+	}
+	return all
+}

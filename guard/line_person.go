@@ -1,0 +1,50 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+)
+
+// PersonCommands returns the commands of toolhost that change what a caller may do, or what it did: only a person runs them. "rules" is
+// one with --remove. The program itself refuses them too where a call has started it, under whatever name.
+func PersonCommands() []string {
+	return []string{"allow", "allow-host", "ask", "deny", "mode", "rewind", "rules", "trust", "undo"}
+}
+
+// personCommands refuses commands of the host that only a person runs.
+func (l *commandJudge) personCommands() {
+	for _, s := range l.analysis.Commands {
+		if name := personCommand(s); name != "" {
+			part := Part{What: "run " + s.Text, Action: Deny, Rule: rulePersonOnly, Source: builtIn, Final: true,
+				Reason: "toolhost " + name + " changes what a caller may do, or what it did, and no call can run it.",
+				Remedy: "Tell the user the command; a person runs it in a terminal of their own."}
+			l.add(part)
+		}
+	}
+}
+
+// personCommand returns which of [PersonCommands] s runs, or "". A word after an option may be its value.
+func personCommand(s command.Simple) string {
+	if strings.TrimSuffix(s.Name, ".exe") != "toolhost" {
+		return ""
+	}
+	named := func(text string) bool {
+		return slices.ContainsFunc(s.Args, func(w command.Word) bool { return w.Text == text || strings.HasPrefix(w.Text, text+"=") })
+	}
+	for i, w := range s.Args[1:] {
+		switch {
+		case isOption(w.Text):
+		case !slices.Contains(PersonCommands(), w.Text):
+			if !isOption(s.Args[i].Text) || strings.Contains(s.Args[i].Text, "=") { // the word before
+				return ""
+			}
+		case named("--help"), w.Text == "rules" && !named("--remove"), w.Text == "trust" && named("--list"):
+			return ""
+		default:
+			return w.Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package sandbox
+
+// MarkCommand does nothing: this system has no limit that nothing else uses.
+func MarkCommand() {}
+
+// InCommand reports whether this process descends from one that was marked: here it is not known.
+func InCommand() bool { return false }
