@@ -256,6 +256,10 @@ func Reexec(args []string) {
 	supervise.Run(args)
 }
 
+// InCall reports whether this process descends from a call of a host: from its command, or from a task that it left running. Where no
+// mark is inherited ([sandbox.InCommand]) it goes by the environment, which a command can change.
+func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVariable) != "" }
+
 // BoundMemory limits the memory of this process by what the system leaves it. A program that opens a runtime calls it once in main,
 // after [Reexec]. The error names a limit under which the program cannot work.
 func BoundMemory() error { return memory.Bound() }

@@ -20,6 +20,7 @@ func setChildLimits() {
 	lower(unix.RLIMIT_CORE, func(uint64) uint64 { return 1 })
 	// Signals in queues count for the user: without any left, no one has timers.
 	lower(unix.RLIMIT_SIGPENDING, func(most uint64) uint64 { return most / 2 })
+	MarkCommand()
 
 	// While the process can be traced its files here are its own.
 	const file = "/proc/self/oom_score_adj"

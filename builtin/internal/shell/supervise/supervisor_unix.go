@@ -146,6 +146,7 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 		unix.CloseOnExec(firstFileFD + i)
 		fds[i] = uintptr(firstFileFD + i)
 	}
+	sandbox.MarkCommand()
 	if err := becomeReaper(); err != nil {
 		return err
 	}
