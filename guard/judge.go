@@ -75,7 +75,13 @@ type judge struct {
 	exec         *Exec    // the command that is judged, nil while none is
 }
 
-func (j *judge) add(p Part) { j.parts = append(j.parts, p) }
+// add adds a part. Its remedy ends in the command that a person can paste, with the first root.
+func (j *judge) add(p Part) {
+	if len(p.remedyCommand) > 0 && len(j.data.roots) > 0 {
+		p.Remedy += " " + shellWords(append(p.remedyCommand, "--root", j.data.roots[0].Given))
+	}
+	j.parts = append(j.parts, p)
+}
 
 // tool applies the rules on every call of the tool, and those on its arguments.
 func (j *judge) tool() {
@@ -96,10 +102,11 @@ func (j *judge) tool() {
 func byRule(what, subject string, a Action, r *rules.Rule) Part {
 	p := Part{What: what, Action: a, Rule: r.Text, Source: r.Source, Final: true}
 	if a == Ask {
-		p.Reason, p.Remedy = subject+" requires approval by a rule.", "A person must agree, or change that rule."
+		p.Reason, p.Remedy = subject+" requires approval by a rule.", "A person must agree, or change that rule:"
 	} else {
-		p.Reason, p.Remedy = subject+" is denied by a rule.", "Do not look for a way around it; tell the user if the task needs it. Only a person can change that rule."
+		p.Reason, p.Remedy = subject+" is denied by a rule.", "Do not look for a way around it; tell the user if the task needs it. Only a person can change that rule:"
 	}
+	p.remedyCommand = []string{"toolhost", "rules", "--remove", r.Text}
 	return p
 }
 
@@ -326,7 +333,7 @@ func (j *judge) byMode(t *target) Part {
 	}
 	return Part{
 		What: t.what, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn,
-		Reason: "No rule allows writing " + t.path.given + ".", Remedy: allowRemedy("Edit(/" + t.given + ")"),
+		Reason: "No rule allows writing " + t.path.given + ".", Remedy: allowRemedy, remedyCommand: allowCommand("Edit(/" + t.given + ")"),
 	}
 }
 
@@ -364,6 +371,18 @@ func (j *judge) verdict(silent bool) Verdict {
 	return v
 }
 
-func allowRemedy(rule string) string {
-	return fmt.Sprintf("A person can agree, or allow it with the rule %s in permissions.allow.", rule)
+// allowRemedy precedes an [allowCommand].
+const allowRemedy = "A person can agree, or allow it:"
+
+func allowCommand(rule string) []string { return []string{"toolhost", "allow", rule} }
+
+// shellWords is a command line of these words.
+func shellWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if quoted[i] = w; strings.Trim(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz0123456789/._-:@%+=,") != "" || w == "" {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }

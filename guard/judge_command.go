@@ -37,6 +37,7 @@ func (j *judge) command(c Exec) {
 	l.line.data = j.data
 	l.line.follow()
 	l.denials()
+	l.personCommands()
 	files := wordFiles{l, j, l.line}
 	files.words()
 	files.removals()
@@ -330,7 +331,7 @@ func (l *commandJudge) unallowed() {
 			reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
 		}
 		l.j.add(Part{What: "run " + s.Text, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
-			Remedy: allowRemedy("Bash(" + firstWords(s) + ")")})
+			Remedy: allowRemedy, remedyCommand: allowCommand("Bash(" + firstWords(s) + ")")})
 	}
 	if !found {
 		l.j.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.line.analysis.Undecidable, "; ")+".",

@@ -44,6 +44,7 @@ const (
 	ruleContainment    = "containment"    // rules that only a sandbox could hold
 	ruleUnsandboxed    = "sandbox opt-out"
 	ruleUndecidable    = "undecidable command"
+	rulePersonOnly     = "person's command" // toolhost trust and its like
 	ruleReadOnly       = "read-only command"
 	ruleMode           = "mode" // followed by the mode's name
 )
@@ -84,7 +85,8 @@ type Part struct {
 	Remedy string `json:"remedy,omitempty"`
 	Final  bool   `json:"firm,omitempty"`
 
-	allow string // the narrowest rule that allows it, see [Subject]
+	allow         string   // the narrowest rule that allows it, see [Subject]
+	remedyCommand []string // ends Remedy: what a person can paste
 }
 
 // builtIn is the Source of verdicts that no settings file gave.

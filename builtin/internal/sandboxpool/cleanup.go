@@ -3,6 +3,7 @@ package sandboxpool
 import (
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -92,7 +93,13 @@ func refusal(host, why string) string {
 	switch why {
 	case "no connection is made for it, because its memory cannot be read; make the program readable":
 		what = "program"
-	case "it is not in sandbox.network.allowedDomains", "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets":
+	case "it is not in sandbox.network.allowedDomains":
+		name, _, err := net.SplitHostPort(host)
+		if err != nil {
+			name = host
+		}
+		return fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", host, why, name)
+	case "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets":
 		why += ", to which a person can add it"
 	case "it is denied by sandbox.network.deniedDomains":
 		why += ", which only a person can change"

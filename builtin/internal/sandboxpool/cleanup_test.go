@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	for why, want := range map[string]string{
-		"it is not in sandbox.network.allowedDomains":   "it is not in sandbox.network.allowedDomains, to which a person can add it.",
+		"it is not in sandbox.network.allowedDomains":   "it is not in sandbox.network.allowedDomains. A person can add it: toolhost allow-host h",
 		"it is denied by sandbox.network.deniedDomains": "it is denied by sandbox.network.deniedDomains, which only a person can change.",
 		"it has no address":                             "it has no address.",
 		"its address ::1 is not a public one: a person can add that address to sandbox.network.allowedDomains": "its address ::1 is not a public one: a person can add that address to sandbox.network.allowedDomains.",

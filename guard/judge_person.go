@@ -15,12 +15,12 @@ func PersonCommands() []string {
 
 // personCommands refuses commands of the host that only a person runs.
 func (l *commandJudge) personCommands() {
-	for _, s := range l.analysis.Commands {
+	for _, s := range l.line.analysis.Commands {
 		if name := personCommand(s); name != "" {
 			part := Part{What: "run " + s.Text, Action: Deny, Rule: rulePersonOnly, Source: builtIn, Final: true,
 				Reason: "toolhost " + name + " changes what a caller may do, or what it did, and no call can run it.",
 				Remedy: "Tell the user the command; a person runs it in a terminal of their own."}
-			l.add(part)
+			l.j.add(part)
 		}
 	}
 }
