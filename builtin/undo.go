@@ -99,7 +99,11 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 	}
 	var all []Undone
 	for _, f := range plan.Files {
-		all = append(all, Undone{Path: f.Path, Removed: f.Restore.IsZero(), Err: b.restore(ctx, env, f)})
+		u := Undone{Path: f.Path, Removed: f.Restore.IsZero()}
+		if !sel.DryRun {
+			u.Err = b.restore(ctx, env, f)
+		}
+		all = append(all, u)
 	}
 	for _, r := range plan.Refused {
 		all = append(all, Undone{Path: r.Path, Err: errors.New(r.Why), Forced: r.Forced})

@@ -54,7 +54,7 @@ func TestAttackUndo(t *testing.T) {
 				if err := tt.trap(dir, outside); err != nil {
 					t.Fatal(err)
 				}
-				args := []string{"undo", "--since", "1h"}
+				args := []string{"undo", "--since", "1h", "--yes"}
 				if force {
 					args = append(args, "--force")
 				}

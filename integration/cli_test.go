@@ -152,7 +152,7 @@ func TestJSON(t *testing.T) {
 	writeIn(t, home, "work/a.txt", "a\n")
 	for _, args := range [][]string{
 		{"call", "Write", `{"file_path":"new.txt","content":"x\n"}`}, {"call", "Read", `{"file_path":"missing"}`},
-		{"check", "Read", `{"file_path":"a.txt"}`}, {"rules"}, {"tools"}, {"history"}, {"undo"}, {"undo"}, {"version"}, {"trust", "--list"},
+		{"check", "Read", `{"file_path":"a.txt"}`}, {"rules"}, {"tools"}, {"history"}, {"history", "usage"}, {"undo", "--dry-run"}, {"undo", "--yes"}, {"undo", "--yes"}, {"version"}, {"trust", "--list"},
 		{"doctor", "--quick"}, {"install", "--list"}, {"token", "list"},
 	} {
 		cmd := exec.Command(binary, append(args, "--json")...)
@@ -202,7 +202,7 @@ func TestHistoryGoesByTheRulesOfTheWorkspace(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "open.txt") || strings.Contains(out, "closed.txt") || strings.Contains(out, "linked.txt") {
 		t.Errorf("the history lists what the workspace denies, or not what it allows: exit code %d\n%s", code, out)
 	}
-	out, code = runCommand(t, home, "undo", "--path", project)
+	out, code = runCommand(t, home, "undo", "--path", project, "--yes")
 	if code != 1 || !strings.Contains(out, "removed "+filepath.Join(project, "open.txt")) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -195,8 +195,7 @@ func killedRound(t *testing.T, g *ground, all []*victim) int {
 // A change is one line of the history.
 type change struct {
 	ID, Path, State string
-	Deleted         bool
-	Before, After   struct{ Sum string }
+	Before, After   string // digests
 }
 
 // history lists the changes of a file, or of all, oldest last.
@@ -206,9 +205,21 @@ func (g *ground) history(flags ...string) []change {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	var calls []struct {
+		ID, State string
+		Files     []struct {
+			Path, Change  string
+			Before, After struct{ SHA256 string }
+		}
+	}
+	if err := json.Unmarshal(raw, &calls); err != nil {
+		g.t.Fatalf("%v: %s", err, raw)
+	}
 	var all []change
-	if err := json.Unmarshal(raw, &all); err != nil {
-		g.t.Fatal(err)
+	for _, c := range calls {
+		for _, f := range c.Files {
+			all = append(all, change{c.ID, f.Path, c.State, f.Before.SHA256, f.After.SHA256})
+		}
 	}
 	return all
 }
@@ -255,10 +266,10 @@ func (g *ground) checkHistory(t *testing.T, below string, flags ...string) {
 		if !ok {
 			want = digest(t, c.Path)
 		}
-		if c.After.Sum != want {
-			t.Errorf("change %s of %s made %.8q, which became %.8q", c.ID, c.Path, c.After.Sum, want)
+		if c.After != want {
+			t.Errorf("change %s of %s made %.8q, which became %.8q", c.ID, c.Path, c.After, want)
 		}
-		next[c.Path] = c.Before.Sum
+		next[c.Path] = c.Before
 	}
 }
 

@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,14 +11,7 @@ import (
 )
 
 // changes are the changes that the history lists, the newest first.
-func (g *ground) changes() (all []struct{ ID, Path, State string }) {
-	g.t.Helper()
-	out := g.toolhost("history", "--limit", "0", "--json")
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		g.t.Fatalf("%v: %s", err, out)
-	}
-	return all
-}
+func (g *ground) changes() []change { return g.history() }
 
 // toolhost runs a command of the program on the ground, which has to succeed.
 func (g *ground) toolhost(command string, flags ...string) string {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -67,6 +68,12 @@ A server (stdio, http) ends with 0 when its client is gone or it is told to end 
 // tellUsage makes errors of the command line ones of usage, with where to read on.
 func tellUsage(root *cobra.Command) {
 	wrap := func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			var names []string
+			cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+			err = fmt.Errorf("%w%s", err, didYouMean("--"+unknown.GetSpecifiedName(), names))
+		}
 		return usageError{fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
 	}
 	root.SetFlagErrorFunc(wrap)
@@ -105,6 +112,9 @@ func tellUsage(root *cobra.Command) {
 // refuseEmpty refuses a flag or an argument that is there and empty, as a script passes it whose variable is not set. To take it for one
 // that is not there would serve another directory than was meant, let in another token, or drop a record that was asked for.
 func refuseEmpty(cmd *cobra.Command, args []string) error {
+	if err := refuseInCall(cmd); err != nil {
+		return err
+	}
 	if strings.HasPrefix(cmd.Name(), "__") { // completions, which ask what could follow on nothing
 		return nil
 	}
@@ -150,6 +160,30 @@ func atLeast(n int, example string) cobra.PositionalArgs {
 		}
 		return fmt.Errorf("%s takes %s, such as: %s", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1:1+n], " "), example)
 	}
+}
+
+// exactly asks for a number of arguments, and shows how they are given.
+func exactly(n int, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return fmt.Errorf("%s takes %d argument, got %d: quote what belongs together, such as: %s", cmd.Name(), n, len(args), example)
+		}
+		return atLeast(n, example)(cmd, args)
+	}
+}
+
+// didYouMean proposes the known name that is most like another one, or nothing.
+func didYouMean(name string, known []string) string {
+	best, distance := "", 1+len(name)/3
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= distance && (best == "" || d < distance) {
+			best, distance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
 // printJSON prints a value for programs.
@@ -205,4 +239,35 @@ const (
 func useColor(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// coloured is text in a colour where w shows colours.
+func coloured(w io.Writer, c colour, text string) string {
+	if text == "" || !useColor(w) {
+		return text
+	}
+	return string(c) + text + string(plain)
+}
+
+// shownDiff is a diff as w shows it: on a terminal it cannot steer, and in colours; a program gets it as it is.
+func shownDiff(w io.Writer, diff string) string {
+	if f, ok := w.(*os.File); !ok || !isTerminal(f) {
+		return diff
+	}
+	lines := strings.SplitAfter(mcpserver.Sanitize(diff), "\n")
+	for i, line := range lines {
+		text, end, _ := strings.Cut(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "+"):
+			text = coloured(w, green, text)
+		case strings.HasPrefix(line, "-"):
+			text = coloured(w, red, text)
+		case strings.HasPrefix(line, "@@"):
+			text = coloured(w, faint, text)
+		}
+		if lines[i] = text + end; strings.HasSuffix(line, "\n") {
+			lines[i] += "\n"
+		}
+	}
+	return strings.Join(lines, "")
 }

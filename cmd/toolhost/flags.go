@@ -35,7 +35,7 @@ type hostFlags struct {
 
 func (f *hostFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: the working directory)")
+	f.addRoots(flags, "a `DIR` the tools work in; repeatable (default: the working directory)")
 	flags.StringArrayVar(&f.settings, "settings", nil, "a settings `FILE` with rules; repeatable")
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
@@ -43,6 +43,11 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	f.addState(flags)
 	f.observe.add(flags)
+}
+
+// addRoots adds the flag of the roots.
+func (f *hostFlags) addRoots(flags *pflag.FlagSet, usage string) {
+	flags.StringArrayVar(&f.roots, "root", nil, usage)
 }
 
 // addState adds the flag of what outlives the process.
@@ -110,7 +115,7 @@ func (f *hostFlags) checkTools() error {
 	known := allTools()
 	for _, name := range f.tools {
 		if !slices.Contains(known, name) {
-			return usageError{fmt.Errorf("--tools: there is no tool %q; known are %s", name, strings.Join(known, ", "))}
+			return usageError{fmt.Errorf("--tools: there is no tool %q%s; known are %s", name, didYouMean(name, known), strings.Join(known, ", "))}
 		}
 	}
 	return nil

@@ -2,10 +2,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -37,7 +40,7 @@ func historyCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printJSON(cmd.OutOrStdout(), append([]builtin.Change{}, changes...))
+					return printJSON(cmd.OutOrStdout(), callsOf(changes))
 				}
 				return printChanges(cmd.OutOrStdout(), changes)
 			})
@@ -46,7 +49,7 @@ func historyCommand() *cobra.Command {
 	flags.addState(cmd.PersistentFlags())
 	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
 	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
-	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.AddCommand(showCommand(&flags), usageCommand(&flags))
@@ -64,7 +67,11 @@ func usageCommand(flags *hostFlags) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printJSON(cmd.OutOrStdout(), append([]builtin.Holding{}, all...))
+					list := []holding{}
+					for _, h := range all {
+						list = append(list, holding{h.Principal, h.Changes, h.Bytes, h.Limit, h.Damaged, h.Aside})
+					}
+					return printJSON(cmd.OutOrStdout(), list)
 				}
 				out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 				fmt.Fprintln(out, "CALLER\tCHANGES\tBYTES\tAT MOST")
@@ -85,7 +92,8 @@ func nothing(string) ([]string, error) { return nil, nil }
 func showCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show the diff of one change", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show the diff of one change", Args: exactly(1, "toolhost history show 3k9x2m"),
+		Example: "  toolhost history show 3k9x2m", ValidArgsFunction: completeChanges(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			paths := func(state string) ([]string, error) {
 				return builtin.ChangedPaths(state, builtin.ChangeFilter{}, args[0])
@@ -97,17 +105,14 @@ func showCommand(flags *hostFlags) *cobra.Command {
 				}
 				if asJSON {
 					return printJSON(cmd.OutOrStdout(), struct {
-						builtin.Change
-						Diff string
-					}{change, diff})
+						changedCall
+						Diff string `json:"diff"`
+					}{callsOf([]builtin.Change{change})[0], diff})
 				}
 				if err := printChanges(cmd.OutOrStdout(), []builtin.Change{change}); err != nil {
 					return err
 				}
-				if f, ok := cmd.OutOrStdout().(*os.File); ok && isTerminal(f) {
-					diff = mcpserver.Sanitize(diff) // a program gets it as it is
-				}
-				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(diff))
+				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(shownDiff(cmd.OutOrStdout(), diff)))
 				return err
 			})
 		},
@@ -118,43 +123,103 @@ func showCommand(flags *hostFlags) *cobra.Command {
 
 func undoCommand() *cobra.Command {
 	var flags hostFlags
-	var sel builtin.UndoSelection
-	var since string
-	var asJSON bool
+	var u undoing
 	cmd := &cobra.Command{
-		Use: "undo [ID]... [flags]", Short: "Undo changes of files; without an argument the last one",
-		Long: `Undo changes of files; without an argument the last one. A file that has changed since is left as it is, unless
---force. An undo is a change too, and can be undone. Files that no tool changed are never touched. The exit status
-is 1 when a file was left as it is.`,
+		Use: "undo [ID]... [flags]", Short: "Undo changes of files; without an ID the last one in this workspace",
+		Long: `Undo changes of files. Without an ID it is the last one in this workspace, or those that the flags name; what would become of
+each file is shown first, and asked at a terminal. A file that has changed since is left as it is, unless --force. An undo is a
+change too, and can be undone. Files that no tool changed are never touched. The exit status is 1 when a file was left as it is.`,
+		Example: `  toolhost undo --dry-run
+  toolhost undo 3k9x2m
+  toolhost undo --since 10m --yes`,
+		ValidArgsFunction: completeChanges(&flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if sel.Since, err = sinceTime(since); err != nil {
+			if err := u.selected(args); err != nil {
 				return err
 			}
-			if sel.Path, err = absolute(sel.Path); err != nil {
-				return err
-			}
-			sel.IDs = args
-			if len(args) == 0 && since == "" && sel.Scope == "" && sel.Path == "" {
-				sel.Last = 1
-			}
-			paths := func(state string) ([]string, error) { return builtin.UndonePaths(state, sel) }
-			return flags.onFiles(paths, func(host *mcpserver.Host) error {
-				done, err := host.Operator().Undo(cmd.Context(), sel)
-				if err != nil {
-					return err
-				}
-				return printUndone(cmd.OutOrStdout(), done, asJSON)
-			})
+			paths := func(state string) ([]string, error) { return builtin.UndonePaths(state, u.UndoSelection) }
+			return flags.onFiles(paths, func(host *mcpserver.Host) error { return u.undo(cmd, host.Operator(), len(args) > 0) })
 		},
 	}
 	flags.addState(cmd.Flags())
-	cmd.Flags().StringVar(&sel.Path, "path", "", "changes of this `FILE`, or below this directory")
-	cmd.Flags().StringVar(&sel.Scope, "scope", "", "changes made in this `SCOPE`, as the history names it")
-	cmd.Flags().StringVar(&since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or 10m for the last ten minutes")
-	cmd.Flags().BoolVar(&sel.Force, "force", false, "also where that loses later changes")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&u.Path, "path", "", "changes of this `FILE`, or below this directory (default: this workspace)")
+	cmd.Flags().StringVar(&u.Scope, "scope", "", "changes made in this `SCOPE`, as the history names it")
+	cmd.Flags().StringVar(&u.since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
+	cmd.Flags().BoolVar(&u.Force, "force", false, "also where that loses later changes")
+	cmd.Flags().BoolVar(&u.DryRun, "dry-run", false, "show what would become of each file, and change nothing")
+	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// undoing is what one undo command does.
+type undoing struct {
+	builtin.UndoSelection
+	since       string
+	yes, asJSON bool
+}
+
+// selected says which changes are meant. Without IDs they are of the workspace around the working directory alone.
+func (u *undoing) selected(ids []string) (err error) {
+	if u.Since, err = sinceTime(u.since); err != nil {
+		return err
+	}
+	if u.IDs = ids; len(ids) == 0 && u.since == "" && u.Scope == "" && u.Path == "" {
+		u.Last = 1
+	}
+	if u.Path != "" || len(ids) > 0 {
+		u.Path, err = absolute(u.Path)
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	home, _ := os.UserHomeDir()
+	u.Path = workspaceOf(filepath.Join(dir, "file"), home)
+	if real, err := filepath.EvalSymlinks(u.Path); err == nil {
+		u.Path = real // as the history names files
+	}
+	return nil
+}
+
+// undo shows what would be undone, asks, and undoes it. Changes that are named by their IDs need no asking.
+func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bool) error {
+	out := cmd.OutOrStdout()
+	if !named && !u.DryRun && !u.yes {
+		u.DryRun = true
+		plan, err := operator.Undo(cmd.Context(), u.UndoSelection)
+		if err != nil {
+			return err
+		}
+		if len(plan) > 0 {
+			if err := u.print(cmd.ErrOrStderr(), plan, false); err != nil && !errors.Is(err, errReported) {
+				return err
+			}
+			if err := confirmed(cmd, "Undo it?"); err != nil {
+				return err
+			}
+		}
+		u.DryRun = false
+	}
+	done, err := operator.Undo(cmd.Context(), u.UndoSelection)
+	if err != nil {
+		return err
+	}
+	return u.print(out, done, u.asJSON)
+}
+
+// confirmed asks a person at the terminal.
+func confirmed(cmd *cobra.Command, question string) error {
+	if !isTerminal(os.Stdin) {
+		return usageError{errors.New("nothing is done without an answer, and this is no terminal: add --yes, or --dry-run to see what it would do")}
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
+	var answer string
+	if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || answer != "y" && answer != "yes" {
+		return errors.New("nothing was done")
+	}
+	return nil
 }
 
 // sinceTime reads a time, or how long ago it was. Empty is the zero time.
@@ -162,7 +227,7 @@ func sinceTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil {
+	if d, err := parseDuration(text); err == nil {
 		return time.Now().Add(-d), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
@@ -170,7 +235,85 @@ func sinceTime(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError{fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m", text)}
+	return time.Time{}, usageError{fmt.Errorf("--since %s: neither a time such as 2026-01-31T15:04 nor a duration such as 10m or 30d", text)}
+}
+
+// parseDuration reads a duration, also one of days or weeks: 30d, 2w.
+func parseDuration(text string) (time.Duration, error) {
+	for suffix, hours := range map[string]float64{"d": 24, "w": 7 * 24} {
+		if number, ok := strings.CutSuffix(text, suffix); ok {
+			n, err := strconv.ParseFloat(number, 64)
+			if err != nil || n < 0 || n*hours > float64(1<<63-1)/float64(time.Hour) {
+				return 0, fmt.Errorf("%q is not a duration such as 10m, 12h or 30d", text)
+			}
+			return time.Duration(n * hours * float64(time.Hour)), nil
+		}
+	}
+	return time.ParseDuration(text)
+}
+
+// A changedCall is what `toolhost history --json` prints of each call that changed files.
+type changedCall struct {
+	ID        string        `json:"id"`
+	Time      time.Time     `json:"time"`
+	Principal string        `json:"principal"`
+	Scope     string        `json:"scope"`
+	Tool      string        `json:"tool"`
+	Command   string        `json:"command,omitempty"`
+	Files     []changedFile `json:"files"`
+	// Ignored is how many files changed that are not kept, such as those that .gitignore names.
+	Ignored  int      `json:"ignored"`
+	State    string   `json:"state"`
+	UndoOf   []string `json:"undo_of,omitempty"`
+	UndoneBy string   `json:"undone_by,omitempty"`
+}
+
+// A changedFile is one file of a [changedCall].
+type changedFile struct {
+	Path   string `json:"path"`
+	Change string `json:"change"` // created, changed or removed
+	// Before and After say what it held; they are left out where there was no file.
+	Before blob `json:"before,omitzero"`
+	After  blob `json:"after,omitzero"`
+}
+
+// A blob is a content of a file.
+type blob struct {
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// callsOf lists the calls that made changes, in the order of these.
+func callsOf(changes []builtin.Change) []changedCall {
+	calls := []changedCall{}
+	for _, c := range changes {
+		calls = append(calls, changedCall{
+			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State),
+			Files: []changedFile{{c.Path, changeOf(c), blob{c.Before.Sum, c.Before.Size}, blob{c.After.Sum, c.After.Size}}}, UndoOf: c.UndoOf, UndoneBy: c.UndoneBy,
+		})
+	}
+	return calls
+}
+
+// changeOf says what became of the file.
+func changeOf(c builtin.Change) string {
+	switch {
+	case c.Created:
+		return "created"
+	case c.Deleted:
+		return "removed"
+	}
+	return "changed"
+}
+
+// A holding is what `toolhost history usage --json` prints of each caller.
+type holding struct {
+	Principal string `json:"principal"`
+	Changes   int    `json:"changes"`
+	Bytes     int64  `json:"bytes"`
+	Limit     int64  `json:"limit"`
+	Damaged   bool   `json:"damaged,omitempty"`
+	SetAside  string `json:"set_aside,omitempty"` // the directory of what was damaged
 }
 
 func absolute(path string) (string, error) {
@@ -182,13 +325,7 @@ func absolute(path string) (string, error) {
 
 func printChanges(w io.Writer, changes []builtin.Change) error {
 	for _, c := range changes {
-		what := "changed"
-		switch {
-		case c.Created:
-			what = "created"
-		case c.Deleted:
-			what = "removed"
-		}
+		what := changeOf(c)
 		state := ""
 		switch {
 		case c.UndoneBy != "":
@@ -214,13 +351,14 @@ type undoneFile struct {
 	Forced bool `json:"force_would,omitempty"`
 }
 
-func printUndone(w io.Writer, all []builtin.Undone, asJSON bool) error {
+// print says what became of each file, or in a dry run what would.
+func (u *undoing) print(w io.Writer, all []builtin.Undone, asJSON bool) error {
 	left := false
 	files := []undoneFile{}
-	for _, u := range all {
-		file := undoneFile{Path: u.Path, Done: u.Err == nil, Removed: u.Removed && u.Err == nil, Forced: u.Forced}
-		if u.Err != nil {
-			file.Error, left = u.Err.Error(), true
+	for _, f := range all {
+		file := undoneFile{Path: f.Path, Done: f.Err == nil && !u.DryRun, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
+		if f.Err != nil {
+			file.Error, left = f.Err.Error(), true
 		}
 		files = append(files, file)
 	}
@@ -228,7 +366,7 @@ func printUndone(w io.Writer, all []builtin.Undone, asJSON bool) error {
 	if asJSON {
 		err = printJSON(w, files)
 	} else {
-		err = printFiles(w, files)
+		err = printFiles(w, files, u.DryRun)
 	}
 	if err == nil && left {
 		err = errReported
@@ -236,22 +374,45 @@ func printUndone(w io.Writer, all []builtin.Undone, asJSON bool) error {
 	return err
 }
 
-func printFiles(w io.Writer, files []undoneFile) error {
+func printFiles(w io.Writer, files []undoneFile, planned bool) error {
 	if len(files) == 0 {
 		_, err := fmt.Fprintln(w, "there is nothing to undo")
 		return err
 	}
+	would := ""
+	if planned {
+		would = "would be "
+	}
 	for _, f := range files {
-		line := "restored " + sanitized(f.Path)
-		switch {
-		case !f.Done:
-			line = fmt.Sprintf("left %s: %s", sanitized(f.Path), sanitized(f.Error))
-		case f.Removed:
-			line = "removed " + sanitized(f.Path)
+		done := "restored"
+		if f.Removed {
+			done = "removed"
+		}
+		line := would + done + " " + sanitized(f.Path)
+		if f.Error != "" {
+			line = fmt.Sprintf("%sleft %s: %s", would, sanitized(f.Path), sanitized(f.Error))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// completeChanges proposes the ids of the latest changes.
+func completeChanges(flags *hostFlags) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
+		const most = 20
+		paths := func(state string) ([]string, error) {
+			return builtin.ChangedPaths(state, builtin.ChangeFilter{Limit: most}, "")
+		}
+		_ = flags.onFiles(paths, func(host *mcpserver.Host) error {
+			changes, err := host.Operator().Changes(builtin.ChangeFilter{Limit: most})
+			for _, c := range changes {
+				ids = append(ids, fmt.Sprintf("%s\t%s %s", c.ID, c.Tool, sanitized(c.Path)))
+			}
+			return err
+		})
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
 }

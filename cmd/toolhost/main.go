@@ -100,6 +100,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
 		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand(), manCommand(), exitCodesTopic())
+	root.AddCommand(permitCommands()...)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	tellUsage(root)

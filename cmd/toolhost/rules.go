@@ -34,6 +34,7 @@ func (f *hostFlags) loadRules(names []string) (settings.Config, *settings.Settin
 func rulesCommand() *cobra.Command {
 	var flags hostFlags
 	var asJSON bool
+	var remove string
 	cmd := &cobra.Command{
 		Use: "rules [flags] [ROOT]...", Short: "List the rules in force, with where they stand and what is wrong with them",
 		Long: `List the rules in force, with where they stand and what is wrong with them, how each deny and ask is held on this machine (by the host, the kernel, when programs start, by the
@@ -53,6 +54,9 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 				warnings = append(warnings, d.String()+"; "+d.Remedy())
 			}
 			list := rulesOf(set, warnings)
+			if remove != "" {
+				return removeRule(cmd.OutOrStdout(), list, remove)
+			}
 			list.Warnings = append(list.Warnings, guard.BuiltinRules(set)...)
 			if err := flags.hold(args, list.Rules); err != nil {
 				list.Warnings = append(list.Warnings, fmt.Sprintf("how rules are held here is not known: %v", err))
@@ -70,6 +74,7 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 		},
 	}
 	flags.add(cmd)
+	cmd.Flags().StringVar(&remove, "remove", "", "take back the rule with this `NUMBER` in the list, or this text, from your own settings")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -90,12 +95,16 @@ func schemaCommand() *cobra.Command {
 
 // A listedRule is one rule as it is listed.
 type listedRule struct {
+	Number int    `json:"number,omitempty"`
 	Action string `json:"action"`
 	Rule   string `json:"rule"`
 	Source string `json:"source"`
 	Where  string `json:"where"`
 	// Held says how a deny or ask rule is held on this machine.
 	Held string `json:"held,omitempty"`
+
+	list  string // the key of the settings that it stands under
+	entry settings.Entry
 }
 
 // A listedHook is one hook with a command as it is listed, and how that runs.
@@ -151,18 +160,21 @@ type ruleList struct {
 // rules made of them.
 func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	list := ruleList{Mode: set.DefaultMode, Rules: []listedRule{}, Warnings: warnings}
-	add := func(to *[]listedRule, action string, entries []settings.Entry) {
-		for _, e := range entries {
-			*to = append(*to, listedRule{Action: action, Rule: e.Text, Source: e.Kind.String(), Where: e.Where()})
+	for _, l := range []struct {
+		action, key string
+		entries     []settings.Entry
+	}{
+		{"deny", "permissions.deny", set.Deny}, {"ask", "permissions.ask", set.Ask}, {"allow", "permissions.allow", set.Allow},
+		{"native deny", "permissions.deny", set.NativeDeny}, {"native tool", "", set.Native},
+		{"directory", "permissions.additionalDirectories", set.AdditionalDirectories}, {"allow host", allowedHosts, set.Sandbox.Network.AllowedDomains},
+	} {
+		for _, e := range l.entries {
+			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: l.action, Rule: e.Text, Source: e.Kind.String(), Where: e.Where(), list: l.key, entry: e})
 		}
 	}
-	add(&list.Rules, "deny", set.Deny)
-	add(&list.Rules, "ask", set.Ask)
-	add(&list.Rules, "allow", set.Allow)
-	add(&list.Rules, "native deny", set.NativeDeny)
-	add(&list.Rules, "native tool", set.Native)
-	add(&list.Rules, "directory", set.AdditionalDirectories)
-	add(&list.LeftOut, "untrusted", set.Untrusted)
+	for _, e := range set.Untrusted {
+		list.LeftOut = append(list.LeftOut, listedRule{Action: "untrusted", Rule: e.Text, Source: e.Kind.String(), Where: e.Where()})
+	}
 	for _, err := range set.Broken {
 		list.Broken = append(list.Broken, err.Error())
 	}
@@ -188,19 +200,19 @@ func (f *hostFlags) hold(names []string, rules []listedRule) error {
 
 func printRules(w io.Writer, list ruleList) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "mode\t%s\n", list.Mode)
+	fmt.Fprintf(table, "\tmode\t%s\n", list.Mode)
 	for _, r := range list.Rules {
 		held := ""
 		if r.Held != "" {
 			held = "\theld: " + r.Held
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", r.Action, sanitized(r.Rule), r.Source, sanitized(r.Where), held)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s%s\n", r.Number, r.Action, sanitized(r.Rule), r.Source, sanitized(r.Where), held)
 	}
 	for _, h := range list.Hooks {
-		fmt.Fprintf(table, "hook %s\t%s\t%s\t%s\n", h.Event, sanitized(h.Command), sanitized(h.how()), sanitized(h.Where))
+		fmt.Fprintf(table, "\thook %s\t%s\t%s\t%s\n", h.Event, sanitized(h.Command), sanitized(h.how()), sanitized(h.Where))
 	}
 	for _, r := range list.LeftOut {
-		fmt.Fprintf(table, "left out\t%s\t%s\t%s\n", sanitized(r.Rule), r.Source, sanitized(r.Where))
+		fmt.Fprintf(table, "\tleft out\t%s\t%s\t%s\n", sanitized(r.Rule), r.Source, sanitized(r.Where))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -20,6 +20,8 @@ type Selection struct {
 
 	// Force also undoes what would lose other changes: FileUndo.Loses says which.
 	Force bool
+	// DryRun plans alone: nothing is restored.
+	DryRun bool
 }
 
 // An Undo is what has to be done to undo changes. Nothing has been done yet.
