@@ -68,11 +68,15 @@ var Bash = declare(Tool[BashInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed}}},
+			Intent: guard.Intent{Effects: []guard.Effect{in.effect(dir)}},
 			Run:    func(ctx context.Context) (Result, error) { return runBash(ctx, env, in, dir, note) },
 		}, nil
 	},
 })
+
+func (in BashInput) effect(dir guard.Path) guard.Exec {
+	return guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed, Background: in.Background, Description: in.Description}
+}
 
 // workDir is where the command starts: where the last one ended, if that is still a directory that may be
 // worked in, else the first root. The note tells when it had to be reset.
@@ -111,7 +115,7 @@ func runInRoot(ctx context.Context, env *Env, in BashInput, barred *shell.DirErr
 	}
 	env.Dir.Set(root)
 	note := fmt.Sprintf("The working directory was set back to %s: %v.", root, barred)
-	intent := guard.Intent{Tool: env.Tool, Effects: []guard.Effect{guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed}}}
+	intent := guard.Intent{Tool: env.Tool, Effects: []guard.Effect{in.effect(dir)}}
 	if env.Policy.Judge(intent).Action != guard.Allow {
 		return Result{}, fmt.Errorf("the command was not run. %s Repeat the call to run it there", note)
 	}

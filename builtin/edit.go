@@ -49,8 +49,12 @@ var Edit = declare(Tool[EditInput]{
 		if err != nil {
 			return Plan{}, err
 		}
+		note := ""
+		if in.ReplaceAll {
+			note = "at every place of the text"
+		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path}}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path, Removed: in.OldString, Added: in.NewString, Note: note}}},
 			Run:    func(ctx context.Context) (Result, error) { return edit(ctx, env, path, in) },
 		}, nil
 	},

@@ -61,7 +61,7 @@ var Glob = declare(Tool[GlobInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path}}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path, Pattern: asked}}},
 			Run:    func(ctx context.Context) (Result, error) { return glob(ctx, env, path, in, asked) },
 		}, nil
 	},

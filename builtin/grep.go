@@ -81,7 +81,7 @@ var Grep = declare(Tool[GrepInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path}}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path, Pattern: in.Pattern}}},
 			Run:    func(ctx context.Context) (Result, error) { return grep(ctx, env, path, in) },
 		}, nil
 	},

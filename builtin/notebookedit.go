@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,8 +57,12 @@ var NotebookEdit = declare(Tool[NotebookEditInput]{
 		if err != nil {
 			return Plan{}, err
 		}
+		effect := guard.Write{Path: path, Note: strings.TrimSpace(cmp.Or(in.EditMode, string(document.ReplaceCell)) + " cell " + in.CellID)}
+		if in.NewSource != nil {
+			effect.Added = *in.NewSource
+		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path}}},
+			Intent: guard.Intent{Effects: []guard.Effect{effect}},
 			Run:    func(ctx context.Context) (Result, error) { return editNotebook(ctx, env, path, in) },
 		}, nil
 	},

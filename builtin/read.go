@@ -74,7 +74,7 @@ var Read = declare(Tool[ReadInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Read{Path: path}}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Read{Path: path, Range: in.part()}}},
 			Run: func(ctx context.Context) (Result, error) {
 				r, err := read(ctx, env, path, in)
 				r.Text = atMost(r.Text, env.ClientLimits)
@@ -83,6 +83,19 @@ var Read = declare(Tool[ReadInput]{
 		}, nil
 	},
 })
+
+// part names what is read of the file, "" for its beginning.
+func (in ReadInput) part() string {
+	switch {
+	case in.Pages != "":
+		return "pages " + in.Pages
+	case in.Limit > 0:
+		return fmt.Sprintf("lines %d-%d", max(in.Offset, 1), max(in.Offset, 1)+in.Limit-1)
+	case in.Offset > 1:
+		return fmt.Sprintf("from line %d", in.Offset)
+	}
+	return ""
+}
 
 // contents holds the storage of files that were shown: made anew for each Read, it would displace more from the processor's caches
 // than all else.

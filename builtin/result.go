@@ -12,6 +12,8 @@ type Result struct {
 	IsError bool
 	// SavedPath is the path of the whole result when the tool has already kept it and cut the text itself.
 	SavedPath string
+	// Summary is one line on what was done, such as "+3 -1", for logs; LastLine the last line of a task's output, for people.
+	Summary, LastLine string
 	// Asks is set when a person must be asked in the middle of the call, and is asked after it.
 	Asks *ExecAsked
 }

@@ -36,7 +36,7 @@ var Write = declare(Tool[WriteInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path}}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path, Added: in.Content, Note: "as the whole content of the file"}}},
 			Run:    func(ctx context.Context) (Result, error) { return write(ctx, env, path, in.Content) },
 		}, nil
 	},

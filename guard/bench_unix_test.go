@@ -38,8 +38,8 @@ func BenchmarkJudge(b *testing.B) {
 		p := policy(b, ws, manyRules(n), contained)
 		dir, file := resolve(b, p, "."), resolve(b, p, "src/main.go")
 		for _, in := range []Intent{
-			{Tool: "Read", Effects: []Effect{Read{file}}},
-			{Tool: "Edit", Effects: []Effect{Write{file}}},
+			{Tool: "Read", Effects: []Effect{Read{Path: file}}},
+			{Tool: "Edit", Effects: []Effect{Write{Path: file}}},
 			{Tool: "Bash", Effects: []Effect{Exec{Text: "git status", Dir: dir}}},
 			{Tool: "Bash", Effects: []Effect{Exec{Text: "cd src && go build ./... && go test -run X ./... 2>&1 | grep -v ok | tail -20", Dir: dir}}},
 		} {

@@ -134,7 +134,7 @@ func TestLinksBeyondTheBounds(t *testing.T) {
 	}{{"named", 0, Deny}, {"named", 2, Ask}, {"in", 2, Allow}, {"README.md", 2, Allow}} {
 		p := policy(t, ws, testRules(ws, "deny Read(/"+top+"/priv/**)"))
 		p.data.links.MostOutside = tt.most
-		v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, tt.name)}}})
+		v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, tt.name)}}})
 		if v.Action != tt.want {
 			t.Errorf("%s with %d looked at: %v, want %v\n%s", tt.name, tt.most, v.Action, tt.want, v.Error())
 		}

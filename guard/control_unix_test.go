@@ -37,9 +37,9 @@ func TestControl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := Intent{Tool: tt.tool, Effects: []Effect{Read{path}}}
+		in := Intent{Tool: tt.tool, Effects: []Effect{Read{Path: path}}}
 		if tt.tool == "Write" {
-			in = Intent{Tool: tt.tool, Effects: []Effect{Write{path}}}
+			in = Intent{Tool: tt.tool, Effects: []Effect{Write{Path: path}}}
 		}
 		if v := p.Judge(in); v.Action != tt.want {
 			t.Errorf("%s %s: %v, want %v: %s", tt.tool, tt.name, v.Action, tt.want, v.Reason)

@@ -27,7 +27,8 @@ type Effect interface {
 	Permission() Permission
 	// Record returns the field of the audit record that shows the effect ("reads", "writes",
 	// "command") and what it shows. A field that the record does not have is the verb of the
-	// effect: "fetch". An effect without a field is not recorded.
+	// effect: "fetch". An effect without a field is not recorded. It is also what people who are
+	// asked are shown, but for the kinds of this package, which describe themselves.
 	Record() (field, value string)
 }
 

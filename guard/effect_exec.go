@@ -8,6 +8,10 @@ type Exec struct {
 	Dir Path
 	// Unsandboxed says that the call asks to run outside the containment.
 	Unsandboxed bool
+	// Background says that it runs on after the call.
+	Background bool
+	// Description is what the agent says that it does, for logs. Nothing depends on it.
+	Description string
 }
 
 // Judge implements [Effect].

@@ -1,7 +1,11 @@
 package guard
 
 // Read is the reading of a file. Its rules are those of Read.
-type Read struct{ Path Path }
+type Read struct {
+	Path Path
+	// Range is the part that is read, for people: "lines 10-59". Empty: the whole.
+	Range string
+}
 
 // Judge implements [Effect].
 func (e Read) Judge(j Judgment) { j.judge.file(e.Path, reading, "read ") }

@@ -1,7 +1,11 @@
 package guard
 
 // Write is the writing of a file. Its rules are those of Edit.
-type Write struct{ Path Path }
+type Write struct {
+	Path Path
+	// Removed and Added are the text that it removes and adds, for people; Note says more of it.
+	Removed, Added, Note string
+}
 
 // Judge implements [Effect].
 func (e Write) Judge(j Judgment) { j.judge.file(e.Path, writing, "write ") }

@@ -262,11 +262,11 @@ func judgeCall(t *testing.T, top, ruleText, call string) Verdict {
 		path := resolve(t, p, w)
 		switch in.Tool {
 		case "Edit", "Write", "NotebookEdit":
-			in.Effects = append(in.Effects, Write{path})
+			in.Effects = append(in.Effects, Write{Path: path})
 		case "Read":
-			in.Effects = append(in.Effects, Read{path})
+			in.Effects = append(in.Effects, Read{Path: path})
 		default:
-			in.Effects = append(in.Effects, Search{path})
+			in.Effects = append(in.Effects, Search{Path: path})
 		}
 	}
 	return p.Judge(in)
@@ -319,7 +319,7 @@ func TestVerdictsTell(t *testing.T) {
 		t.Error("the zero Verdict does not refuse")
 	}
 	ws := filepath.Join(top, "ws")
-	if v := policy(t, ws, nil).Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path{}}}}); v.Action != Deny {
+	if v := policy(t, ws, nil).Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: Path{}}}}); v.Action != Deny {
 		t.Errorf("an unresolved path: %v", v)
 	}
 }
@@ -329,7 +329,7 @@ func TestBrokenSettingsRefuseEverything(t *testing.T) {
 	set := testRules(ws, "mode bypassPermissions\nallow Bash")
 	set.Broken = []error{&settings.ParseError{File: "/x/settings.json", Line: 3, Column: 7, Err: errors.New("unexpected }")}}
 	p := policy(t, ws, set)
-	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{resolve(t, p, "README.md")}}}, {Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
+	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, "README.md")}}}, {Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
 		if v := p.Judge(in); v.Action != Deny || !strings.Contains(v.Error(), "/x/settings.json:3:7") {
 			t.Errorf("%s: %s", in.Tool, v.Error())
 		}
@@ -468,7 +468,7 @@ func TestDoubtfulPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{path}}}); v.Action != Deny {
+		if v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: path}}}); v.Action != Deny {
 			t.Errorf("%s does not deny %s", tt.rule, tt.denied)
 		}
 	}
@@ -515,9 +515,9 @@ func TestRootBehindLink(t *testing.T) {
 	for _, tt := range tests {
 		for _, root := range []string{link, ws} {
 			path := resolve(t, p, filepath.Join(root, tt.path))
-			in := Intent{Tool: tt.tool, Effects: []Effect{Read{path}}}
+			in := Intent{Tool: tt.tool, Effects: []Effect{Read{Path: path}}}
 			if tt.tool == "Edit" {
-				in = Intent{Tool: tt.tool, Effects: []Effect{Write{path}}}
+				in = Intent{Tool: tt.tool, Effects: []Effect{Write{Path: path}}}
 			}
 			if v := p.Judge(in); v.Action != tt.want {
 				t.Errorf("%s %s: %v, want %v: %s", tt.tool, path, v.Action, tt.want, v.Error())

@@ -126,7 +126,7 @@ func TestDoubtfulFiles(t *testing.T) {
 		}
 		for names, want := range map[string]Action{tt.denied: Deny, tt.free: Allow} {
 			for name := range strings.FieldsSeq(names) {
-				if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{resolve(t, p, name)}}}); v.Action != want {
+				if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{Path: resolve(t, p, name)}}}); v.Action != want {
 					t.Errorf("%s: %s: %v, want %v", tt.rule, name, v.Action, want)
 				}
 			}
@@ -145,11 +145,11 @@ func TestRulesOfNoRoot(t *testing.T) {
 	top, ws := workspace(t)
 	p := policy(t, ws, testRules(top, "mode default\ndeny Read(/src/**)\nask Edit(/README.md)\nallow Edit(/sub/**)"), contained)
 	for name, want := range map[string]Action{"src/main.go": Deny, "README.md": Ask, "sub/x": Ask, "new.txt": Ask} {
-		if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{resolve(t, p, name)}}}); v.Action != want {
+		if v := p.Judge(Intent{Tool: "Write", Effects: []Effect{Write{Path: resolve(t, p, name)}}}); v.Action != want {
 			t.Errorf("%s: %v, want %v\n%s", name, v.Action, want, v.Error())
 		}
 	}
-	if v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, "src/main.go")}}}); v.Action != Deny {
+	if v := p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, "src/main.go")}}}); v.Action != Deny {
 		t.Errorf("reading: %v", v.Error())
 	}
 }

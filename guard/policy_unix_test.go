@@ -19,7 +19,7 @@ func TestParallel(t *testing.T) {
 			q := p.For(Caller{Own: []string{filepath.Join(top, "state/results/mine")}})
 			dir := resolve(t, q, ".")
 			for range 50 {
-				if v := q.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, q, "hard")}}}); v.Action != Deny {
+				if v := q.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, q, "hard")}}}); v.Action != Deny {
 					t.Error("a hard link of a denied file is allowed")
 				}
 				if v := q.Judge(Intent{Tool: "Bash", Effects: []Effect{Exec{Text: "ls && rm x", Dir: dir}}}); v.Action != Deny {
@@ -40,7 +40,7 @@ func TestNewNameOfADeniedFile(t *testing.T) {
 	_, ws := workspace(t)
 	p := policy(t, ws, testRules(ws, "deny Read(.env)"))
 	read := func(name string) Action {
-		return p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{resolve(t, p, name)}}}).Action
+		return p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, name)}}}).Action
 	}
 	if read("two") != Allow || read("hard") != Deny {
 		t.Fatal("the links that were there are judged wrong")

@@ -54,7 +54,7 @@ func TestResolveWindows(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, path.Real(), want)
 		}
 		inside := strings.HasPrefix(want, root)
-		if v := policy.Judge(Intent{Tool: "Read", Effects: []Effect{Read{path}}}); (v.Action == Allow) != inside {
+		if v := policy.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: path}}}); (v.Action == Allow) != inside {
 			t.Errorf("%s: %v", name, v)
 		}
 		if !inside {
@@ -100,7 +100,7 @@ func TestWindowsNames(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if v := policy.Judge(Intent{Tool: "Read", Effects: []Effect{Read{path}}}); v.Action != Deny {
+		if v := policy.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: path}}}); v.Action != Deny {
 			t.Errorf("%s: %v", name, v)
 		}
 	}
