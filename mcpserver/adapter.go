@@ -160,7 +160,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	call := Request{
 		Tool: c.Params.Name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
-		Origin: originOf(ctx, c, req), ClientLimits: program.Passes,
+		Origin: originOf(ctx, c, req, program), ClientLimits: program.Passes,
 	}
 	if call.Repeats = repeats; asks && !repeats {
 		call.AskUser = s.put

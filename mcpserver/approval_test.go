@@ -61,32 +61,6 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 	})
 }
 
-func TestQuestionText(t *testing.T) {
-	part := func(what string) guard.Part { return guard.Part{What: what, Action: guard.Ask} }
-	many := make([]guard.Part, 11)
-	for i := range many {
-		many[i] = part("run make")
-	}
-	for _, tt := range []struct {
-		name  string
-		parts []guard.Part
-		says  string
-	}{
-		{"two lines", []guard.Part{part("run a\n\tb")}, "  run a\n  \tb\n"},
-		{"an escape sequence", []guard.Part{part("rm -rf x\x1b[2K\rls")}, "rm -rf x␛[2K␍ls"},
-		{"a sequence of one character", []guard.Part{part("rm\u009b2J")}, "rm⟨U+009B⟩2J"},
-		{"turned text", []guard.Part{part("rm \u202ecod.a")}, "rm ⟨U+202E⟩cod.a"},
-		{"no room", []guard.Part{part("r\u200bm")}, "r⟨U+200B⟩m"},
-		{"words of any language", []guard.Part{part("echo äöü 日本 é")}, "echo äöü 日本 é"},
-		{"too long", []guard.Part{part(strings.Repeat("x", 700))}, "x… (100 more characters)"},
-		{"too many", many, "… and 3 more"},
-	} {
-		if got := questionText("Bash", guard.Verdict{Parts: tt.parts, Reason: "Why.", Rule: "r"}, nil); !strings.Contains(got, tt.says) {
-			t.Errorf("%s: %q", tt.name, got)
-		}
-	}
-}
-
 const askCapability = `"elicitation":{}`
 
 // modernBash is a call of Bash by a modern client that can ask, with extra params.

@@ -113,13 +113,12 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
-	input, _ := c.call.Input() // cannot fail: it was bound from JSON
-	q := &Question{Input: input, Dir: asked.Dir, Verdict: v, ScopeOnly: true}
+	o := offer{scopeOnly: true, none: "several agents may share this conversation, and an approval is for one of them"}
 	if c.admission.scope.Exact {
-		q.Always = []string{asked.Text + " (in this conversation, until the host ends)"}
+		o = offer{scopeOnly: true, rules: []string{asked.Text + " (in this conversation, until the host ends)"}}
 	}
-	q.Message = questionText(c.req.Tool, v, q.Always)
-	return q
+	d := guard.Description{Dir: asked.Dir, Items: []guard.Item{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
+	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
 }
 
 // outcome returns what an answer means.

@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hook"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // A hookedCall is a call with hooks: before it is planned, when it requires approval, and after it ran.
@@ -160,7 +161,19 @@ func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Ve
 
 // judged lets hooks change a verdict. They can make it stricter, and they can answer for the person, but not where
 // the verdict is final. A nil call has no hooks.
-func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdict) guard.Verdict {
+func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdict, rec *audit.Record) guard.Verdict {
+	after := c.decided(ctx, in, v)
+	if v.Action == guard.Ask && after.Action != guard.Ask {
+		what := audit.PhaseApproved
+		if after.Action == guard.Deny {
+			what = audit.PhaseRefused
+		}
+		rec.Did(what, byHook, after.Source)
+	}
+	return after
+}
+
+func (c *hookedCall) decided(ctx context.Context, in guard.Intent, v guard.Verdict) guard.Verdict {
 	if c == nil {
 		return v
 	}

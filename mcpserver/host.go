@@ -61,6 +61,7 @@ func Open(cfg Config) (*Host, error) {
 	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
 	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
 	h.recorder = &recorder{required: cfg.AuditLog != "", observers: audit.NewObservers(cfg.Observers), log: h.log}
+	h.approvals.waiting.write = h.recorder.write
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err
@@ -153,6 +154,7 @@ func (h *Host) Close() error {
 	if h.policies.settings != nil {
 		errs = append(errs, h.policies.settings.Close())
 	}
+	h.approvals.waiting.close()
 	errs = append(errs, h.recorder.audit.Close())
 	return errors.Join(errs...)
 }

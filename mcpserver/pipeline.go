@@ -76,6 +76,14 @@ func (r *Request) answeredBy() string {
 	return r.Answer.By
 }
 
+// askedBy returns who would put a question about the call to a person.
+func (r *Request) askedBy() string {
+	if r.Repeats || r.AskUser != nil {
+		return ByClient
+	}
+	return byConsole
+}
+
 // A Reply is the answer to a [Request].
 type Reply struct {
 	builtin.Result
@@ -106,8 +114,8 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	}
 	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
 	ctx, info = h.recorder.observers.Began(ctx, info)
-	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool}
-	defer func() { h.recorder.end(ctx, info, &rec, &reply.Result) }() // audit, however the call ended
+	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool, Client: req.Origin.Client, ClientVersion: req.Origin.ClientVersion}
+	defer func() { h.recorder.end(ctx, info, &rec, &h.approvals.waiting, &reply) }() // audit, however the call ended
 	defer h.recoverPanic(req.Tool, &reply)
 	defer h.reportEndedTasks(ctx, a, req, &reply)
 	if a.err != nil {
@@ -139,6 +147,10 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	var hooks *hookedCall
 	if hooks, call, err = h.hooks.before(ctx, a, policy, tool, call); err != nil { // pre-hooks
 		rec.Verdict = guard.Deny.String()
+		if v, ok := errors.AsType[guard.Verdict](err); ok {
+			rec.Rule, rec.Source = v.Rule, v.Source
+			rec.Did(audit.PhaseRefused, byHook, v.Source)
+		}
 		return reply.with(refused(err))
 	}
 	return h.execute(ctx, execCall{host: h, ctx: ctx, admission: a, req: req, call: call, hooks: hooks, env: h.env(a, policy, req)}, info, &rec, reply)
@@ -151,6 +163,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	for _, e := range plan.Intent.Effects {
 		rec.Add(e.Record())
 	}
+	rec.Summary = plan.Intent.Summary()
 	if err == nil {
 		err = authorize(rec, c.admission.rights, c.req.tool.def, plan.Intent) // authorize: what the arguments make of the tool
 	}
@@ -158,12 +171,11 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 		return reply.with(refused(err))
 	}
 	h.recorder.observers.Planned(ctx, info, *rec)
-	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, policy.Judge(plan.Intent))) // judge
+	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, policy.Judge(plan.Intent), rec)) // judge
 	asked := verdict.Action == guard.Ask
-	verdict, question := h.approvals.decide(c.admission, c.req, verdict) // ask if need be
+	verdict, question := h.approvals.decide(&c, plan, verdict, rec) // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, c.req.answeredBy()
 	if reply.Question = question; question != nil {
-		question.about(c.call, plan)
 		return reply.with(refused(verdict))
 	}
 	if verdict.Action != guard.Allow {
@@ -193,7 +205,7 @@ func (h *Host) callNoTool(who auth.Identity, name string, err error) error {
 
 // callAgain continues a call that waits as a task for the answer that this one brings.
 func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *audit.Record, reply Reply) Reply {
-	s, result, verdict, err := h.approvals.resume(ctx, a, req)
+	s, result, verdict, err := h.approvals.resume(ctx, a, req, rec)
 	if err != nil {
 		rec.Verdict = guard.Deny.String()
 		return reply.with(refused(err))

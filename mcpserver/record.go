@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
@@ -61,13 +60,23 @@ func (r *recorder) write(rec audit.Record) error {
 }
 
 // end completes and writes the record of a call that has ended, and tells the observers. A call that ran but could not be recorded says so.
-func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, result *builtin.Result) {
+// The record of a call that a person is asked about is written with the answer.
+func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, waiting *waitingRecords, reply *Reply) {
+	result := &reply.Result
 	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
 	rec.Bytes = len(result.Text)
-	if result.IsError {
+	if result.Summary != "" {
+		rec.Summary = result.Summary
+	}
+	rec.LastLine = result.LastLine
+	if rec.Error = result.Text; !result.IsError {
+		rec.Error = ""
+	} else if rec.Verdict == "" || rec.Verdict == guard.Allow.String() { // a tool's text may be contents
 		rec.Error, _, _ = strings.Cut(result.Text, "\n")
 	}
-	if err := r.write(*rec); err != nil && r.required {
+	if reply.Question != nil {
+		waiting.put(reply.Question, *rec)
+	} else if err := r.write(*rec); err != nil && r.required {
 		result.Text += "\n\n[The record of this call could not be written; further calls are refused until it can: " + err.Error() + "]"
 	}
 	r.observers.Ended(ctx, info, *rec, *result)

@@ -63,7 +63,9 @@ func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record
 	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
 	q.State = resumePrefix + p.questions.Issue(c.admission.principal, s.digest)
 	p.suspensions.put(q.State, s)
-	rec.Verdict, reply.Question = guard.Ask.String(), q
+	q.digest = s.digest
+	rec.Verdict, rec.Question, reply.Question = guard.Ask.String(), q.ID, q
+	rec.Did(audit.PhaseAsked, c.req.askedBy(), asked.Question.Text)
 	return reply.with(result)
 }
 
@@ -73,7 +75,7 @@ func resumes(req Request) bool {
 }
 
 // resume continues a suspended call with the answer in req. The error says why the answer does not count.
-func (p *approver) resume(ctx context.Context, a *Admission, req Request) (*suspended, builtin.Result, guard.Verdict, error) {
+func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *audit.Record) (*suspended, builtin.Result, guard.Verdict, error) {
 	state := req.Answer.State
 	s := p.suspensions.take(state)
 	if s == nil {
@@ -86,11 +88,13 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request) (*susp
 		}
 		return nil, builtin.Result{}, guard.Verdict{}, err
 	}
+	p.waiting.resume(rec, state, mine)
 	answer := s.call.outcome(s.q, req.Answer, s.call.key(s.asked.Question))
-	v := s.q.Verdict
+	v, what := s.q.Verdict, audit.PhaseRefused
 	if v.Action = guard.Deny; answer.Allowed {
-		v.Action = guard.Allow
+		v.Action, what = guard.Allow, audit.PhaseApproved
 	}
+	rec.Did(what, req.Answer.By, s.asked.Question.Text)
 	result, err := s.asked.Resume(ctx, answer)
 	if err != nil {
 		result = refused(err)

@@ -43,6 +43,16 @@ type Record struct {
 	// Answered is who put the question to a person whose answer the verdict is: client or console. Empty: no one
 	// was asked, or no one has answered yet.
 	Answered string `json:"answered,omitempty"`
+	// Question is the id of the question that a person was asked about the call. Phases tell what became of it, in order.
+	Question string  `json:"question,omitempty"`
+	Phases   []Phase `json:"phases,omitempty"`
+	// Summary is one line on what the call was: a pattern, a range of lines, "+3 -1", the description and first line of a command.
+	Summary string `json:"summary,omitempty"`
+	// LastLine is the last line of a task's output. It is for observers; contents are not logged.
+	LastLine string `json:"-"`
+	// Client and ClientVersion are what the client calls itself. Nothing verifies it.
+	Client        string `json:"client,omitempty"`
+	ClientVersion string `json:"client_version,omitempty"`
 	// Event says that the record is of something within a call, which has a record of its own: [EventExec]. Empty: it is of a call.
 	Event string `json:"event,omitempty"`
 	// Chain are the programs from the command's shell to the one that starts the program of an [EventExec].
@@ -50,8 +60,33 @@ type Record struct {
 	// Millis is how long the call took, waiting included, in milliseconds.
 	Millis float64 `json:"duration_ms"`
 	// Bytes is the size of the text that was returned.
-	Bytes int    `json:"result_bytes"`
+	Bytes int `json:"result_bytes"`
+	// Error is the whole reason of a refusal, and the first line of any other error.
 	Error string `json:"error,omitempty"`
+}
+
+// A Phase is something that happened to a call before it ran or was refused.
+type Phase struct {
+	Time time.Time `json:"time"`
+	// What is one of the phases below.
+	What string `json:"what"`
+	// By is who did it: client, console, hook or classifier.
+	By string `json:"by,omitempty"`
+	// Note is the reason that was given, or what is remembered.
+	Note string `json:"note,omitempty"`
+}
+
+// The phases of a call.
+const (
+	PhaseAsked    = "asked"    // a person must approve it
+	PhaseApproved = "approved" // by a person, a hook or the classifier
+	PhaseRefused  = "refused"  // by a person or a hook
+	PhaseExpired  = "expired"  // no answer came in time
+)
+
+// Did adds a phase that happens now.
+func (r *Record) Did(what, by, note string) {
+	r.Phases = append(r.Phases, Phase{Time: time.Now(), What: what, By: by, Note: note})
 }
 
 // Add notes an effect under the field that shows it; see [guard.Effect].
@@ -78,6 +113,8 @@ const (
 	MaxText = 4096
 	// MaxPaths bounds how many files a record names as read, and as written; how many there were beyond it is said.
 	MaxPaths = 64
+	// MaxPhases bounds the phases of a record; later ones are left out.
+	MaxPhases = 16
 )
 
 // Room is how much space is reserved ahead of a call, in bytes: enough for a record of common texts, so that a full

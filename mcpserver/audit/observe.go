@@ -30,6 +30,8 @@ type Origin struct {
 	Transport string
 	// Protocol is the revision of MCP that the client speaks; empty when it did not say.
 	Protocol string
+	// Client and ClientVersion are what the client calls itself; empty when it did not say.
+	Client, ClientVersion string
 	// Session is a digest of the id of the legacy MCP session over HTTP; empty when there is none.
 	Session string
 	// TraceParent and TraceState are the W3C trace context that came with the call.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -11,8 +12,12 @@ import (
 
 // clipped returns the record with texts and lists of bounded length.
 func (r Record) clipped() Record {
-	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Error} {
+	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Summary, &r.Client, &r.ClientVersion, &r.Chain, &r.Error} {
 		*text = Clip(*text)
+	}
+	r.Phases = slices.Clone(r.Phases[:min(len(r.Phases), MaxPhases)])
+	for i := range r.Phases {
+		r.Phases[i].Note = Clip(r.Phases[i].Note)
 	}
 	r.Reads, r.Writes, r.Effects = clipAll(r.Reads), clipAll(r.Writes), clipAll(r.Effects)
 	return r
@@ -55,18 +60,39 @@ func (r Record) appendTo(line []byte) []byte {
 	line = appendTexts(line, "writes", r.Writes)
 	line = appendTexts(line, "effects", r.Effects)
 	for _, f := range [...]struct{ name, text string }{
-		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"event", r.Event}, {"chain", r.Chain},
+		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"question", r.Question}, {"event", r.Event}, {"chain", r.Chain},
+		{"summary", r.Summary}, {"client", r.Client}, {"client_version", r.ClientVersion},
 	} {
-		if f.text != "" {
-			line = appendText(appendName(line, f.name), f.text)
-		}
+		line = appendSome(line, f.name, f.text)
 	}
+	line = appendPhases(line, r.Phases)
 	line = appendMillis(appendName(line, "duration_ms"), r.Millis)
 	line = strconv.AppendInt(appendName(line, "result_bytes"), int64(r.Bytes), 10)
-	if r.Error != "" {
-		line = appendText(appendName(line, "error"), r.Error)
+	return append(appendSome(line, "error", r.Error), '}')
+}
+
+func appendPhases(line []byte, all []Phase) []byte {
+	if len(all) == 0 {
+		return line
 	}
-	return append(line, '}')
+	line = append(appendName(line, "phases"), '[')
+	for i, p := range all {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(p.Time.AppendFormat(append(line, `{"time":"`...), time.RFC3339Nano), '"')
+		line = appendText(appendName(line, "what"), p.What)
+		line = append(appendSome(appendSome(line, "by", p.By), "note", p.Note), '}')
+	}
+	return append(line, ']')
+}
+
+// appendSome appends a text that is not empty.
+func appendSome(line []byte, name, text string) []byte {
+	if text == "" {
+		return line
+	}
+	return appendText(appendName(line, name), text)
 }
 
 // appendMillis appends a time that was taken in whole microseconds, or any other.

@@ -22,6 +22,8 @@ func filled(t *testing.T, text string) Record {
 			f.SetString(text)
 		case []string:
 			f.Set(reflect.ValueOf([]string{text, "b"}))
+		case []Phase:
+			f.Set(reflect.ValueOf([]Phase{{r.Time, text, text, text}, {Time: r.Time, What: "b"}}))
 		case float64:
 			f.SetFloat(0.125)
 		case int:

@@ -67,11 +67,15 @@ func TestNewKindOfEffect(t *testing.T) {
 			if (reply.Question != nil) != (tt.verdict == "ask") {
 				t.Errorf("question: %+v", reply.Question)
 			}
+			_, page := s.get(t, "/")
+			if err := s.host.Close(); err != nil { // writes what waits for an answer
+				t.Fatal(err)
+			}
 			r := lastRecord(t, s.operator.AuditPath())
 			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 || r.Effects[0] != "fetch "+web.URL {
 				t.Errorf("recorded: %+v", r)
 			}
-			if _, page := s.get(t, "/"); !strings.Contains(page, "fetch "+web.URL) {
+			if !strings.Contains(page, "fetch "+web.URL) {
 				t.Errorf("the page does not show the effect:\n%s", page)
 			}
 		})

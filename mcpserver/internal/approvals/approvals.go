@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +50,12 @@ func New() *Store {
 
 // nonceSize is the length of what makes each question its own, in bytes.
 const nonceSize = 16
+
+// NewID returns the id of a question, which names it in logs and addresses. It is no secret.
+func NewID() string { return strings.ToLower(rand.Text()[:idLength]) }
+
+// idLength is the length of an id in characters of 5 bits.
+const idLength = 16
 
 // Issue opens a question about a call of a principal and returns its state: a nonce, the digest of the call, and a
 // signature of both.

@@ -14,8 +14,8 @@ import (
 
 // An Info is what tells how a client passes results on to a model: what it calls itself, and whether it shows views.
 type Info struct {
-	Name  string
-	Views bool
+	Name, Version string
+	Views         bool
 }
 
 // FromRequest is the client of a call: as the call says, or as its session began.
@@ -23,6 +23,7 @@ func FromRequest(ctx context.Context, req mcp.CallToolRequest) (c Info) {
 	if meta := req.Params.Meta; meta != nil {
 		if info, ok := meta.AdditionalFields[mcp.MetaKeyClientInfo].(map[string]any); ok {
 			c.Name, _ = info["name"].(string)
+			c.Version, _ = info["version"].(string)
 			declared, _ := meta.AdditionalFields[mcp.MetaKeyClientCapabilities].(map[string]any)
 			extensions, _ := declared["extensions"].(map[string]any)
 			_, c.Views = extensions[viewsExtension]
@@ -30,7 +31,7 @@ func FromRequest(ctx context.Context, req mcp.CallToolRequest) (c Info) {
 		}
 	}
 	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
-		c.Name = s.GetClientInfo().Name
+		c.Name, c.Version = s.GetClientInfo().Name, s.GetClientInfo().Version
 		_, c.Views = s.GetClientCapabilities().Extensions[viewsExtension]
 	}
 	return c

@@ -1,0 +1,256 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
+)
+
+// A Question asks a person whether a call may run. It shows every effect of the call. Its texts are safe to show, but for Input.
+type Question struct {
+	// ID names the question in the audit log and in addresses of the console. It is no secret, and no answer needs it.
+	ID string
+	// Gist says what is asked in one line of at most [MaxGist] characters, the most dangerous first.
+	Gist string
+	// Message is the whole question as text, the gist first. Long contents are shown by their first and last lines.
+	Message string
+	// Text is the whole command line, and Dir where it would run; empty if there is none.
+	Text, Dir string
+	// Items are all effects, also those that are allowed already.
+	Items []guard.Item
+	// Notes say where and how the call would run.
+	Notes []string
+	// Always says that "always allow" is offered: the rules that would be remembered. NoAlways says why it is not offered.
+	Always   []string
+	NoAlways string
+	// ScopeOnly says that "always allow" holds in the scope of the call only, until the host ends.
+	ScopeOnly bool
+	// State binds the answer to the call. It is opaque, signed, and valid once, within [question.Lifetime].
+	State string
+	// Input is the whole input that the call would run with, as JSON.
+	Input json.RawMessage
+	// Verdict says why approval is required, part by part.
+	Verdict guard.Verdict
+	digest  []byte // of the call
+
+	// URL is the page of the question at the console, "" if there is none.
+	URL string
+}
+
+// The decisions of a person.
+const (
+	AllowOnce   = "allow once"
+	AlwaysAllow = "always allow" // only where the question offers it
+	DenyIt      = "deny"
+)
+
+// Decisions returns the answers that the question offers. No other decision counts.
+func (q *Question) Decisions() []string { return decisions(q.Always) }
+
+// decisions returns the answers to a question that offers to remember these rules.
+func decisions(always []string) []string {
+	if len(always) == 0 {
+		return []string{AllowOnce, DenyIt}
+	}
+	return []string{AllowOnce, AlwaysAllow, DenyIt}
+}
+
+// An offer is what "always allow" would remember, or why it is not offered.
+type offer struct {
+	rules     []string
+	scopeOnly bool
+	none      string
+}
+
+// newQuestion returns a question about a call.
+func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
+	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: Sanitize(d.Dir), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
+	q.Input, _ = call.Input() // cannot fail: it was bound from JSON
+	q.Gist = gist(tool, d)
+	for _, i := range d.Items {
+		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), Sanitize(i.Rule), Sanitize(i.Source), Sanitize(i.Reason)
+		i.Removed, i.Added = Sanitize(i.Removed), Sanitize(i.Added)
+		q.Items = append(q.Items, i)
+	}
+	for _, note := range d.Notes {
+		q.Notes = append(q.Notes, Sanitize(note))
+	}
+	if pages, ok := p.asker.(interface{ URL(id string) string }); ok && p.operatorPresent() {
+		q.URL = pages.URL(q.ID)
+	}
+	q.Message = q.message(tool)
+	return q
+}
+
+// Bounds of what a question shows.
+const (
+	// MaxGist is the longest gist, in characters: some clients show that much.
+	MaxGist = 200
+	// maxShown is how much of a command line is shown whole, in characters: more than guard reads of one.
+	maxShown = 12_000
+	// firstLines and lastLines are how many lines of what is longer are shown, and of the content of a file.
+	firstLines, lastLines = 40, 20
+	// maxItem is the longest effect that is shown whole, in characters, and maxGistItem that in a gist.
+	maxItem, maxGistItem = 1000, 60
+)
+
+// gist returns the gist of a call.
+func gist(tool string, d guard.Description) string {
+	items := d.ByDanger()
+	var b strings.Builder
+	b.WriteString(tool)
+	for _, note := range d.Notes {
+		if !strings.Contains(note, "(") { // what is not known is for the message
+			b.WriteString(" " + note)
+		}
+	}
+	b.WriteString(": ")
+	if n := countRuns(items); n > 1 {
+		fmt.Fprintf(&b, "%d commands: ", n)
+	}
+	used := utf8.RuneCountInString(b.String())
+	for i, item := range items {
+		text := strings.TrimPrefix(item.What, "run ")
+		if verb, what, _ := strings.Cut(text, " "); strings.EqualFold(verb, tool) {
+			text = what
+		}
+		if item.Removed+item.Added != "" {
+			text += ": " + strings.TrimSpace(item.Added)
+		}
+		rest := ""
+		if left := len(items) - i - 1; left > 0 {
+			rest = fmt.Sprintf(" and %d more", left)
+		}
+		room := MaxGist - used - len(rest) - len("; ")
+		if len(items) > 1 && i < len(items)-1 {
+			room = min(room, maxGistItem)
+		}
+		if room < 12 {
+			b.WriteString(fmt.Sprintf(" and %d more", len(items)-i))
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+			used += 2
+		}
+		text = shorten(oneLine(text), room)
+		b.WriteString(text)
+		used += utf8.RuneCountInString(text)
+	}
+	return shorten(oneLine(b.String()), MaxGist)
+}
+
+func countRuns(items []guard.Item) (n int) {
+	for _, i := range items {
+		if strings.HasPrefix(i.What, "run ") {
+			n++
+		}
+	}
+	return n
+}
+
+// oneLine makes a text one line in which everything can be seen.
+func oneLine(s string) string {
+	return strings.NewReplacer("\n", "⏎", "\t", " ").Replace(Sanitize(strings.TrimSpace(s)))
+}
+
+// shorten cuts the middle out of a text that is longer than so many characters: the end may tell as much as the beginning.
+func shorten(s string, most int) string {
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	end := (most - 1) / 3
+	return string(r[:most-1-end]) + "…" + string(r[len(r)-end:])
+}
+
+// message returns the whole question as text.
+func (q *Question) message(tool string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n%s asks to be allowed", q.Gist, tool)
+	for _, note := range q.Notes {
+		b.WriteString(", " + note)
+	}
+	if q.Dir != "" {
+		b.WriteString(", in " + q.Dir)
+	}
+	b.WriteString(":\n")
+	if q.Text != "" {
+		b.WriteString(q.excerpt("", q.Text, maxShown))
+	}
+	if len(q.Items) > 1 || q.Text == "" {
+		b.WriteString("\nEverything that it does:\n")
+		for _, i := range q.Items {
+			q.writeItem(&b, i)
+		}
+	}
+	if len(q.Items) == 0 || q.Text == "" && !slices.ContainsFunc(q.Items, func(i guard.Item) bool { return i.Removed+i.Added != "" }) {
+		b.WriteString("\nIts input:\n" + q.excerpt("", Sanitize(string(q.Input)), maxShown))
+	}
+	fmt.Fprintf(&b, "\n%s (rule: %s", Sanitize(q.Verdict.Reason), Sanitize(q.Verdict.Rule))
+	if q.Verdict.Source != "" {
+		fmt.Fprintf(&b, ", %s", Sanitize(q.Verdict.Source))
+	}
+	b.WriteString(")\n\n")
+	if len(q.Always) > 0 {
+		fmt.Fprintf(&b, "Always allowing it remembers: %s", Sanitize(strings.Join(q.Always, ", ")))
+	} else {
+		fmt.Fprintf(&b, "It can be allowed once only: %s.", Sanitize(q.NoAlways))
+	}
+	return b.String()
+}
+
+// writeItem writes an effect with the verdict on it, and with the text that it removes and adds.
+func (q *Question) writeItem(b *strings.Builder, i guard.Item) {
+	fmt.Fprintf(b, "- %s [%s", oneLine(shorten(i.What, maxItem)), verdictWord(i.Action))
+	if i.Rule != "" {
+		fmt.Fprintf(b, ": %s", oneLine(i.Rule))
+	}
+	b.WriteString("]\n")
+	b.WriteString(q.excerpt("-", i.Removed, 0) + q.excerpt("+", i.Added, 0))
+}
+
+func verdictWord(a guard.Action) string {
+	if a == guard.Ask {
+		return "asks"
+	}
+	return map[guard.Action]string{guard.Allow: "allowed", guard.Deny: "denied"}[a]
+}
+
+// excerpt shows a text with a mark before each line, so that no line of it can pass for one of the question. What is longer than whole
+// characters is cut to its first and last lines.
+func (q *Question) excerpt(mark, text string, whole int) string {
+	if text == "" {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	var b strings.Builder
+	for n, line := range lines {
+		cut := len(text) > whole
+		if skipped := len(lines) - firstLines - lastLines; cut && n >= firstLines && n < firstLines+skipped {
+			if n == firstLines {
+				fmt.Fprintf(&b, "  … %d lines left out: %s\n", skipped, q.whereWhole())
+			}
+			continue
+		}
+		if cut {
+			line = shorten(line, maxItem)
+		}
+		b.WriteString("  |" + mark + " " + line + "\n")
+	}
+	return b.String()
+}
+
+// whereWhole says where a person sees what the message leaves out.
+func (q *Question) whereWhole() string {
+	if q.URL != "" {
+		return "the whole is at " + q.URL
+	}
+	return "the whole is in the call, and at the console (toolhost console)"
+}

@@ -1,0 +1,81 @@
+package mcpserver
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
+)
+
+// A call that a person is asked about comes twice, and has one record. The first is kept here until the answer comes.
+
+// answerGrace is how long after its end a question's record waits for an answer that came too late, which then ends it.
+const answerGrace = 10 * time.Second
+
+// A waitingRecords holds the records of calls that a person was asked about, by the states of the questions.
+type waitingRecords struct {
+	write func(audit.Record) error
+
+	mu      sync.Mutex
+	records map[string]*waitingRecord
+}
+
+type waitingRecord struct {
+	rec    audit.Record
+	digest []byte
+	timer  *time.Timer
+}
+
+// put keeps the record of a call that was answered with a question.
+func (w *waitingRecords) put(q *Question, rec audit.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.records == nil {
+		w.records = map[string]*waitingRecord{}
+	}
+	timer := time.AfterFunc(approvals.Lifetime+answerGrace, func() { w.expire(q.State) })
+	w.records[q.State] = &waitingRecord{rec, q.digest, timer}
+}
+
+// resume continues the record of the call whose question the state is of.
+func (w *waitingRecords) resume(rec *audit.Record, state string, digest []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, ok := w.records[state]
+	if !ok || !bytes.Equal(was.digest, digest) {
+		return
+	}
+	was.timer.Stop()
+	delete(w.records, state)
+	rec.Time, rec.Question, rec.Phases = was.rec.Time, was.rec.Question, append(was.rec.Phases, rec.Phases...)
+}
+
+// expire writes the record of a question that no one answered.
+func (w *waitingRecords) expire(state string) {
+	w.mu.Lock()
+	was, ok := w.records[state]
+	delete(w.records, state)
+	w.mu.Unlock()
+	if !ok {
+		return
+	}
+	was.timer.Stop()
+	was.rec.Verdict = guard.Ask.String()
+	was.rec.Did(audit.PhaseExpired, "", "")
+	_ = w.write(was.rec) // it logs its errors
+}
+
+// close writes the records of all questions that wait.
+func (w *waitingRecords) close() {
+	w.mu.Lock()
+	states := slices.Collect(maps.Keys(w.records))
+	w.mu.Unlock()
+	for _, state := range states {
+		w.expire(state)
+	}
+}
