@@ -260,7 +260,7 @@ func dangerOfCommand(s command.Simple) danger {
 	if s.ReadOnly() {
 		d = harmless
 	}
-	if s.Writes() {
+	if _, written := s.Paths(); len(written) > 0 {
 		d = writes
 	}
 	if len(s.Undecidable) > 0 || s.HandsOver() {
