@@ -110,8 +110,8 @@ var separatorRows = []row{
 	{"threat: redirection", "ls > $(rm x)", "rm x", false},
 	{"threat: -- after a keyword", "time -- rm x", "", true},
 	{"threat: -- after a keyword", "time -p -- rm x", "", true},
-	{"threat: jobs -x", "jobs -x rm x", "rm x", false},
-	{"threat: jobs -x", "jobs -lx rm x", "rm x", false},
+	{"threat: jobs -x", "jobs -x rm x", "", true},
+	{"threat: jobs -x", "jobs -lx rm x", "", true},
 	{"threat: jobs -x", "jobs \"$o\" rm x", "", true},
 }
 
@@ -147,8 +147,8 @@ var wrapperRows = []row{
 	{"threat: a word that may end -exec", "find . -exec ls {}\"$x\" + -exec rm {} +", "", true},
 	{"threat: a word that may end -exec", "find . -exec ls \"$x\" -exec rm {} \\;", "", true},
 	{"threat: a word that may end -exec", "find . -exec ls \"$x\" \"$y\" rm \\;", "", true},
-	{"threat: fd -x", "fd -e o -x rm", "rm {}", false},
-	{"threat: fd -x", "fd . --exec rm {}", "rm {}", false},
+	{"threat: fd -x", "fd -e o -x rm", "", true},
+	{"threat: fd -x", "fd . --exec rm {}", "", true},
 	{"threat: wrappers", "setsid ionice -c3 chrt -b 0 taskset -c 1 rm x", "rm x", false},
 	{"threat: wrappers", "busybox rm x", "rm x", false},
 	{"threat: wrappers", "flock /tmp/l rm x", "rm x", false},

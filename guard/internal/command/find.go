@@ -56,28 +56,11 @@ func findExec(w *walker, c Simple, i int) int {
 	return end
 }
 
-// readFd looks at the command that fd runs for each result: all words after -x, up to ";".
+// readFd makes a command of fd undecidable that may run a command for each result.
 func readFd(w *walker, c Simple) {
-	for i := 1; i < len(c.Args); i++ {
-		text, _, attached := strings.Cut(c.Args[i].Text, "=")
-		long := len(text) > 3 && (strings.HasPrefix("--exec", text) || strings.HasPrefix("--exec-batch", text))
-		short := len(text) > 1 && text[0] == '-' && text[1] != '-' && strings.ContainsAny(text, "xX")
-		switch {
-		case !c.Args[i].Static && c.Args[i].MayBeOption(), long && attached, short && strings.Trim(text[len(text)-1:], "xX") != "":
-			w.undecided(true, c.Name+" with a word that runs a command, or may: "+c.Args[i].Text)
-		case long || short:
-			end := i + 1
-			for end < len(c.Args) && c.Args[end].Text != ";" {
-				end++
-			}
-			if end > i+1 {
-				replace := ""
-				if strings.Contains(join(c.Args[i+1:end]), "{") { // {}, {/}, {.} …
-					replace = "{"
-				}
-				w.inner(c.Name+" -x", fill(c.Args[i+1:end], replace), nil, nil)
-			}
-			i = end
+	for _, word := range c.Args[1:] {
+		if !word.Static && word.MayBeOption() || strings.HasPrefix(word.Text, "--exe") || clustered(word.Text, "xX", "CdteESjc") {
+			w.undecided(true, c.Name+" with a word that runs a command, or may: "+word.Text)
 		}
 	}
 }

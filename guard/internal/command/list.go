@@ -2,7 +2,6 @@ package command
 
 import (
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -75,9 +74,6 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		return starts, findMatch(c), findPrints(c)
 	case "git":
 		index, reason := gitSubcommand(c)
-		if reason == "" && index < len(c.Args) && c.Args[index].Text == "grep" {
-			return here, all, grepsNames(c.Args[index+1:])
-		}
 		if reason != "" || index >= len(c.Args) || c.Args[index].Text != "ls-files" {
 			return nil, nil, false
 		}
@@ -106,29 +102,6 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		return starts, all, true
 	}
 	return nil, nil, false
-}
-
-// grepsNames reports whether git grep, with these words, prints names of files in the
-// working tree: of a commit it would print another word before each.
-func grepsNames(words []Word) bool {
-	lists, patterns := false, 0
-	for i, word := range words {
-		switch {
-		case word.Static && word.Text == "--":
-			return lists && patterns == 1 && !slices.ContainsFunc(words[i+1:], func(w Word) bool {
-				return leadsOut(w) || !w.Static && !w.Glob || strings.HasPrefix(w.Text, ":")
-			})
-		case !word.Static:
-			return false
-		case oneOf(word.Text, "-l --files-with-matches --name-only -lz -li -lE -lF -lw -il"):
-			lists = true
-		case !isOption(word.Text):
-			patterns++
-		case !oneOf(word.Text, "-z -i -E -F -w -P -I"):
-			return false
-		}
-	}
-	return lists && patterns == 1
 }
 
 // findPrints reports whether find prints the names that it finds and nothing else.

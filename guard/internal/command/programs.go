@@ -35,6 +35,7 @@ type program struct {
 	danger   string // options that end readOnly: they write or start something, or read what a file names
 	reads    string // options whose value is a file that is read
 	writes   string // options whose value is a file that is written
+	follow   string // options that make it follow the links it meets
 	instead  string // options that take the place of a leading pattern operand
 }
 
@@ -101,57 +102,31 @@ func (c Simple) ReadOnly() bool {
 // them.
 func reports(c Simple) bool {
 	args := texts(c.Args[1:])
-	text := strings.Join(args, " ")
 	switch c.Name {
-	case "ps": // not "e": the environment of each
-		return text == "" || oneOf(text, "aux ax -ef -e -A -eo -u -f")
-	case "hostname", "history", "times":
-		return text == ""
-	case "gcc", "g++", "clang", "make", "cmake", "npm", "java", "javac", "docker", "kubectl", "gh":
-		return oneOf(text, "--version") || c.Name == "npm" && text == "-v"
-	case "unzip":
-		return len(args) > 1 && args[0] == "-l" && !slices.ContainsFunc(args[1:], isOption)
-	case "tar":
-		return len(args) > 1 && strings.Contains(args[0], "t") && strings.Trim(args[0], "-tvzjJf") == "" && !slices.ContainsFunc(args[1:], isOption)
+	case "unzip", "tar":
+		lists := c.Name == "unzip" && len(args) > 1 && args[0] == "-l" || c.Name == "tar" && len(args) > 1 && strings.Contains(args[0], "t") && strings.Trim(args[0], "-tvzjJf") == ""
+		return lists && !slices.ContainsFunc(args[1:], isOption)
 	}
-	return false
+	return listed("reports", strings.Join(append([]string{c.Name}, args...), " "))
 }
 
 // FollowsLinks reports whether a read-only command goes through the symbolic links
 // that it meets below the directories it is given.
 func (c Simple) FollowsLinks() bool {
-	p, ok := table().programs[c.Name]
-	if !ok {
-		return false
-	}
-	has := p.parse(c).hasStartOf
-	switch c.Name {
-	case "grep", "egrep", "fgrep", "ggrep":
-		return has("R dereference-recursive")
-	case "rg", "fd", "fdfind", "du":
-		return has("L follow dereference")
-	case "ls", "dir":
-		return has("R recursive") && has("L dereference")
-	case "tree":
-		return has("l")
-	case "diff":
-		return has("r recursive") && !has("no-dereference")
-	case "find", "gfind":
+	if c.Name == "find" || c.Name == "gfind" {
 		return slices.ContainsFunc(c.Args[1:], func(w Word) bool { return oneOf(w.Text, "-L -follow") })
 	}
-	return false
+	p := table().programs[c.Name]
+	return p.follow != "" && p.parse(c).hasStartOf(p.follow)
 }
 
 // Recurses reports whether a read-only command may go into the directories that it is
 // given.
 func (c Simple) Recurses() bool {
-	switch c.Name {
-	case "cat", "tac", "nl", "head", "tail", "wc", "sed", "awk", "file", "stat", "cut", "od", "xxd", "strings", "md5sum", "sha1sum", "sha256sum", "basename", "dirname", "echo", "realpath":
-		return false
-	case "grep", "egrep", "fgrep":
+	if oneOf(c.Name, "grep egrep fgrep") {
 		return table().programs[c.Name].parse(c).hasStartOf("r R recursive dereference-recursive d directories")
 	}
-	return true
+	return !listed("flat", c.Name)
 }
 
 // readsByItself reports whether a word makes jq or strings read files that are not

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -162,8 +163,10 @@ func readBuiltin(w *walker, c Simple) {
 		w.moves()
 	case "eval":
 		readEval(w, operands)
-	case "jobs":
-		readJobs(w, c)
+	case "jobs": // jobs -x runs a command
+		if slices.ContainsFunc(operands, func(word Word) bool { return !word.Static || strings.Contains(word.Text, "x") }) {
+			w.undecided(true, "jobs with a word that may be -x")
+		}
 	case "trap":
 		readTrap(w, operands)
 	case ".", "source":
@@ -225,22 +228,6 @@ func readEval(w *walker, operands []Word) {
 	script.Text = join(operands)
 	w.out.Commands[w.current].transparent = script.Static
 	w.textOf("eval", script, w.posix, w.funcs)
-}
-
-// readJobs looks at `jobs -x COMMAND`, which runs it.
-func readJobs(w *walker, c Simple) {
-	for i, word := range c.Args[1:] {
-		switch {
-		case !word.Static, word.MayBeOption() && strings.Contains(word.Text, "x") && i+2 >= len(c.Args):
-			w.undecided(true, "jobs with a word that may be -x: "+word.Text)
-			return
-		case !word.MayBeOption():
-			return
-		case strings.Contains(word.Text, "x"):
-			w.inner("jobs -x", c.Args[i+2:], nil, nil)
-			return
-		}
-	}
 }
 
 // readTrap analyses the text that a signal will run.

@@ -45,6 +45,8 @@ var table = sync.OnceValue(func() *tables {
 
 func (t *tables) add(section, line string) {
 	switch section {
+	case "reports":
+		t.lists[section][line] = true
 	default:
 		for word := range strings.FieldsSeq(line) {
 			t.lists[section][word] = true
@@ -52,7 +54,7 @@ func (t *tables) add(section, line string) {
 	case "programs":
 		r := parseRecord(line)
 		for _, name := range r.names {
-			t.programs[name] = program{roleOf(r), r.flags["looks"], r.lists["short"], r.lists["long"], r.lists["danger"], r.lists["reads"], r.lists["writes"], r.lists["instead"]}
+			t.programs[name] = program{roleOf(r), r.flags["looks"], r.lists["short"], r.lists["long"], r.lists["danger"], r.lists["reads"], r.lists["writes"], r.lists["follow"], r.lists["instead"]}
 		}
 	case "wrappers":
 		r := parseRecord(line)
