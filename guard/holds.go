@@ -8,11 +8,11 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// HeldLate says that the exec gate enforces a rule.
-const HeldLate = "when programs start"
+// heldLate says that the exec gate enforces a rule.
+const heldLate = "when programs start"
 
 // Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the
-// text of a command), [HeldLate], or "not at all". It is empty for rules that allow.
+// text of a command), "when programs start" (the exec gate), or "not at all". It is empty for rules that allow.
 func (p *Policy) Holds(action, rule string) string {
 	if action != "deny" && action != "ask" {
 		return ""
@@ -27,7 +27,7 @@ func (p *Policy) Holds(action, rule string) string {
 		if command.IsBuiltin(name) && !command.HasProgram(name) || k.execGate() != nil {
 			return "text"
 		}
-		return HeldLate
+		return heldLate
 	case tool == "WebFetch":
 		if k.containment().Denies {
 			return "kernel"

@@ -107,7 +107,7 @@ func (l *commandJudge) hiding() {
 	}
 	if l.j.data.execGate() == nil {
 		if l.line.analysis.Hiding {
-			l.j.heldLate = HeldLate
+			l.j.heldLate = heldLate
 		}
 		if i := slices.IndexFunc(l.line.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
 			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.line.analysis.Commands[i].Text)))

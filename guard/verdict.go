@@ -70,7 +70,7 @@ type Verdict struct {
 	// Prelude is text for the shell, without a line break, that must run before the
 	// command: the verdict applies to both. Empty: nothing must.
 	Prelude string `json:"-"`
-	// Held is [HeldLate] where the text does not name every program of the command.
+	// Held is "when programs start" where the text does not name every program of the command.
 	Held string `json:"held,omitempty"`
 }
 

@@ -31,8 +31,6 @@ var large = map[string]int{
 	"builtin/internal/sandboxpool.Pool":       30,
 	"builtin/internal/sandboxpool.Sandbox":    36,
 	"cmd/toolhost/internal/clients.Client":    28,
-	"guard.Policy":                            45,
-	"guard.commandJudge":                      74,
 	"mcpserver/console.Server":                39,
 }
 

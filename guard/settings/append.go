@@ -84,7 +84,7 @@ func editedList(src source, text []byte, list string, grows int, edit func(now [
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
 	}
-	now, err := parse(src, newVocabulary(), text)
+	now, err := parse(src, newKeySet(), text)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func editedList(src source, text []byte, list string, grows int, edit func(now [
 		doc.Format()
 	}
 	changed := doc.Pack()
-	then, err := parse(src, newVocabulary(), changed)
+	then, err := parse(src, newKeySet(), changed)
 	if err != nil {
 		return nil, fmt.Errorf("the change would break it: %w", err)
 	}

@@ -148,7 +148,7 @@ func TestAppendAndRemove(t *testing.T) {
 	if err != nil || strings.Contains(string(after), `"x"`) || !strings.Contains(string(after), "// mine") || !strings.Contains(string(after), `"y"`) {
 		t.Errorf("%v\n%s", err, after)
 	}
-	for _, e := range []Entry{{Kind: Managed}, {Kind: CommandLine}, {Kind: Project}, {Kind: User, Client: true}} {
+	for _, e := range []Entry{{Kind: Managed}, {Kind: commandLine}, {Kind: Project}, {Kind: User, Client: true}} {
 		if Remove(e, "permissions.deny") == nil {
 			t.Errorf("removed from %v", e.Kind)
 		}

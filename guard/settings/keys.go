@@ -159,8 +159,8 @@ func permissionKeys() []key {
 			unknown: OnFailureDeny,
 			doc:     "What becomes of a call whose PreToolUse hook fails: it cannot start, times out, or ends with another code than 0 and 2.",
 			set:     choice(func(s *Settings) *string { return &s.HooksOnFailure })},
-		{name: "hooks.contained", form: formChoice, from: notWorkspace, order: []string{ContainedAlways, ContainedAuto, ContainedNever}, def: ContainedAuto,
-			unknown: ContainedAuto,
+		{name: "hooks.contained", form: formChoice, from: notWorkspace, order: []string{ContainedAlways, containedAuto, ContainedNever}, def: containedAuto,
+			unknown: containedAuto,
 			doc:     "Which hooks run in the sandbox: those that tools or commands could make run something else, all, or none.",
 			set:     choice(func(s *Settings) *string { return &s.HooksContained })},
 	}
@@ -252,7 +252,7 @@ func ownKeys() []key {
 		{name: "bash.env.pass", form: formList, from: notWorkspace,
 			doc:  "Variables of the host's environment that commands of callers over HTTP get, beside those that hold no credentials (PATH, LANG, GOPATH and the like). With wildcards.",
 			list: func(s *Settings) *[]Entry { return &s.Bash.EnvPass }},
-		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{ExecGateAuto, ExecGateOff}, def: ExecGateAuto, unknown: ExecGateAuto,
+		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{execGateAuto, ExecGateOff}, def: execGateAuto, unknown: execGateAuto,
 			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged: " +
 				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
@@ -337,7 +337,7 @@ type keySet struct {
 	unsupported map[string]bool
 }
 
-func newVocabulary() *keySet {
+func newKeySet() *keySet {
 	v := &keySet{keys: keys(), byName: map[string]*key{}, groups: map[string]bool{},
 		ignored: words(ignoredKeys), unsupported: words(unsupportedKeys)}
 	for i := range v.keys {

@@ -23,7 +23,7 @@ func TestDefaults(t *testing.T) {
 	if s.DefaultMode != ModeAcceptEdits || s.DefaultModeFrom != (Entry{}) || s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk {
 		t.Errorf("choices: %+v", s)
 	}
-	if s.Gate.Parallel != 10 || !reflect.DeepEqual(s.Bash, Bash{ForegroundWindow: 50 * time.Second, DefaultTimeout: 2 * time.Minute, MaxTimeout: 10 * time.Minute, ExecGate: ExecGateAuto, MaxTasks: 256}) {
+	if s.Gate.Parallel != 10 || !reflect.DeepEqual(s.Bash, bashSettings{ForegroundWindow: 50 * time.Second, DefaultTimeout: 2 * time.Minute, MaxTimeout: 10 * time.Minute, ExecGate: execGateAuto, MaxTasks: 256}) {
 		t.Errorf("amounts: %+v %+v", s.Gate, s.Bash)
 	}
 	if len(s.Warnings)+len(s.Broken)+len(s.Untrusted) != 0 {
@@ -69,7 +69,7 @@ func TestListsJoinInOrder(t *testing.T) {
 	if got := texts(s.Allow); got != "FlagAllow" {
 		t.Errorf("allow %s", got)
 	}
-	kinds := map[string]Kind{"0": Managed, "3": Managed, "4": CommandLine, "Flag": CommandLine, "7": Local, "9": Project, "11": User}
+	kinds := map[string]Kind{"0": Managed, "3": Managed, "4": commandLine, "Flag": commandLine, "7": Local, "9": Project, "11": User}
 	for _, e := range s.Deny {
 		if want, ok := kinds[e.Text]; ok && e.Kind != want {
 			t.Errorf("%s is %v, want %v", e.Text, e.Kind, want)
@@ -298,7 +298,7 @@ func nested(name, value string) string {
 }
 
 func TestAddedProjectFileNeverLoosens(t *testing.T) {
-	words := newVocabulary()
+	words := newKeySet()
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlace(t)
 		files := slices.Clone(allSources)
@@ -313,7 +313,7 @@ func TestAddedProjectFileNeverLoosens(t *testing.T) {
 		checkNotLooser(rt, before, Load(p.cfg), words)
 
 		// And what a running server takes over is never looser either.
-		w := newSession(p.cfg)
+		w := newReloader(p.cfg)
 		w.cfg.TrustWorkspace = true
 		running := w.read()
 		w.now = func() time.Time { return time.Now().Add(time.Hour) }

@@ -16,9 +16,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// MaxFileSize bounds a settings file. Real ones hold a few kilobytes; a larger
+// maxFileSize bounds a settings file. Real ones hold a few kilobytes; a larger
 // one is a mistake or an attempt to make every start slow.
-const MaxFileSize = 1 << 20
+const maxFileSize = 1 << 20
 
 // maxDepth bounds how deep arrays and objects nest. The shape needs six; the
 // parser recurses, so without a bound a megabyte of "[" costs a gigabyte of stack.
@@ -32,7 +32,7 @@ type layer struct {
 	hooks   map[string][]HookMatcher
 	env     map[string]Entry // by variable
 	// held are earlier values of scalars that a running server keeps where
-	// they are tighter (see session.go).
+	// they are tighter (see retained.go).
 	held      map[string][]Entry
 	heldHooks []heldHook // taken out, but still in force in a running server
 	warnings  []Warning

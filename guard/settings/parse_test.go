@@ -16,7 +16,7 @@ import (
 
 func parseText(t testing.TB, kind Kind, text string) (*layer, error) {
 	t.Helper()
-	return parse(source{kind: kind, file: "f.json", root: "/r"}, newVocabulary(), []byte(text))
+	return parse(source{kind: kind, file: "f.json", root: "/r"}, newKeySet(), []byte(text))
 }
 
 func TestParsePositions(t *testing.T) {
@@ -246,7 +246,7 @@ func FuzzParse(f *testing.F) {
 	if text, err := os.ReadFile("testdata/usual.json"); err == nil {
 		f.Add(text)
 	}
-	words := newVocabulary()
+	words := newKeySet()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		l, err := parse(source{kind: Managed, file: "f"}, words, text)
 		if err != nil {

@@ -13,7 +13,7 @@ type Kind uint8
 // The levels, highest precedence first.
 const (
 	Managed     Kind = iota // set by the machine's administrator
-	CommandLine             // --settings, --allow, --deny
+	commandLine             // --settings, --allow, --deny
 	Local                   // a root's .claude/settings.local.json and .toolhost/toolhost.local.json
 	Project                 // a root's .claude/settings.json and .toolhost/toolhost.json
 	User                    // the user's own files, remembered answers included
@@ -24,7 +24,7 @@ func (k Kind) String() string {
 	switch k {
 	case Managed:
 		return "managed"
-	case CommandLine:
+	case commandLine:
 		return "command line"
 	case Local:
 		return "local"
@@ -87,14 +87,14 @@ const (
 
 // Whether programs that commands start are judged when they start.
 const (
-	ExecGateAuto = "auto" // where a rule speaks of commands and this machine can
+	execGateAuto = "auto" // where a rule speaks of commands and this machine can
 	ExecGateOff  = "off"
 )
 
 // Which hooks run contained.
 const (
 	ContainedAlways = "always" // all
-	ContainedAuto   = "auto"   // those that tools or commands could make run something else
+	containedAuto   = "auto"   // those that tools or commands could make run something else
 	ContainedNever  = "never"  // none
 )
 
@@ -123,7 +123,7 @@ type Settings struct {
 	// start or times out: OnFailureDeny, or OnFailureAllow from sources outside
 	// the workspace.
 	HooksOnFailure string
-	// HooksContained is which hooks run in a sandbox: ContainedAuto, also when empty, ContainedAlways, or ContainedNever
+	// HooksContained is which hooks run in a sandbox: containedAuto, also when empty, ContainedAlways, or ContainedNever
 	// from sources outside the workspace.
 	HooksContained string
 
@@ -131,10 +131,10 @@ type Settings struct {
 	// Env is added to the environment of commands.
 	Env map[string]string
 
-	Clients Clients
-	Write   Write
-	Gate    Gate
-	Bash    Bash
+	Clients clientSettings
+	Write   writeSettings
+	Gate    gateSettings
+	Bash    bashSettings
 	Search  Search
 
 	// Warnings are what a person should correct but what does not stop anything.
@@ -210,8 +210,8 @@ type Sandbox struct {
 	// ExcludedCommands run outside the sandbox, after the usual questions.
 	ExcludedCommands []Entry
 	Filesystem       SandboxFilesystem
-	Credentials      SandboxCredentials
-	Network          SandboxNetwork
+	Credentials      sandboxCredentials
+	Network          sandboxNetwork
 }
 
 // SandboxFilesystem is what contained commands may touch (sandbox.filesystem.*).
@@ -222,14 +222,14 @@ type SandboxFilesystem struct {
 	AllowRead []Entry
 }
 
-// SandboxCredentials is what contained commands must not know (sandbox.credentials.*).
-type SandboxCredentials struct {
+// sandboxCredentials is what contained commands must not know (sandbox.credentials.*).
+type sandboxCredentials struct {
 	// Files are paths, as in SandboxFilesystem; EnvVars are names of variables.
 	Files, EnvVars []Entry
 }
 
-// SandboxNetwork is what contained commands may reach (sandbox.network.*).
-type SandboxNetwork struct {
+// sandboxNetwork is what contained commands may reach (sandbox.network.*).
+type sandboxNetwork struct {
 	AllowedDomains, DeniedDomains []Entry
 	// AllowPrivate lets allowed names resolve to addresses of private networks,
 	// such as a company's registry. Default false.
@@ -245,21 +245,21 @@ type SandboxNetwork struct {
 	AllowAllUnixSockets bool
 }
 
-// Clients is what is sent to clients (clients.*).
-type Clients struct {
+// clientSettings is what is sent to clients (clients.*).
+type clientSettings struct {
 	// MaxResult is how many characters of a result a client gets whose own bound is not known. Default 48,000.
 	MaxResult int
 }
 
-// Write is how files are written (write.*).
-type Write struct {
+// writeSettings is how files are written (write.*).
+type writeSettings struct {
 	// Fsync makes each write durable against power loss, for about 4 ms each.
 	// Default false.
 	Fsync bool
 }
 
-// Gate is how the calls of one scope are ordered (gate.*).
-type Gate struct {
+// gateSettings is how the calls of one scope are ordered (gate.*).
+type gateSettings struct {
 	// SiblingAbort refuses what the same assistant message queued after a Bash
 	// call that failed. Default true.
 	SiblingAbort bool
@@ -267,8 +267,8 @@ type Gate struct {
 	Parallel int
 }
 
-// Bash is how commands are run (bash.*). Files state durations as "50s", "2m".
-type Bash struct {
+// bashSettings is how commands are run (bash.*). Files state durations as "50s", "2m".
+type bashSettings struct {
 	// ForegroundWindow is how long a call is held before its command becomes a
 	// background task. Default 50 s: client limits of 60 s are common.
 	ForegroundWindow time.Duration
@@ -279,7 +279,7 @@ type Bash struct {
 	// EnvPass names variables (path.Match patterns) of the host's environment that commands of remote callers get,
 	// besides those that hold no credentials.
 	EnvPass []Entry
-	// ExecGate is ExecGateAuto, also when empty, or ExecGateOff from sources outside the workspace.
+	// ExecGate is execGateAuto, also when empty, or ExecGateOff from sources outside the workspace.
 	ExecGate string
 	// MaxTasks is how many background tasks of one caller run at once. Default 256.
 	MaxTasks int

@@ -60,7 +60,7 @@ func TestShortageAtTheStart(t *testing.T) {
 	p.write(dropInA, rules("", "managed"))
 	p.write(userFile, rules("a", "user"))
 	for _, failure := range []error{syscall.EMFILE, syscall.EIO, fs.ErrPermission} {
-		r := &run{reloader: newSession(p.cfg)}
+		r := &run{reloader: newReloader(p.cfg)}
 		r.dropIns = func(string) ([]string, error) { return nil, failure }
 		r.regular = func(string) ([]byte, os.FileInfo, error) { return nil, nil, failure }
 		if r.last = r.read(); len(r.last.Broken) == 0 {

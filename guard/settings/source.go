@@ -28,7 +28,7 @@ func (cfg Config) sources() []source {
 		if abs, err := filepath.Abs(file); err == nil {
 			file = abs
 		}
-		list = append(list, source{kind: CommandLine, file: file, root: filepath.Dir(file), required: true})
+		list = append(list, source{kind: commandLine, file: file, root: filepath.Dir(file), required: true})
 	}
 	for _, level := range []struct {
 		kind Kind
@@ -67,7 +67,7 @@ func (cfg Config) userSources() []source {
 func dedupe(list []source) []source {
 	own := map[string]bool{}
 	for _, s := range list {
-		if !s.kind.inWorkspace() && s.kind != CommandLine {
+		if !s.kind.inWorkspace() && s.kind != commandLine {
 			own[filepath.Clean(s.file)] = true
 		}
 	}

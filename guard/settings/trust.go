@@ -60,7 +60,7 @@ func Inspect(cfg Config, root string) (*Review, error) {
 	}
 	r := &Review{Root: canonical(root), cfg: cfg}
 	cfg.Roots = []string{r.Root}
-	words := newVocabulary()
+	words := newKeySet()
 	for _, src := range cfg.sources() {
 		if src.workspace == "" {
 			continue

@@ -22,13 +22,13 @@ type Watcher struct {
 	current  atomic.Pointer[Settings]
 
 	asked    atomic.Uint64 // how often Reload was called
-	mu       sync.RWMutex  // guards session and looked
+	mu       sync.RWMutex  // guards reloader and looked
 	reloader *reloader
 	looked   uint64 // how many calls of Reload the last look came after
 
 	events  *fsnotify.Watcher // nil where the platform has none to give
 	names   []string          // the files whose changes matter, drop-ins aside
-	changed chan struct{}     // holds one signal: current or session.due may be new
+	changed chan struct{}     // holds one signal: current or reloader.due may be new
 	done    chan struct{}
 
 	life     sync.Mutex    // guards follower and closed
@@ -48,7 +48,7 @@ func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	w := &Watcher{onChange: onChange, reloader: newSession(cfg),
+	w := &Watcher{onChange: onChange, reloader: newReloader(cfg),
 		changed: make(chan struct{}, 1), done: make(chan struct{})}
 	if onChange == nil {
 		w.current.Store(w.reloader.read())

@@ -24,20 +24,20 @@ type fileVersion struct {
 	at   time.Time // when it was taken
 }
 
-func takeStamp(file string, now time.Time) (fileVersion, error) {
+func statVersion(file string, now time.Time) (fileVersion, error) {
 	info, err := os.Stat(file)
 	s := fileVersion{info: info, at: now}
 	switch {
 	case absent(err):
-		s = absentStamp(now)
+		s = absentVersion(now)
 	case err != nil:
 		s.info, s.err = nil, err.Error()
 	}
 	return s, err
 }
 
-// absentStamp is the stamp of a file that is not there. Most are not, before every call: no text is made of the error.
-func absentStamp(now time.Time) fileVersion { return fileVersion{err: "absent", at: now} }
+// absentVersion is the version of a file that is not there. Most are not, before every call: no text is made of the error.
+func absentVersion(now time.Time) fileVersion { return fileVersion{err: "absent", at: now} }
 
 // A directory is one that sources lie in. While it is absent so are they, and one look at it does for all of them.
 type directory struct {
@@ -56,8 +56,8 @@ func (s *reloader) directory(path string) *directory {
 	return d
 }
 
-// dirWatch sees once in a reading whether the directory is absent.
-func (d *directory) dirWatch(reading uint64) {
+// look sees once in a reading whether the directory is absent.
+func (d *directory) look(reading uint64) {
 	if d.looked != reading {
 		d.absent, d.looked = absent(exists(d.path)), reading
 	}
@@ -67,7 +67,7 @@ func (d *directory) dirWatch(reading uint64) {
 // nothing: its files may be.
 func (d *directory) stillAbsent(reading uint64) bool {
 	if d.absent {
-		d.dirWatch(reading)
+		d.look(reading)
 	}
 	return d.absent
 }
@@ -118,7 +118,7 @@ func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// readRegular reads a whole file that is no longer than MaxFileSize. It never
+// readRegular reads a whole file that is no longer than maxFileSize. It never
 // blocks: a pipe or a device in a file's place is an error.
 func readRegular(name string) ([]byte, os.FileInfo, error) {
 	f, err := lease.Open(name, func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|openNonblock, 0) })
@@ -134,12 +134,12 @@ func readRegular(name string) ([]byte, os.FileInfo, error) {
 		return nil, nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	realpath.DoNotWait(f, info)
-	text, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, nil, fmt.Errorf("%s does not end: it is a file of the kernel that waits for what is still to come, or a link to one", name)
 	}
-	if err == nil && len(text) > MaxFileSize {
-		err = fmt.Errorf("%s is larger than %d bytes", name, MaxFileSize)
+	if err == nil && len(text) > maxFileSize {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileSize)
 	}
 	return text, info, err
 }

@@ -30,7 +30,7 @@ type run struct {
 }
 
 func (p *place) start() *run {
-	r := &run{reloader: newSession(p.cfg), clock: time.Now()}
+	r := &run{reloader: newReloader(p.cfg), clock: time.Now()}
 	r.now = func() time.Time { return r.clock }
 	r.last = r.read()
 	return r
@@ -241,7 +241,7 @@ func TestBrokenAtStart(t *testing.T) {
 		make       func(*place)
 	}{
 		{"syntax", ":2:3: ", func(p *place) { p.write(projectFile, "{\n  x") }},
-		{"too large", "larger than 1048576 bytes", func(p *place) { p.write(projectFile, "{}"+strings.Repeat(" ", MaxFileSize)) }},
+		{"too large", "larger than 1048576 bytes", func(p *place) { p.write(projectFile, "{}"+strings.Repeat(" ", maxFileSize)) }},
 		{"a directory", "not a regular file", func(p *place) { p.write(projectFile+"/x", "") }},
 		{"a loop of links", "cannot be read", func(p *place) {
 			p.write(localFile, "{}")
@@ -358,7 +358,7 @@ func TestTimeSetBack(t *testing.T) {
 	if _, told := realpath.Of(before); err != nil || !told {
 		t.Skipf("this system does not tell when a file was changed (%v)", err)
 	}
-	s := newSession(p.cfg)
+	s := newReloader(p.cfg)
 	s.now = func() time.Time { return time.Now().Add(time.Hour) }
 	s.read()
 	for now := before; changedAt(now).Equal(changedAt(before)); now, err = os.Stat(p.path(userFile)) {
@@ -386,7 +386,7 @@ func TestHomeIsARoot(t *testing.T) {
 }
 
 func TestKindString(t *testing.T) {
-	for k, want := range map[Kind]string{Managed: "managed", CommandLine: "command line", Local: "local", Project: "project", User: "user", 9: "Kind(9)"} {
+	for k, want := range map[Kind]string{Managed: "managed", commandLine: "command line", Local: "local", Project: "project", User: "user", 9: "Kind(9)"} {
 		if got := k.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// dirWatch reads one file if it may have changed, and reports whether what is in
+// refresh reads one file if it may have changed, and reports whether what is in
 // force of it has.
-func (s *reloader) dirWatch(f *file, now time.Time) bool {
-	seen, err := s.stampOf(f, now)
+func (s *reloader) refresh(f *file, now time.Time) bool {
+	seen, err := s.versionOf(f, now)
 	waiting := !f.gone.IsZero()
 	if f.fileVersion.proves(seen) && !waiting {
 		return false
@@ -80,25 +80,25 @@ func (s *reloader) expose(f *file) {
 	f.approved, f.fresh = itemsOf(f.layer.loosening(s.words)), false
 }
 
-// stampOf takes a file's stamp.
-func (s *reloader) stampOf(f *file, now time.Time) (fileVersion, error) {
+// versionOf takes the version of a file.
+func (s *reloader) versionOf(f *file, now time.Time) (fileVersion, error) {
 	if f.dir.stillAbsent(s.reading) {
-		return absentStamp(now), fs.ErrNotExist
+		return absentVersion(now), fs.ErrNotExist
 	}
-	seen, err := takeStamp(f.file, now)
+	seen, err := statVersion(f.file, now)
 	if err == nil && f.workspace != "" && s.cfg.Withheld != nil && s.cfg.Withheld(f.file) {
-		return absentStamp(now), fs.ErrNotExist
+		return absentVersion(now), fs.ErrNotExist
 	}
 	return seen, err
 }
 
-// content reads a file whose stamp, and what was wrong with it, were just taken, and notes the stamp. One that could not
+// content reads a file whose version, and what was wrong with it, were just taken, and notes the version. One that could not
 // be read is noted by what is wrong, which proves nothing: it is looked at again the next time.
 func (s *reloader) content(f *file, seen fileVersion, err error) (text []byte, info os.FileInfo, _ error) {
 	f.fileVersion = seen
 	switch {
 	case absent(err):
-		f.dir.dirWatch(s.reading)
+		f.dir.look(s.reading)
 		if e := brokenLink(f.file, f.dir.path); e != nil {
 			f.fileVersion = fileVersion{at: seen.at, err: e.Error()}
 			return nil, nil, e

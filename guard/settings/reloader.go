@@ -30,7 +30,7 @@ type reloader struct {
 	trustPath string      // where the trust store is; "": nowhere
 	store     fileVersion // of the trust store
 	notice    []Warning   // about the trust store
-	remarks   []Warning   // about the session itself
+	remarks   []Warning   // about the reloader itself
 	errs      []error     // what is wrong with cfg
 	begun     bool        // the first reading is done: the server runs
 	reading   uint64      // counts the readings
@@ -65,8 +65,8 @@ type file struct {
 	gone    time.Time
 }
 
-func newSession(cfg Config) *reloader {
-	s := &reloader{cfg: cfg, words: newVocabulary(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now, trust: &trustStore{},
+func newReloader(cfg Config) *reloader {
+	s := &reloader{cfg: cfg, words: newKeySet(), files: map[string]*file{}, dirs: map[string]*directory{}, now: time.Now, trust: &trustStore{},
 		listed: map[string][]string{}, dropIns: dropIns, regular: readRegular}
 	if err := cfg.check(); err != nil {
 		s.errs = []error{err}
@@ -120,7 +120,7 @@ func (s *reloader) read() *Settings {
 	defer func() { s.short, s.absent = s.hit, s.topmostAbsent() }()
 	changed := s.arrange() || !s.begun
 	for _, f := range s.order {
-		changed = s.dirWatch(f, now) || changed
+		changed = s.refresh(f, now) || changed
 	}
 	changed = s.lookTrust(now) || changed
 	if !changed {
@@ -210,7 +210,7 @@ func (s *reloader) lookTrust(now time.Time) bool {
 	if path == "" {
 		return false
 	}
-	seen, _ := takeStamp(path, now)
+	seen, _ := statVersion(path, now)
 	if s.store.proves(seen) {
 		return false
 	}
@@ -287,19 +287,66 @@ func (s *reloader) merged() *Settings {
 
 // flags returns the rules given on the command line.
 func (s *reloader) flags() view {
-	l := newLayer(source{kind: CommandLine})
+	l := newLayer(source{kind: commandLine})
 	for flag, rules := range map[string][]string{"--allow": s.cfg.Allow, "--deny": s.cfg.Deny} {
 		name := keyAllow
 		if flag == "--deny" {
 			name = keyDeny
 		}
 		for _, rule := range rules {
-			l.lists[name] = append(l.lists[name], Entry{Text: rule, Kind: CommandLine, File: flag})
+			l.lists[name] = append(l.lists[name], Entry{Text: rule, Kind: commandLine, File: flag})
 		}
 	}
 	return view{layer: l, free: true}
 }
 
+// unchanged reports that a reading now would find nothing new. It looks at what a reading looks at and notes nothing, so that
+// several may look at once; where that could matter, it leaves the answer to a reading.
+func (s *reloader) unchanged() bool {
+	managed := len(s.managed) > len(s.admin) || slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.absent })
+	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {
+		return false // drop-ins must be listed
+	}
+	for _, path := range s.absent {
+		if !absent(exists(path)) {
+			return false
+		}
+	}
+	now := s.now()
+	for _, f := range s.order {
+		if !f.gone.IsZero() {
+			return false
+		}
+		seen := absentVersion(now)
+		if !f.dir.absent {
+			seen, _ = statVersion(f.file, now)
+		}
+		if !f.fileVersion.proves(seen) {
+			return false
+		}
+	}
+	if s.trustPath == "" {
+		return true
+	}
+	seen, _ := statVersion(s.trustPath, now)
+	return s.store.proves(seen)
+}
+
+// topmostAbsent are the directories that are absent, but for those in one of them.
+func (s *reloader) topmostAbsent() []string {
+	var all []string
+	for path, d := range s.dirs {
+		above := s.dirs[filepath.Dir(path)]
+		if d.absent && (above == nil || !above.absent) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// settled reports whether the sources were put in order, and none has vanished from it.
+func (s *reloader) settled() bool { return s.order != nil && len(s.order) == s.asked }
+
 // Load reads all sources once. It never fails: what is wrong stands in
 // Broken or Warnings of the result.
-func Load(cfg Config) *Settings { return newSession(cfg).read() }
+func Load(cfg Config) *Settings { return newReloader(cfg).read() }
