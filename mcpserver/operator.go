@@ -137,7 +137,9 @@ func (o Operator) ShowChange(id string) (builtin.Change, string, error) {
 }
 
 // ChangedFile returns what the file of a change held after it, or before it when the change removed the file.
-func (o Operator) ChangedFile(c builtin.Change) (string, error) { return o.h.runtime.ChangedFile(o.policy(), c) }
+func (o Operator) ChangedFile(c builtin.Change) (string, error) {
+	return o.h.runtime.ChangedFile(o.policy(), c)
+}
 
 // Undo restores what files held before the selected changes, and returns for each file what became of it.
 func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builtin.Undone, error) {

@@ -52,11 +52,12 @@ type Console struct {
 	pages        int
 	left         time.Time     // when a page was closed last
 	changed      chan struct{} // closed at the next change
+	asked        chan struct{} // closed at the next change of the questions
 }
 
 // New makes a console that shows nothing yet. With always, questions wait for an answer although no page is open.
 func New(always bool) *Console {
-	return &Console{always: always, changed: make(chan struct{})}
+	return &Console{always: always, changed: make(chan struct{}), asked: make(chan struct{})}
 }
 
 // Watch makes the console see the calls of a host with this configuration, and answer for its clients.
@@ -71,11 +72,25 @@ func (c *Console) notify() {
 	c.changed = make(chan struct{})
 }
 
-// next is closed at the next change, of which waiting is the number of questions now.
-func (c *Console) next() (changed <-chan struct{}, waiting int) {
+// notifyAsked tells the pages at once that the questions have changed. The caller holds the lock.
+func (c *Console) notifyAsked() {
+	close(c.asked)
+	c.asked = make(chan struct{})
+	c.notify()
+}
+
+// A notice is what pages wait for.
+type notice struct {
+	changed <-chan struct{} // closed at the next change
+	asked   <-chan struct{} // closed when the next question appears or is settled
+	waiting int             // questions now
+}
+
+// next returns the notice of the next change.
+func (c *Console) next() notice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.changed, len(c.waiting)
+	return notice{c.changed, c.asked, len(c.waiting)}
 }
 
 // attach counts a page that is kept up to date, if there is room for one. It must leave.

@@ -180,7 +180,7 @@ func TestEventsHoldNoText(t *testing.T) {
 	s.call(breakout, `{"command":`+quoted(breakout)+`}`)
 	asked, cancel := context.WithCancel(context.Background())
 	answered := make(chan struct{})
-	changed, _ := s.console.next()
+	changed := s.console.next().changed
 	go func() {
 		defer close(answered)
 		s.console.Ask(asked, mcpserver.OperatorQuestion{Principal: breakout, Tool: breakout, Question: &mcpserver.Question{Input: []byte(quoted(breakout))}})

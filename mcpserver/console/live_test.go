@@ -95,7 +95,7 @@ func TestCallStates(t *testing.T) {
 		failed  bool
 		want    string
 	}{{"allow", false, stateDone}, {"allow", true, stateFailed}, {"deny", true, stateRefused}, {"ask", true, stateAsked}, {"", true, stateFailed}} {
-		changed, _ := c.next()
+		changed := c.next().changed
 		c.CallBegan(t.Context(), info)
 		at(stateWaiting)
 		<-changed

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"net/http"
 	"path/filepath"
@@ -18,10 +19,23 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// show renders a page for a visit.
-func (s *Server) show(w http.ResponseWriter, v pageRequest, status int, f layout) {
+// A website is what all pages work on. The pages of each feature are a type that embeds it.
+type website struct {
+	console  *Console
+	host     *mcpserver.Host
+	operator mcpserver.Operator
+	sessions *sessionStore
+	cross    *http.CrossOriginProtection
+	kind     string
+	roots    []string                 // without symbolic links, as records name files
+	short    func(path string) string // as a page shows it
+	closing  context.Context          // done when the server closes: streams end
+}
+
+// show renders a page for a request.
+func (s *website) write(w http.ResponseWriter, v pageRequest, status int, f layout) {
 	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.operator.Roots()
-	_, f.Waiting = s.console.next()
+	f.Waiting = s.console.next().waiting
 	if err := s.operator.MayAnswer(); err != nil {
 		f.Closed = err.Error()
 	}
@@ -40,7 +54,7 @@ func render(w http.ResponseWriter, status int, page g.Node) {
 }
 
 // tell answers a form: the script of a page gets the text alone, and without script the page shows it.
-func (s *Server) tell(w http.ResponseWriter, v pageRequest, text string, err error, page func(said string, failed bool, status int)) {
+func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err error, page func(said string, failed bool, status int)) {
 	status := http.StatusOK
 	if err != nil {
 		status, text = http.StatusConflict, sentence(err.Error())

@@ -73,7 +73,7 @@ func (c *Console) add(ctx context.Context, asked mcpserver.OperatorQuestion) (*q
 	q := &question{ID: c.lastQuestion, Asked: asked, Since: time.Now(), Input: input, reply: make(chan mcpserver.Answer, 1)}
 	q.Until, _ = ctx.Deadline()
 	c.waiting = append(c.waiting, q)
-	c.notify()
+	c.notifyAsked()
 	return q, nil
 }
 
@@ -148,7 +148,7 @@ func (c *Console) resolve(id uint64, text string) error {
 		c.resolved = slices.Delete(c.resolved, 0, 1)
 	}
 	c.waiting = slices.Delete(c.waiting, i, i+1)
-	c.notify()
+	c.notifyAsked()
 	return nil
 }
 

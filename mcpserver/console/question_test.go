@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // ask puts a question in the background, and waits until it stands.
@@ -31,7 +32,7 @@ func TestAnswerCountsOnce(t *testing.T) {
 		c := New(false)
 		first := ask(t.Context(), c, "Bash(make)")
 		second := ask(t.Context(), c)
-		if _, waiting := c.next(); waiting != 2 {
+		if waiting := c.next().waiting; waiting != 2 {
 			t.Fatalf("%d questions wait, want 2", waiting)
 		}
 		refused := []struct {
@@ -192,4 +193,37 @@ func testPresent(t *testing.T) {
 	if c.Present() || !New(true).Present() {
 		t.Error("whether somebody is there does not follow the pages")
 	}
+}
+
+// TestQuestionIsPushed measures on the clock of a bubble: calls are told together, a question is told in the moment
+// in which it is asked, also right after a call was told.
+func TestQuestionIsPushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		told := map[int]time.Time{} // by how many questions wait
+		events := 0
+		go c.follow(ctx, func() string { return "" }, func(_ string, waiting int) bool {
+			if events++; told[waiting].IsZero() {
+				told[waiting] = time.Now()
+			}
+			return true
+		})
+		synctest.Wait()
+		for id := range uint64(100) {
+			c.CallBegan(ctx, audit.Call{ID: id})
+		}
+		ask(ctx, c)
+		if late := time.Since(told[1]); told[1].IsZero() || late != 0 {
+			t.Errorf("the question was told %v after it was asked (%v)", late, told)
+		}
+		ask(ctx, c)
+		if told[2].IsZero() {
+			t.Error("the second question was not told at once")
+		}
+		if events > 3 {
+			t.Errorf("%d events were sent for one change of calls and two questions", events)
+		}
+	})
 }

@@ -21,26 +21,29 @@ type pageRequest struct {
 // A page answers a visit.
 type page func(w http.ResponseWriter, v pageRequest)
 
-func (s *Server) routes() http.Handler {
+func (s *website) routes() http.Handler {
 	return withDeadlines(s.checked(s.pages()), headerTime, writeTime)
 }
 
-func (s *Server) pages() http.Handler {
+func (s *website) pages() http.Handler {
+	login, live, approvals := loginPages{s}, livePages{s}, approvalPages{s}
+	tasks, history, rules, audit := taskPages{s}, historyPages{s}, rulesPages{s}, auditPages{s}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /enter", s.showLogin)
-	mux.HandleFunc("POST /enter", s.login)
+	mux.HandleFunc("GET /enter", login.show)
+	mux.HandleFunc("POST /enter", login.enter)
 	mux.Handle("GET /console.css", asset("console.css", "text/css; charset=utf-8"))
 	mux.Handle("GET /console.js", asset("console.js", "text/javascript; charset=utf-8"))
 	for pattern, p := range map[string]page{
-		"GET /{$}": s.showLive, "GET /part/{name}": s.showPart, "GET /tasks/{key}": s.showTask,
-		"GET /history": s.showHistory, "GET /history/{id}": s.showChange,
-		"GET /rules": s.showRules, "GET /audit": s.showAudit, "GET /events": withoutDeadline(s.stream), "GET /tasks/{key}/output/{from}": withoutDeadline(s.taskOutput),
+		"GET /{$}": live.show, "GET /part/{name}": live.showPart, "GET /events": withoutDeadline(live.stream),
+		"GET /tasks/{key}": tasks.show, "GET /tasks/{key}/output/{from}": withoutDeadline(tasks.output),
+		"GET /history": history.show, "GET /history/{id}": history.showChange, "GET /rules": rules.show, "GET /audit": audit.show,
 	} {
 		mux.HandleFunc(pattern, s.authenticated(p))
 	}
 	for pattern, p := range map[string]page{
-		"POST /answer": s.answer, "POST /tasks/{key}/stop": s.stopTask, "POST /history": s.showHistory,
-		"POST /history/{id}/undo": s.undo, "POST /history/undo": s.undoChosen, "POST /rules": s.showRules, "POST /audit": s.showAudit, "POST /leave": s.logout,
+		"POST /answer": approvals.answer, "POST /tasks/{key}/stop": tasks.stop,
+		"POST /history": history.show, "POST /history/{id}/undo": history.undo, "POST /history/undo": history.undoChosen,
+		"POST /rules": rules.show, "POST /audit": audit.show, "POST /leave": login.leave,
 	} {
 		mux.HandleFunc(pattern, s.authenticated(checkToken(p)))
 	}
@@ -72,7 +75,7 @@ func withoutDeadline(p page) page {
 }
 
 // checked sets what every answer says, and refuses requests that another page has caused.
-func (s *Server) checked(next http.Handler) http.Handler {
+func (s *website) checked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
@@ -108,7 +111,7 @@ var headers = map[string]string{
 }
 
 // authenticated lets those in who have a session.
-func (s *Server) authenticated(p page) http.HandlerFunc {
+func (s *website) authenticated(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := s.sessions.session(r)
 		if !ok {
@@ -141,8 +144,11 @@ func checkToken(p page) page {
 	}
 }
 
-// login exchanges a code for a session.
-func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+// The pages that let a browser in and out.
+type loginPages struct{ *website }
+
+// enter exchanges a code for a session.
+func (s loginPages) enter(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	cookie, err := s.sessions.login(r.PostFormValue("code"))
 	if err != nil {
@@ -153,7 +159,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
+func (s loginPages) show(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.sessions.session(r); ok {
 		// The code in the link is not needed, and stays good for another browser.
 		http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -162,7 +168,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request) {
 	showLocked(w, http.StatusOK, "")
 }
 
-func (s *Server) logout(w http.ResponseWriter, v pageRequest) {
+func (s loginPages) leave(w http.ResponseWriter, v pageRequest) {
 	s.sessions.logout(v.Request)
 	showLocked(w, http.StatusOK, "You have left the console.")
 }

@@ -46,20 +46,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Server serves the pages of a console. Use [Console.Open], and then always Serve, which gives up what Open took.
+// A Server serves the pages of a console. Use [Console.Open], and then always Serve, which releases what Open took.
 type Server struct {
-	console  *Console
-	host     *mcpserver.Host
-	operator mcpserver.Operator
-	sessions *sessionStore
-	cross    *http.CrossOriginProtection
+	*website
 	log      *slog.Logger
-	kind     string
-	roots    []string                 // without symbolic links, as records name files
-	short    func(path string) string // as a page shows it
-
 	listener net.Listener
-	closing  context.Context // done when the site closes: streams end
 	stop     context.CancelFunc
 
 	mu       sync.Mutex
@@ -69,7 +60,9 @@ type Server struct {
 // Open makes a console ready to be served: it listens, and writes its link to the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	operator := host.Operator()
-	s := &Server{console: c, host: host, operator: operator, cross: http.NewCrossOriginProtection(), log: cfg.Log, kind: cfg.Kind, roots: realPaths(operator.Roots())}
+	s := &Server{log: cfg.Log, website: &website{
+		console: c, host: host, operator: operator, cross: http.NewCrossOriginProtection(), kind: cfg.Kind, roots: realPaths(operator.Roots()),
+	}}
 	s.short = shortener(s.roots[0])
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // crypto/rand never fails

@@ -152,7 +152,7 @@ func TestHostileText(t *testing.T) {
 	}()
 	defer func() { cancel(); <-answered }()
 	for waiting := 0; waiting == 0; {
-		_, waiting = s.console.next()
+		waiting = s.console.next().waiting
 	}
 	changes, err := s.operator.Changes(builtin.ChangeFilter{})
 	if err != nil || len(changes) == 0 {

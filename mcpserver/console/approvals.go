@@ -1,0 +1,30 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// The pages of questions.
+type approvalPages struct{ *website }
+
+// answer takes a decision.
+func (s approvalPages) answer(w http.ResponseWriter, v pageRequest) {
+	said, err := s.decide(v)
+	s.tell(w, v, said, err, func(text string, failed bool, status int) { livePages{s.website}.showWith(w, v, text, failed, status) })
+}
+
+func (s approvalPages) decide(v pageRequest) (string, error) {
+	id, err := strconv.ParseUint(v.PostFormValue("question"), 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("the form names no question: nothing was decided")
+	}
+	if err := s.operator.MayAnswer(); err != nil {
+		return "", fmt.Errorf("nothing was decided. %w", err)
+	}
+	return s.console.answer(id, v.PostFormValue("decision"), clip(v.PostFormValue("reason"), maxReason))
+}
+
+// maxReason bounds what a person tells the agent with a refusal, in bytes.
+const maxReason = 4 << 10

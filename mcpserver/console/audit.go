@@ -1,0 +1,49 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// The page of the audit log.
+type auditPages struct{ *website }
+
+// An auditBody is a search of the audit log.
+type auditBody struct {
+	Path    string
+	Query   query
+	Since   string
+	Tools   []*builtin.Def
+	Found   searchResult
+	Periods []string
+
+	short func(path string) string
+}
+
+// periods are the times that a search can go back, as time.ParseDuration reads them; empty is for ever.
+func periods() []string { return []string{"", "10m", "1h", "24h", "168h"} }
+
+func (s auditPages) show(w http.ResponseWriter, v pageRequest) {
+	f := layout{Page: "audit", Title: "Audit"}
+	since, _ := time.ParseDuration(v.PostFormValue("since")) // what is no duration is for ever
+	body := auditBody{
+		Path: s.operator.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(), short: s.short,
+		Query: query{
+			Text: strings.TrimSpace(v.PostFormValue("text")), Tool: v.PostFormValue("tool"), Verdict: v.PostFormValue("verdict"), Since: since,
+		},
+	}
+	if body.Path == "" {
+		f.Said, f.Failed = "Calls are not recorded: the state directory cannot be written.", true
+	} else {
+		var err error
+		if body.Found, err = searchAudit(body.Path, body.Query); err != nil {
+			f.Said, f.Failed = sentence(err.Error()), true
+		}
+	}
+	f.Body = body
+	s.write(w, v, http.StatusOK, f)
+}

@@ -1,0 +1,139 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// The pages of what has been changed.
+type historyPages struct{ *website }
+
+// maxChanges is how many changes the history shows.
+const maxChanges = 200
+
+// A historyBody is the list of changes.
+type historyBody struct {
+	Path    string
+	Changes []builtin.Change
+	More    bool
+
+	short func(path string) string
+}
+
+func (s historyPages) show(w http.ResponseWriter, v pageRequest) {
+	s.showWith(w, v, http.StatusOK, layout{Page: "history", Title: "History"})
+}
+
+func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int, f layout) {
+	body := historyBody{Path: strings.TrimSpace(v.PostFormValue("path")), short: s.short}
+	filter := builtin.ChangeFilter{}
+	if body.Path != "" {
+		filter.Path = body.Path
+		if !filepath.IsAbs(filter.Path) {
+			filter.Path = filepath.Join(s.roots[0], filter.Path)
+		}
+	}
+	all, err := s.operator.Changes(filter)
+	if err != nil {
+		f.Said, f.Failed = sentence(err.Error()), true
+	}
+	body.Changes = slices.DeleteFunc(all, func(c builtin.Change) bool { return !s.inRoots(c.Path) })
+	if body.More = len(body.Changes) > maxChanges; body.More {
+		body.Changes = body.Changes[:maxChanges]
+	}
+	f.Body = body
+	s.write(w, v, status, f)
+}
+
+// undoChosen undoes several changes at once, and tells for each file what became of it.
+func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
+	f := layout{Page: "history", Title: "History"}
+	undone, err := s.operator.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
+	var restored, left []string
+	for _, u := range undone {
+		if u.Err != nil {
+			left = append(left, fmt.Sprintf("%s was left as it is: %v", u.Path, u.Err))
+		} else {
+			restored = append(restored, u.Path)
+		}
+	}
+	switch {
+	case err != nil && len(v.PostForm["id"]) == 0:
+		f.Said = "Choose the changes to undo first: nothing was done."
+	case err != nil:
+		f.Said = sentence(err.Error())
+	case len(restored) > 0:
+		f.Said = "Undone: " + strings.Join(restored, ", ") + "."
+	}
+	for _, text := range left {
+		f.Said = strings.TrimSpace(f.Said + " " + sentence(text))
+	}
+	status := http.StatusOK
+	if f.Failed = err != nil || len(left) > 0; f.Failed {
+		status = http.StatusConflict
+	}
+	s.showWith(w, v, status, f)
+}
+
+// inRoots reports whether a path lies in a root of this host. Several hosts share one history.
+func (s historyPages) inRoots(path string) bool {
+	return slices.ContainsFunc(s.roots, func(root string) bool {
+		rel, err := filepath.Rel(root, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// A changeBody is the page of one change.
+type changeBody struct {
+	Change builtin.Change
+	Diff   string
+	Force  bool // what prevented the undo can be overridden
+}
+
+func (s historyPages) showChange(w http.ResponseWriter, v pageRequest) {
+	s.changeWith(w, v, nil, "", false)
+}
+
+func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []builtin.Undone, said string, failed bool) {
+	change, diff, err := s.operator.ShowChange(v.PathValue("id"))
+	if err != nil {
+		s.write(w, v, http.StatusNotFound, layout{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true, Body: notFound{}})
+		return
+	}
+	body := changeBody{Change: change, Diff: diff}
+	body.Force = slices.ContainsFunc(undone, func(u builtin.Undone) bool { return u.Forced })
+	status := http.StatusOK
+	if failed {
+		status = http.StatusConflict
+	}
+	s.write(w, v, status, layout{Page: "change", Title: "Change", Said: said, Failed: failed, Body: body})
+}
+
+// undo restores what the file of a change held before it.
+func (s historyPages) undo(w http.ResponseWriter, v pageRequest) {
+	sel := builtin.UndoSelection{IDs: []string{v.PathValue("id")}, Force: v.PostFormValue("force") != ""}
+	undone, err := s.operator.Undo(v.Context(), sel)
+	if err == nil && len(undone) == 0 {
+		err = errors.New("there was nothing to undo")
+	}
+	for _, u := range undone {
+		if u.Err != nil {
+			err = fmt.Errorf("%s was left as it is: %w", u.Path, u.Err)
+		}
+	}
+	if err != nil {
+		s.changeWith(w, v, undone, sentence(err.Error()), true)
+		return
+	}
+	said := "Undone: " + undone[0].Path + " holds again what it held before this change."
+	if undone[0].Removed {
+		said = "Undone: " + undone[0].Path + " is gone again."
+	}
+	s.changeWith(w, v, undone, said, false)
+}

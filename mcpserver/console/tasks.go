@@ -1,0 +1,150 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// The pages of background tasks.
+type taskPages struct{ *website }
+
+func (s taskPages) list() []taskView {
+	var all []taskView
+	for _, t := range s.operator.Tasks() {
+		sum := sha256.Sum256([]byte(t.ID))
+		all = append(all, taskView{t, hex.EncodeToString(sum[:8])})
+	}
+	return all
+}
+
+func (s taskPages) find(key string) (builtin.TaskInfo, bool) {
+	for _, t := range s.list() {
+		if t.Key == key {
+			return t.TaskInfo, true
+		}
+	}
+	return builtin.TaskInfo{}, false
+}
+
+// noTask answers a request for a task that is not known any more.
+const noTask = "There is no such task, or it ended too long ago."
+
+// A taskBody is the page of one task.
+type taskBody struct {
+	Task  taskView
+	Text  string
+	Next  int64
+	Ended string
+}
+
+func (s taskPages) show(w http.ResponseWriter, v pageRequest) {
+	s.showWith(w, v, "", false, http.StatusOK)
+}
+
+func (s taskPages) showWith(w http.ResponseWriter, v pageRequest, said string, failed bool, status int) {
+	f := layout{Page: "task", Title: "Task", Said: said, Failed: failed}
+	task, ok := s.find(v.PathValue("key"))
+	if !ok {
+		f.Page, f.Body, f.Said, f.Failed = "gone", notFound{}, noTask, true
+		s.write(w, v, http.StatusNotFound, f)
+		return
+	}
+	body := taskBody{Task: taskView{task, v.PathValue("key")}}
+	chunk, err := s.operator.TaskOutput(context.WithoutCancel(v.Context()), task, 0, 0)
+	if err != nil {
+		f.Said, f.Failed = sentence(err.Error()), true
+	}
+	body.Text, body.Next = chunk.Text, chunk.Next
+	if chunk.Offset > 0 {
+		body.Text = fmt.Sprintf("[%d bytes before this are no longer kept.]\n", chunk.Offset) + body.Text
+	}
+	if chunk.Done {
+		body.Text += chunk.Line
+		body.Ended = taskEnd(chunk)
+	}
+	f.Body = body
+	s.write(w, v, status, f)
+}
+
+// taskEnd says how a task ended.
+func taskEnd(c builtin.TaskChunk) string {
+	switch r := c.Result; {
+	case c.Cause != "":
+		return mcpserver.Sanitize(c.Cause)
+	case r == nil:
+		return "ended"
+	case r.TimedOut:
+		return "its timeout passed"
+	case r.Signal != "":
+		return fmt.Sprintf("exit code %d (%s)", r.ExitCode, r.Signal)
+	default:
+		return fmt.Sprintf("exit code %d", r.ExitCode)
+	}
+}
+
+// stopTask ends a task and everything it started.
+func (s taskPages) stop(w http.ResponseWriter, v pageRequest) {
+	err := fmt.Errorf("%s Nothing was stopped", noTask)
+	if task, ok := s.find(v.PathValue("key")); ok {
+		err = s.operator.StopTask(task)
+	}
+	s.tell(w, v, "The task was stopped, with everything it started.", err, func(text string, failed bool, status int) {
+		s.showWith(w, v, text, failed, status)
+	})
+}
+
+// taskStates stands for which tasks there are and how they are.
+func (s taskPages) states() string {
+	var b []byte
+	for _, t := range s.operator.Tasks() {
+		b = strconv.AppendBool(append(append(b, t.ID...), ' '), t.Done)
+	}
+	return string(b)
+}
+
+// The headers of an answer to a request for a task's output.
+const (
+	headerNext = "X-Task-Next" // where to read on from
+	headerDone = "X-Task-Done" // how the task ended; absent while it runs
+)
+
+// taskOutput answers with what a task has written from an offset on, as plain text, once there is some.
+func (s taskPages) output(w http.ResponseWriter, v pageRequest) {
+	task, ok := s.find(v.PathValue("key"))
+	from, err := strconv.ParseInt(v.PathValue("from"), 10, 64)
+	if !ok || err != nil || from < 0 {
+		http.Error(w, noTask, http.StatusNotFound)
+		return
+	}
+	chunk, err := s.operator.TaskOutput(v.Context(), task, from, outputWait)
+	if _, ok := s.sessions.session(v.Request); !ok { // it was left, or grew too old, meanwhile
+		showLocked(w, http.StatusUnauthorized, "")
+		return
+	}
+	if err != nil {
+		http.Error(w, mcpserver.Sanitize(err.Error()), http.StatusGone)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set(headerNext, strconv.FormatInt(chunk.Next, 10))
+	if chunk.Done {
+		w.Header().Set(headerDone, taskEnd(chunk))
+	}
+	text := mcpserver.Sanitize(chunk.Text)
+	if chunk.Offset > from {
+		text = fmt.Sprintf("[%d bytes before this are no longer kept.]\n", chunk.Offset-from) + text
+	}
+	if chunk.Done {
+		text += mcpserver.Sanitize(chunk.Line)
+	}
+	_, _ = w.Write([]byte(text)) // who has gone needs no answer
+}
