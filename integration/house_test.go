@@ -31,7 +31,6 @@ var large = map[string]int{
 	"builtin/internal/sandboxpool.Pool":       30,
 	"builtin/internal/sandboxpool.Sandbox":    36,
 	"cmd/toolhost/internal/clients.Client":    28,
-	"mcpserver/console.Server":                39,
 }
 
 // publicFace are the packages for programs in Go that embed the host. Every other package outside of internal says that it is not
