@@ -358,6 +358,9 @@ func (j *judge) verdict(silent bool) Verdict {
 			v.Action, v.Rule, v.Source, v.Final, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Final, p.Reason, p.Remedy
 		}
 	}
+	if v.Action == Deny {
+		v.Held = ""
+	}
 	if silent && v.Action != Deny || len(j.parts) == 0 {
 		return Verdict{
 			Source: builtIn, Final: true, Parts: j.parts,

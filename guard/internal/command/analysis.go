@@ -1,6 +1,7 @@
 package command
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -213,17 +214,33 @@ func (c Simple) Dynamic() bool {
 // the command covers it.
 func (c Simple) SafeAssigns() bool { return !c.unsafeEnv }
 
-// RunsDownload reports whether a shell or an interpreter is given, as its input or its text, what
-// another command of the text may fetch: curl … | sh, bash -c "$(curl …)".
+// RunsDownload reports whether the text runs what another command of it may fetch: a shell or an interpreter is given that as
+// its input or its text (curl … | sh, bash -c "$(curl …)"), or runs the file that it is put into (curl … > f; sh f).
 func (a *Analysis) RunsDownload() bool {
-	fetches := func(c Simple) bool { return oneOf(c.Name, "curl wget fetch aria2c http https xh lynx") }
+	var files []string
+	found := false
+	for _, c := range a.Commands {
+		if !oneOf(c.Name, "curl wget fetch aria2c http https xh lynx") {
+			continue
+		}
+		_, written := c.Paths()
+		for _, w := range append(written, a.Writes...) {
+			files = append(files, path.Clean(w.Text))
+		}
+		found = true
+	}
 	runs := func(c Simple) bool {
+		fetched := func(w Word) bool { return w.Text != "" && slices.Contains(files, path.Clean(w.Text)) }
+		script := slices.IndexFunc(c.Args[1:], func(w Word) bool { return !isOption(w.Text) }) + 1
+		if fetched(c.Args[0]) || (isInterpreter(c.Name) || IsShell(c)) && script > 0 && fetched(c.Args[script]) {
+			return true
+		}
 		return slices.ContainsFunc(c.Undecidable, func(reason string) bool {
 			return strings.HasSuffix(reason, "standard input") || strings.HasSuffix(reason, "of dynamic text") || strings.Contains(reason, "a dynamic word stands") || reason == c.Name+" "+interprets && !interpretsFile(c) ||
 				(strings.Contains(reason, runsFile) || reason == sourcesFile) && strings.ContainsAny(c.Text, "<$")
 		})
 	}
-	return slices.ContainsFunc(a.Commands, fetches) && slices.ContainsFunc(a.Commands, runs)
+	return found && slices.ContainsFunc(a.Commands, runs)
 }
 
 // Given reports whether the word is what find or xargs puts there.
