@@ -38,7 +38,7 @@ type Options struct {
 	// JournalDir is the directory of the journal. It is created, for the owner
 	// alone, when first needed. Where it cannot be written, files that need no
 	// more than a rename are replaced all the same: what a process that is
-	// killed then leaves is at most a temporary file that no one removes.
+	// killed then leaves is at most a temporary file that stays.
 	JournalDir string
 
 	// Temps, if set, spares most of what the journal costs.
@@ -65,22 +65,19 @@ type Outcome struct {
 // On any error the file is as it was, or as another program wrote it in the
 // same moment, and no temporary file remains; only after [ErrTorn] it can be
 // otherwise. What fails when the file has its new content is no error but
-// [Outcome.Unmet].
+// [Outcome.Warning].
 func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, error) {
 	if base == "." || base == ".." || base != filepath.Base(base) || strings.ContainsRune(base, 0) {
 		return Outcome{}, fmt.Errorf("%q is not the name of a file in a directory", base)
 	}
-	handle, err := openHandle(dir)
+	r, err := begin(dir, base, o)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("open the directory %s: %w", dir.Name(), err)
+		return Outcome{}, err
 	}
-	r := &replacement{dir: dir, handle: handle, base: base, content: content, Options: o}
 	defer r.release()
-	if err := r.openCurrent(); err != nil {
-		return Outcome{}, r.failed("open", err)
-	}
+	r.content = content
 	if r.current == nil {
-		if err := r.expect(nil); err != nil {
+		if err := r.Expect(nil); err != nil {
 			return Outcome{}, err
 		}
 		return r.create()
@@ -91,18 +88,27 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 	}
 	r.hold = holdFile(r.current)
 	defer r.hold.release()
-	if err := r.expect(r.current); err != nil {
+	if err := r.Expect(r.current); err != nil {
 		return Outcome{}, err
 	}
 	return r.update()
 }
 
-// expect asks the caller whether the file is what is to be replaced.
-func (r *replacement) expect(current *os.File) error {
-	if r.Expect == nil {
-		return nil
+// begin opens the directory and the file that is to be replaced or removed, if there is one.
+func begin(dir *os.Root, base string, o Options) (*replacement, error) {
+	handle, err := openHandle(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory %s: %w", dir.Name(), err)
 	}
-	return r.Expect(current)
+	if o.Expect == nil {
+		o.Expect = func(*os.File) error { return nil }
+	}
+	r := &replacement{dir: dir, handle: handle, base: base, Options: o}
+	if err := r.openCurrent(); err != nil {
+		r.release()
+		return nil, r.failed("open", err)
+	}
+	return r, nil
 }
 
 // openHandle opens the directory of a root itself. The os package tries to have everything that it opens watched for readiness, and
@@ -112,25 +118,25 @@ func openHandle(dir *os.Root) (*os.File, error) { return dir.OpenFile(".", os.O_
 
 // A replacement is one call of Replace under way.
 type replacement struct {
-	dir     *os.Root
-	handle  *os.File // dir itself
-	base    string
-	content [][]byte
-	current *os.File    // the file to replace, nil if there is none
-	was     fs.FileInfo // of current
-	key     string      // tells dir from others; "" while no one had to know
-	again   bool        // there was a change that others may follow
-	attrs   attrs       // of current
-	hold    hold        // on current
-	ours    pinned      // the new file
-	aside   *temp       // the name that current has now; nil unless names were exchanged
+	dir       *os.Root
+	handle    *os.File // dir itself
+	base      string
+	content   [][]byte
+	current   *os.File    // the file to replace, nil if there is none
+	was       fs.FileInfo // of current
+	key       string      // tells dir from others; "" until it is asked for
+	placed    bool        // the file was changed, and others of the directory may follow
+	attrs     attrs       // of current
+	hold      hold        // on current
+	ours      pinned      // the new file
+	exchanged *temp       // the name that current has now; nil unless names were exchanged
 	Options
 }
 
 // release gives back what was held. After a change of a file another one of the same directory is likely.
 func (r *replacement) release() {
 	r.ours.release()
-	if r.again && r.Temps.wantsSpare(r.key) {
+	if r.placed && r.Temps.wantsSpare(r.key) {
 		spareLater(r.Temps, r.handle, r.key)
 		return
 	}
@@ -258,11 +264,11 @@ func (r *replacement) update() (Outcome, error) {
 		t.discard()
 		return r.inPlace(why)
 	}
-	unmet, err := r.appendTail(catchUpFor)
+	warning, err := r.appendTail(catchUpFor)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("write %s: %w", r.path(), err)
 	}
-	return Outcome{Warning: errors.Join(unmet, r.syncDir())}, nil
+	return Outcome{Warning: errors.Join(warning, r.syncDir())}, nil
 }
 
 // keepError says which attribute a new file cannot be given.
@@ -297,7 +303,7 @@ func (r *replacement) byRename(t *temp) (why string, err error) {
 		return "", err
 	}
 	err = r.swap(t)
-	if r.again = err == nil; r.again {
+	if r.placed = err == nil; r.placed {
 		return "", nil
 	}
 	if isAny(err, syscall.EBUSY, syscall.EXDEV, syscall.EPERM, syscall.EACCES) && !errors.Is(err, ErrOvertaken) {
@@ -319,8 +325,8 @@ func (r *replacement) syncDir() error {
 // path names the file in errors.
 func (r *replacement) path() string { return filepath.Join(r.dirPath(), r.base) }
 
-// dirPath is the path of the directory as it is now: that by which it was opened, unless it was moved since. The system would tell
-// as well, but takes longer for it than for the looks.
+// dirPath is the path of the directory as it is now: that by which it was opened, unless it was moved since. The kernel knows it
+// too, but two stats take less time.
 func (r *replacement) dirPath() string {
 	if path := r.dir.Name(); filepath.IsAbs(path) {
 		named, err := os.Lstat(path)
@@ -332,7 +338,7 @@ func (r *replacement) dirPath() string {
 	return dirPath(r.handle)
 }
 
-// failed explains an error to the one who asked for the write.
+// failed explains an error of the call.
 func (r *replacement) failed(op string, err error) error {
 	state := "The file is unchanged"
 	if r.current == nil {

@@ -141,7 +141,7 @@ func ownedByOther(info fs.FileInfo) bool {
 }
 
 // checkWritable asks whether this process may write the file, without opening
-// it: that would tell everyone who watches the file that it was written.
+// it: that would tell every watcher of the file that it was written.
 func checkWritable(dir *os.File, base string) error {
 	return unix.Faccessat(int(dir.Fd()), base, unix.W_OK, unix.AT_EACCESS)
 }

@@ -27,7 +27,7 @@
 //
 // With a journal, the intent to create a temporary file is recorded before
 // the file exists, under a lock that ends with the process, so that [Recover]
-// finds every file a killed process left behind and never one in use. The
+// finds every file a killed process left and never one in use. The
 // record is not synced, and costs some tens of microseconds: a kill does not
 // lose it, and after a loss of power a stray temporary file is harmless.
 //

@@ -58,16 +58,19 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	return Outcome{InPlace: true, Why: why}, nil
 }
 
-// makeRoom makes sure that there is room for the content, and that no one wrote while the journal was written.
+// makeRoom makes sure that there is room for the content, and that no other program wrote while the journal was written.
 func (r *replacement) makeRoom(f *os.File, size int64) error {
-	if err := r.expect(f); err != nil { // before the time of the file changes
+	if err := r.Expect(f); err != nil { // before the time of the file changes
 		return err
 	}
 	if !r.isNamed(r.was) {
 		return r.failed("write", ErrOvertaken)
 	}
 	if err := reserve(f, sizeOf(r.content)); err != nil {
-		r.truncateReserve(f)
+		// What was reserved after the end is freed. Where others write, the end could be elsewhere by the time the kernel is told.
+		if info, statErr := f.Stat(); statErr == nil && !r.hold.busy {
+			_ = f.Truncate(info.Size())
+		}
 		return r.failed("write", err)
 	}
 	if info, err := f.Stat(); err != nil || info.Size() != size {
@@ -97,7 +100,7 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 }
 
 // overwrite replaces the content of f, which has a size, and makes it durable. It begins with the end, as soon as it can
-// after the size was looked at, and leaves it where it is if it can: somebody else may be appending.
+// after the size was looked at, and leaves it where it is if it can: another program may be appending.
 func overwrite(f *os.File, size int64, content ...[]byte) error {
 	end := sizeOf(content)
 	if end < size {
@@ -122,15 +125,7 @@ func sizeOf(content [][]byte) (n int64) {
 	return n
 }
 
-// truncateReserve frees what was reserved after the end of the file, which stays where it is. Where others write, that could be
-// elsewhere by the time the kernel is told, and some blocks stay reserved instead; so they do after an error.
-func (r *replacement) truncateReserve(f *os.File) {
-	if info, err := f.Stat(); err == nil && !r.hold.busy {
-		_ = f.Truncate(info.Size())
-	}
-}
-
 // restore gives f back what writing to it took away: the kernel clears set-uid
-// bits and file capabilities. Who may not set them again could not keep them
-// by any other way of writing either.
+// bits and file capabilities. A user that may not set them again could not
+// keep them by any other way of writing either.
 func (a attrs) restore(f *os.File) { _ = a.apply(f) }

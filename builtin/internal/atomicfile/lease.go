@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which no one
-// sees any more. What it appends is carried over, as if it had come a moment later; what it writes anew stands.
+// A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which has no
+// name any more. What it appends is carried over, as if it had come a moment later; what it writes anew stands.
 
 // How long, and in what steps, a program that came in that moment may take to write: mostly a millisecond, but more than 100 on a
 // machine under load.
@@ -22,7 +22,7 @@ const (
 // errOverwritten says that what another program wrote stands.
 var errOverwritten = fmt.Errorf("another program wrote it in the same moment, and what that wrote stands: %w", ErrOvertaken)
 
-// undisturbed makes sure, at the last moment, that no one has changed the current file meanwhile, or is about to.
+// undisturbed makes sure, at the last moment, that no other program has changed the current file meanwhile, or is about to.
 func (r *replacement) undisturbed() error {
 	switch {
 	case r.hold.wanted():
@@ -30,21 +30,21 @@ func (r *replacement) undisturbed() error {
 	case r.hold.holds():
 		return nil
 	}
-	return r.expect(r.current)
+	return r.Expect(r.current)
 }
 
-// appendTail carries over what is written to the file that was renamed over, by who came to open it while that was done and writes
-// it within a time. What cannot be carried over is lost, which unmet says. The error is [errOverwritten], or nil.
-func (r *replacement) appendTail(within time.Duration) (unmet, err error) {
+// appendTail carries over what another program writes to the file that was renamed over, if it opened that file meanwhile and writes
+// within a time. What cannot be carried over is lost, which the warning says. The error is [errOverwritten], or nil.
+func (r *replacement) appendTail(within time.Duration) (warning, err error) {
 	if !r.hold.wanted() {
 		return nil, nil
 	}
 	before, err := wholeOf(r.current)
 	r.hold.release()
-	if !r.closed(within) {
+	if !closedWithin(r.current, within) {
 		defer func() {
-			if unmet == nil {
-				unmet = errors.New("another program opened it for writing in the same moment and has not closed it yet, and what that writes from now on is lost")
+			if warning == nil {
+				warning = errors.New("another program opened it for writing in the same moment and has not closed it yet, and what that writes from now on is lost")
 			}
 		}()
 	}
@@ -67,10 +67,10 @@ func (r *replacement) appendTail(within time.Duration) (unmet, err error) {
 	return nil, nil
 }
 
-// closed waits until no one has the old file open for writing any more, and tells whether that was within a time.
-func (r *replacement) closed(within time.Duration) bool {
+// closedWithin waits until no process has a file open for writing, and reports whether that was within a time.
+func closedWithin(f *os.File, within time.Duration) bool {
 	for waited := time.Duration(0); ; waited += catchUpStep {
-		h := holdFile(r.current)
+		h := holdFile(f)
 		h.release()
 		if !h.busy || waited >= within {
 			return !h.busy
@@ -105,7 +105,7 @@ func (r *replacement) appendMore(more []byte) error {
 
 // yield puts back what another program wrote anew: the old file itself, where that has a name still.
 func (r *replacement) yield(content []byte) error {
-	if r.aside != nil {
+	if r.exchanged != nil {
 		stands, err := r.putBack()
 		if err == nil && !stands {
 			err = ErrOvertaken

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A hold keeps other programs from opening a file for writing, who wait meanwhile: what they write to a file that is
+// A hold keeps other programs from opening a file for writing; they wait meanwhile. What they write to a file that is
 // renamed over is lost. The kernel calls it a lease.
 type hold struct {
 	file *os.File // nil where there is none
-	busy bool     // somebody has the file open for writing
+	busy bool     // a process has the file open for writing
 }
 
 // leasing are the file systems that refuse a lease for no other reason than that the file is open for writing.
@@ -34,7 +34,7 @@ func holdFile(f *os.File) hold {
 // holds reports whether the file is held.
 func (h hold) holds() bool { return h.file != nil }
 
-// wanted reports whether somebody waits to open the file for writing.
+// wanted reports whether a process waits to open the file for writing.
 func (h hold) wanted() bool {
 	if h.file == nil {
 		return false

@@ -73,12 +73,12 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (un
 	}, nil
 }
 
-// waitBudget is a context that ends some time after somebody has begun to wait for
+// waitBudget is a context that ends some time after the first wait for
 // it. Hardly anybody waits, and a clock that is set wakes a thread.
 type waitBudget struct {
 	context.Context
 	limit  time.Duration
-	cancel context.CancelFunc // nil: no one waits yet
+	cancel context.CancelFunc // nil: nothing waits yet
 }
 
 // over is closed when there is no more waiting.

@@ -23,7 +23,7 @@ type Report struct {
 	Saved map[string]string
 }
 
-// Recover finishes what processes that died left behind: it removes their
+// Recover finishes what processes that died left: it removes their
 // temporary files and restores files that were torn while written in place. A
 // journal that does not exist is empty. Entries of living processes are left
 // alone. Entries that cannot be dealt with stay; the error names all of them.
@@ -138,9 +138,9 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	if _, ino := identity(info); h.Target != "" && ino != h.Ino {
 		switch {
 		case ino != h.NewIno: // it came out unexpectedly
-			return r.truncateReserve(ctx, dir, h, h.NewIno, saved)
+			return r.restoreName(ctx, dir, h, h.NewIno, saved)
 		case h.Back: // it was not exchanged yet
-			return r.truncateReserve(ctx, dir, h, h.Ino, saved)
+			return r.restoreName(ctx, dir, h, h.Ino, saved)
 		}
 	}
 	if !info.Mode().IsRegular() {
@@ -153,9 +153,9 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	return nil
 }
 
-// truncateReserve gives what another program had put in the place of a file its name again, after a kill between an exchange and the next. It
+// restoreName gives what another program had put in the place of a file its name again, after a kill between an exchange and the next. It
 // is saved if the name has another file now than the one that was placed there.
-func (r *Report) truncateReserve(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
+func (r *Report) restoreName(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
 	var locks Locks
 	unlock, err := locks.Lock(ctx, dir, 0)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *Report) truncateReserve(ctx context.Context, dir *os.Root, h header, pl
 	}
 	defer handle.Close()
 	name := filepath.Join(h.Dir, h.Target)
-	back := replacement{dir: dir, handle: handle, base: h.Target, aside: &temp{dir: dir, handle: handle, name: h.Base}}
+	back := replacement{dir: dir, handle: handle, base: h.Target, exchanged: &temp{dir: dir, handle: handle, name: h.Base}}
 	back.ours, err = pin(dir, handle, h.Target)
 	defer back.ours.release()
 	switch {

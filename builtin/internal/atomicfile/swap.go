@@ -31,7 +31,7 @@ func (r *replacement) swap(t *temp) error {
 	case err != nil:
 		return err
 	}
-	r.aside = t
+	r.exchanged = t
 	if out, err := r.dir.Lstat(t.name); err != nil || !os.SameFile(out, r.was) {
 		_, err := r.putBack()
 		return errors.Join(ErrOvertaken, err)
@@ -39,7 +39,7 @@ func (r *replacement) swap(t *temp) error {
 	if r.hold.holds() {
 		return nil
 	}
-	if err := r.expect(r.current); err != nil {
+	if err := r.Expect(r.current); err != nil {
 		_, back := r.putBack()
 		return errors.Join(err, back)
 	}
@@ -49,8 +49,8 @@ func (r *replacement) swap(t *temp) error {
 // putBack exchanges again what the temporary name has and what the new file was given. A file that another program put in the place of
 // the new one meanwhile is the latest: it is told by what comes out, and keeps the name in the end; stands is false then.
 func (r *replacement) putBack() (stands bool, err error) {
-	t, placed := r.aside, r.ours
-	r.aside = nil
+	t, placed := r.exchanged, r.ours
+	r.exchanged = nil
 	for stands = true; ; stands = !stands {
 		back, err := pin(r.dir, r.handle, t.name) // so that its inode number is not that of another file
 		if err != nil {
@@ -59,7 +59,7 @@ func (r *replacement) putBack() (stands bool, err error) {
 		defer back.release()
 		t.noteSwap(r.base, back.info, placed.info, true)
 		err = exchange(r.handle, t.name, r.base)
-		if errors.Is(err, fs.ErrNotExist) { // somebody removed it
+		if errors.Is(err, fs.ErrNotExist) { // another program removed it
 			if err = renameNew(r.handle, t.name, r.base); errors.Is(err, fs.ErrExist) {
 				stands = !stands
 				continue
@@ -107,22 +107,18 @@ func (r *replacement) isNamed(info fs.FileInfo) bool {
 
 // Remove removes the file base of dir, as [Replace] replaces one. It is no error if there is none.
 func Remove(dir *os.Root, base string, o Options) error {
-	handle, err := openHandle(dir)
+	r, err := begin(dir, base, o)
 	if err != nil {
-		return fmt.Errorf("open the directory %s: %w", dir.Name(), err)
+		return err
 	}
-	r := &replacement{dir: dir, handle: handle, base: base, Options: o}
 	defer r.release()
-	if err := r.openCurrent(); err != nil {
-		return r.failed("open", err)
-	}
 	if r.current == nil {
 		return nil
 	}
 	defer closeLater(r.current, r.was.Size())
 	r.hold = holdFile(r.current)
 	defer r.hold.release()
-	if err := r.expect(r.current); err != nil {
+	if err := r.Expect(r.current); err != nil {
 		return err
 	}
 	if err := r.takeAway(); err != nil {

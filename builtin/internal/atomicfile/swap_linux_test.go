@@ -170,19 +170,19 @@ func TestPutBackTheLatest(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer handle.Close()
-			r := &replacement{dir: dir, handle: handle, base: "f", aside: &temp{dir: dir, handle: handle, name: "aside"}}
+			r := &replacement{dir: dir, handle: handle, base: "f", exchanged: &temp{dir: dir, handle: handle, name: "aside"}}
 			if r.ours, err = pin(dir, handle, "f"); err != nil {
 				t.Fatal(err)
 			}
 			defer r.ours.release()
-			aside := r.aside
+			exchanged := r.exchanged
 			if err := tt.meanwhile(file); err != nil {
 				t.Fatal(err)
 			}
 			if stands, err := r.putBack(); err != nil || stands != tt.stands {
 				t.Errorf("stands %v, %v", stands, err)
 			}
-			aside.discard()
+			exchanged.discard()
 			holds(t, file, tt.want)
 			if got := list(t, path); len(got) != 1 {
 				t.Errorf("left: %q", got)

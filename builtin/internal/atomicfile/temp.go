@@ -51,7 +51,7 @@ func (r *replacement) newTemp() *temp {
 			t.name, t.intent = kept.name, kept.intent
 			return t
 		}
-		kept.intent.abandon() // somebody removed the journal
+		kept.intent.abandon() // the journal was removed
 	}
 	t.intent, _ = recordTemp(r.JournalDir, t.path, t.name) // nil on an error, see Options
 	return t
@@ -71,7 +71,7 @@ func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
 	f, err := t.open(mode, sizeOf(content) == 0)
 	if errors.Is(err, fs.ErrExist) {
-		t.temps = nil // somebody else's now; it is not used again
+		t.temps = nil // another process has it; it is not used again
 	}
 	if err != nil {
 		return err

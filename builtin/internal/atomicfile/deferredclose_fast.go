@@ -44,7 +44,7 @@ func closeDue() {
 // closedSome is signalled when files were closed.
 var closedSome = sync.NewCond(&deferredClose.mu)
 
-// closeLater closes a file that was only read. On Windows an open file is in the way of the next who replaces it.
+// closeLater closes a file that was only read. On Windows an open file is in the way of the next replacement.
 func closeLater(f *os.File, size int64) {
 	deferredClose.mu.Lock()
 	defer deferredClose.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 // A spare is a file without a name, made after a change for the next one in the same directory, which gives it a name. Making a file
 // can take ten times as long as naming it: ext4 without a journal looks at each file that was removed in the last minute, of which
-// every change leaves one. No one sees a spare, and the kernel removes it when it is closed, or this process dies.
+// every change leaves one. No other process sees a spare, and the kernel removes it when it is closed, or this process dies.
 
 const (
 	// maxSpares bounds for how many directories there is one, spareAge for how long: it keeps its file system from being unmounted.
@@ -30,7 +30,7 @@ func (t *Temps) wantsSpare(key string) bool {
 // addSpare makes a spare in a directory, where that is possible.
 func (t *Temps) addSpare(handle *os.File, key string) {
 	if !t.wantsSpare(key) {
-		return // somebody was faster
+		return // another call was faster
 	}
 	f, err := openNameless(handle)
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *Temps) takeSpare(key string, handle *os.File, name string) (*os.File, e
 	}
 	if info, err := f.Stat(); err != nil || info.Size() > 0 || linksOf(info) > 0 {
 		f.Close()
-		return nil, nil // somebody got hold of it
+		return nil, nil // another process got hold of it
 	}
 	if err := giveName(f, handle, name); err != nil {
 		f.Close()

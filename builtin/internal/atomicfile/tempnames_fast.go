@@ -19,7 +19,7 @@ type Temps struct {
 	count  int
 	closed bool
 
-	spares map[string]*os.File // files without names, by directory; see spare.go
+	spares map[string]*os.File // files without names, by directory; see preallocate_fast.go
 	stale  *time.Timer         // fires when no write has needed them for spareAge
 }
 
