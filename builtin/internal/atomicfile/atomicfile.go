@@ -82,7 +82,7 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 		}
 		return r.create()
 	}
-	defer closeLater(r.current, r.was.Size())
+	defer r.current.Close() // a file that was only read
 	if o.MustNotExist {
 		return Outcome{}, r.failed("create", fs.ErrExist)
 	}
@@ -137,7 +137,7 @@ type replacement struct {
 func (r *replacement) release() {
 	r.ours.release()
 	if r.placed && r.Temps.wantsSpare(r.key) {
-		spareLater(r.Temps, r.handle, r.key)
+		r.Temps.spareLater(r.handle, r.key)
 		return
 	}
 	r.handle.Close()

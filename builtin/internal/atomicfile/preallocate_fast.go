@@ -15,6 +15,8 @@ const (
 	// maxSpares bounds for how many directories there is one, spareAge for how long: it keeps its file system from being unmounted.
 	maxSpares = 4
 	spareAge  = 10 * time.Second
+	// spareDelay is how long after a change the spare for the next one is made: a goroutine for each would wake a thread next to it.
+	spareDelay = 3 * time.Millisecond
 )
 
 // wantsSpare reports whether a spare should be made for a directory.
@@ -87,29 +89,33 @@ func (t *Temps) dropSpares() {
 	}
 }
 
-// sparing are the directories in which spares are made when the files that wait are closed.
+// A sparing is a directory in which a spare is to be made.
 type sparing struct {
-	temps  *Temps
 	handle *os.File
 	key    string
 }
 
 // spareLater makes a spare in a moment, and closes the handle of the directory.
-func spareLater(t *Temps, handle *os.File, key string) {
-	deferredClose.mu.Lock()
-	defer deferredClose.mu.Unlock()
-	if len(deferredClose.sparing) >= maxSpares {
+func (t *Temps) spareLater(handle *os.File, key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.sparing) >= maxSpares {
 		handle.Close()
 		return
 	}
-	deferredClose.sparing = append(deferredClose.sparing, sparing{t, handle, key})
-	closeSoon()
+	if t.sparing = append(t.sparing, sparing{handle, key}); len(t.sparing) == 1 {
+		time.AfterFunc(spareDelay, t.makeSpares)
+	}
 }
 
 // makeSpares makes the spares that were put off.
-func makeSpares(all []sparing) {
+func (t *Temps) makeSpares() {
+	t.mu.Lock()
+	all := t.sparing
+	t.sparing = nil
+	t.mu.Unlock()
 	for _, s := range all {
-		s.temps.addSpare(s.handle, s.key)
+		t.addSpare(s.handle, s.key)
 		s.handle.Close()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -237,9 +236,9 @@ func TestSparesEnd(t *testing.T) {
 func TestSpareLater(t *testing.T) {
 	s := newSpareStage(t)
 	putOff := func() bool {
-		deferredClose.mu.Lock()
-		defer deferredClose.mu.Unlock()
-		return slices.ContainsFunc(deferredClose.sparing, func(p sparing) bool { return p.temps == s.temps })
+		s.temps.mu.Lock()
+		defer s.temps.mu.Unlock()
+		return len(s.temps.sparing) > 0
 	}
 	for f, _ := s.preallocated(); f == nil; f, _ = s.preallocated() {
 		if putOff() {

@@ -115,7 +115,7 @@ func Remove(dir *os.Root, base string, o Options) error {
 	if r.current == nil {
 		return nil
 	}
-	defer closeLater(r.current, r.was.Size())
+	defer r.current.Close()
 	r.hold = holdFile(r.current)
 	defer r.hold.release()
 	if err := r.Expect(r.current); err != nil {

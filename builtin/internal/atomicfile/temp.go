@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"syscall"
 )
 
 // The name of a temporary file is hidden, and random between these two.
@@ -60,15 +59,6 @@ func (r *replacement) newTemp() *temp {
 // write creates the file. O_EXCL refuses whatever might be there in spite of
 // its name. If it cannot be created t.file stays nil.
 func (t *temp) write(content [][]byte, mode fs.FileMode) error {
-	closed := closedSoFar()
-	err := t.tryWrite(content, mode)
-	if isAny(err, syscall.ENOSPC, syscall.EDQUOT) && roomSince(closed) && t.remove() == nil {
-		err = t.tryWrite(content, mode) // the room of what was replaced just now is free
-	}
-	return err
-}
-
-func (t *temp) tryWrite(content [][]byte, mode fs.FileMode) error {
 	f, err := t.open(mode, sizeOf(content) == 0)
 	if errors.Is(err, fs.ErrExist) {
 		t.temps = nil // another process has it; it is not used again

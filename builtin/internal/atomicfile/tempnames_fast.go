@@ -19,8 +19,9 @@ type Temps struct {
 	count  int
 	closed bool
 
-	spares map[string]*os.File // files without names, by directory; see preallocate_fast.go
-	stale  *time.Timer         // fires when no write has needed them for spareAge
+	spares  map[string]*os.File // files without names, by directory; see preallocate_fast.go
+	sparing []sparing           // where files without names are to be made
+	stale   *time.Timer         // fires when no write has needed them for spareAge
 }
 
 // A reserved name is one whose file, should it exist, Recover removes.
