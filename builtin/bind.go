@@ -2,8 +2,10 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -61,12 +63,12 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	}
 	problems := b.applyAliases(given)
 	if twice != "" {
-		problems = append(problems, quoted(twice)+" is there twice, and what judges calls on the way could have read the other one: give it once")
+		problems = append(problems, quoted(twice)+" is given twice, and a check between client and host could have read the other one: give it once")
 	}
 	scalars := map[string]any{}
 	for _, name := range b.order(given) {
 		if len(problems) == maxProblems {
-			problems = append(problems, "what follows was not looked at")
+			problems = append(problems, "the rest was not checked")
 			break
 		}
 		value := given[name]
@@ -142,7 +144,7 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 			continue
 		}
 		if now, both := given[a.Field]; both && !isNull(now) && !sameJSON(now, value) {
-			problems = append(problems, fmt.Sprintf("%s is no field of %s but means %s, and the two differ: give %[3]s alone", quoted(name), b.tool, a.Field))
+			problems = append(problems, fmt.Sprintf("%s is not a parameter of %s but means %s, and the two differ: give %[3]s alone", quoted(name), b.tool, a.Field))
 			continue
 		}
 		given[a.Field] = value
@@ -173,23 +175,10 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // order lists the given names as the schema orders them, unknown ones last and sorted.
 func (b *binder) order(given map[string]json.RawMessage) []string {
-	var names []string
-	for _, name := range b.schema.PropertyOrder {
-		if _, ok := given[name]; ok {
-			names = append(names, name)
-		}
-	}
-	known := len(names)
-	if known == len(given) {
-		return names
-	}
-	for name := range given {
-		if b.schema.Properties[name] == nil {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names[known:])
-	return names
+	rank := func(name string) uint { return uint(slices.Index(b.schema.PropertyOrder, name)) } // -1 becomes the largest
+	return slices.SortedFunc(maps.Keys(given), func(x, y string) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), strings.Compare(x, y))
+	})
 }
 
 // An unknown name is taken for a slip of a known one up to this edit distance, and up to this length.
@@ -214,12 +203,12 @@ func (b *binder) unknown(name string) string {
 		}
 	}
 	if a, ok := alias.Field(b.tool, name, nil); ok && a.Instead != "" {
-		return fmt.Sprintf("%s is no field of %s: %s", quoted(name), b.tool, a.Instead)
+		return fmt.Sprintf("%s is not a parameter of %s: %s", quoted(name), b.tool, a.Instead)
 	}
 	if best != "" && distance <= min(farthest, len(name)-1) {
-		return fmt.Sprintf("%s is no field of %s: did you mean %s?", quoted(name), b.tool, best)
+		return fmt.Sprintf("%s is not a parameter of %s: did you mean %s?", quoted(name), b.tool, best)
 	}
-	return fmt.Sprintf("%s is no field of %s: it has %s", quoted(name), b.tool, strings.Join(b.schema.PropertyOrder, ", "))
+	return fmt.Sprintf("%s is not a parameter of %s: it has %s", quoted(name), b.tool, strings.Join(b.schema.PropertyOrder, ", "))
 }
 
 // object reads the arguments as one JSON object; nothing at all is the empty object. twice is a name that stands in it twice.
@@ -237,7 +226,7 @@ func object(raw json.RawMessage) (given map[string]json.RawMessage, twice string
 		}
 	}
 	if !json.Valid(raw) { // from a command line
-		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, and this is no JSON: %s", raw)
+		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, and this is not JSON: %s", raw)
 	}
 	return nil, "", fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
 }
@@ -330,33 +319,33 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		ok = json.Valid(value) && len(value) > 0 && value[0] == '['
 	}
 	if !ok && want.Type == "integer" && integral(value) {
-		return nil, fmt.Errorf("%s came, %s of at most %d is expected", show(raw), article(want.Type), int64(largestInteger))
+		return nil, fmt.Errorf("expected %s of at most %d, got %s", article(want.Type), int64(largestInteger), show(raw))
 	}
 	if !ok {
-		return nil, fmt.Errorf("%s came, %s is expected", show(raw), article(want.Type))
+		return nil, fmt.Errorf("expected %s, got %s", article(want.Type), show(raw))
 	}
 	return value, nil
 }
 
-// asText says how to give an object or a list to a field that is text.
+// asText says how to give an object or a list to a parameter that is text.
 func asText(name string, value []byte, want *jsonschema.Schema) string {
 	switch {
 	case want.Type != "string" || value[0] != '{' && value[0] != '[':
 		return ""
 	case name == "command":
-		return ": pass the whole command line as one string"
+		return "; pass the whole command line as one string"
 	}
-	return ": pass the JSON as a string"
+	return "; pass the JSON as a string"
 }
 
 // within holds a decoded value against the ranges and the enumeration of its schema. An empty choice is none.
 func within(v reflect.Value, want *jsonschema.Schema) error {
 	if v.CanInt() {
 		if want.Minimum != nil && float64(v.Int()) < *want.Minimum {
-			return fmt.Errorf("%d came, at least %v is expected", v.Int(), *want.Minimum)
+			return fmt.Errorf("expected %v or more, got %d", *want.Minimum, v.Int())
 		}
 		if want.Maximum != nil && float64(v.Int()) > *want.Maximum {
-			return fmt.Errorf("%d came, at most %v is expected", v.Int(), *want.Maximum)
+			return fmt.Errorf("expected %v or less, got %d", *want.Maximum, v.Int())
 		}
 	}
 	if len(want.Enum) > 0 && v.String() != "" && !slices.Contains(want.Enum, v.Interface()) {
@@ -364,7 +353,7 @@ func within(v reflect.Value, want *jsonschema.Schema) error {
 		for _, e := range want.Enum {
 			names = append(names, fmt.Sprint(e))
 		}
-		return fmt.Errorf("%s came, one of %s is expected", quoted(fmt.Sprint(v.Interface())), strings.Join(names, ", "))
+		return fmt.Errorf("expected one of %s, got %s", strings.Join(names, ", "), quoted(fmt.Sprint(v.Interface())))
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
@@ -35,7 +34,7 @@ type target struct {
 	missing   bool
 	info      fs.FileInfo // nil when missing
 	content   []byte
-	known     history.Blob // stands for content; zero if no one has hashed it
+	known     history.Blob // stands for content; zero if it was not hashed
 	charset   string       // of what was decoded or encoded, if it is text
 	release   func()       // gives back the memory that was reserved; nil if none was
 	// elsewhere says that the file has changed outside the pages of it that this scope knows.
@@ -119,7 +118,7 @@ func (t *target) giveBack() {
 
 func (t *target) close() {
 	t.giveBack()
-	t.undoMkdir() // under the lock: who waits for it sees that the directory has gone
+	t.undoMkdir() // under the lock: the next holder sees that the directory has gone
 	t.unlock()
 	t.dir.Close()
 	if len(t.content) >= largeTarget {
@@ -128,7 +127,7 @@ func (t *target) close() {
 	}
 }
 
-// driftLines bounds the diff that shows a change by somebody else. One that does not fit is not counted as seen.
+// driftLines bounds the diff that shows a change by another program. One that does not fit is not counted as seen.
 const driftLines = 400
 
 // freshness refuses a file that this scope has not read, or that has changed since. A change that can be
@@ -163,11 +162,11 @@ func (t *target) drift(env *Env, old []byte) error {
 	if diff == "" {
 		diff = "(only the encoding or the byte-order mark changed)\n"
 	}
-	t.recordRead(env, t.content)
+	t.recordRead(env, history.Blob{}, t.content)
 	return errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
 
-// concurrentChange explains an error of a change that another program was faster than: by what that changed, as far as it can be told.
+// concurrentChange explains an error of a change that another program was faster with: by what that program changed, as far as it can be told.
 func (t *target) concurrentChange(env *Env, err error) error {
 	if !errors.Is(err, atomicfile.ErrOvertaken) || t.missing {
 		return err
@@ -212,11 +211,8 @@ func (t *target) retryUTF8(err error) *text.Text {
 	return content
 }
 
-// recordRead records content as what this scope last read or wrote.
-func (t *target) recordRead(env *Env, content ...[]byte) { t.sawAs(env, history.Blob{}, content...) }
-
-// sawAs is saw of a content whose hash may be known.
-func (t *target) sawAs(env *Env, b history.Blob, content ...[]byte) {
+// recordRead records content as what this scope last read or wrote. b stands for it, zero if it is not known.
+func (t *target) recordRead(env *Env, b history.Blob, content ...[]byte) {
 	info, err := t.dir.Lstat(t.base)
 	if err != nil || !info.Mode().IsRegular() {
 		env.ReadState.Forget(t.path.Real())
@@ -255,12 +251,12 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		return "", errors.Join(t.concurrentChange(env, fmt.Errorf("%s was not changed: %w", t.path, err)), entry.Failed())
 	}
 	t.undoMkdir = func() {}
-	t.sawAs(env, entry.Change().After, content...)
+	t.recordRead(env, entry.Change().After, content...)
 	if err := entry.Done(); err != nil {
 		env.Runtime.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
 	}
 	if out.Warning != nil {
-		env.Runtime.log.Warn("a file was changed, but something failed behind it", "file", t.path.Real(), "error", out.Warning)
+		env.Runtime.log.Warn("a file was changed, but something failed after it", "file", t.path.Real(), "error", out.Warning)
 		note = strings.TrimPrefix(note+"; "+fmt.Sprintf("the file was changed, but %v", out.Warning), "; ")
 	}
 	return note, nil
@@ -362,61 +358,11 @@ func (t *target) create(env *Env, content string) (Result, error) {
 	}, nil
 }
 
-const (
-	// contextLines is how many unchanged lines a diff shows around a change.
-	contextLines = 3
-	// diffLines is how many lines of the diff of a change that was made are shown. The caller knows what it wrote.
-	diffLines = 40
-)
-
-// changeText is the answer to a change: what happened, what was kept or normalised, and the diff, which says itself what it leaves out.
-func changeText(head string, notes []string, diff string) string {
-	var out strings.Builder
-	out.WriteString(head)
-	for _, note := range notes {
-		out.WriteString("\nNote: " + note)
-	}
-	if diff != "" {
-		out.WriteString("\n\n" + diff)
-	}
-	return out.String()
-}
-
 // sizeOf is the size of a content in pieces, in bytes.
 func sizeOf(content [][]byte) int {
 	n := 0
 	for _, piece := range content {
 		n += len(piece)
-	}
-	return n
-}
-
-// notes is a list of the notes that say something.
-func notes(all ...string) []string {
-	var some []string
-	for _, note := range all {
-		if note != "" {
-			some = append(some, note)
-		}
-	}
-	return some
-}
-
-func count(n int, what string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "s"):
-		return strconv.Itoa(n) + " " + what + "es"
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
-// lineCount counts lines; an unfinished last one counts.
-func lineCount(s string) int {
-	n := strings.Count(s, "\n")
-	if s != "" && !strings.HasSuffix(s, "\n") {
-		n++
 	}
 	return n
 }

@@ -1,5 +1,11 @@
 package builtin
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // A Result is a tool's answer, not yet cut to size.
 type Result struct {
 	// Text is what the model reads.
@@ -22,4 +28,48 @@ type Result struct {
 type Image struct {
 	Data []byte
 	MIME string
+}
+
+const (
+	// contextLines is how many unchanged lines a diff shows around a change.
+	contextLines = 3
+	// diffLines is how many lines of the diff of a change that was made are shown. The caller knows what it wrote.
+	diffLines = 40
+)
+
+// changeText is the answer to a change: what happened, what was kept or normalised, and the diff, which says itself what it leaves out.
+func changeText(head string, notes []string, diff string) string {
+	var out strings.Builder
+	out.WriteString(head)
+	for _, note := range notes {
+		out.WriteString("\nNote: " + note)
+	}
+	if diff != "" {
+		out.WriteString("\n\n" + diff)
+	}
+	return out.String()
+}
+
+// notes is a list of the notes that say something.
+func notes(all ...string) []string {
+	return slices.DeleteFunc(all, func(note string) bool { return note == "" })
+}
+
+func count(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return strconv.Itoa(n) + " " + what + "es"
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// lineCount counts lines; an unfinished last one counts.
+func lineCount(s string) int {
+	n := strings.Count(s, "\n")
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		n++
+	}
+	return n
 }

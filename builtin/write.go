@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolhost/toolhost/builtin/internal/history"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -73,7 +74,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	}
 	out := ChangeOutput{Path: path.String(), Bytes: len(raw)}
 	if bytes.Equal(raw, t.content) {
-		t.recordRead(env, t.content)
+		t.recordRead(env, history.Blob{}, t.content)
 		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path), Structured: out}, nil
 	}
 	note, err := t.replace(env, raw)
