@@ -202,5 +202,24 @@ func (p program) is(name string, called, own []string) bool {
 	return !known || p.chosen
 }
 
+// Denied returns the files of the installed programs that a rule denies whatever their arguments are. Left out are shells,
+// of which a command consists, and a file that several names lead to: it may be another program by each.
+func (x Execs) Denied() (files []string) {
+	if !x.p.data.execs {
+		return nil
+	}
+	for _, name := range x.p.data.deny.Commands.Whole() {
+		if name == "sh" || name == "bash" || execKnown().applets[name] {
+			continue
+		}
+		for _, f := range installed.programs(name) {
+			if path.Base(filepath.ToSlash(f.path)) == name && slices.Equal(installed.namesOf(f.id), []string{name}) {
+				files = append(files, f.path)
+			}
+		}
+	}
+	return files
+}
+
 // family is the name of a program without the version: python3.12 is python.
 func family(name string) string { return strings.TrimRight(name, "0123456789.-") }

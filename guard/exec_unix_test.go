@@ -253,3 +253,21 @@ func BenchmarkJudgeExec(b *testing.B) {
 		})
 	}
 }
+
+// What the kernel keeps from starting is what a rule denies in whole, and that is one program.
+func TestDeniedPrograms(t *testing.T) {
+	m := newMachine(t)
+	_, ws := workspace(t)
+	for rule, want := range map[string]string{
+		"Bash(rm:*)": "bin/rm", "Bash(rm *)": "bin/rm", "Bash(rm)": "", "Bash(rm -r:*)": "", "Bash(git push:*)": "", "Bash(/bin/rm:*)": "bin/rm", "Bash(nosuch:*)": "",
+		"Bash(cat:*)": "", "Bash(busybox:*)": "", "Bash(pkill:*)": "", "Bash(python3:*)": "", "Bash(npm:*)": "", "Bash(sh:*)": "",
+	} {
+		got := strings.Join(policy(t, ws, testRules(ws, "deny "+rule), contained).Execs().Denied(), " ")
+		if want != "" {
+			want = filepath.Join(m.dir, want)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", rule, got, want)
+		}
+	}
+}

@@ -85,8 +85,7 @@ func (k *connector) names(path string, id inode, node int) bool {
 		if !a.dir && a.inode == id {
 			return true
 		}
-		var fs unix.Statfs_t
-		if !a.dir && (unix.Fstatfs(node, &fs) != nil || fs.Flags&unix.ST_RDONLY == 0) {
+		if !a.dir && !onReadOnly(node) {
 			continue
 		}
 		if t, err := identify(path); err == nil && t.inode == id { // else the name is another file's on the host

@@ -62,7 +62,10 @@
 // the new program (PTRACE_EVENT_EXEC), compares program and arguments with what was
 // judged, and kills it on a difference. It does so by itself for a process with several
 // threads, and for one that shares its memory with a parent that runs. It cannot
-// know of memory that is shared otherwise, nor of a file that is exchanged.
+// know of memory that is shared otherwise, or that another process writes, nor of
+// a file that is exchanged. In namespaces the files in Policy.Programs are therefore
+// covered by an empty file of mode 0111: it is looked for, judged and refused by its
+// name like the program, and if the kernel is made to start it, nothing runs.
 //
 // A process whose memory cannot be read, because it runs a program that its user may not
 // read or because it has asked for that (PR_SET_DUMPABLE), starts nothing. A program that

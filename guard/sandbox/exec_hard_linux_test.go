@@ -109,6 +109,52 @@ func TestExecTraced(t *testing.T) {
 	})
 }
 
+// A program that is masked is started in no way, even where the judge is deceived, and each attempt is judged by its name.
+func TestExecMasked(t *testing.T) {
+	f := newFixture(t)
+	f.victim(t)
+	program, err := filepath.EvalSymlinks("/usr/bin/touch")
+	if err != nil {
+		t.Skip(err)
+	}
+	p := f.policy()
+	p.Execs, p.Programs = true, []string{program, f.ws + "/victim"} // the second can be written, and is not masked
+	s, err := Start(t.Context(), p, Options{Backends: []Backend{Namespaces}})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, way := range []struct{ name, script string }{
+		{"bash", `touch made`}, {"dash", `dash -c 'touch made; :'`}, {"path", program + ` made`}, {"env", `env touch made`}, {"xargs", `echo made | xargs touch`},
+		{"find", `find /etc/passwd -exec touch made \;`}, {"python", `python3 -c 'import os; os.system("touch made")'`},
+		{"posix_spawnp", `python3 -c 'import os; os.posix_spawnp("touch", ["x", "made"], os.environ)'`},
+		{"link", `ln -s ` + program + ` l; ./l made; rm l`}, {"another name", `exec -a x touch made`}, {"loader", `$LOADER ` + program + ` made`},
+		{"script", `echo "#!` + program + `" > i; chmod +x i; ./i; rm i`}, {"copy", `cp ` + program + ` c || cat ` + program + ` > c && chmod +x c && ./c made; rm -f c`},
+	} {
+		for _, deceived := range []bool{false, true} {
+			named := false
+			var mu sync.Mutex
+			got := runGated(t, s, f, func(_ context.Context, e *Exec) ExecVerdict {
+				mu.Lock()
+				defer mu.Unlock()
+				touch := slices.ContainsFunc(e.Files, func(f ExecFile) bool { return f.Name == program })
+				if named = named || touch; touch && e.Unreadable != nil {
+					t.Errorf("%s: %v", way.name, e.Unreadable)
+				}
+				return ExecVerdict{Allow: deceived || !touch}
+			}, way.script)
+			mu.Lock()
+			if _, err := os.Lstat(f.ws + "/made"); err == nil || !named && way.name != "copy" {
+				t.Errorf("%s: named %v, %v; said %q", way.name, named, err, got.output)
+			}
+			mu.Unlock()
+		}
+	}
+	if r := runIn(t, s, f.ws, f.env, "/bin/sh", "-c", "./victim ran && ls ran"); r.output != "ran\n" {
+		t.Errorf("the program that is not masked: %q", r.output)
+	}
+}
+
 // A process that is killed while it is compared, because the command has ended, is neither refused nor changed.
 func TestExecEnded(t *testing.T) {
 	slow(t)

@@ -242,8 +242,8 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	f.Handle, err = openNode(node)
 	l.exec.Files = append(l.exec.Files, f)
 	if err != nil {
-		// A command cannot have made a file of somebody else's, so it is no script that hides what it names.
-		if errors.Is(err, unix.EACCES) && st.Uid != uint32(os.Geteuid()) {
+		// A command cannot have made a file of somebody else's, nor the mask of a program, so it is no script that hides what it names.
+		if errors.Is(err, unix.EACCES) && (st.Uid != uint32(os.Geteuid()) || st.Size == 0 && onReadOnly(node)) {
 			return nil, nil
 		}
 		return nil, errUnreadableFile
@@ -254,6 +254,12 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 		return nil, errUnreadableFile
 	}
 	return head[:n], nil
+}
+
+// onReadOnly reports whether a file lies where nothing can be written.
+func onReadOnly(node int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(node, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
 }
 
 // describe tells what a file is that was opened by O_PATH.

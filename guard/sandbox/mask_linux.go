@@ -13,14 +13,16 @@ import (
 
 // Names in the mask's file system.
 const (
-	maskFile = "f"
-	maskDir  = "d"
+	maskFile    = "f"
+	maskDir     = "d"
+	maskProgram = "p"
 )
 
 // mask is a file system, mounted at no name of its own, with the objects that
 // cover what is hidden: a file and a directory of mode 000, and for each masked
 // directory with exceptions in it a directory that leads to those and nothing
-// else.
+// else. What covers a program has the permission to be executed, for shells try
+// no file without: an attempt is then judged, and refused by name.
 type mask struct {
 	fd        int
 	dev       uint64
@@ -42,6 +44,9 @@ func newMask(pl *plan) (*mask, error) {
 		return nil, fmt.Errorf("making the mask: %w", err)
 	}
 	if err := createFile(fd, maskFile, 0); err != nil {
+		return nil, fmt.Errorf("making the mask: %w", err)
+	}
+	if err := createFile(fd, maskProgram, 0o111); err != nil {
 		return nil, fmt.Errorf("making the mask: %w", err)
 	}
 	if err := m.addSkeletons(pl); err != nil {
@@ -114,6 +119,25 @@ func (m *mask) cover(t target) (int, error) {
 	if s, ok := m.skeletons[t.path]; ok {
 		name = s
 	}
+	return m.open(name, t)
+}
+
+// coverProgram is cover for a program.
+func (m *mask) coverProgram(t target) (int, error) {
+	fd, err := m.open(maskProgram, t)
+	if err != nil {
+		return -1, err
+	}
+	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NOEXEC})
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("making the mask of %s: %w", t.path, err)
+	}
+	return fd, nil
+}
+
+// open opens a detached copy of an object of the mask, which is to hide t.
+func (m *mask) open(name string, t target) (int, error) {
 	fd, err := unix.OpenTree(m.fd, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("making the mask of %s: %w", t.path, err)
@@ -142,7 +166,7 @@ func (v *view) verify() error {
 			return err
 		}
 	}
-	for _, t := range v.plan.masked {
+	for _, t := range slices.Concat(v.plan.masked, v.plan.programs) {
 		if err := v.verifyHidden(t); err != nil {
 			return err
 		}

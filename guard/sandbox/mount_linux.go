@@ -102,6 +102,13 @@ func (v *view) copies() ([]attachment, error) {
 		}
 		list = append(list, attachment{t, fd})
 	}
+	for _, t := range v.plan.programs {
+		fd, err := v.mask.coverProgram(t)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, attachment{t, fd})
+	}
 	// Parents first, so that the deeper path decides. At one path the later kind
 	// lies on top: a mask over everything else.
 	slices.SortStableFunc(list, func(a, b attachment) int { return strings.Compare(a.path, b.path) })

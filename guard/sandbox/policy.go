@@ -39,6 +39,10 @@ type Policy struct {
 	Masked []string
 	// Shown lists read-only exceptions inside Masked.
 	Shown []string
+	// Programs lists files outside of Writable that commands can neither read nor start. It adds to what an [ExecGate] refuses:
+	// the kernel starts none of them even where a process changes what another one is about to start. An attempt is still
+	// judged, by the file's name. Only Namespaces and Seatbelt hold it.
+	Programs []string
 	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what is
 	// denied or masked have no effect, and Landlock cannot mount them.
 	Private []Private
@@ -106,7 +110,7 @@ func (p Policy) validate() error {
 		paths []string
 	}{
 		{"writable", p.Writable}, {"read-only", p.ReadOnly}, {"pinned", p.Pinned}, {"denied", p.Denied},
-		{"masked", p.Masked}, {"shown", p.Shown}, {"socket", p.Sockets},
+		{"masked", p.Masked}, {"program", p.Programs}, {"shown", p.Shown}, {"socket", p.Sockets},
 	}
 	for _, d := range p.Private {
 		if filepath.Clean(d.Name) != d.Name {

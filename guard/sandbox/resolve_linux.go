@@ -28,14 +28,14 @@ type target struct {
 // plan is a Policy resolved against the file system: what to do with which
 // object. Process 1 carries it out without resolving a name again.
 type plan struct {
-	writable, readOnly, denied, masked, shown []target
-	private                                   []private
-	pins                                      []string // directories and links whose names must not change
-	sockets                                   []string // sockets of the host that stay reachable
-	network                                   bool     // the host's network is shared
-	judged                                    bool     // the host makes the connections of commands, see connector
-	execs                                     bool     // the host judges which programs commands start, see ExecGate
-	processes                                 int      // the highest process number
+	writable, readOnly, denied, masked, shown, programs []target
+	private                                             []private
+	pins                                                []string // directories and links whose names must not change
+	sockets                                             []string // sockets of the host that stay reachable
+	network                                             bool     // the host's network is shared
+	judged                                              bool     // the host makes the connections of commands, see connector
+	execs                                               bool     // the host judges which programs commands start, see ExecGate
+	processes                                           int      // the highest process number
 }
 
 // private is a Private directory.
@@ -65,11 +65,14 @@ func resolve(p Policy) (*plan, error) {
 	for _, l := range []struct {
 		to    *[]target
 		paths []string
-	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}} {
+	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}, {&pl.programs, p.Programs}} {
 		if *l.to, err = resolveAll(l.paths); err != nil {
 			return nil, err
 		}
 	}
+	pl.programs = slices.DeleteFunc(pl.programs, func(t target) bool {
+		return t.dir || slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
+	})
 	for _, path := range p.Sockets {
 		if t, err := locate(path); err == nil {
 			pl.sockets = append(pl.sockets, t.path)
@@ -319,7 +322,7 @@ func (pl *plan) parents(path string) []string {
 // normalize sorts parents before children and removes duplicates and what lies
 // inside something denied already.
 func (pl *plan) normalize() {
-	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown} {
+	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
 		slices.SortFunc(*list, func(a, b target) int { return strings.Compare(a.path, b.path) })
 		*list = slices.Compact(*list)
 	}
@@ -344,7 +347,7 @@ func outermost(list []target) []target {
 
 // encode writes the plan for process 1.
 func (pl *plan) encode(e *encoder) {
-	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown} {
+	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown, pl.programs} {
 		encodeTargets(e, list)
 	}
 	e.uint(uint64(len(pl.private)))
@@ -363,7 +366,7 @@ func (pl *plan) encode(e *encoder) {
 
 func decodePlan(d *decoder) *plan {
 	pl := &plan{}
-	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown} {
+	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
 		*list = decodeTargets(d)
 	}
 	for n := d.uint(); n > 0 && d.err == nil; n-- {

@@ -32,6 +32,9 @@ func seatbeltProfile(p Policy, proxyPort int) string {
 	for _, path := range p.Denied {
 		rule(`(deny file-read* file-write* (subpath %s))`, seatbeltString(path))
 	}
+	for _, path := range p.Programs {
+		rule(`(deny file-read* file-write* process-exec* (literal %s))`, seatbeltString(path))
+	}
 	for _, dir := range seatbeltPins(p) {
 		rule(`(deny file-write-unlink (literal %s))`, seatbeltString(dir)) // renamed, it would carry a guarded path away
 	}

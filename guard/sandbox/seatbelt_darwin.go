@@ -96,7 +96,7 @@ func resolveAllPaths(p Policy) (Policy, error) {
 			return p, fmt.Errorf("sandbox: writable path %s: %w; create it before the sandbox starts", w, err)
 		}
 	}
-	for _, list := range []*[]string{&p.Writable, &p.ReadOnly, &p.Denied, &p.Masked, &p.Shown, &p.Sockets} {
+	for _, list := range []*[]string{&p.Writable, &p.ReadOnly, &p.Denied, &p.Masked, &p.Shown, &p.Programs, &p.Sockets} {
 		resolved := make([]string, 0, len(*list))
 		for _, path := range *list {
 			clean := filepath.Clean(path)

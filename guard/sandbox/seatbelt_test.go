@@ -12,6 +12,7 @@ func TestSeatbeltProfile(t *testing.T) {
 		Denied:   []string{"/ws/conf/.env", `/ws/a"b\c)`},
 		Masked:   []string{"/home/u/.ssh", "/home/u/.state"},
 		Shown:    []string{"/home/u/.state/own"},
+		Programs: []string{"/bin/rm"},
 		Sockets:  []string{"/run/allowed.sock"},
 	}
 	profile := seatbeltProfile(p, 3128)
@@ -27,6 +28,7 @@ func TestSeatbeltProfile(t *testing.T) {
 		`(deny file-write* (subpath "/ws/.git/hooks"))`,
 		`(deny file-read* file-write* (subpath "/ws/conf/.env"))`,
 		`(deny file-read* file-write* (subpath "/ws/a\"b\\c)"))`,
+		`(deny file-read* file-write* process-exec* (literal "/bin/rm"))`,
 		`(deny file-write-unlink (literal "/ws/.git"))`,
 		`(deny file-write-unlink (literal "/ws/conf"))`,
 		`(allow network-outbound (remote tcp "localhost:3128"))`,

@@ -102,15 +102,16 @@ const (
 // Acquire returns the principal's sandbox, started or renewed as the rules and files now demand. The caller
 // leaves it when its command has ended.
 func (cs *Pool) Acquire(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
-	return cs.enter(ctx, principal, policy, cs.warm)
+	return cs.enter(ctx, principal, policy, true)
 }
 
-// AcquireBare is Enter for a sandbox without warm shells, whose ports are not published: [Sandbox.Spawn] starts what runs in it.
+// AcquireBare is Acquire for a sandbox without warm shells, whose ports are not published, and to whose programs no rule on commands
+// applies: [Sandbox.Spawn] starts what runs in it.
 func (cs *Pool) AcquireBare(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
-	return cs.enter(ctx, principal, policy, func(*Sandbox) error { return nil })
+	return cs.enter(ctx, principal, policy, false)
 }
 
-func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Policy, furnish func(*Sandbox) error) (*Sandbox, error) {
+func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Policy, shells bool) (*Sandbox, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
@@ -123,7 +124,7 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 	}
 	if c == nil {
 		var err error
-		if c, err = cs.start(ctx, policy, furnish); err != nil {
+		if c, err = cs.start(ctx, policy, shells); err != nil {
 			return nil, err
 		}
 		cs.open[principal] = c

@@ -27,8 +27,8 @@ func (cs *Pool) warm(c *Sandbox) (err error) {
 	return err
 }
 
-// start makes a sandbox for what the rules say now, and furnishes it.
-func (cs *Pool) start(ctx context.Context, policy *guard.Policy, furnish func(*Sandbox) error) (_ *Sandbox, err error) {
+// start makes a sandbox for what the rules say now, with or without shells.
+func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_ *Sandbox, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -55,7 +55,11 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, furnish func(*S
 	private := cs.private(c)
 	looked := make(chan *pipeLook, 1)
 	go func() { looked <- c.lookForPipes() }()
-	if c.box, err = startBox(ctx, c, private); err != nil {
+	var programs []string
+	if shells {
+		programs = policy.Execs().Denied()
+	}
+	if c.box, err = startBox(ctx, c, private, programs); err != nil {
 		return nil, err
 	}
 	c.guarded = c.box.Guarded()
@@ -63,8 +67,10 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, furnish func(*S
 	if err := c.hideFirst(<-looked); err != nil {
 		return nil, errors.Join(err, c.box.Close())
 	}
-	if err = furnish(c); err != nil {
-		return nil, errors.Join(err, c.box.Close())
+	if shells {
+		if err = cs.warm(c); err != nil {
+			return nil, errors.Join(err, c.box.Close())
+		}
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	if c.watch, err = fsnotify.NewWatcher(); err == nil {
@@ -92,12 +98,12 @@ const sameStarts = 3
 
 // startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
 // ends in a weaker one.
-func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private) (box *sandbox.Sandbox, err error) {
+func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, programs []string) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules := policy.Commands().Network()
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
-		Masked: paths.Masked, Shown: paths.Shown, Private: private,
+		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 		Execs: judgesExecs(policy),
 	}
