@@ -376,8 +376,8 @@ func (w *bwrapProcess) Kill() (ended int, err error) {
 	return ended, err
 }
 
-// Conclude implements Process.
-func (w *bwrapProcess) Conclude() (files int, ok bool) { return 0, false }
+// TryFinish implements Process.
+func (w *bwrapProcess) TryFinish() (files int, ok bool) { return 0, false }
 
 // waitPidfd waits until a killed process has ended.
 func waitPidfd(fd int) error {

@@ -38,8 +38,8 @@ func spawnReady(t *testing.T, s *Sandbox, f *fixture, script, d string) Process 
 	return p
 }
 
-// TestConclude: a command is ended if nothing descends from it, and else goes on.
-func TestConclude(t *testing.T) {
+// TestTryFinish: a command is ended if nothing descends from it, and else goes on.
+func TestTryFinish(t *testing.T) {
 	f := newFixture(t)
 	s := start1(t, f.policy())
 	if s.Report().Backend != Namespaces {
@@ -56,8 +56,8 @@ func TestConclude(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			d := duration()
 			p := spawnReady(t, s, f, script+andWait, d)
-			if files, got := p.Conclude(); got != want || got && files != 0 && files != 3 {
-				t.Fatalf("Conclude() = %d, %v", files, got)
+			if files, got := p.TryFinish(); got != want || got && files != 0 && files != 3 {
+				t.Fatalf("TryFinish() = %d, %v", files, got)
 			}
 			ended, err := p.Kill()
 			if err != nil || want && ended > 0 || !want && ended < 2 {
@@ -84,18 +84,18 @@ func TestConcludeBesideOthers(t *testing.T) {
 	one, other := duration(), duration()
 	spawnReady(t, s, f, "sleep $D &"+andWait, one)
 	waitFor(t, "the child of the other command", func() bool { return sleepers(t, one) == 1 }) // bash goes on before it is one
-	if _, ok := spawnReady(t, s, f, andWait, "").Conclude(); !ok {
+	if _, ok := spawnReady(t, s, f, andWait, "").TryFinish(); !ok {
 		t.Error("a command was not concluded because another has a child")
 	}
 	daemon := spawnReady(t, s, f, "(setsid sleep $D > /dev/null &)"+andWait, other)
 	p := spawnReady(t, s, f, andWait, "")
-	if _, ok := p.Conclude(); ok {
+	if _, ok := p.TryFinish(); ok {
 		t.Error("a command was concluded although an orphan could have been its own")
 	}
 	if _, err := daemon.Kill(); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "a command to be concluded when the orphan has gone", func() bool { _, ok := p.Conclude(); return ok })
+	waitFor(t, "a command to be concluded when the orphan has gone", func() bool { _, ok := p.TryFinish(); return ok })
 	if n := sleepers(t, one); n != 1 {
 		t.Errorf("%d of the other command are left, want 1", n)
 	}
@@ -113,7 +113,7 @@ func TestConcludeWhileItForks(t *testing.T) {
 		d := "0.00" + duration()
 		p := spawnReady(t, s, f, "echo ready; while :; do sleep $D; done", d)
 		for over := false; !over; {
-			if _, over = p.Conclude(); over {
+			if _, over = p.TryFinish(); over {
 				break
 			}
 			select {

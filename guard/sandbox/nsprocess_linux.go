@@ -63,10 +63,10 @@ func (c *nsProcess) release() {
 	}
 }
 
-// Conclude implements Process. Process 1 is not asked: it, too, hears of the end
+// TryFinish implements Process. Process 1 is not asked: it, too, hears of the end
 // of a process only when the kernel has taken it apart, which takes longer than
 // most commands run.
-func (c *nsProcess) Conclude() (files int, ok bool) {
+func (c *nsProcess) TryFinish() (files int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pidfd < 0 || c.host.orphans < 0 || !c.alone() {

@@ -68,13 +68,13 @@ type Process interface {
 	// returns when none is left, with the number of processes it ended. Call it
 	// for every command once it is over: until then what it left behind runs on.
 	Kill() (ended int, err error)
-	// Conclude is for a command that has said that it is about to end. It ends it
+	// TryFinish is for a command that has said that it is about to end. It ends it
 	// if it has no descendants, and reports whether that is so: then nothing of it
 	// runs or can begin to, though the kernel may still be taking it apart, and
 	// Kill need not be called. False says that this could not be made sure of; the
 	// command itself may have been ended all the same. Files is how many descriptors
 	// it had open; 0 if that is not known.
-	Conclude() (files int, ok bool)
+	TryFinish() (files int, ok bool)
 }
 
 // engine is what a backend does for a Sandbox.

@@ -242,8 +242,8 @@ func (g *group) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Conclude implements Process.
-func (g *group) Conclude() (files int, ok bool) { return 0, false }
+// TryFinish implements Process.
+func (g *group) TryFinish() (files int, ok bool) { return 0, false }
 
 // Kill implements Process, for the process group only.
 func (g *group) Kill() (ended int, err error) {

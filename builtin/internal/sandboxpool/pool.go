@@ -387,6 +387,8 @@ func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.Fil
 // A contained process is one of the sandbox as the runner of shells knows it.
 type contained struct{ sandbox.Process }
 
+var _ supervise.Concluder = contained{} // which the runner asks for: without it each command waits for the end of its shell
+
 // Wait tells how the process ended.
 func (p contained) Wait() (supervise.Status, error) {
 	s, err := p.Process.Wait()
