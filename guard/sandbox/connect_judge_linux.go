@@ -96,7 +96,7 @@ func (k *connector) names(path string, id inode, node int) bool {
 }
 
 // deviceOf returns the device of the file system of a file, in the form of
-// [unixdiag.SocketFile]. On btrfs, and sometimes on overlayfs, stat(2) tells another.
+// [kernel.SocketFile]. On btrfs, and sometimes on overlayfs, stat(2) tells another.
 func deviceOf(c *kernel.Call, node int) (uint32, bool) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(node))
 	if err != nil {

@@ -113,7 +113,7 @@ func (k *connector) close() error {
 	return k.host.Close()
 }
 
-// connect is the [notify.Judge] of connect(2). A connection for which the caller has to
+// connect is the [kernel.Judge] of connect(2). A connection for which the caller has to
 // wait is tried again and again, each time from the beginning, so that meanwhile neither
 // a thread nor a descriptor is held.
 func (k *connector) connect(c *kernel.Call) unix.Errno {

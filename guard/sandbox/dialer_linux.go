@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial implements portal: process 1 makes the socket, inside, and hands it out
+// dial implements dialer: process 1 makes the socket, inside, and hands it out
 // connected.
 func (n *namespaces) dial(_ context.Context, port int) (net.Conn, error) {
 	if port < 1 || port > 65535 {
@@ -32,7 +32,7 @@ func (n *namespaces) dial(_ context.Context, port int) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// listening implements portal. Port 0 asks process 1 for the list, which comes
+// listening implements dialer. Port 0 asks process 1 for the list, which comes
 // in a memory file.
 func (n *namespaces) listening() ([]int, error) {
 	r, err := n.request(msgDial, func(e *encoder) { e.uint(0) })

@@ -95,7 +95,7 @@
 //   - A file that appears on the host while a command runs can be read by that
 //     very command until [Sandbox.Deny] covered it (about a millisecond).
 //   - A protected path that does not exist at the start cannot be covered;
-//     [Expel] moves away what was created there.
+//     [Quarantine] moves away what was created there.
 //   - With bubblewrap, which resolves names anew for every command: a directory
 //     that a command running at that moment exchanges.
 //   - An allowed host is a way out for data.

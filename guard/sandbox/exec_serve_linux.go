@@ -36,7 +36,7 @@ func serveCalls(files []int, k *connector, execs kernel.Judge) error {
 	return nil
 }
 
-// only returns the [notify.Judge] of a listener under which there is one command. The processes of a confined one have
+// only returns the [kernel.Judge] of a listener under which there is one command. The processes of a confined one have
 // all the same root directory.
 func (g *ExecGate) only(confined bool) kernel.Judge {
 	var root *rootDir
@@ -90,7 +90,7 @@ func newExecMarks(spawner int) (*execMarks, error) {
 	return ms, nil
 }
 
-// answer is the [notify.Judge] of the programs of all commands.
+// answer is the [kernel.Judge] of the programs of all commands.
 func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 	name, err := markOf(c.Thread)
 	if err != nil {

@@ -76,7 +76,7 @@ type initProcess struct {
 	jobs  *jobs
 }
 
-// guard runs a guardian, prepared by setUp. It returns only with an error; the
+// guard runs an init process, prepared by setUp. It returns only with an error; the
 // end of the host ends the process.
 func guard(setUp func(*initProcess) ([]int, error)) error {
 	// Mounts need a thread with capabilities, which all but the spawner are. The
@@ -108,7 +108,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	return g.serve()
 }
 
-// init keeps process 1 of a sandbox on its first thread, see [becomeDeaf].
+// init keeps process 1 of a sandbox on its first thread, see [ignoreTermination].
 func init() {
 	if len(os.Args) > 2 && os.Args[1] == initArg {
 		runtime.LockOSThread()

@@ -17,7 +17,7 @@ import (
 )
 
 // landlocked contains commands by Landlock and the system call filter alone.
-// Every command has a guardian of its own, which it cannot signal or trace and
+// Every command has an init process of its own, which it cannot signal or trace and
 // to which its orphans fall.
 type landlocked struct {
 	executable string
@@ -75,7 +75,7 @@ func landlockReport(version int, pl *plan) Report {
 	return r
 }
 
-// initProcess starts a guardian for the policy as it is now, and a command whose programs are judged unless the gate is nil.
+// initProcess starts one for the policy as it is now, and a command whose programs are judged unless the gate is nil.
 func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespaces, error) {
 	l.mu.Lock()
 	policy, closed := l.policy, l.closed
@@ -89,7 +89,7 @@ func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespac
 		return nil, err
 	}
 	pl.execs = gate != nil
-	n, files, err := startGuardian(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	n, files, err := startInit(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (l *landlocked) spawn(s Spec) (Process, error) {
 	return w, nil
 }
 
-// supervised is a command with its guardian.
+// supervised is a command with its init process.
 type supervised struct {
 	Process
 	initProcess *namespaces
@@ -127,11 +127,11 @@ type supervised struct {
 	once        sync.Once
 }
 
-// Kill implements Process; the guardian goes too.
+// Kill implements Process; the init process goes too.
 func (w *supervised) Kill() (ended int, err error) {
 	w.once.Do(func() {
 		ended, err = w.Process.Kill()
-		w.Process.Wait() // so that the status is known before the guardian goes
+		w.Process.Wait() // so that the status is known before the init process goes
 		err = errors.Join(err, w.initProcess.close())
 		w.engine.mu.Lock()
 		delete(w.engine.live, w)
@@ -187,7 +187,7 @@ func (l *landlocked) close() error {
 	return errors.Join(errs...)
 }
 
-// setUpLandlock prepares the guardian of one command.
+// setUpLandlock prepares the init process of one command.
 func (g *initProcess) setUpLandlock() ([]int, error) {
 	ignoreSignals()
 	pl, err := readPlan(initPlan)

@@ -19,10 +19,10 @@ const (
 // view is the file system as commands see it, while process 1 builds it and
 // later.
 type view struct {
-	plan   *plan
-	mask   *mask
-	buried map[string]int // writable path → descriptor of the read-only directory under it
-	hosts  map[string]int // name of a private directory → descriptor of the host's
+	plan        *plan
+	mask        *mask
+	overmounted map[string]int // writable path → descriptor of the read-only directory under it
+	hosts       map[string]int // name of a private directory → descriptor of the host's
 }
 
 // attachment is a detached copy of a mount, to be put at target.
@@ -34,7 +34,7 @@ type attachment struct {
 // build makes the file system of process 1 what the plan says. It must run on a
 // thread with CAP_SYS_ADMIN in the sandbox's user namespace, before any command.
 func build(pl *plan) (*view, error) {
-	v := &view{plan: pl, buried: make(map[string]int), hosts: make(map[string]int)}
+	v := &view{plan: pl, overmounted: make(map[string]int), hosts: make(map[string]int)}
 	// Nothing the host mounts from now on shall appear here, writable and unmasked.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("detaching the mounts from the host's: %w", err)
@@ -142,37 +142,6 @@ func (v *view) privates() ([]attachment, error) {
 	return list, nil
 }
 
-// showOne mounts an entry of the host in a private directory, over its mount point.
-func (v *view) showOne(t target) error {
-	host, ok := v.hosts[filepath.Dir(t.path)]
-	if !ok {
-		return nil // the directory is hidden
-	}
-	at, err := openTarget(t)
-	if at < 0 {
-		return err
-	}
-	defer unix.Close(at)
-	if sameObject(at, t) == nil {
-		return nil // it is there already
-	}
-	tree, err := unix.OpenTree(host, filepath.Base(t.path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil {
-		if absent(err) {
-			return nil
-		}
-		return fmt.Errorf("showing %s: %w", t.path, err)
-	}
-	defer unix.Close(tree)
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
-		return fmt.Errorf("showing %s: %w", t.path, err)
-	}
-	if sameObject(tree, t) != nil {
-		return nil // replaced again
-	}
-	return moveMount(tree, at, t.path)
-}
-
 // attachAll puts the copies in their places, and then the masks of denied paths
 // over them, so that those always win.
 func (v *view) attachAll(copies []attachment) error {
@@ -266,7 +235,7 @@ func (v *view) overmount() error {
 		if err != nil {
 			return fmt.Errorf("opening %s: %w", w.path, err)
 		}
-		v.buried[w.path] = fd
+		v.overmounted[w.path] = fd
 	}
 	for _, p := range v.plan.private {
 		fd, err := openPath(p.name)
@@ -285,7 +254,7 @@ func (v *view) overmount() error {
 
 // pin makes dir, a directory or a link inside a writable path, a mount point under that path.
 func (v *view) pin(dir string) error {
-	for root, fd := range v.buried {
+	for root, fd := range v.overmounted {
 		if !below(dir, root) {
 			continue
 		}

@@ -20,7 +20,7 @@ type Guarded struct {
 	Rel  string // below Root
 	Link string // what the symbolic link said; "" if the path was none
 	New  string // the topmost part of Rel that was absent; a link that appears there may lead out of Root
-	Way  bool   // of Policy.Pinned: only a link is an intrusion, since it leads elsewhere
+	Way  bool   // of Policy.Pinned: only a link is a planted file, since it leads elsewhere
 }
 
 // unheld finds the protected paths that mounts cannot hold, and those on the way to them, which come first. A path outside
@@ -68,9 +68,9 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// An Intrusion is a protected path that has appeared, or a protected symbolic
+// An Planted is a protected path that has appeared, or a protected symbolic
 // link that was changed, since the start.
-type Intrusion struct {
+type Planted struct {
 	Path  string
 	Moved string // where it was moved to, out of effect; "" if that failed
 }
@@ -82,24 +82,24 @@ func (s *Sandbox) Guarded() []Guarded { return slices.Clone(s.guarded) }
 // ".quarantined-1" and so on added: nothing is lost, but no program loads it by its
 // name any more. A link that was changed is put back. Call it after every command, once
 // Process.Kill has returned. An error means that something is still in effect.
-func Quarantine(list []Guarded) ([]Intrusion, error) {
-	var found []Intrusion
+func Quarantine(list []Guarded) ([]Planted, error) {
+	var found []Planted
 	var errs []error
 	for _, g := range list {
-		moved, err := g.expel()
+		moved, err := g.moveAway()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("sandbox: %s is protected and was created or changed by a command; it could not be moved away: %w", g.Path, err))
 		}
 		if err != nil || moved != "" {
-			found = append(found, Intrusion{Path: g.Path, Moved: moved})
+			found = append(found, Planted{Path: g.Path, Moved: moved})
 		}
 	}
 	return found, errors.Join(errs...)
 }
 
-// expel moves an intrusion away and returns its new name, or "" if there is
+// moveAway moves a planted file away and returns its new name, or "" if there is
 // none.
-func (g Guarded) expel() (moved string, err error) {
+func (g Guarded) moveAway() (moved string, err error) {
 	if _, err := os.Lstat(g.Path); missing(err) && g.Link == "" {
 		return "", nil // wherever links may lead: no one who uses the name finds anything
 	}

@@ -22,13 +22,13 @@ type Policy struct {
 	// ReadOnly lists paths inside the writable ones that stay as they are:
 	// .git/hooks, .claude, settings files. They, and their parents, cannot be
 	// renamed either. One that is absent, or is a symbolic link, cannot be held
-	// fast; Expel moves it away when it appears or changes.
+	// fast; [Quarantine] moves it away when it appears or changes.
 	ReadOnly []string
 	// Pinned lists directories and symbolic links inside the writable ones by which
 	// others come to something read-only: they cannot be renamed, removed or replaced,
 	// while what is in the directories can be written. One that is absent, and a link
 	// where the backend cannot hold it (only Namespaces can), is put right by
-	// Sandbox.Expel.
+	// [Quarantine].
 	Pinned []string
 	// Denied lists files and directories no command can read or write, by any
 	// program and under any of their names inside Writable. Missing ones are

@@ -24,7 +24,7 @@ const (
 	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
 
-	msgReady   kind = 'r' // error; descriptors: see guardian.setUp
+	msgReady   kind = 'r' // error; descriptors: see initProcess.setUp
 	msgSpawned kind = 's' // error, number of the UTS namespace or 0
 	msgExited  kind = 'x' // wait status, whether nothing of the command is left, number as of msgSpawned
 	msgDone    kind = 'd' // error, number; descriptor: what was asked for

@@ -34,7 +34,7 @@ func TestLinkAppears(t *testing.T) {
 			}
 			put(t, filepath.Join(ws, "sub/old.key"), kept)
 			put(t, filepath.Join(ws, "sub/deep/a"), kept)
-			cs, cell := cellOf(t, base, "", c.deny)
+			cs, cell := sandboxOf(t, base, "", c.deny)
 			out, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)

@@ -27,7 +27,7 @@ func TestReplacedStaysHeld(t *testing.T) {
 	for _, path := range []string{envrc, tasks, lock, secret} {
 		put(t, path, kept)
 	}
-	cs, c := cellOf(t, base, home, "Edit(*.lock)")
+	cs, c := sandboxOf(t, base, home, "Edit(*.lock)")
 	in, tell, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package sandbox keeps the sandboxes in which the commands of each principal run, with warm shells in them, and has them hold what the rules
-// the files that exist now: also while a command runs, when another program makes or replaces such a file.
+// Package sandboxpool keeps the sandboxes in which the commands of each principal run, with warm shells in them, and has them hold what
+// the rules deny among the files that exist now: also while a command runs, when another program makes or replaces such a file.
 package sandboxpool
 
 import (
@@ -93,10 +93,10 @@ const publishAfter = 250 * time.Millisecond
 
 // Limits of sandboxes. Each is some processes and mounts.
 const (
-	// maxCells is how many are kept; beyond it the one goes that has been idle longest.
-	maxCells = 64
-	// cellIdle is how long one is kept in which nothing runs.
-	cellIdle = 30 * time.Minute
+	// maxSandboxes is how many are kept; beyond it the one goes that has been idle longest.
+	maxSandboxes = 64
+	// sandboxIdle is how long one is kept in which nothing runs.
+	sandboxIdle = 30 * time.Minute
 )
 
 // Acquire returns the principal's sandbox, started or renewed as the rules and files now demand. The caller
@@ -177,7 +177,7 @@ func (cs *Pool) stale(mine string) string {
 			oldest = principal
 		}
 	}
-	if oldest == "" || len(cs.open) <= maxCells && time.Since(cs.open[oldest].used) < cellIdle {
+	if oldest == "" || len(cs.open) <= maxSandboxes && time.Since(cs.open[oldest].used) < sandboxIdle {
 		return ""
 	}
 	return oldest
@@ -240,7 +240,7 @@ func (cs *Pool) end(c *Sandbox) {
 	}
 }
 
-// close ends what runs in the cell, and the sandbox. It may be called again.
+// close ends what runs in the sandbox, and the sandbox. It may be called again.
 func (c *Sandbox) close() error {
 	c.once.Do(func() {
 		c.end()
@@ -372,7 +372,7 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 	return contained{p}, nil
 }
 
-// Spawn starts a process in the cell, with the variables of env and those of the sandbox. It is settled by what [Pool.Settler]
+// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. What it leaves behind is taken away by what [Pool.Cleanup]
 // returns.
 func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
 	secret, passed := c.policy.Commands().SecretVariables(), environ.Inherited(c.policy.Commands().PassedVariables())
@@ -387,7 +387,7 @@ func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.Fil
 // A contained process is one of the sandbox as the runner of shells knows it.
 type contained struct{ sandbox.Process }
 
-var _ supervise.Concluder = contained{} // which the runner asks for: without it each command waits for the end of its shell
+var _ supervise.Finisher = contained{} // which the runner asks for: without it each command waits for the end of its shell
 
 // Wait tells how the process ended.
 func (p contained) Wait() (supervise.Status, error) {

@@ -22,24 +22,24 @@ func TestIdleCells(t *testing.T) {
 		}
 		add("busy", 1)
 		add("old", 0)
-		time.Sleep(cellIdle - time.Minute) // of the bubble's clock
+		time.Sleep(sandboxIdle - time.Minute) // of the bubble's clock
 		add("young", 0)
 		tidy("young")
 		if len(cs.open) != 3 {
-			t.Fatalf("%d cells", len(cs.open))
+			t.Fatalf("%d sandboxes", len(cs.open))
 		}
 		time.Sleep(time.Minute)
 		tidy("young")
 		if cs.open["old"] != nil || cs.open["busy"] == nil || cs.open["young"] == nil {
 			t.Errorf("left are %v", cs.open)
 		}
-		for i := range maxCells + 1 {
+		for i := range maxSandboxes + 1 {
 			time.Sleep(time.Second)
 			add(fmt.Sprint(i), 0)
 			tidy(fmt.Sprint(i))
 		}
-		if len(cs.open) != maxCells || cs.open["busy"] == nil || cs.open["young"] != nil {
-			t.Errorf("%d cells", len(cs.open))
+		if len(cs.open) != maxSandboxes || cs.open["busy"] == nil || cs.open["young"] != nil {
+			t.Errorf("%d sandboxes", len(cs.open))
 		}
 	})
 }

@@ -22,7 +22,7 @@ const maxCellWatches = 1024
 func (cs *Pool) follow(c *Sandbox) {
 	defer close(c.followed)
 	// The watcher tells of an error while it holds a lock that every Add takes, also those of who holds the lock of the
-	// cells. So errors have to be taken whatever the sandboxes do.
+	// sandboxes. So errors have to be taken whatever the sandboxes do.
 	lost := make(chan struct{}, 1)
 	var errs sync.WaitGroup
 	defer errs.Wait()

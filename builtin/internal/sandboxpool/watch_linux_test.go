@@ -56,12 +56,12 @@ func watchedCell(tb testing.TB) (cs *Pool, c *Sandbox, ws string) {
 		tb.Fatal(err)
 	}
 	put(tb, filepath.Join(ws, "sub", "old.key"), kept)
-	cs, c = cellOf(tb, base, "", "Read(*.key)")
+	cs, c = sandboxOf(tb, base, "", "Read(*.key)")
 	return cs, c, ws
 }
 
-// cellOf starts a sandbox for the workspace "ws" in base.
-func cellOf(tb testing.TB, base, home, deny string) (cs *Pool, c *Sandbox) {
+// sandboxOf starts a sandbox for the workspace "ws" in base.
+func sandboxOf(tb testing.TB, base, home, deny string) (cs *Pool, c *Sandbox) {
 	tb.Helper()
 	policy, err := guard.New(guard.Config{
 		Roots: []string{filepath.Join(base, "ws")}, Home: home, Scratch: filepath.Join(base, "scratch", "me"),

@@ -17,7 +17,7 @@
 // The last thing that a shell does for a command is to report: where it ended, its
 // exit status, and whether anything is left to run in the shell, a trap for one. If
 // nothing is, and nothing descends from the shell, a sandbox ends it there and then
-// ([supervise.Concluder]), and the result goes out while the system still takes the shell
+// ([supervise.Finisher]), and the result goes out while the system still takes the shell
 // apart. If its command left anything open in it, the next one waits for that. For
 // the first milliseconds the thread that handed over the command waits itself: to
 // wake others would take longer than most commands run.

@@ -16,7 +16,7 @@ const (
 	lastWord   = ""
 )
 
-const plainFiles = 0 // there are no Concluders
+const plainFiles = 0 // there are no Finishers
 
 func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }
 

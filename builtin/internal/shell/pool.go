@@ -128,10 +128,10 @@ func (r *Runner) refill() {
 func (r *Runner) fill() {
 	for p := &r.pool; !r.closed && len(p.warm)+p.coming-len(p.waiting) < r.cfg.Warm; {
 		p.coming++
-		env, era := r.env, r.generation
+		env, generation := r.env, r.generation
 		r.work.Go(func() {
 			s, _ := startShell(r.cfg, r.bash, env)
-			if !r.add(s, era) && s != nil {
+			if !r.add(s, generation) && s != nil {
 				s.discard()
 			}
 		})
@@ -140,12 +140,12 @@ func (r *Runner) fill() {
 
 // add adds a shell that was being started to the pool, nil if it could not be, and
 // reports whether there was a use for it.
-func (r *Runner) add(s *shell, era int) bool {
+func (r *Runner) add(s *shell, generation int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &r.pool
 	p.coming--
-	useful := s != nil && !r.closed && era == r.generation
+	useful := s != nil && !r.closed && generation == r.generation
 	switch {
 	case useful && len(p.waiting) > 0:
 		p.waiting[0] <- s
@@ -171,12 +171,12 @@ func (r *Runner) reap(p supervise.Process) {
 // next command is not to meet it.
 func (r *Runner) reaped(ctx context.Context) error {
 	r.mu.Lock()
-	parting := r.pool.reaping
+	reaping := r.pool.reaping
 	r.mu.Unlock()
-	if len(parting) == 0 {
+	if len(reaping) == 0 {
 		return nil
 	}
-	for _, p := range parting {
+	for _, p := range reaping {
 		select {
 		case <-p.Done():
 		case <-ctx.Done():

@@ -86,7 +86,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		s.close()
 		return nil, err
 	}
-	if _, ok := s.proc.(supervise.Concluder); !ok {
+	if _, ok := s.proc.(supervise.Finisher); !ok {
 		s.listen(false)
 	}
 	return s, nil
@@ -104,7 +104,7 @@ func (s *shell) listen(heard bool) {
 		s.rawPipe = nil
 	}
 	go s.collect()
-	if _, ok := s.proc.(supervise.Concluder); ok && !heard {
+	if _, ok := s.proc.(supervise.Finisher); ok && !heard {
 		said := make(chan struct{})
 		s.lastWord = said
 		go func() {
@@ -196,7 +196,7 @@ func (s *shell) send(dir, text string) error {
 	}
 	s.script.SetWriteDeadline(time.Now().Add(sendTimeout))
 	_, err := s.script.WriteString(rest)
-	if _, ok := s.proc.(supervise.Concluder); !ok {
+	if _, ok := s.proc.(supervise.Finisher); !ok {
 		err = errors.Join(err, endOfScript(s.script))
 	}
 	return err
@@ -206,7 +206,7 @@ func (s *shell) send(dir, text string) error {
 // command, and reports whether that is so, and whether the command left anything
 // open in it. Else the shell goes on.
 func (s *shell) conclude() (open, ok bool) {
-	if p, can := s.proc.(supervise.Concluder); can && s.report().over {
+	if p, can := s.proc.(supervise.Finisher); can && s.report().over {
 		if files, ok := p.TryFinish(); ok {
 			return files != plainFiles, true
 		}
@@ -218,7 +218,7 @@ func (s *shell) conclude() (open, ok bool) {
 
 // goOn makes a shell that has said its last word, or will, go on by itself.
 func (s *shell) goOn() {
-	if _, ok := s.proc.(supervise.Concluder); ok {
+	if _, ok := s.proc.(supervise.Finisher); ok {
 		endOfScript(s.script)
 	}
 }

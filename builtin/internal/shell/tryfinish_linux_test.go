@@ -32,7 +32,7 @@ func startConcluding() (supervise.Starter, *atomic.Int64) {
 	}, &count
 }
 
-// TryFinish implements [supervise.Concluder].
+// TryFinish implements [supervise.Finisher].
 func (p concluding) TryFinish() (files int, ok bool) {
 	leader := p.leader()
 	if leader == 0 || children(leader) != "" {
@@ -45,9 +45,9 @@ func (p concluding) TryFinish() (files int, ok bool) {
 	return len(open), true
 }
 
-// TestRunConcluded: commands do the same where their shells are ended at their last
+// TestRunFinished: commands do the same where their shells are ended at their last
 // word.
-func TestRunConcluded(t *testing.T) {
+func TestRunFinished(t *testing.T) {
 	start, count := startConcluding()
 	testRun(t, start)
 	if count.Load() == 0 {
@@ -55,9 +55,9 @@ func TestRunConcluded(t *testing.T) {
 	}
 }
 
-// TestConclude: a shell is ended at its last word if nothing else is left of the
+// TestTryFinish: a shell is ended at its last word if nothing else is left of the
 // command, and then only.
-func TestConclude(t *testing.T) {
+func TestTryFinish(t *testing.T) {
 	for text, want := range map[string]bool{
 		"true":                              true,
 		"false":                             true,
@@ -89,9 +89,9 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestConcludedLeavesNothing: what a command had open is closed when the next one
+// TestFinishedLeavesNothing: what a command had open is closed when the next one
 // begins, although its result does not wait for that.
-func TestConcludedLeavesNothing(t *testing.T) {
+func TestFinishedLeavesNothing(t *testing.T) {
 	start, _ := startConcluding()
 	r := newRunner(t, Config{InheritPath: true, Start: start})
 	dir := t.TempDir()

@@ -48,9 +48,9 @@ type Process interface {
 	Kill() (ended int, err error)
 }
 
-// A Concluder is a Process that can be ended at its last word, before the system
+// A Finisher is a Process that can be ended at its last word, before the system
 // has taken it apart, which takes longer than most commands run.
-type Concluder interface {
+type Finisher interface {
 	Process
 
 	// TryFinish ends the process if nothing descends from it, and reports whether

@@ -73,9 +73,9 @@ func TestTryFinish(t *testing.T) {
 	}
 }
 
-// TestConcludeBesideOthers: an orphan may be anybody's, and one command that runs
+// TestTryFinishAmongOthers: an orphan may be anybody's, and one command that runs
 // is no one's.
-func TestConcludeBesideOthers(t *testing.T) {
+func TestTryFinishAmongOthers(t *testing.T) {
 	f := newFixture(t)
 	s := start1(t, f.policy())
 	if s.Report().Backend != Namespaces {
@@ -101,9 +101,9 @@ func TestConcludeBesideOthers(t *testing.T) {
 	}
 }
 
-// TestConcludeWhileItForks: a command that starts one process after the other cannot
+// TestTryFinishWhileItForks: a command that starts one process after the other cannot
 // slip one through.
-func TestConcludeWhileItForks(t *testing.T) {
+func TestTryFinishWhileItForks(t *testing.T) {
 	f := newFixture(t)
 	s := start1(t, f.policy())
 	if s.Report().Backend != Namespaces {

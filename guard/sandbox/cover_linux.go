@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// over mounts over more targets while commands may be running. pins are directories
+// above them, and need no pin once they are gone.
+func (v *view) over(targets []target, pins []string, mount func(target) error) error {
+	var errs []error
+	for _, dir := range pins {
+		if err := v.pin(dir); err != nil && !gone(err) {
+			errs = append(errs, err)
+		}
+	}
+	for _, t := range targets {
+		if err := mount(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// gone reports whether err, of opening a name that was resolved before, says that nothing is left there to be covered or
+// pinned. A directory is gone as well that has become a link or a file: what is found behind a link has a name of its own,
+// and a file that comes back is told anew.
+func gone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// openTarget opens t, and returns -1 if it is gone already.
+func openTarget(t target) (int, error) {
+	at, err := openPath(t.path)
+	switch {
+	case gone(err), absent(err):
+		return -1, nil
+	case err != nil:
+		return -1, fmt.Errorf("opening %s: %w", t.path, err)
+	}
+	return at, nil
+}
+
+// denyOne covers t, unless it is covered or gone already.
+func (v *view) denyOne(t target) error {
+	at, err := openTarget(t)
+	if at < 0 {
+		return err
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return fmt.Errorf("%s: %w", t.path, err)
+	}
+	if st.Dev == v.mask.dev {
+		return nil
+	}
+	if err := sameObject(at, t); err != nil {
+		return err
+	}
+	fd, err := v.mask.cover(t)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := moveMount(fd, at, t.path); err != nil {
+		return err
+	}
+	return v.verifyHidden(t)
+}
+
+// holdOne makes t read-only, unless it is so or gone already.
+func (v *view) holdOne(t target) error {
+	at, err := openTarget(t)
+	if at < 0 {
+		return err
+	}
+	defer unix.Close(at)
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(at, &st); err != nil {
+		return fmt.Errorf("%s: %w", t.path, err)
+	}
+	if st.Flags&unix.ST_RDONLY != 0 {
+		return nil
+	}
+	fd, err := copyMount(t.path, attrShut)
+	if err != nil {
+		return err
+	}
+	if err := sameObject(fd, t); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	if err := attach(attachment{t, fd}); err != nil {
+		return err
+	}
+	return verifyReadOnly(t.path)
+}
+
+// showOne mounts an entry of the host in a private directory, over its mount point.
+func (v *view) showOne(t target) error {
+	host, ok := v.hosts[filepath.Dir(t.path)]
+	if !ok {
+		return nil // the directory is hidden
+	}
+	at, err := openTarget(t)
+	if at < 0 {
+		return err
+	}
+	defer unix.Close(at)
+	if sameObject(at, t) == nil {
+		return nil // it is there already
+	}
+	tree, err := unix.OpenTree(host, filepath.Base(t.path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		if absent(err) {
+			return nil
+		}
+		return fmt.Errorf("showing %s: %w", t.path, err)
+	}
+	defer unix.Close(tree)
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrShut}); err != nil {
+		return fmt.Errorf("showing %s: %w", t.path, err)
+	}
+	if sameObject(tree, t) != nil {
+		return nil // replaced again
+	}
+	return moveMount(tree, at, t.path)
+}

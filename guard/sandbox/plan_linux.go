@@ -1,0 +1,102 @@
+package sandbox
+
+// inode identifies a file whatever its name.
+type inode struct{ dev, ino uint64 }
+
+// target is an existing object, by a name without symbolic links, that is to be
+// bound, covered or pinned.
+type target struct {
+	path string
+	inode
+	dir  bool
+	link bool // symbolic; of what is found by locate, never
+}
+
+// plan is a Policy resolved against the file system: what to do with which
+// object. Process 1 carries it out without resolving a name again.
+type plan struct {
+	writable, readOnly, denied, masked, shown, programs []target
+	private                                             []private
+	pins                                                []string // directories and links whose names must not change
+	sockets                                             []string // sockets of the host that stay reachable
+	network                                             bool     // the host's network is shared
+	judged                                              bool     // the host makes the connections of commands, see connector
+	execs                                               bool     // the host judges which programs commands start, see ExecGate
+	processes                                           int      // the highest process number
+}
+
+// private is a Private directory.
+type private struct {
+	name    string
+	dir     target   // what takes its place
+	entries []target // of the host, by their names there
+}
+
+// encode writes the plan for process 1.
+func (pl *plan) encode(e *encoder) {
+	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown, pl.programs} {
+		encodeTargets(e, list)
+	}
+	e.uint(uint64(len(pl.private)))
+	for _, p := range pl.private {
+		e.str(p.name)
+		encodeTargets(e, []target{p.dir})
+		encodeTargets(e, p.entries)
+	}
+	e.strs(pl.pins)
+	e.strs(pl.sockets)
+	e.bool(pl.network)
+	e.bool(pl.judged)
+	e.bool(pl.execs)
+	e.uint(uint64(pl.processes))
+}
+
+func decodePlan(d *decoder) *plan {
+	pl := &plan{}
+	for _, list := range []*[]target{&pl.writable, &pl.readOnly, &pl.denied, &pl.masked, &pl.shown, &pl.programs} {
+		*list = decodeTargets(d)
+	}
+	for n := d.uint(); n > 0 && d.err == nil; n-- {
+		p := private{name: d.str()}
+		if dir := decodeTargets(d); len(dir) == 1 {
+			p.dir = dir[0]
+		} else {
+			d.err = errMalformed
+		}
+		p.entries = decodeTargets(d)
+		pl.private = append(pl.private, p)
+	}
+	pl.pins = d.strs()
+	pl.sockets = d.strs()
+	pl.network = d.bool()
+	pl.judged = d.bool()
+	pl.execs = d.bool()
+	pl.processes = int(d.uint())
+	return pl
+}
+
+func encodeTargets(e *encoder, list []target) {
+	e.uint(uint64(len(list)))
+	for _, t := range list {
+		e.str(t.path)
+		e.uint(t.dev)
+		e.uint(t.ino)
+		e.bool(t.dir)
+	}
+}
+
+func decodeTargets(d *decoder) []target {
+	n := d.uint()
+	if n > uint64(len(d.buf)) {
+		d.err = errMalformed
+		return nil
+	}
+	list := make([]target, 0, n)
+	for range n {
+		t := target{path: d.str()}
+		t.dev, t.ino = d.uint(), d.uint()
+		t.dir = d.bool()
+		list = append(list, t)
+	}
+	return list
+}
