@@ -85,7 +85,6 @@ func clientProgram(t *testing.T, name string) (program string, env []string) {
 	if err != nil {
 		t.Skipf("there is no %s in %s", name, dir)
 	}
-	const nowhere = "http://127.0.0.1:9"
 	return program, []string{
 		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "NO_COLOR=1", "GEMINI_CLI_TRUST_WORKSPACE=true",
 		"HTTP_PROXY=" + nowhere, "HTTPS_PROXY=" + nowhere, "NO_PROXY=127.0.0.1,localhost",

@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
-		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(permitCommands()...)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -120,6 +121,9 @@ func versionString() string {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
 			return "dev-" + s.Value[:12]
 		}
+	}
+	if v, ok := strings.CutPrefix(info.Main.Version, "v"); ok {
+		return v // of go install MODULE@VERSION
 	}
 	return "dev"
 }
