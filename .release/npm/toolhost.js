@@ -3,6 +3,7 @@
 "use strict";
 const { spawn } = require("node:child_process");
 const { constants } = require("node:os");
+const { isatty } = require("node:tty");
 const self = require("./package.json");
 
 const platform = `${process.platform}-${process.arch}`;
@@ -41,8 +42,9 @@ const child = spawn(program, process.argv.slice(2), { stdio: "inherit", windowsH
 child.on("error", (err) => fail(`${program} does not start: ${err.message}`));
 child.on("exit", (code, signal) => process.exit(signal ? 128 + constants.signals[signal] : code));
 
-// A terminal sends SIGINT and SIGQUIT to both processes, and a second one would end the program at once.
-const terminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY);
+// A terminal sends SIGINT and SIGQUIT to both processes, and a second one would end the program at once. process.stdin must stay
+// untouched: it would make the input, which the program shares, non-blocking.
+const terminal = [0, 1, 2].some((fd) => isatty(fd));
 for (const signal of ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => {
     if (!terminal || signal === "SIGTERM" || signal === "SIGHUP") child.kill(signal);
