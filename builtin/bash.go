@@ -40,6 +40,15 @@ type BashOutput struct {
 	Cwd        string `json:"cwd"`
 	OutputPath string `json:"output_path,omitempty"`
 	TaskID     string `json:"task_id,omitempty"`
+	// Changed is what the command changed in the roots; nil if nothing.
+	Changed *ChangedFiles `json:"changed,omitempty"`
+}
+
+// ChangedFiles is what a command changed.
+type ChangedFiles struct {
+	Files   int      `json:"files"`             // how many, and directories in which nothing else changed
+	Names   []string `json:"names"`             // of the first 20: relative to the first root, or absolute
+	Ignored int      `json:"ignored,omitempty"` // files in ignored directories, which are not kept
 }
 
 // runsCommands: without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
@@ -20,6 +21,7 @@ type bashRun struct {
 	timeout       time.Duration
 	where         execEnv
 	gate          *execGate
+	changed       func() commandChanges // what it changed; called once it has ended
 }
 
 func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
@@ -29,6 +31,7 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	if b.where, err = place(ctx, env, in); err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
+	b.track(ctx)
 	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate}
 	if in.Background {
 		return b.background(ctx, command)
@@ -48,11 +51,29 @@ func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note s
 	return b.taskText(r), nil
 }
 
+// track keeps what the command changes. What the place takes away afterwards does not count.
+func (b *bashRun) track(ctx context.Context) {
+	mark, cleanup, leave := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command), b.where.cleanup, b.where.leave
+	b.changed = sync.OnceValue(func() commandChanges {
+		if cleanup != nil {
+			cleanup()
+		}
+		return mark.end()
+	})
+	b.where.leave = func() {
+		b.changed()
+		leave()
+	}
+}
+
+// lines are what follows the result in lines of their own.
+func (b *bashRun) lines() []string { return append(b.gate.lines(), b.changed().lines()...) }
+
 // execEnv is where the command runs, as the shell knows it.
 func (b *bashRun) execEnv() shell.Host {
 	env, where, gate := b.env, b.where, b.gate
 	return shell.Host{
-		Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave, Execs: gate.lines,
+		Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave, Execs: b.lines,
 		Remarks: func(r *shell.Result) []string { return where.remarks(r, b.dir.Real()) },
 		Notices: func() []string { return slices.Concat(where.news(), gate.lines()) },
 		Barred:  func() { env.Dir.Set(env.Policy.Roots()[0]) },
@@ -118,14 +139,14 @@ func (b *bashRun) taskText(r *shell.Result) Result {
 	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir), quiet, terminalHint(r), b.where.containmentNotice())
 	remarks = append(remarks, b.where.remarks(r, dir)...)
 	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
-	shorten(r, env.ClientLimits.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.gate.lines()))
+	shorten(r, env.ClientLimits.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.lines()))
 	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
 	return Result{
-		Text:      bashText(r, b.timeout, remarks) + onLines(b.gate.lines()),
+		Text:      bashText(r, b.timeout, remarks) + onLines(b.lines()),
 		IsError:   failed,
 		SavedPath: r.Spilled,
 		Structured: BashOutput{
-			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled,
+			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled, Changed: b.changed().structured(),
 		},
 	}
 }

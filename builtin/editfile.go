@@ -314,7 +314,7 @@ func (t *target) full(env *Env, err error) bool {
 func (t *target) options(env *Env) atomicfile.Options {
 	return atomicfile.Options{
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps,
-		Expect: t.verifyUnchanged,
+		Expect: t.verifyUnchanged, BreakLinks: env.undoModes != [2]fs.FileMode{}, // a command made the link, or may have
 	}
 }
 

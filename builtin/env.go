@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"io/fs"
 	"sync"
 	"time"
 
@@ -38,7 +39,8 @@ type Env struct {
 	// Progress tells the client how a long call goes; nil when no one asked.
 	Progress func(lastLines string)
 
-	undoOf []string // the changes that the change at hand undoes
+	undoOf    []string       // the changes that the change at hand undoes
+	undoModes [2]fs.FileMode // what it finds, and what it leaves
 }
 
 // ClientLimits is how many characters of a result, and of one that is an error, a client passes on to a model as they are; 0 is all.
@@ -61,6 +63,8 @@ type ShellLimits struct {
 	Window time.Duration
 	// Tasks is how many background tasks of one principal run at once.
 	Tasks int
+	// KeepChanges keeps what files held before commands changed them.
+	KeepChanges bool
 }
 
 // A WorkDir is the working directory of a scope. It carries over from one Bash call to the next.

@@ -32,13 +32,14 @@ import (
 // A Runtime holds what the tools of one host share: the search engine, the shells, and the journal of files
 // that are being written in place. Use [OpenRuntime], and close it: what its shells run ends with it.
 type Runtime struct {
-	search  *search.Engine
-	shell   hostShell
-	tasks   *shell.Tasks
-	locks   atomicfile.Locks
-	temps   atomicfile.Temps
-	history *history.Store
-	log     *slog.Logger
+	search      *search.Engine
+	shell       hostShell
+	tasks       *shell.Tasks
+	locks       atomicfile.Locks
+	temps       atomicfile.Temps
+	history     *history.Store
+	checkpoints *checkpoints
+	log         *slog.Logger
 	// decoding bounds how many images are decoded at once: each may take up to document.MaxDecoded bytes.
 	decoding *semaphore.Weighted
 	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
@@ -90,7 +91,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		baseline: cfg.Baseline,
 		search:   openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		decoding:  semaphore.NewWeighted(imagesAtOnce),
-		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private,
+		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir),
 	}
 	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
 		box.search.Warm(cfg.Root)
@@ -221,7 +222,7 @@ func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.
 func (b *Runtime) Close() error {
 	b.work.close()
 	defer b.temps.Close()
-	return errors.Join(b.sandboxes.Close(), b.baseline.Close(), b.private.Close(), b.shell.close(), b.history.Close(), b.search.Close())
+	return errors.Join(b.sandboxes.Close(), b.baseline.Close(), b.private.Close(), b.shell.close(), b.checkpoints.close(), b.history.Close(), b.search.Close())
 }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -45,16 +48,32 @@ func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 	return shown, nil
 }
 
-// ShowChange returns a change and its diff.
+// ShowChange returns the first change of an entry, and the diffs of all its files that the rules let be read.
 func (b *Runtime) ShowChange(policy *guard.Policy, principal, id string) (Change, string, error) {
-	c, diff, err := b.history.Show(principal, id)
-	if err == nil {
-		err = readable(policy, c.Path)
-	}
+	changes, diffs, err := b.history.Show(principal, id)
 	if err != nil {
 		return Change{}, "", err
 	}
-	return c, diff, nil
+	var all strings.Builder
+	var refused error
+	var first *Change
+	for i, c := range changes {
+		if err := readable(policy, c.Path); err != nil {
+			refused = err
+			continue
+		}
+		if first == nil {
+			first = &changes[i]
+		}
+		if len(changes) > 1 {
+			fmt.Fprintf(&all, "%s:\n", c.Path)
+		}
+		all.WriteString(diffs[i])
+	}
+	if first == nil {
+		return Change{}, "", refused
+	}
+	return *first, all.String(), nil
 }
 
 // ChangedFile returns what the file of a change held after it, or before it when the change removed the file.
@@ -72,7 +91,7 @@ func (b *Runtime) ChangedFile(policy *guard.Policy, c Change) (string, error) {
 
 // readable refuses what a rule denies: what was journalled before the rule is denied by it too.
 func readable(policy *guard.Policy, path string) error {
-	p, err := policy.Resolve(path)
+	p, err := policy.ResolveEntry(path)
 	if err != nil {
 		return err
 	}
@@ -99,11 +118,16 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 	}
 	var all []Undone
 	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsZero()}
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent()}
 		if !sel.DryRun {
 			u.Err = b.restore(ctx, env, f)
 		}
 		all = append(all, u)
+	}
+	for i, f := range slices.Backward(plan.Files) {
+		if f.Restore.Mode.IsDir() && all[i].Err == nil && !sel.DryRun { // once everything is in it
+			all[i].Err = b.chmodDir(env, f)
+		}
 	}
 	for _, r := range plan.Refused {
 		all = append(all, Undone{Path: r.Path, Err: errors.New(r.Why), Forced: r.Forced})
@@ -111,38 +135,53 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 	return all, nil
 }
 
-// restore gives one file back what it held, under its lock and by the rules. What a rule wants asked needs no
+// restore gives one path back what stood there, under its lock and by the rules. What a rule wants asked needs no
 // asking: it is the owner who undoes.
 func (b *Runtime) restore(ctx context.Context, env *Env, f history.FileUndo) error {
 	path, err := env.Policy.Resolve(f.Path)
 	if err != nil {
 		return err
 	}
+	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
+		return v
+	}
+	own := *env
+	own.Principal, own.Tool, own.undoOf = f.Principal, "undo", f.Changes
+	own.undoModes = [2]fs.FileMode{f.Expect.Mode, f.Restore.Mode}
+	if f.Expect.IsAbsent() && f.Restore.IsAbsent() { // perhaps with its directory
+		entry, err := b.history.Begin(history.Change{Principal: own.Principal, Scope: own.Scope, Tool: own.Tool, Path: f.Path, UndoOf: own.undoOf, Deleted: true}, nil)
+		return errors.Join(err, entry.Done())
+	}
+	if !f.Expect.IsFile() && !f.Expect.IsAbsent() || !f.Restore.IsFile() && !f.Restore.IsAbsent() {
+		return b.restoreNode(ctx, &own, f)
+	}
 	if path.Real() != f.Path {
 		// The journal holds real paths, so an agent has led this one elsewhere: what was written here is not for there.
 		return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", path.Real())
 	}
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
-		return v
-	}
-	t, err := openTarget(ctx, env, path, !f.Restore.IsZero())
+	return b.restoreFile(ctx, &own, path, f)
+}
+
+// restoreFile restores a regular file, or removes one.
+func (b *Runtime) restoreFile(ctx context.Context, env *Env, path guard.Path, f history.FileUndo) error {
+	t, err := openTarget(ctx, env, path, !f.Restore.IsAbsent())
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if t.present() != f.Expect {
+	if t.present() != f.Expect.Blob {
 		return errors.New("the file has changed while it was to be restored: try again")
 	}
-	own := *env
-	own.Principal, own.Tool, own.undoOf = f.Principal, "undo", f.Changes
-	if f.Restore.IsZero() {
-		return t.remove(&own)
+	if f.Restore.IsAbsent() {
+		return t.remove(env)
 	}
 	content, err := b.history.Restored(f)
 	if err != nil {
 		return err
 	}
-	_, err = t.replace(&own, content)
+	if _, err = t.replace(env, content); err == nil && f.Restore.Mode != 0 {
+		err = t.dir.Chmod(t.base, f.Restore.Mode)
+	}
 	return err
 }
 
@@ -177,5 +216,6 @@ func (t *target) remove(env *Env) error {
 func (t *target) change(env *Env) history.Change {
 	return history.Change{
 		Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), UndoOf: env.undoOf, Before: t.known,
+		BeforeMode: env.undoModes[0], AfterMode: env.undoModes[1],
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
@@ -249,7 +250,10 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 	env := &builtin.Env{
 		Runtime: h.runtime, Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Policy: policy,
 		ReadState: a.scope.Seen, Dir: a.scope.Dir, Results: h.results.For(a.principal),
-		Shell:   builtin.ShellLimits{Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks},
+		Shell: builtin.ShellLimits{
+			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
+			KeepChanges: set.History.Commands != settings.HistoryOff,
+		},
 		Durable: set.Write.Fsync, Progress: req.Progress,
 	}
 	if req.ClientLimits != nil {

@@ -256,6 +256,9 @@ func ownKeys() []key {
 			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged: " +
 				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
+		{name: "history.commands", form: formChoice, from: notWorkspace, order: []string{HistoryAuto, HistoryOff}, def: HistoryAuto, unknown: HistoryAuto,
+			doc: "Keep what files held before commands changed them, so that it can be taken back. With off, only changes by Edit, Write and NotebookEdit are kept.",
+			set: choice(func(s *Settings) *string { return &s.History.Commands })},
 		{name: "bash.foregroundWindow", form: formDuration, def: "50s",
 			doc: "How long a call is held before its command becomes a background task.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Bash.ForegroundWindow })},

@@ -91,6 +91,12 @@ const (
 	ExecGateOff  = "off"
 )
 
+// Whether the history holds what commands change.
+const (
+	HistoryAuto = "auto"
+	HistoryOff  = "off"
+)
+
 // Which hooks run contained.
 const (
 	ContainedAlways = "always" // all
@@ -136,6 +142,7 @@ type Settings struct {
 	Gate    gateSettings
 	Bash    bashSettings
 	Search  Search
+	History History
 
 	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []Warning
@@ -283,6 +290,12 @@ type bashSettings struct {
 	ExecGate string
 	// MaxTasks is how many background tasks of one caller run at once. Default 256.
 	MaxTasks int
+}
+
+// History is what can be taken back (history.*).
+type History struct {
+	// Commands is HistoryAuto, also when empty, or HistoryOff from sources outside the workspace.
+	Commands string
 }
 
 // Search is what is kept for searches (search.*). A host reads it when it starts.

@@ -26,6 +26,9 @@ type Options struct {
 	// DefaultMode if zero. An existing file keeps its own.
 	Mode fs.FileMode
 
+	// BreakLinks leaves the other names of a file with several hard links as they are.
+	BreakLinks bool
+
 	// MustNotExist refuses with fs.ErrExist if there is a file.
 	MustNotExist bool
 
@@ -248,7 +251,7 @@ func (r *replacement) update() (Outcome, error) {
 	if r.attrs, err = readAttrs(r.current); err != nil {
 		return Outcome{}, r.failed("read the attributes of", err)
 	}
-	if r.attrs.links > 1 {
+	if r.attrs.links > 1 && !r.BreakLinks {
 		return r.inPlace(fmt.Sprintf("it has %d hard links", r.attrs.links))
 	}
 	if r.hold.busy {

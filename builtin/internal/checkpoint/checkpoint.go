@@ -99,8 +99,13 @@ type Report struct {
 	store *contents
 }
 
-// Content returns what a file held before a change whose Why is empty.
-func (r *Report) Content(c Change) ([]byte, error) { return r.store.read(c.source, c.Before) }
+// Content returns what a file held before a change whose Why is empty, or the target that a link had.
+func (r *Report) Content(c Change) ([]byte, error) {
+	if c.Before.Kind == Link {
+		return []byte(c.Before.Link), nil
+	}
+	return r.store.read(c.source, c.Before)
+}
 
 // Close releases the contents of the report.
 func (r *Report) Close() {

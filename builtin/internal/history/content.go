@@ -89,10 +89,12 @@ func HashFile(path string) (Blob, error) {
 	return Blob{Sum: hex.EncodeToString(hash.Sum(nil)), Size: n}, nil
 }
 
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
+
 // openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if there is nothing.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	if isGone(err) {
 		return nil, nil
 	}
 	if err != nil {

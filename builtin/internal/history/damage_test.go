@@ -103,7 +103,7 @@ func TestDamagedContent(t *testing.T) {
 			if err := tt.damage(packOf(t, s, one)); err != nil {
 				t.Fatal(err)
 			}
-			if _, diff, err := s.Show("p", list(t, s, Filter{})[0].ID); err != nil || !strings.Contains(diff, "no diff") {
+			if _, diff, err := s.Show("p", list(t, s, Filter{})[0].ID); err != nil || !strings.Contains(diff[0], "no diff") {
 				t.Errorf("Show: %q, %v", diff, err)
 			}
 			u, _ := undo(t, s, Selection{Principal: "p", Last: 1, Force: true})

@@ -25,8 +25,8 @@ type Entry struct {
 // Begin journals a change that is about to be made; the caller touches the file only after it has returned, and holds the lock of the
 // file from before it read it until the change has ended. before is what the file holds, nil if it does not exist; after is what it will
 // hold, in any number of pieces. A change that removes the file says so by c.Deleted: after is not looked at then.
-// Of c, Principal, Scope, Tool, Path and UndoOf are recorded, and Before, if the caller knows what stands for before; the rest is
-// filled in.
+// Of c, Principal, Scope, Tool, Path, UndoOf and the modes are recorded, and Before, if the caller knows what stands for before; the
+// rest is filled in. The content of a link is its target. A directory has none: before is nil then.
 //
 // After an error nothing is journalled, and nothing is left of the attempt. The caller may make the change all the same, and then says
 // that it cannot be undone.
@@ -37,14 +37,14 @@ func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) 
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.Path, c.Created, c.UndoOf = filepath.Clean(c.Path), before == nil, slices.Clone(c.UndoOf)
+	c.Path, c.Created, c.UndoOf = filepath.Clean(c.Path), before == nil && c.BeforeMode == 0, slices.Clone(c.UndoOf)
 	c.ID, c.Time, c.State, c.After, c.UndoneBy = shortID(), time.Now().UTC().Round(0), Pending, Blob{}, ""
-	if c.Created {
+	if before == nil {
 		c.Before = Blob{}
 	} else if c.Before.IsZero() || c.Before.Size != int64(len(before)) {
 		c.Before = BlobOf(before)
 	}
-	if !c.Deleted {
+	if !c.Deleted && !c.AfterMode.IsDir() {
 		c.After = BlobOf(after...)
 	}
 	e := &Entry{store: s, journal: s.journal(journalName(c.Principal)), change: c, lost: !c.Created && c.Before.Size > s.cfg.MaxFile}
@@ -99,10 +99,16 @@ func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, er
 			r.at[i], err = j.packs.put(c.blob, c.content, j.cfg.Sync)
 		}
 	}
-	var line []byte
-	if err == nil {
-		line, err = encode([]record{r})
+	if err != nil {
+		j.packs.rollback(number, end)
+		return false, err
 	}
+	return j.add([]record{r}, number, end)
+}
+
+// add adds the line of an entry, whose contents have been put since the packs had a number and an end. It is like commit.
+func (j *journal) add(records []record, number int, end int64) (full bool, err error) {
+	line, err := encode(records)
 	if err == nil {
 		err = j.append(line)
 	}
@@ -111,7 +117,7 @@ func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, er
 		return false, err
 	}
 	j.packs.close()
-	j.since++
+	j.since += len(records)
 	return j.since >= max(tidyAfter, j.kept/tidyPart) || j.packs.grown > 0 && j.packs.grown >= j.cfg.limit(j.packs.grown)/tidyShare, nil
 }
 

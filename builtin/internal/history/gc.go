@@ -184,7 +184,7 @@ func (j *journal) sweepAside() error {
 // this one left, and if there is none, the file does. One that cannot be looked at now stays open.
 func (j *journal) settle(records []record) bool {
 	settled := false
-	next := make(map[string]Blob) // what the next change of a file found there
+	next := make(map[string]Node) // what the next change of a path found there
 	for i := range slices.Backward(records) {
 		r := &records[i]
 		if r.State == Pending && !j.owners.alive(r.owner) {
@@ -197,7 +197,7 @@ func (j *journal) settle(records []record) bool {
 				j.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", state)
 			}
 		}
-		next[r.Path] = r.Before
+		next[r.Path] = r.before()
 	}
 	return settled
 }
@@ -205,22 +205,22 @@ func (j *journal) settle(records []record) bool {
 var errTorn = errors.New("it was written in place and may be torn; the next start makes it whole")
 
 // outcome tells how a change ended by what was found after it, or by what the file holds now.
-func (c *Config) outcome(change Change, found Blob, known bool) (State, error) {
+func (c *Config) outcome(change Change, found Node, known bool) (State, error) {
 	if !known {
 		if c.Torn != nil && c.Torn(change.Path) { // asked before the look: it may be made whole meanwhile
 			return "", errTorn
 		}
 		var err error
-		if found, err = HashFile(change.Path); errors.Is(err, errOther) {
+		if found, err = NodeAt(change.Path); errors.Is(err, errOther) {
 			return Unknown, nil
 		} else if err != nil {
 			return "", err
 		}
 	}
-	switch found {
-	case change.After:
+	switch {
+	case found.same(change.after()):
 		return Done, nil
-	case change.Before:
+	case found.same(change.before()):
 		return Failed, nil
 	}
 	return Unknown, nil

@@ -105,7 +105,16 @@ type Change struct {
 	State     State
 	UndoOf    []string // the changes that this one undoes
 	UndoneBy  string   // the change that undid this one, if that stands; set by List and Show
+
+	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for nothing.
+	BeforeMode, AfterMode fs.FileMode
+	Lost                  string // why Before is not kept; "" if it is, or unknown
+	Call                         // what all changes with this ID share
 }
+
+// before and after are what stood at the path.
+func (c Change) before() Node { return Node{c.Before, c.BeforeMode} }
+func (c Change) after() Node  { return Node{c.After, c.AfterMode} }
 
 // A Store is the history of a host. All methods may be called concurrently.
 type Store struct {
@@ -243,16 +252,17 @@ func (s *Store) records(principal string) ([]record, error) {
 
 // markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
 func markUndone(all []record) {
-	by := make(map[string]string)
+	type change struct{ id, path string }
+	by := make(map[change]string)
 	for i := range slices.Backward(all) {
 		r := &all[i]
-		r.UndoneBy = by[r.ID]
+		r.UndoneBy = by[change{r.ID, r.Path}]
 		if r.State != Done || r.UndoneBy != "" {
 			continue
 		}
 		for _, id := range r.UndoOf {
-			if by[id] == "" {
-				by[id] = r.ID
+			if undone := (change{id, r.Path}); by[undone] == "" {
+				by[undone] = r.ID
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestShow(t *testing.T) {
 	} {
 		id := change(t, s, Change{Path: path}, tt.content)
 		c, diff, err := s.Show("p", id[:8])
-		if err != nil || c.ID != id || !strings.Contains(diff, tt.want) {
+		if err != nil || c[0].ID != id || !strings.Contains(diff[0], tt.want) {
 			t.Errorf("%s: %+v, %q, %v, want %q in it", tt.name, c, diff, err, tt.want)
 		}
 	}

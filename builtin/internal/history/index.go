@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"regexp"
 	"time"
 	"unicode/utf8"
 )
 
-// maxLine bounds a line of the index, in bytes. An undo of one file names the changes it undoes: 70,000 fit.
-const maxLine = 1 << 20
+// maxLine bounds a line of the index, in bytes: 200,000 changed files fit, or an undo of 5,000,000 changes.
+const maxLine = 64 << 20
 
 var (
 	idNames   = regexp.MustCompile(`^[a-z2-7]{12}$`) // what shortID returns
@@ -41,6 +42,7 @@ type entryLine struct {
 	Tool      string     `json:"tool,omitempty"`
 	Files     []fileLine `json:"files,omitempty"`
 	UndoOf    []string   `json:"undo_of,omitempty"`
+	Call      *Call      `json:"call,omitempty"`
 }
 
 type fileLine struct {
@@ -50,6 +52,10 @@ type fileLine struct {
 	After    Blob     `json:"after,omitzero"`
 	BeforeAt location `json:"before_at,omitzero"`
 	AfterAt  location `json:"after_at,omitzero"`
+
+	BeforeMode fs.FileMode `json:"before_mode,omitzero"`
+	AfterMode  fs.FileMode `json:"after_mode,omitzero"`
+	Lost       string      `json:"lost,omitempty"`
 }
 
 // encode returns the line of an entry, whose records are given.
@@ -59,8 +65,11 @@ func encode(files []record) ([]byte, error) {
 	if l.State == Pending {
 		l.State = ""
 	}
+	if !r.Call.isZero() {
+		l.Call = &r.Call
+	}
 	for _, r := range files {
-		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1]}
+		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost}
 		if !utf8.ValidString(f.Path) {
 			f.Path, f.RawPath = "", []byte(f.Path)
 		}
@@ -119,10 +128,15 @@ func (l entryLine) valid() bool {
 
 // records returns what the line of an entry says of each file.
 func (l entryLine) records() (all []record) {
+	var call Call
+	if l.Call != nil {
+		call = *l.Call
+	}
 	for _, f := range l.Files {
 		all = append(all, record{owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}, Change: Change{
 			ID: l.ID, State: l.State, Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: f.Path,
-			Before: f.Before, After: f.After, Created: f.Before.IsZero(), Deleted: f.After.IsZero(), UndoOf: l.UndoOf,
+			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, UndoOf: l.UndoOf, Lost: f.Lost, Call: call,
+			Created: f.Before.IsZero() && f.BeforeMode == 0, Deleted: f.After.IsZero() && f.AfterMode == 0,
 		}})
 	}
 	return all

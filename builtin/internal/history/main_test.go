@@ -121,13 +121,13 @@ func undo(t fataler, s *Store, sel Selection) (*Undo, []string) {
 	}
 	var ids []string
 	for _, f := range u.Files {
-		now, err := HashFile(f.Path)
-		if err != nil || now != f.Expect {
+		now, err := NodeAt(f.Path)
+		if err != nil || !now.same(f.Expect) {
 			t.Fatalf("%s holds %v, %v, the plan expects %v", f.Path, now, err, f.Expect)
 		}
 		content := absent
 		if !f.Restore.IsZero() {
-			raw, err := s.Content(f.Principal, f.Restore)
+			raw, err := s.Content(f.Principal, f.Restore.Blob)
 			if err != nil {
 				t.Fatalf("Content: %v", err)
 			}

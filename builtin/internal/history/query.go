@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ type Filter struct {
 	Path      string    // of this file, or of those below this directory
 	Scope     string    // made in this scope
 	Since     time.Time // begun at this time or later
-	Limit     int       // at most so many
+	Limit     int       // of at most so many entries
 }
 
 // List returns changes, newest first. Damaged lines of the journal are passed over.
@@ -35,13 +36,18 @@ func (s *Store) List(f Filter) ([]Change, error) {
 		return nil, fmt.Errorf("the history cannot be read: %w", err)
 	}
 	var some []Change
+	entries, last := 0, ""
 	for _, r := range slices.Backward(all) {
-		if f.Limit > 0 && len(some) == f.Limit {
-			break
+		if !matches(r.Change, f.Path, f.Scope, f.Since) {
+			continue
 		}
-		if matches(r.Change, f.Path, f.Scope, f.Since) {
-			some = append(some, r.Change)
+		if r.ID != last {
+			if last = r.ID; f.Limit > 0 && entries == f.Limit {
+				break
+			}
+			entries++
 		}
+		some = append(some, r.Change)
 	}
 	return some, nil
 }
@@ -57,35 +63,67 @@ func isWithin(path, root string) bool {
 	return ok && (rest == "" || strings.HasSuffix(root, string(filepath.Separator)) || rest[0] == filepath.Separator)
 }
 
-// Show returns a change of a principal, or of [Everyone], and its diff. The beginning of an ID does if it is the only such.
-func (s *Store) Show(principal, id string) (Change, string, error) {
+// Show returns the changes of an entry of a principal, or of [AllPrincipals], and the diff of each. The beginning of an ID does if it is
+// the only such.
+func (s *Store) Show(principal, id string) ([]Change, []string, error) {
 	all, err := s.records(principal)
 	if err != nil {
-		return Change{}, "", fmt.Errorf("the history cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("the history cannot be read: %w", err)
 	}
-	r, err := find(all, id)
+	found, err := find(all, id)
 	if err != nil {
-		return Change{}, "", err
+		return nil, nil, err
 	}
-	diff, err := s.Diff(r.Principal, r.Path, r.Before, r.After)
-	return r.Change, diff, err
+	var changes []Change
+	var diffs []string
+	for _, r := range found {
+		diff, err := s.diffOf(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		changes, diffs = append(changes, r.Change), append(diffs, diff)
+	}
+	return changes, diffs, nil
 }
 
-// find returns the change with an ID, or with the only one that begins so.
-func find(all []record, id string) (record, error) {
+// diffOf is the diff of one change, with a line for what no diff of contents shows.
+func (s *Store) diffOf(r record) (string, error) {
+	note := ""
+	switch before, after := r.before(), r.after(); {
+	case r.Lost != "":
+		note = fmt.Sprintf("(what was there before is not kept: %s)\n", r.Lost)
+	case before.Mode != after.Mode && before.Mode != 0 && after.Mode != 0:
+		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode, before.Mode)
+	case before.Mode.IsDir() || after.Mode.IsDir():
+		note = "(directory)\n"
+	}
+	if r.Lost != "" || r.Before == r.After {
+		return note, nil
+	}
+	diff, err := s.Diff(r.Principal, r.Path, r.Before, r.After)
+	return note + diff, err
+}
+
+// find returns the changes of the entry with an ID, or with the only one that begins so.
+func find(all []record, id string) ([]record, error) {
 	var found []record
+	entries := 0
 	for _, r := range all {
-		if r.ID == id || len(id) >= minPrefix && strings.HasPrefix(r.ID, id) {
-			found = append(found, r)
+		if r.ID != id && (len(id) < minPrefix || !strings.HasPrefix(r.ID, id)) {
+			continue
 		}
+		if len(found) == 0 || found[len(found)-1].ID != r.ID {
+			entries++
+		}
+		found = append(found, r)
 	}
-	switch len(found) {
+	switch entries {
 	case 0:
-		return record{}, fmt.Errorf("%q: %w", id, ErrUnknown)
+		return nil, fmt.Errorf("%q: %w", id, ErrUnknown)
 	case 1:
-		return found[0], nil
+		return found, nil
 	}
-	return record{}, fmt.Errorf("%q: %d changes begin so: give more of the ID", id, len(found))
+	return nil, fmt.Errorf("%q: %d changes begin so: give more of the ID", id, entries)
 }
 
 // Content returns a content of a principal, or of [Everyone]. Errors are ErrNotKept and ErrDamaged, or come from the file system.
@@ -127,6 +165,9 @@ func (s *Store) Diff(principal, path string, from, to Blob) (string, error) {
 			continue
 		}
 		raw, err := s.Content(principal, b)
+		if errors.Is(err, ErrNotKept) && i == 1 && b.Size <= s.cfg.MaxFile {
+			raw, err = contentNow(path, b) // what a command left
+		}
 		if errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
 			return fmt.Sprintf("(no diff: %v)\n", err), nil
 		}
@@ -143,4 +184,18 @@ func (s *Store) Diff(principal, path string, from, to Blob) (string, error) {
 		diff = "(only the encoding or the byte-order mark differs)\n"
 	}
 	return diff, nil
+}
+
+// contentNow returns a content if a file still holds it.
+func contentNow(path string, b Blob) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil || f == nil {
+		return nil, ErrNotKept
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, b.Size+1))
+	if err != nil || BlobOf(raw) != b {
+		return nil, ErrNotKept
+	}
+	return raw, nil
 }

@@ -1,8 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +28,7 @@ type Selection struct {
 
 // An Undo is what has to be done to undo changes. Nothing has been done yet.
 type Undo struct {
-	Files   []FileUndo // those that were changed last come first
+	Files   []FileUndo // in the order in which they are to be restored
 	Refused []Refusal  // files that cannot be restored
 }
 
@@ -36,8 +38,8 @@ type Undo struct {
 type FileUndo struct {
 	Principal string // whose changes are undone, and in whose name the undo is journalled
 	Path      string
-	Expect    Blob     // what the file holds now; zero: it does not exist
-	Restore   Blob     // what it held before the changes; zero: the file is to be removed
+	Expect    Node     // what stands there now
+	Restore   Node     // what stood there before the changes
 	Changes   []string // IDs, newest first
 	Loses     string   // what else is lost; "" unless forced
 
@@ -83,7 +85,32 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 			return nil, err
 		}
 	}
+	slices.SortStableFunc(u.Files, inOrder)
 	return u, nil
+}
+
+// inOrder sorts what has to be done so that each step finds what it needs: first what is removed, a directory after what is in it; then
+// directories, those above first.
+func inOrder(a, b FileUndo) int {
+	rank := func(f FileUndo) int {
+		switch {
+		case f.Restore.IsAbsent():
+			return 0
+		case f.Restore.Mode.IsDir():
+			return 1
+		}
+		return 2
+	}
+	if d := cmp.Compare(rank(a), rank(b)); d != 0 {
+		return d
+	}
+	switch rank(a) {
+	case 0:
+		return strings.Compare(b.Path, a.Path)
+	case 1:
+		return strings.Compare(a.Path, b.Path)
+	}
+	return 0
 }
 
 // choose returns the changes to undo, oldest first.
@@ -110,22 +137,37 @@ func (sel Selection) choose(all []record) ([]record, error) {
 		return r.UndoneBy != "" && !within[r.UndoneBy] || sel.Last > 0 && (r.UndoneBy != "" || len(r.UndoOf) > 0)
 	})
 	if sel.Last > 0 {
-		some = some[max(0, len(some)-sel.Last):]
+		some = lastEntries(some, sel.Last)
 	}
 	return some, nil
+}
+
+// lastEntries returns the changes of the last n entries.
+func lastEntries(all []record, n int) []record {
+	from := len(all)
+	for from > 0 && n >= 0 {
+		if from == len(all) || all[from-1].ID != all[from].ID {
+			if n--; n < 0 {
+				break
+			}
+		}
+		from--
+	}
+	return all[from:]
 }
 
 // chooseIDs returns the changes of these IDs, oldest first.
 func chooseIDs(all []record, ids []string) ([]record, error) {
 	within := make(map[string]bool)
 	for _, id := range ids {
-		r, err := find(all, id)
+		found, err := find(all, id)
 		if err != nil {
 			return nil, err
 		}
-		within[r.ID] = true
+		within[found[0].ID] = true
 	}
 	var some []record
+	var undone error // of an entry of which nothing else is left
 	for _, r := range all {
 		if !within[r.ID] {
 			continue
@@ -134,9 +176,15 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 		case r.State == Failed:
 			return nil, fmt.Errorf("change %s of %s was not made: there is nothing to undo", r.ID, r.Path)
 		case r.UndoneBy != "" && !within[r.UndoneBy]:
-			return nil, fmt.Errorf("change %s of %s has been undone by %s: undo that to have it back", r.ID, r.Path, r.UndoneBy)
+			undone = fmt.Errorf("change %s of %s has been undone by %s: undo that to have it back", r.ID, r.Path, r.UndoneBy)
+		default:
+			some = append(some, r)
 		}
-		some = append(some, r)
+	}
+	for id := range within {
+		if undone != nil && !slices.ContainsFunc(some, func(r record) bool { return r.ID == id }) {
+			return nil, undone
+		}
 	}
 	return some, nil
 }
@@ -144,7 +192,7 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 // planFile adds to u what becomes of one file, whose changes are given newest first.
 func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 	newest, oldest := changes[0], changes[len(changes)-1]
-	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.After, Restore: oldest.Before}
+	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before()}
 	pending := ""
 	for _, r := range changes {
 		f.Changes = append(f.Changes, r.ID)
@@ -159,13 +207,19 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 	if pending != "" {
 		return refuse(fmt.Sprintf("change %s of it is being made: undo it once it has ended", pending), false)
 	}
-	now, err := HashFile(f.Path)
+	if oldest.Lost != "" {
+		return refuse(fmt.Sprintf("what stood there before change %s is not kept: %s", oldest.ID, oldest.Lost), false)
+	}
+	now, err := NodeAt(f.Path)
+	if err == nil && (now.Mode|f.Restore.Mode)&fs.ModeIrregular != 0 || !now.IsFile() && !now.IsAbsent() && newest.AfterMode == 0 {
+		err = errOther
+	}
 	if err != nil {
 		return refuse(fmt.Sprintf("it cannot be restored: %v", err), false)
 	}
-	if now != f.Restore { // else by hand, or the changes cancel out
+	if !now.same(f.Restore) { // else by hand, or the changes cancel out
 		loses := between(changes, all)
-		if now != f.Expect {
+		if !now.same(f.Expect) {
 			loses = append(loses, drift(newest, all))
 		}
 		f.Loses = strings.Join(loses, "; ")
@@ -174,8 +228,8 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 		return refuse(f.Loses, true)
 	}
 	f.Expect = now
-	if now != f.Restore && !f.Restore.IsZero() {
-		f.places = placesOf(all, f.Principal, f.Restore)
+	if !now.same(f.Restore) && !f.Restore.IsZero() {
+		f.places = placesOf(all, f.Principal, f.Restore.Blob)
 		if _, err := s.Restored(f); errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
 			return refuse(fmt.Sprintf("what it held before change %s cannot be restored: %v", oldest.ID, err), false)
 		} else if err != nil {
@@ -188,7 +242,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 
 // Restored returns the content that Restore stands for, which must not be zero. Errors are those of [Store.Content].
 func (s *Store) Restored(f FileUndo) ([]byte, error) {
-	return s.journal(journalName(f.Principal)).content(f.Restore, f.places)
+	return s.journal(journalName(f.Principal)).content(f.Restore.Blob, f.places)
 }
 
 // between says what else happened to a file between changes of it, given newest first.
@@ -198,7 +252,7 @@ func between(changes, all []record) []string {
 		if r.State == Unknown {
 			loses = append(loses, fmt.Sprintf("the host was killed during change %s, and what the file held then is unknown", r.ID))
 		}
-		if i == 0 || changes[i-1].Before == r.After {
+		if i == 0 || changes[i-1].before().same(r.after()) {
 			continue
 		}
 		newer := changes[i-1]

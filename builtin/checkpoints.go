@@ -1,0 +1,303 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
+	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// Bounds of what is kept to take back what commands changed.
+const (
+	// maxTrackers is how many roots of callers are tracked at once.
+	maxTrackers = 16
+	// trackerIdle is after what time without a command the base of a root is given up.
+	trackerIdle = 30 * time.Minute
+	// maxChangedNames is how many names of changed files a result holds.
+	maxChangedNames = 20
+)
+
+// checkpoints track the roots in which commands run.
+type checkpoints struct {
+	dir string // of copies; "": nothing is kept
+
+	mu       sync.Mutex
+	trackers map[trackerKey]*tracker
+	closed   bool
+}
+
+// trackerKey is a root as one caller sees it: hiding stands for the rules that say what is hidden.
+type trackerKey struct{ principal, root, hiding string }
+
+type tracker struct {
+	*checkpoint.Tracker
+	commands int // that run
+	used     time.Time
+}
+
+// openCheckpoints keeps copies below the state directory.
+func openCheckpoints(state string) *checkpoints {
+	c := &checkpoints{trackers: map[trackerKey]*tracker{}}
+	if state != "" {
+		dir := filepath.Join(state, "checkpoints")
+		if os.MkdirAll(dir, 0o700) == nil {
+			c.dir = dir
+		}
+	}
+	return c
+}
+
+func (c *checkpoints) close() error {
+	c.mu.Lock()
+	c.closed = true
+	all := c.trackers
+	c.trackers = nil
+	c.mu.Unlock()
+	var err error
+	for _, t := range all {
+		err = errors.Join(err, t.Close())
+	}
+	return err
+}
+
+// acquire returns the tracker of a root. Its base is read from then on if it is new.
+func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
+	hidden, tag := env.Policy.Hiding()
+	key := trackerKey{env.Principal, root, tag}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.trackers[key]
+	if t == nil {
+		if c.closed {
+			return nil, errors.New("the host is closing")
+		}
+		links := env.Policy.HidingLinks()
+		created, err := checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Hidden: func(path string, info walk.Info) bool {
+			return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
+		}})
+		if err != nil {
+			return nil, err
+		}
+		t = &tracker{Tracker: created}
+		c.trackers[key] = t
+	}
+	t.commands++
+	t.used = time.Now()
+	c.evict()
+	return t, nil
+}
+
+func (c *checkpoints) release(t *tracker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.commands--
+	t.used = time.Now()
+}
+
+// evict gives up trackers that have been idle, or are too many.
+func (c *checkpoints) evict() {
+	for len(c.trackers) > 0 {
+		var oldest trackerKey
+		for key, t := range c.trackers {
+			if o := c.trackers[oldest]; t.commands == 0 && (o == nil || t.used.Before(o.used)) {
+				oldest = key
+			}
+		}
+		o := c.trackers[oldest]
+		if o == nil || len(c.trackers) <= maxTrackers && time.Since(o.used) < trackerIdle {
+			return
+		}
+		delete(c.trackers, oldest)
+		go o.Close()
+	}
+}
+
+// A commandMark is a command while it runs, and what it changed afterwards.
+type commandMark struct {
+	env     *Env
+	command string
+	begun   time.Time
+	roots   []rootMark
+	end     func() commandChanges // once
+}
+
+type rootMark struct {
+	root    string
+	tracker *tracker
+	mark    *checkpoint.Mark
+}
+
+// commandChanges is what a command changed.
+type commandChanges struct {
+	count, ignored int
+	names          []string // of at most maxChangedNames files
+	notes          []string // what was not covered
+}
+
+// beginCommand is called before a command starts.
+func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *commandMark {
+	m := &commandMark{env: env, command: command, begun: time.Now()}
+	m.end = sync.OnceValue(m.finish)
+	if b.checkpoints.dir == "" || !env.Shell.KeepChanges {
+		return m
+	}
+	for _, root := range outermost(env.Policy.Roots()) {
+		if !tracked(root) {
+			continue
+		}
+		t, err := b.checkpoints.acquire(env, root)
+		if err != nil {
+			b.log.Warn("changes of commands are not kept", "root", root, "error", err)
+			continue
+		}
+		m.roots = append(m.roots, rootMark{root, t, t.Begin(ctx)})
+	}
+	return m
+}
+
+// outermost returns the real paths of directories that lie in no other one of them.
+func outermost(dirs []string) (roots []string) {
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil || slices.ContainsFunc(roots, func(r string) bool { return isBelow(real, r) }) {
+			continue
+		}
+		roots = slices.DeleteFunc(roots, func(r string) bool { return isBelow(r, real) })
+		roots = append(roots, real)
+	}
+	return roots
+}
+
+// tracked reports whether a root is one that is read as a whole: not the whole disk, and no home directory.
+func tracked(root string) bool {
+	home, err := os.UserHomeDir()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	return root != filepath.Dir(root) && (err != nil || root != home)
+}
+
+// finish records what the command changed.
+func (m *commandMark) finish() (all commandChanges) {
+	call := history.Change{Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun}
+	call.Command = m.command
+	var changes []history.PathChange
+	for _, r := range m.roots {
+		report := r.mark.End()
+		defer report.Close()
+		defer m.env.Runtime.checkpoints.release(r.tracker)
+		all.ignored += report.Ignored
+		all.notes = append(all.notes, report.Notes...)
+		call.HeadMoved = call.HeadMoved || report.HeadMoved
+		for _, c := range report.Changes {
+			changes = append(changes, pathChange(r.root, report, c))
+			all.add(m.env.Policy, r.root, c)
+		}
+	}
+	call.Ignored, call.Notes = all.ignored, all.notes
+	if err := m.env.Runtime.history.Record(call, changes); err != nil {
+		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))
+	}
+	return all
+}
+
+// pathChange is a change as the history records it.
+func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) history.PathChange {
+	return history.PathChange{
+		Path: filepath.Join(root, c.Path), Before: node(c.Before), After: node(c.After), Lost: c.Why, Target: c.After.Link,
+		Content: func() ([]byte, error) { return report.Content(c) },
+	}
+}
+
+func node(s checkpoint.State) history.Node {
+	n := history.Node{Mode: s.Mode}
+	switch s.Kind {
+	case checkpoint.Absent:
+		return history.Node{}
+	case checkpoint.File:
+		if s.Sum != (checkpoint.Sum{}) {
+			n.Blob = history.BlobOfHash(s.Sum, s.Size)
+		}
+	case checkpoint.Link:
+		n.Mode, n.Blob = os.ModeSymlink, history.BlobOf([]byte(s.Link))
+	case checkpoint.Dir:
+		n.Mode |= os.ModeDir
+	default:
+		n.Mode |= os.ModeIrregular
+	}
+	return n
+}
+
+// add counts a change. A directory counts if nothing in it changed, which is what follows it in the report.
+func (a *commandChanges) add(policy *guard.Policy, root string, c checkpoint.Change) {
+	name := c.Path
+	if first := policy.Roots()[0]; root != first {
+		name = filepath.Join(root, c.Path)
+	}
+	if n := len(a.names); n > 0 && strings.HasSuffix(a.names[n-1], "/") && strings.HasPrefix(name, a.names[n-1]) {
+		a.names = a.names[:n-1]
+		a.count--
+	}
+	if c.Before.Kind == checkpoint.Dir || c.After.Kind == checkpoint.Dir {
+		name += "/"
+	}
+	a.count++
+	if len(a.names) < maxChangedNames {
+		a.names = append(a.names, name)
+	}
+}
+
+// structured is what programs learn of it, nil if nothing changed.
+func (a commandChanges) structured() *ChangedFiles {
+	if a.count+a.ignored == 0 {
+		return nil
+	}
+	return &ChangedFiles{Files: a.count, Names: append([]string{}, a.names...), Ignored: a.ignored}
+}
+
+// lines is the line of a result that tells it, none if nothing is to be told.
+func (a commandChanges) lines() []string {
+	var parts []string
+	if a.count > 0 {
+		names := make([]string, len(a.names))
+		for i, name := range a.names {
+			names[i] = quoteOdd(name)
+		}
+		part := fmt.Sprintf("changed %s: %s", count(a.count, "file"), strings.Join(names, ", "))
+		if more := a.count - len(names); more > 0 {
+			part += fmt.Sprintf(" and %d more", more)
+		}
+		parts = append(parts, part)
+	}
+	if a.ignored > 0 {
+		parts = append(parts, fmt.Sprintf("%s changed, not kept", count(a.ignored, "ignored file")))
+	}
+	parts = append(parts, a.notes...)
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"[" + strings.Join(parts, "; ") + "]"}
+}
+
+// quoteOdd quotes a name that could be taken for something else.
+func quoteOdd(name string) string {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@=~", r)
+	}
+	if strings.ContainsFunc(name, odd) || strings.ContainsRune(name, unicode.ReplacementChar) {
+		return strconv.Quote(name)
+	}
+	return name
+}

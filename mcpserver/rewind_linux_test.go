@@ -1,0 +1,194 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// bash runs a command and returns the text of the result.
+func bash(t *testing.T, h *Host, command string) string {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Call(context.Background(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: args}).Text
+}
+
+// treeOf is what stands below a directory without .git: of each path its mode, and its content or target.
+func treeOf(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == ".git":
+			return filepath.SkipDir
+		case path == root:
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		var content string
+		if info.Mode()&fs.ModeSymlink != 0 {
+			content, err = os.Readlink(path)
+		} else if info.Mode().IsRegular() {
+			var raw []byte
+			raw, err = os.ReadFile(path)
+			content = string(raw)
+		}
+		all[path[len(root)+1:]] = fmt.Sprintf("%v %q", info.Mode(), content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestRewind: after any commands, undoing all changes since one of them gives back the tree as it was before that one, and undoing the undo
+// gives back the tree as it was left.
+func TestRewind(t *testing.T) {
+	seeds := 20
+	switch {
+	case *long:
+		seeds = 300
+	case testing.Short():
+		seeds = 3
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(seed), 7))
+			h, root := openHost(t, map[string]string{"a": "1\n", "d/b": "2\n", "d/e/c": "3\n"})
+			if seed%2 == 0 {
+				bash(t, h, "git init -q; git add -A; git -c user.name=a -c user.email=a@b commit -qm 1; git repack -qad")
+			}
+			var before []map[string]string
+			var since []time.Time
+			for range 6 {
+				before = append(before, treeOf(t, root))
+				since = append(since, time.Now())
+				bash(t, h, randomScript(rnd, 1+rnd.IntN(8)))
+			}
+			left := treeOf(t, root)
+			to := rnd.IntN(len(since))
+			undo(t, h, since[to])
+			if diff := cmp.Diff(before[to], treeOf(t, root)); diff != "" {
+				t.Fatalf("rewound to %d (-before +rewound):\n%s", to, diff)
+			}
+			var ids []string
+			changes, err := h.Operator().Changes(builtin.ChangeFilter{Since: since[to]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range changes {
+				if len(c.UndoOf) > 0 {
+					ids = append(ids, c.ID)
+				}
+			}
+			if len(ids) == 0 {
+				return
+			}
+			if _, err := h.Operator().Undo(t.Context(), builtin.UndoSelection{IDs: ids}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(left, treeOf(t, root)); diff != "" {
+				t.Errorf("undone again (-left +undone):\n%s", diff)
+			}
+		})
+	}
+}
+
+// undo takes back everything since a time.
+func undo(t *testing.T, h *Host, since time.Time) {
+	t.Helper()
+	all, err := h.Operator().Undo(t.Context(), builtin.UndoSelection{Since: since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
+		if u.Err != nil {
+			t.Errorf("%s: %v", u.Path, u.Err)
+		}
+	}
+}
+
+// randomScript is a script of n commands that change files.
+func randomScript(rnd *rand.Rand, n int) string {
+	names := []string{"a", "b", "c d", "e"}
+	path := func() string {
+		p := names[rnd.IntN(len(names))]
+		for rnd.IntN(2) == 0 {
+			p += "/" + names[rnd.IntN(len(names))]
+		}
+		return "'" + p + "'"
+	}
+	forms := []string{
+		"mkdir -p %s; : %s", "echo $RANDOM > %s; : %s", "echo $RANDOM >> %s; : %s", "mv -T %s %s", "rm -rf %s; : %s", "ln -sfn %s %s", "ln -f %s %s",
+		"chmod 750 %s; : %s", "chmod 640 %s; : %s", "cp -r %s %s", "sed -i s/1/2/ %s; : %s", "git stash -qu; : %s %s", "git checkout -q .; : %s %s",
+	}
+	lines := []string{"exec 2>/dev/null"}
+	for range n {
+		lines = append(lines, fmt.Sprintf(forms[rnd.IntN(len(forms))], path(), path()))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestRewindLeavesOthers: what another program changed since is left and named, and no planted link leads out of the root.
+func TestRewindLeavesOthers(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "f"), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h, root := openHost(t, map[string]string{"a": "1\n", "d/f": "2\n", ".env": "secret\n", ".claude/settings.json": `{"permissions":{"deny":["Read(.env)"]}}`})
+	since := time.Now()
+	if got := bash(t, h, "echo 2 > a; echo 3 > d/f"); !strings.Contains(got, "[changed 2 files: a, d/f]") {
+		t.Errorf("the result is %q", got)
+	}
+	for path, content := range map[string]string{"a": "theirs\n", ".env": "other\n"} {
+		if err := os.WriteFile(filepath.Join(root, path), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(filepath.Join(root, "d"), filepath.Join(root, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(root, "d")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := h.Operator().Undo(t.Context(), builtin.UndoSelection{Since: since})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]string{}
+	for _, u := range all {
+		left[u.Path[len(root)+1:]] = fmt.Sprint(u.Err)
+	}
+	for _, path := range []string{"a", "d/f"} {
+		if left[path] == "" || left[path] == "<nil>" {
+			t.Errorf("%s: %q of %v", path, left[path], slices.Sorted(maps.Keys(left)))
+		}
+	}
+	for path, want := range map[string]string{filepath.Join(root, "a"): "theirs\n", filepath.Join(outside, "f"): "mine", filepath.Join(root, ".env"): "other\n"} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+}
