@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 
 	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // restoreNode restores a path where a link or a directory stands or stood. It works in the directory of the path, which is opened
 // without following links, and never removes a directory that is not empty.
 func (b *Runtime) restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
-	dir, err := b.openDirOf(env, f.Path)
+	dir, err := openDirOf(env, f.Path)
 	if err != nil {
 		return err
 	}
@@ -39,8 +40,8 @@ func (b *Runtime) restoreNode(ctx context.Context, env *Env, f history.FileUndo)
 	if err != nil {
 		return err
 	}
-	var after []byte
-	if !f.Restore.IsZero() {
+	after := before
+	if now != f.Restore && !f.Restore.IsZero() {
 		if after, err = b.history.Restored(f); err != nil {
 			return err
 		}
@@ -49,6 +50,9 @@ func (b *Runtime) restoreNode(ctx context.Context, env *Env, f history.FileUndo)
 	if err != nil {
 		return fmt.Errorf("the undo could not be journalled: %w", err)
 	}
+	if now == f.Restore {
+		return entry.Done()
+	}
 	if err := setNode(dir, filepath.Base(f.Path), now, f.Restore, after); err != nil {
 		return errors.Join(err, entry.Failed())
 	}
@@ -56,23 +60,27 @@ func (b *Runtime) restoreNode(ctx context.Context, env *Env, f history.FileUndo)
 	return entry.Done()
 }
 
-// openDirOf opens the directory of a path.
-func (b *Runtime) openDirOf(env *Env, path string) (*os.Root, error) {
-	const probe = ".toolhost-restore" // a name in the directory, so that its parent is what is opened
-	in, err := env.Policy.Resolve(filepath.Join(filepath.Dir(path), probe))
+// openDirOf opens the directory of a path. The journal holds real paths, so where a directory of it has become a link an agent has led it
+// elsewhere: what is restored is not for there.
+func openDirOf(env *Env, path string) (*os.Root, error) {
+	entry, err := env.Policy.ResolveEntry(path)
 	if err != nil {
 		return nil, err
 	}
-	if filepath.Dir(in.Real()) != filepath.Dir(path) {
-		return nil, fmt.Errorf("a directory of its path has become a link, so that it is in %s now: take the link away, and undo again", filepath.Dir(in.Real()))
+	if entry.Real() != path {
+		return nil, errLedAway(entry)
 	}
-	dir, _, err := in.OpenParent()
+	dir, _, err := entry.OpenParent()
 	return dir, err
+}
+
+func errLedAway(path guard.Path) error {
+	return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", path.Real())
 }
 
 // chmodDir gives a directory that was restored its mode.
 func (b *Runtime) chmodDir(env *Env, f history.FileUndo) error {
-	dir, err := b.openDirOf(env, f.Path)
+	dir, err := openDirOf(env, f.Path)
 	if err != nil {
 		return err
 	}

@@ -138,11 +138,11 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 // restore gives one path back what stood there, under its lock and by the rules. What a rule wants asked needs no
 // asking: it is the owner who undoes.
 func (b *Runtime) restore(ctx context.Context, env *Env, f history.FileUndo) error {
-	path, err := env.Policy.Resolve(f.Path)
+	entry, err := env.Policy.ResolveEntry(f.Path)
 	if err != nil {
 		return err
 	}
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
+	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: entry}}}); v.Action == guard.Deny {
 		return v
 	}
 	own := *env
@@ -155,9 +155,15 @@ func (b *Runtime) restore(ctx context.Context, env *Env, f history.FileUndo) err
 	if !f.Expect.IsFile() && !f.Expect.IsAbsent() || !f.Restore.IsFile() && !f.Restore.IsAbsent() {
 		return b.restoreNode(ctx, &own, f)
 	}
+	path, err := env.Policy.Resolve(f.Path)
+	if err != nil {
+		return err
+	}
 	if path.Real() != f.Path {
-		// The journal holds real paths, so an agent has led this one elsewhere: what was written here is not for there.
-		return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", path.Real())
+		return errLedAway(path)
+	}
+	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
+		return v
 	}
 	return b.restoreFile(ctx, &own, path, f)
 }
@@ -175,9 +181,11 @@ func (b *Runtime) restoreFile(ctx context.Context, env *Env, path guard.Path, f 
 	if f.Restore.IsAbsent() {
 		return t.remove(env)
 	}
-	content, err := b.history.Restored(f)
-	if err != nil {
-		return err
+	content := t.content
+	if f.Expect.Blob != f.Restore.Blob {
+		if content, err = b.history.Restored(f); err != nil {
+			return err
+		}
 	}
 	if _, err = t.replace(env, content); err == nil && f.Restore.Mode != 0 {
 		err = t.dir.Chmod(t.base, f.Restore.Mode)

@@ -27,6 +27,16 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	return p.data.resolve(dir, name)
 }
 
+// ResolveEntry is [Policy.Resolve] for an absolute name of an entry in a directory: a symbolic link there is the entry, and is not
+// followed.
+func (p *Policy) ResolveEntry(name string) (Path, error) {
+	dir, err := p.Resolve(filepath.Dir(name))
+	if err != nil {
+		return Path{}, err
+	}
+	return Path{given: name, real: filepath.Join(dir.real, filepath.Base(name))}, nil
+}
+
 // resolve is [Policy.ResolveIn] for a name that was checked.
 func (k *policyData) resolve(dir Path, name string) (Path, error) {
 	if isHome(name) {

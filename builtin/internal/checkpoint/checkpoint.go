@@ -132,7 +132,7 @@ type Tracker struct {
 	contents *contents
 	top      *dir
 	files    int
-	linked   bool // a file with several names has changed
+	linked   bool              // a file with several names has changed
 	err      error             // why the root is not covered
 	skipped  map[string]string // path -> why it could not be read
 	pending  []*dir            // not read yet
