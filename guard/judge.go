@@ -328,7 +328,7 @@ func (j *judge) byMode(t *target) Part {
 	if r := j.data.allow.Named(j.in.Tool); r != nil {
 		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."}
 	}
-	if j.data.mode == settings.ModeAcceptEdits {
+	if j.data.mode == settings.ModeAcceptEdits || j.data.mode == settings.ModeAuto { // an edit can be undone
 		return j.modePart(t.what, Allow, "This mode accepts edits inside the workspace.")
 	}
 	return Part{

@@ -305,7 +305,7 @@ func (l *commandJudge) autoAllowed() bool {
 	switch k.mode {
 	case settings.ModeAcceptEdits:
 		return l.contained() || !l.j.policy.caller.Remote
-	case settings.ModeDefault:
+	case settings.ModeDefault, settings.ModeAuto:
 		return l.contained()
 	}
 	return false

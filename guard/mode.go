@@ -6,7 +6,7 @@ import "github.com/toolhost/toolhost/guard/settings"
 // where it is forbidden, is the default mode.
 func modeOf(s *settings.Settings) string {
 	switch s.DefaultMode {
-	case settings.ModePlan, settings.ModeDontAsk, settings.ModeAcceptEdits:
+	case settings.ModePlan, settings.ModeDontAsk, settings.ModeAcceptEdits, settings.ModeAuto:
 		return s.DefaultMode
 	case settings.ModeBypass:
 		if !s.DisableBypass {

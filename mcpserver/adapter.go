@@ -173,11 +173,13 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	reply := s.host.Call(ctx, c.admission, call)
 	for n := 0; reply.Question != nil && !repeats && n < maxQuestions; n++ {
 		shown.report(asking)
-		if asks {
-			call.Answer = s.put(ctx, reply.Question)
-		} else {
-			call.Answer = s.host.approvals.askOperator(ctx, c.admission, call, reply.Question)
-		}
+		q := reply.Question
+		call.Answer = q.first(ctx, func(ctx context.Context) *Answer {
+			if asks {
+				return s.put(ctx, q)
+			}
+			return s.host.approvals.askOperator(ctx, c.admission, call, q)
+		})
 		shown.forget()
 		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
 	}

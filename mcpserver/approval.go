@@ -80,6 +80,9 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	case AllowOnce:
 		v.Action = guard.Allow
 		v.Reason = "A person allowed it."
+		if req.Answer.By == byClassifier {
+			v.Reason = "The classifier allowed it."
+		}
 		rec.Did(audit.PhaseApproved, req.Answer.By, note)
 		return v, nil
 	}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -124,13 +125,7 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	if err != nil {
 		return nil, nil, err
 	}
-	cwd := a.scope.Dir.Get()
-	if cwd == "" {
-		cwd = s.policies.cfg.Roots[0]
-	}
-	hc := &hookedCall{runner: s.runner, set: set, began: time.Now(), call: hook.Call{
-		SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool.Name, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input),
-	}}
+	hc := &hookedCall{runner: s.runner, set: set, began: time.Now(), call: s.hookCall(a, policy, tool.Name, input)}
 	hc.before = s.runner.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
 	if hc.before.Action == hook.Deny {
 		return nil, nil, hookVerdict(guard.Verdict{}, guard.Deny, hc.before)
@@ -143,6 +138,12 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	}
 	hc.call.Input = hookInput(policy, hc.before.UpdatedInput)
 	return hc, call, nil
+}
+
+// hookCall returns a call as hooks are told of it.
+func (s *hookset) hookCall(a *Admission, policy *guard.Policy, tool string, input json.RawMessage) hook.Call {
+	cwd := cmp.Or(a.scope.Dir.Get(), s.policies.cfg.Roots[0])
+	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input)}
 }
 
 // hookRule is the rule of verdicts and records that a hook decided.

@@ -66,7 +66,7 @@ func (p *approver) operatorMayAnswer() error {
 // noteUncontained remembers that a command runs which nothing contains and no person approved.
 func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
 	command := in.Command()
-	if command == nil || req.Answer != nil {
+	if command == nil || req.Answer != nil && req.Answer.By != byClassifier {
 		return
 	}
 	held := policy.Commands().Containment()

@@ -173,10 +173,13 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	}
 	h.recorder.observers.Planned(ctx, info, *rec)
 	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, policy.Judge(plan.Intent), rec)) // judge
+	classifier := h.hooks.classify(ctx, &c, verdict)
+	verdict = c.classified(classifier, verdict, rec)
 	asked := verdict.Action == guard.Ask
 	verdict, question := h.approvals.decide(&c, plan, verdict, rec) // ask if need be
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, c.req.answeredBy()
 	if reply.Question = question; question != nil {
+		question.classifier = classifier
 		return reply.with(refused(verdict))
 	}
 	if verdict.Action != guard.Allow {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hook"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
@@ -36,8 +37,9 @@ type Question struct {
 	// Input is the whole input that the call would run with, as JSON.
 	Input json.RawMessage
 	// Verdict says why approval is required, part by part.
-	Verdict guard.Verdict
-	digest  []byte // of the call
+	Verdict    guard.Verdict
+	digest     []byte               // of the call
+	classifier <-chan hook.Decision // nil: it is not asked
 
 	// URL is the page of the question at the console, "" if there is none.
 	URL string

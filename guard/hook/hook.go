@@ -198,6 +198,14 @@ func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call
 	return r.decide(ctx, e, r.run(ctx, set, c, e), false)
 }
 
+// Classify asks the classifier whether a person need not be asked about a call, for the reason given. Anything but Allow, and a
+// failure, leaves it to a person.
+func (r *Runner) Classify(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
+	e := c.event(settings.Classifier)
+	e.Reason = reason
+	return r.decide(ctx, e, r.run(ctx, set, c, e), true)
+}
+
 // Denied runs the PermissionDenied hooks of a call that was refused for the reason
 // given, and returns when they have ended. Nothing they say counts.
 func (r *Runner) Denied(ctx context.Context, set []settings.HookMatcher, c Call, reason string) {

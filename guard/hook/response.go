@@ -124,6 +124,12 @@ func (w wire) response(event string) (response, error) {
 	case "":
 	case "approve":
 		a.take(Allow, w.Reason)
+	case Allow.String(), Ask.String():
+		if event != settings.Classifier {
+			return response{}, fmt.Errorf("decision is %q; approve or block is expected", w.Decision)
+		}
+		action, _ := actionOf("decision", w.Decision, Allow, Ask)
+		a.take(action, w.Reason)
 	case "block":
 		a.take(Deny, w.Reason)
 	default:
@@ -155,6 +161,9 @@ func (a *response) takeSpecific(event string, s specific) (err error) {
 		if err == nil {
 			a.input, err = valueOf(s.Input)
 		}
+	case settings.Classifier:
+		action, err = actionOf("permissionDecision", s.Permission, Allow, Ask)
+		a.take(action, s.Reason)
 	case settings.PermissionRequest:
 		if s.Permission != "" {
 			return errors.New("permissionDecision answers a PreToolUse; for PermissionRequest it is decision: {behavior}")

@@ -16,6 +16,26 @@ const (
 	PermissionDenied   = "PermissionDenied"
 )
 
+// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that the hook is told. It has one group of one hook
+// in [Settings.Hooks], from user or managed settings.
+const Classifier = "permissions.classifier"
+
+// ClassifierTimeout is the longest that a classifier may take.
+const ClassifierTimeout = 5 * time.Second
+
+// classifier reads the setting of that name.
+func (p *parser) classifier(v hujson.Value) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		p.wrongType(Classifier, v, "a hook: an object {type, command} or {type, url}")
+		return
+	}
+	if h, ok := p.hook(v, object); ok {
+		h.Timeout, h.Async = min(h.Timeout, ClassifierTimeout), false
+		p.hooks[Classifier] = []HookMatcher{{Hooks: []Hook{h}, Source: p.entry(v, Classifier)}}
+	}
+}
+
 func hookEvents() []string {
 	return []string{PreToolUse, PostToolUse, PostToolUseFailure, PermissionRequest, PermissionDenied}
 }

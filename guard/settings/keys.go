@@ -146,7 +146,7 @@ func permissionKeys() []key {
 		{name: "disableBypassPermissionsMode", form: formChoice, from: anySourceOnce, order: []string{"disable"},
 			doc: "The same as permissions.disableBypassPermissionsMode.", set: disable},
 		{name: keyMode, form: formChoice, def: ModeAcceptEdits, unknown: ModeDefault, alias: "manual", aliased: ModeDefault,
-			order: []string{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass},
+			order: []string{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeAuto, ModeBypass},
 			doc:   "The permission mode a session starts in.",
 			set:   func(s *Settings, e Entry) { s.DefaultMode, s.DefaultModeFrom = e.Text, e }},
 		{name: keyManagedRules, form: formSwitch, from: onlyManaged, def: "false",

@@ -263,7 +263,9 @@ func (m *merger) hooks() {
 		}
 		for _, event := range slices.Sorted(maps.Keys(v.hooks)) {
 			for _, group := range v.hooks[event] {
-				if name := hookItem(event, group); v.grants(name) {
+				if event == Classifier {
+					m.classifier(v, group)
+				} else if name := hookItem(event, group); v.grants(name) {
 					m.out.Hooks[event] = append(m.out.Hooks[event], group)
 				} else {
 					m.untrusted(group.Source, name)
@@ -275,6 +277,15 @@ func (m *merger) hooks() {
 				m.out.Hooks[h.event] = append(m.out.Hooks[h.event], h.group)
 			}
 		}
+	}
+}
+
+// classifier takes the classifier of the highest source that may name one.
+func (m *merger) classifier(v view, group HookMatcher) {
+	if v.source.kind != User && v.source.kind != Managed {
+		m.warn(group.Source, "%s counts from user and managed settings only", Classifier)
+	} else if m.out.Hooks[Classifier] == nil {
+		m.out.Hooks[Classifier] = []HookMatcher{group}
 	}
 }
 

@@ -201,12 +201,14 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 		// Same as absent.
 	case k != nil && k.form == formList && (!p.respelt || k.tightens):
 		p.list(k, m.Value)
-	case p.respelt && (k != nil || path == "hooks" || path == "env"):
+	case p.respelt && (k != nil || path == "hooks" || path == Classifier || path == "env"):
 		p.warn(m.Name, "%q is skipped, because of how the key is spelt", path)
 	case k != nil:
 		p.scalar(k, m.Value)
 	case path == "hooks":
 		p.hookEvents(m.Value)
+	case path == Classifier:
+		p.classifier(m.Value)
 	case path == "env":
 		p.environment(m.Value)
 	case p.words.groups[path]:

@@ -34,6 +34,9 @@ func Schema() *jsonschema.Schema {
 	for _, event := range hookEvents() {
 		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
 	}
+	classifier := *hooks.Properties[PreToolUse].Items.Properties["hooks"].Items
+	classifier.Description = "A command or HTTP hook that answers allow or ask in the mode auto, in 5 seconds at most. It counts from user and managed settings only."
+	property(property(top, "permissions", &jsonschema.Schema{Type: "object"}), "classifier", &classifier)
 	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like). Of its PATH, $PATH and other variables are expanded.",
 		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
 	property(top, "$schema", &jsonschema.Schema{Type: "string"})

@@ -75,6 +75,7 @@ const (
 	ModeDontAsk     = "dontAsk"
 	ModeDefault     = "default"
 	ModeAcceptEdits = "acceptEdits"
+	ModeAuto        = "auto" // asks the classifier first, see [Classifier]
 	ModeBypass      = "bypassPermissions"
 )
 

@@ -1,0 +1,65 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hook"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+)
+
+// byClassifier is the classifier as the one who answers a question.
+const byClassifier = "classifier"
+
+// classify asks the classifier of the settings whether a call needs no person, and returns where it answers; nil if it is not asked: in
+// another mode, without a classifier, or where a rule always asks.
+func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-chan hook.Decision {
+	set := s.policies.settings.Current()
+	group := set.Hooks[settings.Classifier]
+	if v.Action != guard.Ask || v.Final || c.env.Policy.Mode() != settings.ModeAuto || len(group) == 0 || c.req.Answer != nil {
+		return nil
+	}
+	input, err := c.call.Input()
+	if err != nil {
+		return nil
+	}
+	call := s.hookCall(c.admission, c.env.Policy, c.req.Tool, input)
+	answer := make(chan hook.Decision, 1)
+	go func() { answer <- s.runner.Classify(ctx, group, call, v.Reason) }()
+	return answer
+}
+
+// classified waits for the classifier where no person is asked while it runs: no one can be asked, or the question ends the call.
+func (c *execCall) classified(answer <-chan hook.Decision, v guard.Verdict, rec *audit.Record) guard.Verdict {
+	if answer == nil || c.req.CanAsk && !c.req.Repeats {
+		return v
+	}
+	d := <-answer
+	if d.Action != hook.Allow {
+		return v
+	}
+	rec.Did(audit.PhaseApproved, byClassifier, d.From)
+	v.Action, v.Reason = guard.Allow, "The classifier allowed it."
+	return v
+}
+
+// first returns the first decision on a question: the classifier's, if it allows the call, or the person's.
+func (q *Question) first(ctx context.Context, ask func(context.Context) *Answer) *Answer {
+	if q.classifier == nil {
+		return ask(ctx)
+	}
+	asking, withdraw := context.WithCancel(ctx)
+	defer withdraw()
+	person := make(chan *Answer, 1)
+	go func() { person <- ask(asking) }()
+	select {
+	case a := <-person:
+		return a
+	case d := <-q.classifier:
+		if d.Action == hook.Allow {
+			return &Answer{State: q.State, Decision: AllowOnce, By: byClassifier}
+		}
+	}
+	return <-person
+}
