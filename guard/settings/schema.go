@@ -34,9 +34,9 @@ func Schema() *jsonschema.Schema {
 	for _, event := range hookEvents() {
 		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
 	}
-	classifier := *hooks.Properties[PreToolUse].Items.Properties["hooks"].Items
+	classifier := hookSchema()
 	classifier.Description = "A command or HTTP hook that answers allow or ask in the mode auto, in 5 seconds at most. It counts from user and managed settings only."
-	property(property(top, "permissions", &jsonschema.Schema{Type: "object"}), "classifier", &classifier)
+	property(property(top, "permissions", &jsonschema.Schema{Type: "object"}), "classifier", classifier)
 	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like). Of its PATH, $PATH and other variables are expanded.",
 		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
 	property(top, "$schema", &jsonschema.Schema{Type: "string"})
@@ -155,7 +155,7 @@ func listExample(name string) string {
 	return ""
 }
 
-func groupSchema() *jsonschema.Schema {
+func hookSchema() *jsonschema.Schema {
 	text := func(doc string) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Description: doc} }
 	hook := &jsonschema.Schema{Type: "object", Required: []string{"type"}}
 	property(hook, "type", &jsonschema.Schema{Type: "string", Enum: []any{"command", "http"}})
@@ -171,8 +171,12 @@ func groupSchema() *jsonschema.Schema {
 	property(hook, "timeout", &jsonschema.Schema{Type: "number", ExclusiveMinimum: jsonschema.Ptr(0.0),
 		Description: "Seconds.", Default: json.RawMessage(strconv.Itoa(int(DefaultHookTimeout.Seconds())))})
 	property(hook, "if", text("A permission rule that narrows the hook to matching calls."))
+	return hook
+}
+
+func groupSchema() *jsonschema.Schema {
 	group := &jsonschema.Schema{Type: "object", Required: []string{"hooks"}}
-	property(group, "matcher", text("Tool names, or a regular expression. Empty or \"*\": every tool."))
-	property(group, "hooks", &jsonschema.Schema{Type: "array", Items: hook})
+	property(group, "matcher", &jsonschema.Schema{Type: "string", Description: "Tool names, or a regular expression. Empty or \"*\": every tool."})
+	property(group, "hooks", &jsonschema.Schema{Type: "array", Items: hookSchema()})
 	return group
 }
