@@ -34,13 +34,13 @@ func TestLinkAppears(t *testing.T) {
 			}
 			put(t, filepath.Join(ws, "sub/old.key"), kept)
 			put(t, filepath.Join(ws, "sub/deep/a"), kept)
-			cs, cell := sandboxOf(t, base, "", c.deny)
+			cs, box := sandboxOf(t, base, "", c.deny)
 			out, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer out.Close()
-			p, err := cell.box.Spawn(sandbox.Spec{
+			p, err := box.box.Spawn(sandbox.Spec{
 				Argv: []string{"/bin/bash", "-c", "until [ -e go ]; do :; done; cat $(cat go)"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, w, w},
 			})
 			w.Close()
@@ -57,7 +57,7 @@ func TestLinkAppears(t *testing.T) {
 			await(t, "the cover", func() bool {
 				cs.mu.Lock()
 				defer cs.mu.Unlock()
-				for _, file := range cell.denied {
+				for _, file := range box.denied {
 					if file.names == 2 {
 						return true
 					}

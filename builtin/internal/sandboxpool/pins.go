@@ -32,10 +32,12 @@ func (c *Sandbox) pin() {
 	}
 }
 
-// remounts reports whether another directory has taken the place of a writable
-// one, as when a repository is cloned anew: the sandbox still holds the old one.
-func (c *Sandbox) remounts() bool {
-	for path, old := range c.mounted {
+// coveredFiles are files as they were when something was mounted on them.
+type coveredFiles map[string]*coveredFile
+
+// replaced reports whether another file has taken the place of one.
+func (files coveredFiles) replaced() bool {
+	for path, old := range files {
 		if file, err := lookAt(path); err == nil && !old.same(file) {
 			return true
 		}
@@ -74,20 +76,20 @@ func (c *Sandbox) repin(path string) bool {
 		return false
 	}
 	c.fixed[path] = file
-	c.watchAbove(path)
+	c.watch.addAbove(path, c.paths.Writable)
 	return true
 }
 
 // replaced has what is protected or masked held again at a path, or below it, where something else has appeared.
-func (cs *Pool) replaced(c *Sandbox, path string) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for fixed := range c.fixed {
-		if fixed != path && !strings.HasPrefix(fixed, path+string(filepath.Separator)) || c.life.Err() != nil {
+func (f follower) replaced(path string) {
+	f.pool.mu.Lock()
+	defer f.pool.mu.Unlock()
+	for fixed := range f.box.fixed {
+		if fixed != path && !strings.HasPrefix(fixed, path+string(filepath.Separator)) || f.box.life.Err() != nil {
 			continue
 		}
-		if !c.repin(fixed) {
-			c.failed = true
+		if !f.box.repin(fixed) {
+			f.box.failed = true
 		}
 	}
 }
@@ -108,33 +110,33 @@ func (c *Sandbox) sameControl() bool {
 }
 
 // rerouted has control files held when a link or directory on the way to one has appeared or changed.
-func (cs *Pool) rerouted(c *Sandbox) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if c.life.Err() == nil && !c.failed && !c.sameControl() {
-		c.failed = true
+func (f follower) rerouted() {
+	f.pool.mu.Lock()
+	defer f.pool.mu.Unlock()
+	if f.box.life.Err() == nil && !f.box.failed && !f.box.sameControl() {
+		f.box.failed = true
 	}
 }
 
-// watchFixed watches for others in the place of what is protected or masked, and of what leads to control files.
-func (c *Sandbox) watchFixed() {
+// addFixed watches for others in the place of what is protected or masked, and of what leads to control files.
+func (w *watches) addFixed(c *Sandbox) {
 	for path := range c.fixed {
-		c.watchAbove(path)
+		w.addAbove(path, c.paths.Writable)
 	}
 	for _, path := range c.paths.Control.Ends {
-		c.watchFor(filepath.Dir(path))
+		w.add(filepath.Dir(path))
 	}
 	for _, path := range c.paths.Control.Steps {
 		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			c.watchFor(filepath.Dir(path))
+			w.add(filepath.Dir(path))
 		}
 	}
 }
 
-// watchAbove watches the directory of a path and, in the workspace, those above it.
-func (c *Sandbox) watchAbove(path string) {
+// addAbove watches the directory of a path and, in what is writable, those above it.
+func (w *watches) addAbove(path string, writable []string) {
 	dir := filepath.Dir(path)
-	for c.watchFor(dir) && slices.ContainsFunc(c.paths.Writable, func(w string) bool { return strings.HasPrefix(dir, w+string(filepath.Separator)) }) {
+	for w.add(dir) && slices.ContainsFunc(writable, func(root string) bool { return strings.HasPrefix(dir, root+string(filepath.Separator)) }) {
 		dir = filepath.Dir(dir)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard"
 )
 
 // maxPipeLook bounds each part of the look for named pipes of the host, in directory entries: those nearest to where it begins.
@@ -29,23 +31,23 @@ type pipeLook struct {
 	dirs  []string // the first that were looked at
 }
 
-func (c *Sandbox) lookForPipes() *pipeLook {
+func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths) *pipeLook {
 	l := &pipeLook{pipes: map[string]*coveredFile{}}
 	if runtime.GOOS != "linux" {
 		return l
 	}
 	skip := map[string]bool{}
-	for _, dir := range slices.Concat(c.paths.Writable, c.paths.Denied, c.paths.Masked, unsearched()) {
+	for _, dir := range slices.Concat(paths.Writable, paths.Denied, paths.Masked, unsearched()) {
 		skip[dir] = true
 	}
 	var near, shown []string
-	for _, place := range c.policy.Commands().Private() {
+	for _, place := range policy.Commands().Private() {
 		skip[place.Name()] = true
 		for _, entry := range place.Shown() {
 			shown = append(shown, filepath.Join(place.Name(), entry))
 		}
 	}
-	for _, dir := range c.paths.Writable {
+	for _, dir := range paths.Writable {
 		near = append(near, filepath.Dir(dir))
 	}
 	home, err := os.UserHomeDir()
@@ -133,32 +135,32 @@ func (c *Sandbox) hideFirst(l *pipeLook) error {
 }
 
 // hidePipes hides pipes that have appeared since the last look, without keeping a command waiting. The caller holds the lock.
-func (cs *Pool) hidePipes(c *Sandbox) {
-	if time.Since(c.piped) < lookAgain {
+func (f follower) hidePipes() {
+	if time.Since(f.box.piped) < lookAgain {
 		return
 	}
-	c.piped = time.Now()
-	cs.ends.Go(func() { cs.hide(c, c.lookForPipes().pipes) })
+	f.box.piped = time.Now()
+	f.pool.ends.Go(func() { f.hide(lookForPipes(f.box.policy, f.box.paths).pipes) })
 }
 
 // hide hides those of pipes that are not hidden yet.
-func (cs *Pool) hide(c *Sandbox, pipes map[string]*coveredFile) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
+func (f follower) hide(pipes map[string]*coveredFile) {
+	f.pool.mu.Lock()
+	defer f.pool.mu.Unlock()
 	var fresh []string
 	for path, pipe := range pipes {
-		if was := c.pipes[path]; was == nil || !was.same(pipe) {
-			c.pipes[path] = pipe
+		if was := f.box.pipes[path]; was == nil || !was.same(pipe) {
+			f.box.pipes[path] = pipe
 			fresh = append(fresh, path)
 		}
 	}
-	if len(fresh) > 0 && c.life.Err() == nil && c.deny(fresh...) != nil {
-		c.failed = true
+	if len(fresh) > 0 && f.box.life.Err() == nil && f.box.deny(fresh...) != nil {
+		f.box.failed = true
 	}
 }
 
 // appearedOutside hides what has appeared outside of where commands write, if it is a pipe or holds some.
-func (cs *Pool) appearedOutside(c *Sandbox, path string, file *coveredFile) {
+func (f follower) appearedOutside(path string, file *coveredFile) {
 	const few = 256
 	l := &pipeLook{pipes: map[string]*coveredFile{}}
 	switch mode := file.info.Mode(); {
@@ -168,6 +170,6 @@ func (cs *Pool) appearedOutside(c *Sandbox, path string, file *coveredFile) {
 		l.pipes[path] = file
 	}
 	if len(l.pipes) > 0 {
-		cs.hide(c, l.pipes)
+		f.hide(l.pipes)
 	}
 }

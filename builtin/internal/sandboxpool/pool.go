@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
@@ -31,9 +29,9 @@ type Sandbox struct {
 	looked        time.Time
 	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
 	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
-	mounted       map[string]*coveredFile // writable directories as they were when they were mounted
+	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned anew
 	absent        []string                // protected paths that did not exist, which no mount holds
-	denied        map[fileID]*deniedFile  // files that rules deny, as they were when all their names were covered
+	denied        deniedFiles             // files that rules deny
 	pipes         map[string]*coveredFile // named pipes of the host that are hidden
 	outside       []string                // directories outside of where commands write that are watched for pipes
 	piped         time.Time               // when pipes were looked for
@@ -47,8 +45,7 @@ type Sandbox struct {
 
 	refusals refusals
 
-	watch    *fsnotify.Watcher // of where covered files lie; nil where the system gives none
-	watched  map[string]bool
+	watch    watches       // of where covered files lie
 	followed chan struct{} // closed when no one follows the watch any more
 
 	publish   bool               // ports that commands listen on
@@ -132,7 +129,7 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 		cs.baseline.Begin(c.dirs(), c.guarded)
 	}
 	c.used = time.Now()
-	cs.hidePipes(c)
+	follower{cs, c}.hidePipes()
 	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
 		cs.open[other].idle = true
 		cs.evict(other)
@@ -248,8 +245,8 @@ func (c *Sandbox) close() error {
 			c.ended = c.runner.Close()
 		}
 		c.ended = errors.Join(c.ended, c.box.Close())
-		if c.watch != nil {
-			c.ended = errors.Join(c.ended, c.watch.Close())
+		if c.watch.watcher != nil {
+			c.ended = errors.Join(c.ended, c.watch.watcher.Close())
 			<-c.followed
 		}
 		c.published.Wait()
@@ -275,7 +272,7 @@ func (cs *Pool) Close() error {
 // upToDate makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
 // when that takes a new sandbox, or when this one has died.
 func (c *Sandbox) upToDate(policy *guard.Policy) bool {
-	if c.failed || c.remounts() {
+	if c.failed || c.mounted.replaced() {
 		return false
 	}
 	for _, path := range c.absent {
@@ -305,8 +302,8 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 			fresh = append(fresh, path)
 		}
 	}
-	c.count(fresh)
-	links := c.linked()
+	c.denied.count(fresh)
+	links := c.denied.linked()
 	if len(fresh)+len(links) == 0 {
 		return true
 	}

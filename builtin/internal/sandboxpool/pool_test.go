@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestIdleCells: a sandbox in which nothing runs goes when it has been idle for long, or when there are too many; one in
+// TestIdle: a sandbox in which nothing runs goes when it has been idle for long, or when there are too many; one in
 // use stays.
-func TestIdleCells(t *testing.T) {
+func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cs := New(nil, nil)
 		add := func(name string, users int) {

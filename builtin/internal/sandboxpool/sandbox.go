@@ -41,7 +41,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_
 		other.coverNew(scratch)
 	}
 	c := &Sandbox{policy: policy, scratch: env, paths: policy.Commands().SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
-		watched: map[string]bool{}, followed: make(chan struct{})}
+		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
 	cs.baseline.Begin(c.dirs(), nil)
 	defer func() {
 		if err != nil {
@@ -50,11 +50,11 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_
 	}()
 	c.holdHooks(cs.baseline.Hooks())
 	c.pin()
-	c.count(c.paths.Denied) // before their names are looked for
-	c.countMasked()
+	c.denied.count(c.paths.Denied) // before their names are looked for
+	c.denied.countMasked(c.paths.Masked)
 	private := cs.private(c)
 	looked := make(chan *pipeLook, 1)
-	go func() { looked <- c.lookForPipes() }()
+	go func() { looked <- lookForPipes(c.policy, c.paths) }()
 	var programs []string
 	if shells {
 		programs = policy.Execs().Denied()
@@ -73,13 +73,13 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_
 		}
 	}
 	c.life, c.end = context.WithCancel(context.Background())
-	if c.watch, err = fsnotify.NewWatcher(); err == nil {
-		go cs.follow(c)
+	if c.watch.watcher, err = fsnotify.NewWatcher(); err == nil {
+		go follower{cs, c}.follow()
 	}
 	c.note(c.paths.Denied)
-	c.watchFixed()
-	c.watchDenied()
-	if fresh := c.linked(); len(fresh) > 0 { // while the sandbox was started
+	c.watch.addFixed(c)
+	c.watch.addDenied(c.denied)
+	if fresh := c.denied.linked(); len(fresh) > 0 { // while the sandbox was started
 		if err := c.deny(fresh...); err != nil {
 			return nil, errors.Join(err, c.close())
 		}

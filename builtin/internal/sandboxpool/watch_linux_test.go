@@ -44,8 +44,8 @@ func readAsCommand(args []string) bool {
 	return true
 }
 
-// watchedCell starts the sandbox of a workspace in which keys cannot be read.
-func watchedCell(tb testing.TB) (cs *Pool, c *Sandbox, ws string) {
+// watchedSandbox starts the sandbox of a workspace in which keys cannot be read.
+func watchedSandbox(tb testing.TB) (cs *Pool, c *Sandbox, ws string) {
 	tb.Helper()
 	base, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {
@@ -156,11 +156,11 @@ func TestAppears(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cs, c, ws := watchedCell(t)
+			cs, c, ws := watchedSandbox(t)
 			await(t, "the watch", func() bool {
 				cs.mu.Lock()
 				defer cs.mu.Unlock()
-				return c.watched[filepath.Join(ws, "sub")] && c.watched[ws]
+				return c.watch.dirs[filepath.Join(ws, "sub")] && c.watch.dirs[ws]
 			})
 			out, w, err := os.Pipe()
 			if err != nil {
@@ -199,7 +199,7 @@ func TestAppears(t *testing.T) {
 
 // TestCloseEndsRetired: a sandbox that is out of use, but for a command that runs in it, ends with the others.
 func TestCloseEndsRetired(t *testing.T) {
-	cs, c, _ := watchedCell(t)
+	cs, c, _ := watchedSandbox(t)
 	p, err := c.box.Spawn(sandbox.Spec{Argv: []string{"/bin/sleep", "1000"}})
 	if err != nil {
 		t.Fatal(err)
@@ -218,11 +218,11 @@ func TestCloseEndsRetired(t *testing.T) {
 
 // BenchmarkAppears measures for how long a command that does nothing else can read a denied file that appears.
 func BenchmarkAppears(b *testing.B) {
-	cs, c, ws := watchedCell(b)
+	cs, c, ws := watchedSandbox(b)
 	await(b, "the watch", func() bool {
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
-		return c.watched[ws]
+		return c.watch.dirs[ws]
 	})
 	toldRead, told, err := os.Pipe()
 	if err != nil {
