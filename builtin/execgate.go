@@ -66,7 +66,7 @@ func newExecGate(e Execs) *execGate {
 
 // Judge decides whether a program starts.
 func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict {
-	finding := g.Policy().Execs().Judge(e)
+	finding := g.Policy().Commands().JudgeExec(e)
 	if finding.Action == guard.Allow {
 		return g.allowed(e, finding.Confirm)
 	}

@@ -127,7 +127,7 @@ func (p *person) ask(ctx context.Context, q ExecQuestion) ExecAnswer {
 func asking(t *testing.T, mode string) (*execGate, *person) {
 	rules := execRules(t, mode, nil, []string{"Bash(git push:*)"})
 	p := &person{answers: make(chan ExecAnswer)}
-	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask, Granted: rules.Execs().Grants("git push granted")}), p
+	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask, Granted: rules.Commands().ExecGrants("git push granted")}), p
 }
 
 func TestExecGateAsks(t *testing.T) {

@@ -28,7 +28,7 @@ func (h *hostShell) get(policy *guard.Policy) (*shell.Runner, error) {
 		return nil, shell.ErrClosed
 	}
 	base, set := environ.Inherited(policy.Commands().PassedVariables()), policy.Commands().Environment()
-	execs := policy.Execs().Judges() && sandbox.ExecGateWorks(sandbox.None) == nil
+	execs := policy.Commands().JudgesExecs() && sandbox.ExecGateWorks(sandbox.None) == nil
 	key := strings.Join(base, "\x00") + "\x00\x00" + strings.Join(set, "\x00") + "\x00\x00" + strconv.FormatBool(execs)
 	if r := h.runners[key]; r != nil {
 		return r, nil

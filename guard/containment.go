@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Commands is what a policy says of where its caller's commands run: what holds them, and what they get of the host.
+// Commands is what a policy says of its caller's commands: what holds them, what they get of the host, and which programs they may start.
 type Commands struct{ p *Policy }
 
 // Excluded reports whether the settings want the command run outside of the

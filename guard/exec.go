@@ -10,13 +10,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Execs is what a policy says of single programs that commands start.
-type Execs struct{ p *Policy }
-
-// Judges reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
-// starts, by [Execs.Judge].
-func (x Execs) Judges() bool {
-	return x.p.data.execs && (!x.p.data.deny.Commands.Empty() || !x.p.data.ask.Commands.Empty())
+// JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
+// starts, by [Commands.JudgeExec].
+func (c Commands) JudgesExecs() bool {
+	return c.p.data.execs && (!c.p.data.deny.Commands.Empty() || !c.p.data.ask.Commands.Empty())
 }
 
 // An ExecFinding is what the deny and ask rules say of a program that is about to start. The zero ExecFinding refuses it.
@@ -33,15 +30,15 @@ type ExecFinding struct {
 	Confirm bool
 }
 
-// Judge decides whether a program may start that a command of the caller has come to start. It concerns deny and ask rules
+// JudgeExec decides whether a program may start that a command of the caller has come to start. It concerns deny and ask rules
 // alone: the command has been judged before.
-func (x Execs) Judge(e *sandbox.Exec) ExecFinding {
-	if v, broken := x.p.unreadable(); broken {
+func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
+	if v, broken := c.p.unreadable(); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
 	}
-	k := x.p.data
+	k := c.p.data
 	deny, ask := k.deny.Commands, k.ask.Commands
-	all := execSpellings(e, x.p.Roots(), deny, ask)
+	all := execSpellings(e, c.p.Roots(), deny, ask)
 	if e.Unreadable != nil {
 		words := e.Args
 		if len(words) == 0 {
@@ -84,10 +81,10 @@ type ExecGrant struct {
 	words []command.Word
 }
 
-// Grants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
-func (x Execs) Grants(text string) (grants []ExecGrant) {
+// ExecGrants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
+func (c Commands) ExecGrants(text string) (grants []ExecGrant) {
 	for _, s := range command.Analyze(text).Commands {
-		if r, _ := x.p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
+		if r, _ := c.p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
 			grants = append(grants, ExecGrant{r.Text, s.Args})
 		}
 	}

@@ -152,7 +152,7 @@ func TestJudgeExec(t *testing.T) {
 			p := policy(t, ws, testRules(ws, kind+tt.rule), contained)
 			check := func(lines []string, want Action, confirm bool) {
 				for _, line := range lines {
-					got := p.Execs().Judge(m.attempt(line))
+					got := p.Commands().JudgeExec(m.attempt(line))
 					if got.Action != want || got.Confirm != confirm || want != Allow && got.Rule != tt.rule {
 						t.Errorf("%s%s: %s: %v by %q, confirm: %v; want %v, confirm: %v", kind, tt.rule, line, got.Action, got.Rule, got.Confirm, want, confirm)
 					}
@@ -192,14 +192,14 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 		"bytes that are no text": {&sandbox.Exec{Path: "/x/\xff", Args: []string{"\xff\xfe", ""}, Dir: "\xff"}, Allow, ""},
 		"nothing at all":         {&sandbox.Exec{}, Allow, ""},
 	} {
-		if got := p.Execs().Judge(tt.e); got.Action != tt.want || got.Rule != tt.rule {
+		if got := p.Commands().JudgeExec(tt.e); got.Action != tt.want || got.Rule != tt.rule {
 			t.Errorf("%s: %v by %q, want %v by %q", name, got.Action, got.Rule, tt.want, tt.rule)
 		}
 	}
 	if (ExecFinding{}).Action != Deny {
 		t.Error("the zero finding does not refuse")
 	}
-	if got := p.Refusing(errors.New("broken")).Execs().Judge(m.attempt("bin/ls | ls")); got.Action != Deny || got.Rule != ruleSettingsBroken {
+	if got := p.Refusing(errors.New("broken")).Commands().JudgeExec(m.attempt("bin/ls | ls")); got.Action != Deny || got.Rule != ruleSettingsBroken {
 		t.Errorf("rules that cannot be read: %+v", got)
 	}
 }
@@ -222,7 +222,7 @@ func TestExecGrants(t *testing.T) {
 	} {
 		args := strings.Fields(tt.args)
 		finding := ExecFinding{Action: Ask, Rule: "Bash(git push:*)", Words: args}
-		covers := slices.ContainsFunc(p.Execs().Grants(tt.text), func(g ExecGrant) bool { return g.Covers(finding, args) })
+		covers := slices.ContainsFunc(p.Commands().ExecGrants(tt.text), func(g ExecGrant) bool { return g.Covers(finding, args) })
 		if covers != tt.want {
 			t.Errorf("%q covers %q: %v, want %v", tt.text, tt.args, covers, tt.want)
 		}
@@ -248,7 +248,7 @@ func BenchmarkJudgeExec(b *testing.B) {
 		e := &sandbox.Exec{Path: args[0], Args: args, Dir: "/", Files: []sandbox.ExecFile{{Name: real, Handle: f, Dev: id.Device, Inode: id.Inode, Size: info.Size(), Ctime: info.ModTime()}}}
 		b.Run(filepath.Base(args[0]), func(b *testing.B) {
 			for b.Loop() {
-				p.Execs().Judge(e)
+				p.Commands().JudgeExec(e)
 			}
 		})
 	}

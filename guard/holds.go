@@ -57,6 +57,6 @@ func BuiltinRules(set *settings.Settings) (warnings []string) {
 	return warnings
 }
 
-// Gate says why the programs that commands start are not judged when they start, nil if
+// ExecGate says why the programs that commands start are not judged when they start, nil if
 // they are.
-func (x Execs) Gate() error { return x.p.data.execGate() }
+func (c Commands) ExecGate() error { return c.p.data.execGate() }

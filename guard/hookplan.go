@@ -123,7 +123,7 @@ func (p *hookPlanner) text(text string, dirs []Path, script Path) {
 	if !movesDir().MatchString(text) && len(dirs) == 1 && dirs[0].given == p.k.roots[0].Given {
 		text = pwdRef().ReplaceAllLiteralString(text, inProject)
 	}
-	t := &hookText{hookPlanner: p, a: command.Analyze(text), source: text, dirs: dirs, from: script}
+	t := &hookText{p: p, a: command.Analyze(text), source: text, dirs: dirs, from: script}
 	t.doubts()
 	t.path()
 	t.assignments()
@@ -140,7 +140,7 @@ func (p *hookPlanner) text(text string, dirs []Path, script Path) {
 
 // A hookText is one text that is looked at.
 type hookText struct {
-	*hookPlanner
+	p      *hookPlanner
 	a      *command.Analysis
 	source string
 	dirs   []Path
@@ -159,7 +159,7 @@ func (t *hookText) doubts() {
 	}
 	for _, reason := range t.a.Undecidable {
 		if t.a.Partial || !slices.Contains(accepted, reason) {
-			t.contain(reason)
+			t.p.contain(reason)
 		}
 	}
 }
@@ -177,8 +177,8 @@ func (t *hookText) path() {
 				entry = "~" + rest
 			}
 			path, err := t.resolve(entry, t.dirs[0], true)
-			if err != nil || strings.ContainsAny(entry, "$`") || !filepath.IsAbs(entry) && !isHome(entry) || t.writable(path) {
-				t.contain("it has programs looked for in " + entry)
+			if err != nil || strings.ContainsAny(entry, "$`") || !filepath.IsAbs(entry) && !isHome(entry) || t.p.writable(path) {
+				t.p.contain("it has programs looked for in " + entry)
 			}
 		}
 	}
@@ -202,8 +202,8 @@ func (t *hookText) assignments() {
 		}
 		for _, value := range t.a.Assigned(name) {
 			for piece := range pieces(value) {
-				if path, ok := t.named(piece, t.dirs); ok && t.inWorkspace(path) {
-					t.contain(name + " names " + path.given + ", which commands can write")
+				if path, ok := t.p.named(piece, t.dirs); ok && t.p.inWorkspace(path) {
+					t.p.contain(name + " names " + path.given + ", which commands can write")
 				}
 			}
 		}
@@ -216,13 +216,13 @@ func (t *hookText) written(w command.Word, why string) {
 	for _, text := range t.texts(w) {
 		for _, dir := range dirs {
 			path, err := t.resolve(text, dir, w.Home || !w.Static)
-			if err != nil || t.writable(path) && !t.kept(path) {
-				t.contain(why + ": " + w.Text)
+			if err != nil || t.p.writable(path) && !t.p.kept(path) {
+				t.p.contain(why + ": " + w.Text)
 			}
 		}
 	}
 	if !w.Named() || !ok && !filepath.IsAbs(w.Text) && !w.Home {
-		t.contain("it writes a file whose name is not known: " + w.Text)
+		t.p.contain("it writes a file whose name is not known: " + w.Text)
 	}
 }
 
@@ -230,7 +230,7 @@ func (t *hookText) written(w command.Word, why string) {
 func (t *hookText) redirected(w command.Word) {
 	dirs, _ := t.places(w.Places())
 	for _, text := range t.texts(w) {
-		if path, ok := t.named(text, dirs); ok && t.obeys && t.inWorkspace(path) {
+		if path, ok := t.p.named(text, dirs); ok && t.obeys && t.p.inWorkspace(path) {
 			t.obeyed(path)
 		}
 	}
@@ -270,7 +270,7 @@ func (t *hookText) places(places []command.Place) ([]Path, bool) {
 
 // resolve returns the file that a text names in a directory; home says that "~" is the home directory.
 func (t *hookText) resolve(text string, dir Path, home bool) (Path, error) {
-	for token, at := range map[string]Path{inProject: pathOf(t.k.roots[0]), inScript: t.from, inHome: pathOf(t.k.home)} {
+	for token, at := range map[string]Path{inProject: pathOf(t.p.k.roots[0]), inScript: t.from, inHome: pathOf(t.p.k.home)} {
 		if rest, ok := strings.CutPrefix(text, token); ok && (rest == "" || rest[0] == '/') {
 			dir, text = at, "./"+rest
 		}
@@ -281,12 +281,12 @@ func (t *hookText) resolve(text string, dir Path, home bool) (Path, error) {
 	if err := realpath.Check(dir.real, text); err != nil {
 		return Path{}, err
 	}
-	return t.k.resolve(dir, text)
+	return t.p.k.resolve(dir, text)
 }
 
 // named returns the existing file that a piece of a word names in one of the directories, if there is one.
 func (p *hookPlanner) named(piece string, dirs []Path) (Path, bool) {
-	t := &hookText{hookPlanner: p, from: dirs[0]}
+	t := &hookText{p: p, from: dirs[0]}
 	for _, dir := range dirs {
 		if path, err := t.resolve(piece, dir, true); err == nil && realpath.Exists(path.real) {
 			return path, true

@@ -17,11 +17,11 @@ func (t *hookText) command(index int, s command.Simple) {
 	program := s.Args[0]
 	if !program.Static && !program.Home {
 		if !t.known(program) {
-			t.contain("the program is not known before it runs: " + program.Text)
+			t.p.contain("the program is not known before it runs: " + program.Text)
 		}
 		for _, text := range t.texts(program) {
 			if command.Known(text) {
-				t.contain("the program is not known before it runs: " + program.Text)
+				t.p.contain("the program is not known before it runs: " + program.Text)
 			}
 			s.Name, s.Args = filepath.Base(text), append([]command.Word{{Text: text, Static: true}}, s.Args[1:]...)
 			t.command(index, s)
@@ -30,7 +30,7 @@ func (t *hookText) command(index int, s command.Simple) {
 	}
 	dirs, known := t.places(s.Places)
 	if !known && !command.Talks(s) {
-		t.contain("the directory that " + s.Name + " runs in is not known")
+		t.p.contain("the directory that " + s.Name + " runs in is not known")
 	}
 	t.program(s, dirs, known && !strings.Contains(s.Via, "find") && !strings.Contains(s.Via, "fd")) // -execdir
 	t.operands(index, s, dirs)
@@ -41,15 +41,15 @@ func (t *hookText) program(s command.Simple, dirs []Path, known bool) {
 	program := s.Args[0]
 	if strings.Contains(program.Text, "/") {
 		if !known && !filepath.IsAbs(program.Text) && !program.Home {
-			t.contain("the directory that " + program.Text + " is started in is not known")
+			t.p.contain("the directory that " + program.Text + " is started in is not known")
 		}
 		t.script(program, dirs, "")
-	} else if found := find(s.Name, t.search); found != "" {
-		if path, err := t.resolve(found, dirs[0], false); err != nil || t.writable(path) {
-			t.contain(found + " leads into the workspace")
+	} else if found := find(s.Name, t.p.search); found != "" {
+		if path, err := t.resolve(found, dirs[0], false); err != nil || t.p.writable(path) {
+			t.p.contain(found + " leads into the workspace")
 		}
-	} else if found := find(s.Name, t.dropped); found != "" {
-		t.contain(found + " lies where commands can write")
+	} else if found := find(s.Name, t.p.dropped); found != "" {
+		t.p.contain(found + " lies where commands can write")
 	}
 }
 
@@ -58,13 +58,13 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	switch {
 	case s.Calls():
 	case command.ObeysWorkspace(s.Name):
-		t.contain(s.Name + " runs or obeys files of the workspace, or writes them")
+		t.p.contain(s.Name + " runs or obeys files of the workspace, or writes them")
 	case command.IsShell(s):
 		for _, w := range command.Scripts(s) {
 			t.script(w, dirs, shellScript)
 		}
 	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it notifies
-		t.words(s, dirs, func(path Path) { t.contain("osascript is given " + path.given + ", which commands can write") })
+		t.words(s, dirs, func(path Path) { t.p.contain("osascript is given " + path.given + ", which commands can write") })
 	case command.TakesProgram(s):
 		t.interpreter(s, dirs)
 	case t.wraps(index):
@@ -76,13 +76,13 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 				t.written(w, s.Name+" changes a file of the workspace")
 			}
 		}
-		t.words(s, dirs, func(path Path) { t.contain(s.Name + " is given " + path.given + ", which commands can write") })
+		t.words(s, dirs, func(path Path) { t.p.contain(s.Name + " is given " + path.given + ", which commands can write") })
 	case !command.Talks(s) && !s.ReadOnly():
-		if t.obeys = true; t.loaded != "" {
-			t.contain(t.loaded)
+		if t.obeys = true; t.p.loaded != "" {
+			t.p.contain(t.p.loaded)
 		}
 		if name, ok := command.Starts(s); ok {
-			t.contain(s.Name + " may start " + name)
+			t.p.contain(s.Name + " may start " + name)
 		}
 		t.words(s, dirs, t.obeyed)
 	}
@@ -98,7 +98,7 @@ func (t *hookText) lead(s command.Simple, dirs []Path) {
 	for _, w := range s.Args[1:] {
 		if _, value, ok := strings.Cut(w.Text, "="); ok && s.Name != "xargs" {
 			t.words(command.Simple{Args: []command.Word{s.Args[0], {Text: value, Static: true}}}, dirs, func(path Path) {
-				t.contain(w.Text + " names a file or directory that commands can write")
+				t.p.contain(w.Text + " names a file or directory that commands can write")
 			})
 		}
 	}
@@ -106,26 +106,26 @@ func (t *hookText) lead(s command.Simple, dirs []Path) {
 
 // obeyed holds a file that a program may run or obey.
 func (t *hookText) obeyed(path Path) {
-	if t.kept(path) {
+	if t.p.kept(path) {
 		return
 	}
 	if path.dir {
-		t.contain("a program is given the directory " + path.given + ", in which commands can write")
+		t.p.contain("a program is given the directory " + path.given + ", in which commands can write")
 		return
 	}
-	t.hold(path)
+	t.p.hold(path)
 }
 
 // words calls found for each file of the workspace that a word of the command may name: the word itself, or a part of it.
 func (t *hookText) words(s command.Simple, dirs []Path, found func(Path)) {
 	for _, w := range s.Args[1:] {
 		if (w.Glob || w.Wild) && !t.elsewhere(w.Text) {
-			t.contain(s.Name + " is given files by a pattern: " + w.Text)
+			t.p.contain(s.Name + " is given files by a pattern: " + w.Text)
 		}
 		for _, text := range t.texts(w) {
 			for piece := range pieces(text) {
 				for _, dir := range dirs {
-					if path, ok := t.named(piece, []Path{dir}); ok && t.inWorkspace(path) {
+					if path, ok := t.p.named(piece, []Path{dir}); ok && t.p.inWorkspace(path) {
 						found(path)
 					}
 				}
@@ -139,7 +139,7 @@ func (t *hookText) elsewhere(pattern string) bool {
 	base, _, _ := strings.Cut(pattern, "*")
 	if i := strings.LastIndexByte(base, '/'); i > 0 && (filepath.IsAbs(base) || isHome(base)) && !strings.ContainsAny(base[:i], "?[$`") {
 		path, err := t.resolve(base[:i], t.dirs[0], true)
-		return err == nil && !t.writable(path)
+		return err == nil && !t.p.writable(path)
 	}
 	return false
 }

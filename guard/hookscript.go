@@ -23,11 +23,11 @@ const (
 // looked into; what others load is not known.
 func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 	language, isolated := s.Name, false
-	if t.loaded != "" {
-		t.contain(t.loaded)
+	if t.p.loaded != "" {
+		t.p.contain(t.p.loaded)
 	}
 	if !command.RunsAlone(s) {
-		t.contain(s.Name + " loads what lies in the directory it works in, or is not looked into")
+		t.p.contain(s.Name + " loads what lies in the directory it works in, or is not looked into")
 	}
 	if strings.HasPrefix(s.Name, "python") {
 		language = pythonScript
@@ -36,12 +36,12 @@ func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 		w := s.Args[i]
 		switch {
 		case !w.Static && !w.Home:
-			t.contain(s.Name + " runs a file whose name is not known")
+			t.p.contain(s.Name + " runs a file whose name is not known")
 			return
 		case len(w.Text) > 1 && w.Text[0] == '-' && language == pythonScript && strings.Trim(w.Text[1:], "bBdEiIOPqRsSuv") == "":
 			isolated = isolated || strings.ContainsAny(w.Text, "IP")
 		case w.Text == "" || w.Text[0] == '-':
-			t.contain(s.Name + " " + w.Text + " may load modules from the workspace")
+			t.p.contain(s.Name + " " + w.Text + " may load modules from the workspace")
 			return
 		default:
 			if language == pythonScript && isolated {
@@ -52,7 +52,7 @@ func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 			return
 		}
 	}
-	t.contain(s.Name + " runs what it reads from its standard input")
+	t.p.contain(s.Name + " runs what it reads from its standard input")
 }
 
 // isolatedPython does not look for modules next to the script.
@@ -64,7 +64,7 @@ var managed = []string{"node_modules", ".venv", "venv", "vendor", "target", "__p
 // script looks at a program or script that a word names. An empty language is that of its first line.
 func (t *hookText) script(w command.Word, dirs []Path, language string) {
 	if !t.known(w) {
-		t.contain("it runs a file whose name is not known: " + w.Text)
+		t.p.contain("it runs a file whose name is not known: " + w.Text)
 	}
 	for _, text := range t.texts(w) {
 		t.file(text, w.Home, dirs, language)
@@ -76,16 +76,16 @@ func (t *hookText) file(name string, home bool, dirs []Path, language string) {
 	for _, dir := range dirs {
 		path, err := t.resolve(name, dir, home)
 		if err != nil {
-			t.contain("it runs a file that cannot be found: " + name)
+			t.p.contain("it runs a file that cannot be found: " + name)
 			continue
 		}
 		switch {
-		case !t.writable(path):
+		case !t.p.writable(path):
 			if withinAny(path.real, []string{"/dev", "/proc"}) || t.writes(path) {
-				t.contain("it runs what it reads or writes itself: " + name)
+				t.p.contain("it runs what it reads or writes itself: " + name)
 			}
-		case t.hold(path):
-			t.look(path.real)
+		case t.p.hold(path):
+			t.p.look(path.real)
 			t.follow(path, language, dir)
 		}
 	}
@@ -164,25 +164,25 @@ var shebang = regular(`^#![ \t]*(?:(?:/usr)?/bin/env[ \t]+|(?:/usr(?:/local)?|/o
 // follow looks into a file that the hook runs, in a directory.
 func (t *hookText) follow(path Path, language string, dir Path) {
 	key := path.real + "\x00" + dir.real + "\x00" + language
-	if t.read[key] {
+	if t.p.read[key] {
 		return
 	}
-	if t.hookPlanner.read == nil {
-		t.hookPlanner.read = map[string]bool{}
+	if t.p.read == nil {
+		t.p.read = map[string]bool{}
 	}
-	t.read[key] = true
+	t.p.read[key] = true
 	f, err := path.Open()
-	if t.k.absent.late(path.real, err != nil && !realpath.Exists(path.real)) {
-		t.contain(path.given + " did not exist when the host started")
+	if t.p.k.absent.late(path.real, err != nil && !realpath.Exists(path.real)) {
+		t.p.contain(path.given + " did not exist when the host started")
 	}
 	if err != nil {
-		t.contain(path.given + " cannot be read: it may not exist yet")
+		t.p.contain(path.given + " cannot be read: it may not exist yet")
 		return
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxHookScript+1))
 	if err != nil {
-		t.contain(path.given + " cannot be read")
+		t.p.contain(path.given + " cannot be read")
 		return
 	}
 	if language == "" {
@@ -191,16 +191,16 @@ func (t *hookText) follow(path Path, language string, dir Path) {
 		}
 	}
 	if len(text) > maxHookScript {
-		t.contain(path.given + " is too long to be looked into")
+		t.p.contain(path.given + " is too long to be looked into")
 		return
 	}
 	switch language {
 	case shellScript:
-		t.text(string(text), []Path{dir}, pathOf(pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}))
+		t.p.text(string(text), []Path{dir}, pathOf(pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}))
 	case pythonScript, isolatedPython:
 		t.python(path, string(text), language == isolatedPython)
 	default:
-		t.contain("what " + path.given + " loads is not known: " + language)
+		t.p.contain("what " + path.given + " loads is not known: " + language)
 	}
 }
 
@@ -235,11 +235,11 @@ func (t *hookText) python(path Path, text string, isolated bool) {
 	dir := filepath.Dir(path.real)
 	switch found := pythonStarts().FindString(text); {
 	case found != "":
-		t.contain(path.given + " may start other programs: " + strings.TrimSpace(found))
-	case !isolated && !t.kept(path):
-		t.contain(path.given + " loads modules from its directory, in which commands can write")
+		t.p.contain(path.given + " may start other programs: " + strings.TrimSpace(found))
+	case !isolated && !t.p.kept(path):
+		t.p.contain(path.given + " loads modules from its directory, in which commands can write")
 	case !isolated && siblings(dir, text):
-		t.contain(path.given + " loads modules that are not looked into")
+		t.p.contain(path.given + " loads modules that are not looked into")
 	}
 }
 

@@ -322,9 +322,6 @@ func (p *Policy) For(c Caller) *Policy {
 // Commands returns what the policy says of where commands run.
 func (p *Policy) Commands() Commands { return Commands{p} }
 
-// Execs returns what the policy says of programs that commands start.
-func (p *Policy) Execs() Execs { return Execs{p} }
-
 // Roots returns the workspace roots as they were given.
 func (p *Policy) Roots() []string {
 	out := make([]string, len(p.data.roots))

@@ -57,12 +57,12 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy { return c.host.policies.of(c.admission.principal) }
 	now := policy()
 	command := in.Command()
-	if command == nil || !now.Execs().Judges() {
+	if command == nil || !now.Commands().JudgesExecs() {
 		return nil
 	}
 	e := &builtin.Execs{Policy: policy, Ask: c.ask, Known: c.isAlwaysAllowed, Later: c.req.Repeats, Tell: c.audit}
 	if approved {
-		e.Granted = now.Execs().Grants(command.Text)
+		e.Granted = now.Commands().ExecGrants(command.Text)
 	}
 	return e
 }

@@ -145,7 +145,7 @@ func (s *Subject) execGate() []Finding {
 	if !slices.ContainsFunc(set.Deny, onCommands) && !slices.ContainsFunc(set.Ask, onCommands) {
 		return nil
 	}
-	err := s.Policy.Execs().Gate()
+	err := s.Policy.Commands().ExecGate()
 	if err == nil {
 		return []Finding{{LevelOK, "exec gate", "rules on commands are held when programs start", ""}}
 	}

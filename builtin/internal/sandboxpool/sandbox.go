@@ -89,7 +89,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_
 
 // judgesExecs reports whether the programs that commands start are judged: a rule speaks of some, and this machine can.
 func judgesExecs(policy *guard.Policy) bool {
-	return policy.Execs().Judges() && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
+	return policy.Commands().JudgesExecs() && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
 }
 
 // sameStarts is how often a sandbox is tried of the kind that this machine has been found to have, before another is: a start fails
