@@ -202,13 +202,13 @@ func (p program) is(name string, called, own []string) bool {
 	return !known || p.chosen
 }
 
-// Denied returns the files of the installed programs that a rule denies whatever their arguments are. Left out are shells,
+// DeniedPrograms returns the files of the installed programs that a rule denies whatever their arguments are. Left out are shells,
 // of which a command consists, and a file that several names lead to: it may be another program by each.
-func (x Execs) Denied() (files []string) {
-	if !x.p.data.execs {
+func (c Commands) DeniedPrograms() (files []string) {
+	if !c.p.data.execs {
 		return nil
 	}
-	for _, name := range x.p.data.deny.Commands.Whole() {
+	for _, name := range c.p.data.deny.Commands.Whole() {
 		if name == "sh" || name == "bash" || execKnown().applets[name] {
 			continue
 		}

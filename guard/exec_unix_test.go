@@ -262,7 +262,7 @@ func TestDeniedPrograms(t *testing.T) {
 		"Bash(rm:*)": "bin/rm", "Bash(rm *)": "bin/rm", "Bash(rm)": "", "Bash(rm -r:*)": "", "Bash(git push:*)": "", "Bash(/bin/rm:*)": "bin/rm", "Bash(nosuch:*)": "",
 		"Bash(cat:*)": "", "Bash(busybox:*)": "", "Bash(pkill:*)": "", "Bash(python3:*)": "", "Bash(npm:*)": "", "Bash(sh:*)": "",
 	} {
-		got := strings.Join(policy(t, ws, testRules(ws, "deny "+rule), contained).Execs().Denied(), " ")
+		got := strings.Join(policy(t, ws, testRules(ws, "deny "+rule), contained).Commands().DeniedPrograms(), " ")
 		if want != "" {
 			want = filepath.Join(m.dir, want)
 		}

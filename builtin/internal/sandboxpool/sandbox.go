@@ -57,7 +57,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_
 	go func() { looked <- lookForPipes(c.policy, c.paths) }()
 	var programs []string
 	if shells {
-		programs = policy.Execs().Denied()
+		programs = policy.Commands().DeniedPrograms()
 	}
 	if c.box, err = startBox(ctx, c, private, programs); err != nil {
 		return nil, err
