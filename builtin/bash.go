@@ -23,8 +23,8 @@ import (
 // bashLimit is the longest result of Bash, in characters.
 const bashLimit = 30_000
 
-// BashInput is the input of [Bash].
-type BashInput struct {
+// bashInput is the input of [Bash].
+type bashInput struct {
 	Command     string `json:"command" jsonschema:"the command line"`
 	Timeout     int    `json:"timeout,omitempty" jsonschema:"milliseconds after which the command is ended (default 120000, at most 600000)"`
 	Description string `json:"description,omitempty" jsonschema:"what the command does, in 5 to 10 words"`
@@ -55,7 +55,7 @@ type ChangedFiles struct {
 func runsCommands(*Runtime) bool { return runtime.GOOS != "windows" }
 
 // Bash runs a command.
-var Bash = declare(Tool[BashInput]{
+var Bash = declare(Tool[bashInput]{
 	Name:    "Bash",
 	Title:   "Run a command",
 	Brief:   "run a shell command",
@@ -65,7 +65,7 @@ var Bash = declare(Tool[BashInput]{
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["timeout"].Default = []byte("120000")
 	},
-	Plan: func(_ context.Context, env *Env, in BashInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in bashInput) (Plan, error) {
 		if strings.TrimSpace(in.Command) == "" {
 			return Plan{}, errors.New("command is empty: there is nothing to run")
 		}
@@ -83,7 +83,7 @@ var Bash = declare(Tool[BashInput]{
 	},
 })
 
-func (in BashInput) effect(dir guard.Path) guard.Exec {
+func (in bashInput) effect(dir guard.Path) guard.Exec {
 	return guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed, Background: in.Background, Description: in.Description}
 }
 
@@ -116,7 +116,7 @@ func inside(p *guard.Policy, dir string) bool {
 
 // runInRoot sets the working directory back to the first root when the shell could not enter it, and runs the
 // command there if the rules allow that without a question. The rules have judged it for the other directory.
-func runInRoot(ctx context.Context, env *Env, in BashInput, barred *shell.DirError) (Result, error) {
+func runInRoot(ctx context.Context, env *Env, in bashInput, barred *shell.DirError) (Result, error) {
 	root := env.Policy.Roots()[0]
 	dir, err := env.Policy.Resolve(root)
 	if err != nil || dir.Real() == barred.Dir {
@@ -221,7 +221,7 @@ func outcomeNotes(r *shell.Result) []string {
 
 // readMoreHint says how to see what is left out of an output that is kept. Of a line Read shows no more than its beginning.
 func readMoreHint(r *shell.Result) string {
-	if n := r.Inside(MaxLineShown); n > 0 {
+	if n := r.Inside(maxLineShown); n > 0 {
 		return fmt.Sprintf("what is left out begins within a long line, which Bash shows, as in tail -c +%d '%s' | head -c 20000", n+1, r.Spilled)
 	}
 	from := "an offset"
@@ -238,7 +238,7 @@ func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 	case r.TimedOut:
 		fmt.Fprintf(&out, "The command was ended after its timeout of %s%s.\n", timeout, inMillis(timeout))
 	case r.Unheard:
-		fmt.Fprintf(&out, "The command was ended: its programs had waited %s for a person, in all.\n", ExecWait)
+		fmt.Fprintf(&out, "The command was ended: its programs had waited %s for a person, in all.\n", execWait)
 	case r.Cancelled:
 		out.WriteString("The command was cancelled and ended.\n")
 	case r.Signal != "":

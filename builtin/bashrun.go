@@ -15,7 +15,7 @@ import (
 // A bashRun is a command while its call runs it.
 type bashRun struct {
 	env           *Env
-	in            BashInput
+	in            bashInput
 	dir           guard.Path
 	note, clamped string
 	timeout       time.Duration
@@ -24,7 +24,7 @@ type bashRun struct {
 	changed       func() commandChanges // what it changed; called once it has ended
 }
 
-func runBash(ctx context.Context, env *Env, in BashInput, dir guard.Path, note string) (Result, error) {
+func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note string) (Result, error) {
 	b := &bashRun{env: env, in: in, dir: dir, note: note, gate: gateOf(env)}
 	b.timeout, b.clamped = clampTimeout(in.Timeout, env.Shell)
 	var err error

@@ -38,13 +38,13 @@ func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type) *binder 
 	return b
 }
 
-// A BindError lists everything that is wrong with a call's arguments.
-type BindError struct {
+// A bindError lists everything that is wrong with a call's arguments.
+type bindError struct {
 	Tool     string
 	Problems []string
 }
 
-func (e *BindError) Error() string {
+func (e *bindError) Error() string {
 	return fmt.Sprintf("%s was not run, its arguments are wrong:\n- %s", e.Tool, strings.Join(e.Problems, "\n- "))
 }
 
@@ -59,7 +59,7 @@ const maxProblems = 20
 func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, error) {
 	given, twice, err := object(raw)
 	if err != nil {
-		return nil, &BindError{Tool: b.tool, Problems: []string{err.Error()}}
+		return nil, &bindError{Tool: b.tool, Problems: []string{err.Error()}}
 	}
 	problems := b.applyAliases(given)
 	if twice != "" {
@@ -97,7 +97,7 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 		}
 	}
 	if problems != nil {
-		return nil, &BindError{Tool: b.tool, Problems: problems}
+		return nil, &bindError{Tool: b.tool, Problems: problems}
 	}
 	return scalars, nil
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/toolhost/toolhost/readstate"
 )
 
-// EditInput is the input of [Edit].
-type EditInput struct {
+// editInput is the input of [editTool].
+type editInput struct {
 	FilePath   string `json:"file_path" jsonschema:"the file to change: absolute, ~/… or relative to the first root"`
 	OldString  string `json:"old_string" jsonschema:"the text to replace, as Read showed it without the line numbers; empty to create a file"`
 	NewString  string `json:"new_string" jsonschema:"the text to put there"`
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence instead of the only one"`
 }
 
-// ChangeOutput is what programs learn from an [Edit] or a [Write].
-type ChangeOutput struct {
+// changeOutput is what programs learn from an [editTool] or a [writeTool].
+type changeOutput struct {
 	Path         string `json:"path"`
 	Replacements int    `json:"replacements,omitempty"`
 	Created      bool   `json:"created"`
@@ -31,8 +31,8 @@ type ChangeOutput struct {
 // changeLimit is the longest result of an Edit or a Write, in characters.
 const changeLimit = 30_000
 
-// Edit replaces text in a file.
-var Edit = declare(Tool[EditInput]{
+// editTool replaces text in a file.
+var editTool = declare(Tool[editInput]{
 	Name:         "Edit",
 	Title:        "Edit a file",
 	Brief:        "edit a file",
@@ -41,7 +41,7 @@ var Edit = declare(Tool[EditInput]{
 	Permission:   guard.ToWrite,
 	Limit:        changeLimit,
 	Uncancelable: true,
-	Plan: func(_ context.Context, env *Env, in EditInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in editInput) (Plan, error) {
 		if in.OldString == in.NewString {
 			return Plan{}, errors.New("old_string and new_string are the same: there is nothing to change")
 		}
@@ -60,7 +60,7 @@ var Edit = declare(Tool[EditInput]{
 	},
 })
 
-func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result, error) {
+func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result, error) {
 	t, err := openTarget(ctx, env, path, in.OldString == "")
 	if err != nil {
 		return Result{}, err
@@ -99,13 +99,13 @@ func edit(ctx context.Context, env *Env, path guard.Path, in EditInput) (Result,
 	return Result{
 		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
 			notes(match.MatchKind.Note(), note), diff),
-		Structured: ChangeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
+		Structured: changeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
 	}, nil
 }
 
 // showPlace answers an Edit of a file that was not read, which unread says, with the lines around the only place that it names. They
 // count as read, so that the same call succeeds when it is repeated.
-func (t *target) showPlace(env *Env, in EditInput, unread error) error {
+func (t *target) showPlace(env *Env, in editInput, unread error) error {
 	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
 		return unread
 	}
@@ -138,7 +138,7 @@ func (t *target) showPlace(env *Env, in EditInput, unread error) error {
 }
 
 // find returns the content as text, and what an edit replaces in it.
-func (t *target) find(standing readstate.Status, in EditInput) (*text.Text, *text.Match, error) {
+func (t *target) find(standing readstate.Status, in editInput) (*text.Text, *text.Match, error) {
 	if len(t.content) == 0 {
 		return nil, nil, fmt.Errorf("%s was not changed: it is empty, and so must old_string be to fill it; Write does the same", t.path)
 	}

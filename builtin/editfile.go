@@ -20,8 +20,8 @@ import (
 	"github.com/toolhost/toolhost/readstate"
 )
 
-// MaxTarget is the largest file that Edit and Write change, in bytes.
-const MaxTarget = 1 << 30
+// maxTarget is the largest file that Edit and Write change, in bytes.
+const maxTarget = 1 << 30
 
 // A target is the file that an Edit or a Write changes: locked, and its content read. The lock spans scopes
 // and processes, so that what was read is what is replaced.
@@ -69,14 +69,14 @@ func (t *target) load() error {
 		return fmt.Errorf("%s is a directory: name a file in it", t.path)
 	case !t.info.Mode().IsRegular():
 		return special(t.path, t.info.Mode())
-	case t.info.Size() > MaxTarget:
-		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), MaxTarget)
+	case t.info.Size() > maxTarget:
+		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), maxTarget)
 	}
 	t.giveBack() // of an earlier load
 	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
 		return fmt.Errorf("%s is %w", t.path, err)
 	}
-	if t.content, err = readAll(f, t.info.Size(), MaxTarget); err != nil {
+	if t.content, err = readAll(f, t.info.Size(), maxTarget); err != nil {
 		return fmt.Errorf("%s could not be read: %w", t.path, err)
 	}
 	return nil
@@ -354,7 +354,7 @@ func (t *target) create(env *Env, content string) (Result, error) {
 	head := fmt.Sprintf("%s %s (%s, %s)", verb, t.path, count(lineCount(content), "line"), count(len(raw), "byte"))
 	return Result{
 		Text:       changeText(head, notes(note), ""),
-		Structured: ChangeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
+		Structured: changeOutput{Path: t.path.String(), Created: t.missing, Bytes: len(raw)},
 	}, nil
 }
 

@@ -24,7 +24,7 @@ type execEnv struct {
 }
 
 // place finds where a command runs. It was judged for exactly that place.
-func place(ctx context.Context, env *Env, in BashInput) (execEnv, error) {
+func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
 	switch {
 	case !env.Policy.Commands().Containment().Writes:
 		return onHost(env, "")

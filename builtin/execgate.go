@@ -151,7 +151,7 @@ func (g *execGate) remember(key string, a guard.Action) {
 // note keeps an event, and tells of it.
 func (g *execGate) note(event ExecEvent) {
 	g.mu.Lock()
-	keep := len(g.events) < MaxExecEvents
+	keep := len(g.events) < maxExecEvents
 	if keep {
 		g.events = append(g.events, event)
 	} else {
@@ -253,7 +253,7 @@ func (g *execGate) put(ctx context.Context, q *execQuestion, key string, asked E
 // answer gets the answer to a question that was posed after so many refusals.
 func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion) ExecAnswer {
 	g.mu.Lock()
-	left := ExecWait - g.heldNow()
+	left := execWait - g.heldNow()
 	refused := g.refusals > refusals
 	asked.Background = g.background
 	g.mu.Unlock()
@@ -271,7 +271,7 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 		default:
 			close(g.spent)
 		}
-		answer.Reason = fmt.Sprintf("nobody answered within the %s that the programs of a command may wait for a person", ExecWait)
+		answer.Reason = fmt.Sprintf("nobody answered within the %s that the programs of a command may wait for a person", execWait)
 	}
 	return answer
 }

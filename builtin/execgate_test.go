@@ -87,7 +87,7 @@ func TestExecGateBoundsEvents(t *testing.T) {
 	for i := range maxExecMemory + 10 {
 		g.Judge(t.Context(), attempt(i, fmt.Sprint("rm ", i)))
 	}
-	if lines := g.lines(); told != MaxExecEvents || len(lines) != maxExecLines+1 || lines[maxExecLines] != fmt.Sprintf("%d programs more were refused or allowed by a person.", maxExecMemory+10-maxExecLines) {
+	if lines := g.lines(); told != maxExecEvents || len(lines) != maxExecLines+1 || lines[maxExecLines] != fmt.Sprintf("%d programs more were refused or allowed by a person.", maxExecMemory+10-maxExecLines) {
 		t.Errorf("%d told, %d lines, the last is %s", told, len(lines), lines[len(lines)-1])
 	}
 	if len(g.memory) > maxExecMemory {
@@ -217,7 +217,7 @@ func TestExecGateIsSpent(t *testing.T) {
 		results := make(chan bool, 3)
 		judge := func(line string) { results <- g.Judge(t.Context(), attempt(1, line)).Allow }
 		go judge("git push a")
-		time.Sleep(ExecWait - time.Minute)
+		time.Sleep(execWait - time.Minute)
 		p.answers <- ExecAnswer{Allowed: true}
 		<-results
 		time.Sleep(time.Hour) // which does not count
@@ -238,7 +238,7 @@ func TestExecGateIsSpent(t *testing.T) {
 		if <-results {
 			t.Error("allowed when the time was over")
 		}
-		if held := g.Held(); held != ExecWait {
+		if held := g.Held(); held != execWait {
 			t.Errorf("held for %s", held)
 		}
 	})

@@ -12,10 +12,10 @@ import (
 
 // Limits of what the programs of one command may ask and be told of.
 const (
-	// ExecWait is how long the programs of one command may wait for a person, in all. Then the whole command is ended.
-	ExecWait = 5 * time.Minute
-	// MaxExecEvents bounds how many refusals and approvals of one command are recorded; the others are counted.
-	MaxExecEvents = 100
+	// execWait is how long the programs of one command may wait for a person, in all. Then the whole command is ended.
+	execWait = 5 * time.Minute
+	// maxExecEvents bounds how many refusals and approvals of one command are recorded; the others are counted.
+	maxExecEvents = 100
 	// maxExecMemory bounds how many decisions of one command are remembered.
 	maxExecMemory = 4096
 	// maxExecLines bounds the lines about refusals and approvals in a result.

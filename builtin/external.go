@@ -15,7 +15,7 @@ func External(d Def, run func(ctx context.Context, env *Env, args json.RawMessag
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		given, _, err := object(raw)
 		if err != nil {
-			return nil, &BindError{Tool: d.Name, Problems: []string{err.Error()}}
+			return nil, &bindError{Tool: d.Name, Problems: []string{err.Error()}}
 		}
 		args, err := json.Marshal(given)
 		if err != nil {

@@ -227,7 +227,7 @@ func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 	}
 	var dirs []string
 	within := string(filepath.Separator) + base + string(filepath.Separator)
-	for _, name := range inRoot(ctx, env, path, "**/"+escapeGlob(base)+"/**", GlobLimit) {
+	for _, name := range inRoot(ctx, env, path, "**/"+escapeGlob(base)+"/**", globLimit) {
 		before, _, ok := strings.Cut(name, within)
 		if dir := filepath.Join(before, base); ok && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)

@@ -18,28 +18,28 @@ import (
 
 // Limits of one search.
 const (
-	// SearchTimeout ends a search with what was found.
-	SearchTimeout = 20 * time.Second
-	// GlobLimit is how many paths a Glob shows.
-	GlobLimit = 100
+	// searchTimeout ends a search with what was found.
+	searchTimeout = 20 * time.Second
+	// globLimit is how many paths a Glob shows.
+	globLimit = 100
 	// searchLimit is the longest result of a Glob or a Grep, in characters.
 	searchLimit = 30_000
 )
 
-// GlobInput is the input of [Glob].
-type GlobInput struct {
+// globInput is the input of [globTool].
+type globInput struct {
 	Pattern string `json:"pattern" jsonschema:"the glob, such as **/*.go or src/**/test_*.py"`
 	Path    string `json:"path,omitempty" jsonschema:"the directory to search (default: the first root)"`
 }
 
-// GlobOutput is what programs learn from a [Glob].
-type GlobOutput struct {
+// globOutput is what programs learn from a [globTool].
+type globOutput struct {
 	Total int `json:"total"`
 	Shown int `json:"shown"`
 }
 
-// Glob finds files by name.
-var Glob = declare(Tool[GlobInput]{
+// globTool finds files by name.
+var globTool = declare(Tool[globInput]{
 	Name:            "Glob",
 	Title:           "Find files",
 	Brief:           "find files by name",
@@ -47,8 +47,8 @@ var Glob = declare(Tool[GlobInput]{
 	Hints:           Hints{ReadOnly: true, Closed: true},
 	Permission:      guard.ToRead,
 	Limit:           searchLimit,
-	ConcurrencySafe: always[GlobInput],
-	Plan: func(_ context.Context, env *Env, in GlobInput) (Plan, error) {
+	ConcurrencySafe: always[globInput],
+	Plan: func(_ context.Context, env *Env, in globInput) (Plan, error) {
 		if in.Pattern == "" {
 			return Plan{}, fmt.Errorf("pattern is empty: use ** for all files")
 		}
@@ -68,7 +68,7 @@ var Glob = declare(Tool[GlobInput]{
 })
 
 // fromHome makes the path of the directory that a pattern begins with below the home directory.
-func (in *GlobInput) fromHome() error {
+func (in *globInput) fromHome() error {
 	switch {
 	case !strings.HasPrefix(in.Pattern, "~/"):
 		return nil
@@ -101,9 +101,9 @@ func searchScope(env *Env, path guard.Path) search.Scope {
 	return s
 }
 
-func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked string) (Result, error) {
+func glob(ctx context.Context, env *Env, path guard.Path, in globInput, asked string) (Result, error) {
 	found, err := env.Runtime.search.Glob(ctx, search.GlobQuery{
-		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: GlobLimit, Timeout: SearchTimeout,
+		Scope: searchScope(env, path), Pattern: in.Pattern, Limit: globLimit, Timeout: searchTimeout,
 	})
 	if err != nil && filepath.IsAbs(in.Pattern) {
 		return Result{}, outsidePattern(env, err, in.Pattern)
@@ -119,7 +119,7 @@ func glob(ctx context.Context, env *Env, path guard.Path, in GlobInput, asked st
 	}
 	return Result{
 		Text:       searchText(found.Text, "No files match.", found.Notes),
-		Structured: GlobOutput{Total: found.Total, Shown: found.Shown},
+		Structured: globOutput{Total: found.Total, Shown: found.Shown},
 	}, nil
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// GrepEntries is how many entries a Grep shows when the call does not say.
-const GrepEntries = 250
+// grepEntries is how many entries a Grep shows when the call does not say.
+const grepEntries = 250
 
-// GrepInput is the input of [Grep].
-type GrepInput struct {
+// grepInput is the input of [grepTool].
+type grepInput struct {
 	Pattern     string `json:"pattern" jsonschema:"the regular expression"`
 	Path        string `json:"path,omitempty" jsonschema:"the file or directory to search (default: the first root)"`
 	Glob        string `json:"glob,omitempty" jsonschema:"only files whose path matches, such as *.js or **/*.{ts,tsx}; ! excludes"`
@@ -37,8 +37,8 @@ type GrepInput struct {
 	NoIgnore    bool   `json:"no_ignore,omitempty" jsonschema:"search ignored files too"`
 }
 
-// GrepOutput is what programs learn from a [Grep].
-type GrepOutput struct {
+// grepOutput is what programs learn from a [grepTool].
+type grepOutput struct {
 	Files        int `json:"files"`
 	Matches      int `json:"matches"`
 	Shown        int `json:"shown"`
@@ -52,8 +52,8 @@ var grepModes = map[string]search.Mode{
 	"content": search.Content, "count": search.Count,
 }
 
-// Grep searches the contents of files.
-var Grep = declare(Tool[GrepInput]{
+// grepTool searches the contents of files.
+var grepTool = declare(Tool[grepInput]{
 	Name:            "Grep",
 	Title:           "Search contents",
 	Brief:           "search file contents",
@@ -61,7 +61,7 @@ var Grep = declare(Tool[GrepInput]{
 	Hints:           Hints{ReadOnly: true, Closed: true},
 	Permission:      guard.ToRead,
 	Limit:           searchLimit,
-	ConcurrencySafe: always[GrepInput],
+	ConcurrencySafe: always[grepInput],
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["output_mode"].Enum = []any{"files_with_matches", "content", "count"}
 		for _, name := range []string{"-A", "-B", "-C", "context", "head_limit", "offset"} {
@@ -72,7 +72,7 @@ var Grep = declare(Tool[GrepInput]{
 			s.Properties[name].Type, s.Properties[name].Types = kind, nil
 		}
 	},
-	Plan: func(_ context.Context, env *Env, in GrepInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in grepInput) (Plan, error) {
 		if in.Pattern == "" {
 			return Plan{}, errors.New("pattern is empty: it would match every line")
 		}
@@ -87,8 +87,8 @@ var Grep = declare(Tool[GrepInput]{
 	},
 })
 
-func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result, error) {
-	limit := GrepEntries
+func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result, error) {
+	limit := grepEntries
 	if in.HeadLimit != nil {
 		limit = *in.HeadLimit
 	}
@@ -103,7 +103,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 		Scope: scope, Pattern: in.Pattern, Globs: fromHere(list(in.Glob)), Types: list(in.Type),
 		Mode: grepModes[in.OutputMode], Before: max(in.Before, around), After: max(in.After, around),
 		LineNumbers: in.LineNumbers == nil || *in.LineNumbers, Only: in.Only, IgnoreCase: in.IgnoreCase, Multiline: in.Multiline,
-		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: SearchTimeout,
+		Limit: limit, Offset: in.Offset, NoIgnore: in.NoIgnore, Timeout: searchTimeout,
 	}
 	found, err := grepEither(ctx, env, query)
 	if err != nil {
@@ -117,7 +117,7 @@ func grep(ctx context.Context, env *Env, path guard.Path, in GrepInput) (Result,
 	}
 	return Result{
 		Text: searchText(found.Text, "No matches.", found.Notes),
-		Structured: GrepOutput{
+		Structured: grepOutput{
 			Files: found.Files, Matches: found.Matches, Shown: found.Shown,
 			NextOffset: found.NextOffset, IgnoredFiles: found.IgnoredFiles,
 		},
@@ -132,7 +132,7 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 	if plain == "" || err == nil && found.Files > 0 || errors.Is(err, search.ErrScope) {
 		return found, err
 	}
-	query.Pattern, query.Timeout = plain, max(SearchTimeout-time.Since(began), time.Second)
+	query.Pattern, query.Timeout = plain, max(searchTimeout-time.Since(began), time.Second)
 	other, otherErr := env.Runtime.search.Grep(ctx, query)
 	if otherErr != nil || other.Files == 0 {
 		return found, err

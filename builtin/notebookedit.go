@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/readstate"
 )
 
-// NotebookEditInput is the input of [NotebookEdit].
-type NotebookEditInput struct {
+// notebookEditInput is the input of [notebookEditTool].
+type notebookEditInput struct {
 	NotebookPath string  `json:"notebook_path" jsonschema:"the .ipynb file: absolute, ~/… or relative to the first root"`
 	CellID       string  `json:"cell_id,omitempty" jsonschema:"the cell, as Read names it; to insert: the one before, or none for the start"`
 	NewSource    *string `json:"new_source,omitempty" jsonschema:"the new text of the cell; needed to replace and to insert"`
@@ -26,8 +26,8 @@ type NotebookEditInput struct {
 	EditMode     string  `json:"edit_mode,omitempty" jsonschema:"what to do (default: replace)"`
 }
 
-// NotebookEditOutput is what programs learn from a [NotebookEdit].
-type NotebookEditOutput struct {
+// notebookEditOutput is what programs learn from a [notebookEditTool].
+type notebookEditOutput struct {
 	Path     string `json:"path"`
 	CellID   string `json:"cell_id"`
 	CellType string `json:"cell_type"`
@@ -35,8 +35,8 @@ type NotebookEditOutput struct {
 	Bytes    int    `json:"bytes"`
 }
 
-// NotebookEdit changes one cell of a Jupyter notebook.
-var NotebookEdit = declare(Tool[NotebookEditInput]{
+// notebookEditTool changes one cell of a Jupyter notebook.
+var notebookEditTool = declare(Tool[notebookEditInput]{
 	Name:         "NotebookEdit",
 	Title:        "Edit a notebook",
 	Brief:        "edit a notebook",
@@ -49,7 +49,7 @@ var NotebookEdit = declare(Tool[NotebookEditInput]{
 		s.Properties["cell_type"].Enum = []any{"code", "markdown", "raw"}
 		s.Properties["edit_mode"].Enum = []any{"replace", "insert", "delete"}
 	},
-	Plan: func(_ context.Context, env *Env, in NotebookEditInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in notebookEditInput) (Plan, error) {
 		if in.NewSource == nil && in.EditMode != string(document.DeleteCell) {
 			return Plan{}, errors.New("new_source is missing: the new text of the cell. To remove the cell, set edit_mode to delete")
 		}
@@ -68,7 +68,7 @@ var NotebookEdit = declare(Tool[NotebookEditInput]{
 	},
 })
 
-func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEditInput) (Result, error) {
+func editNotebook(ctx context.Context, env *Env, path guard.Path, in notebookEditInput) (Result, error) {
 	t, err := openTarget(ctx, env, path, false)
 	if err != nil {
 		return Result{}, err
@@ -111,7 +111,7 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in NotebookEdi
 	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
 	return Result{
 		Text:       changeText(head, notes(cleared, note), diff),
-		Structured: NotebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)},
+		Structured: notebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)},
 	}, nil
 }
 
@@ -131,7 +131,7 @@ func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([
 	return content, changed, err
 }
 
-// noNotebook says what to do about a file that NotebookEdit cannot change because it is something else.
+// noNotebook says what to do about a file that notebookEditTool cannot change because it is something else.
 func noNotebook(path guard.Path, content []byte) string {
 	switch {
 	case !strings.EqualFold(filepath.Ext(path.Real()), ".ipynb"):

@@ -23,8 +23,8 @@ import (
 
 // Limits of one Read.
 const (
-	// MaxLineShown is how much of a line is shown, in characters.
-	MaxLineShown = 2000
+	// maxLineShown is how much of a line is shown, in characters.
+	maxLineShown = 2000
 	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
 	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
 	wholeFile = 1 << 20
@@ -34,8 +34,8 @@ const (
 	pageNotesRoom = 500
 )
 
-// ReadInput is the input of [Read].
-type ReadInput struct {
+// readInput is the input of [Read].
+type readInput struct {
 	FilePath string `json:"file_path" jsonschema:"the file to read: absolute, ~/… or relative to the first root"`
 	Offset   int    `json:"offset,omitempty" jsonschema:"the first line to show, counted from 1; of a notebook the first cell (default: 1)"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines, or cells, to show (default: 2000 lines)"`
@@ -54,7 +54,7 @@ type ReadOutput struct {
 }
 
 // Read shows the lines of a file.
-var Read = declare(Tool[ReadInput]{
+var Read = declare(Tool[readInput]{
 	Name:       "Read",
 	Title:      "Read a file",
 	Brief:      "read a file",
@@ -67,8 +67,8 @@ var Read = declare(Tool[ReadInput]{
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)
 		s.Properties["limit"].Minimum = jsonschema.Ptr(0.0)
 	},
-	ConcurrencySafe: always[ReadInput],
-	Plan: func(_ context.Context, env *Env, in ReadInput) (Plan, error) {
+	ConcurrencySafe: always[readInput],
+	Plan: func(_ context.Context, env *Env, in readInput) (Plan, error) {
 		path, err := env.Policy.Resolve(in.FilePath)
 		if err != nil {
 			return Plan{}, err
@@ -85,7 +85,7 @@ var Read = declare(Tool[ReadInput]{
 })
 
 // part names what is read of the file, "" for its beginning.
-func (in ReadInput) part() string {
+func (in readInput) part() string {
 	switch {
 	case in.Pages != "":
 		return "pages " + in.Pages
@@ -101,7 +101,7 @@ func (in ReadInput) part() string {
 // than all else.
 var contents = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result, error) {
+func read(ctx context.Context, env *Env, path guard.Path, in readInput) (Result, error) {
 	room := contents.Get().(*bytes.Buffer)
 	room.Reset()
 	defer contents.Put(room) // nothing that is shown or remembered shares it
@@ -135,7 +135,7 @@ func read(ctx context.Context, env *Env, path guard.Path, in ReadInput) (Result,
 }
 
 // pageOptions say which page is shown: no larger than what the client passes on, with the notes after it.
-func pageOptions(in ReadInput, passes ClientLimits) text.PageOptions {
+func pageOptions(in readInput, passes ClientLimits) text.PageOptions {
 	return text.PageOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(passes)}
 }
 
@@ -171,13 +171,13 @@ func atMost(shown string, passes ClientLimits) string {
 // pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.
 func pageOf(ctx context.Context, whole []byte, src io.Reader, o text.PageOptions) (shown string, page *text.Page, err error) {
 	if whole != nil && int64(len(whole)) <= wholeFile {
-		shown, page = text.NumberPage(whole, o, MaxLineShown)
+		shown, page = text.NumberPage(whole, o, maxLineShown)
 		return shown, page, context.Cause(ctx)
 	}
 	if page, err = text.ReadPage(&cancelled{ctx, src}, o); err != nil {
 		return "", nil, err
 	}
-	return page.Numbered(MaxLineShown), page, nil
+	return page.Numbered(maxLineShown), page, nil
 }
 
 // headOf is the beginning of a file, and leaves src at its start.
@@ -219,7 +219,7 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 }
 
 // showPage adds to the page, last, what a reader must know to go on.
-func showPage(path guard.Path, shown string, page *text.Page, in ReadInput) Result {
+func showPage(path guard.Path, shown string, page *text.Page, in readInput) Result {
 	if notes := pageNotes(path, page, in); notes != "" {
 		if shown != "" {
 			notes = "\n" + notes
@@ -232,7 +232,7 @@ func showPage(path guard.Path, shown string, page *text.Page, in ReadInput) Resu
 	}}
 }
 
-func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {
+func pageNotes(path guard.Path, page *text.Page, in readInput) string {
 	var notes []string
 	if page.Charset != "utf-8" || page.BOM {
 		notes = append(notes, "The encoding is "+encodingName(page.Charset, page.BOM)+"; edits keep it.")
@@ -246,7 +246,7 @@ func pageNotes(path guard.Path, page *text.Page, in ReadInput) string {
 	}
 	if line := cutLine(page); line > 0 {
 		notes = append(notes, fmt.Sprintf("Lines of more than %d characters are cut, such as line %d: Bash shows more of it, as in sed -n %dp FILE | cut -c%d-%d.",
-			MaxLineShown, line, line, MaxLineShown+1, 5*MaxLineShown))
+			maxLineShown, line, line, maxLineShown+1, 5*maxLineShown))
 	}
 	lines, total := count(page.Total, "line"), strconv.Itoa(page.Total)
 	if !page.Exact {
@@ -273,7 +273,7 @@ func cutLine(page *text.Page) int {
 		return 0
 	}
 	for i, line := range page.Lines { // none is made of a page that needs no cutting
-		if line.Hidden > 0 || len(line.Text) > MaxLineShown && utf8.RuneCountInString(line.Text) > MaxLineShown {
+		if line.Hidden > 0 || len(line.Text) > maxLineShown && utf8.RuneCountInString(line.Text) > maxLineShown {
 			return page.First + i
 		}
 	}
@@ -309,7 +309,7 @@ func (f *textFile) source() io.ReadSeeker {
 }
 
 // document shows a file that is not plain text after all.
-func (f *textFile) document(ctx context.Context, env *Env, of opened, in ReadInput) (Result, error) {
+func (f *textFile) document(ctx context.Context, env *Env, of opened, in readInput) (Result, error) {
 	if f.file == nil {
 		again, err := openFile(ctx, env, of.path)
 		if err != nil {

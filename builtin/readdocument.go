@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/readstate"
 )
 
-// MaxImage is the largest image file that is read, in bytes. Larger ones are no pictures for a model.
-const MaxImage = 64 << 20
+// maxImage is the largest image file that is read, in bytes. Larger ones are no pictures for a model.
+const maxImage = 64 << 20
 
 // An opened file is one that is not plain text.
 type opened struct {
@@ -27,7 +27,7 @@ type opened struct {
 }
 
 // readDocument shows what is not plain text.
-func readDocument(ctx context.Context, env *Env, f opened, in ReadInput) (Result, error) {
+func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result, error) {
 	if in.Pages != "" && f.kind != document.PDFFile {
 		return Result{}, fmt.Errorf("pages is for PDF files, and %s is none (%s)", f.path, f.what)
 	}
@@ -74,7 +74,7 @@ func (f opened) content(env *Env, limit int64) ([]byte, error) {
 }
 
 func (f opened) image(ctx context.Context, env *Env) (Result, error) {
-	raw, err := f.content(env, MaxImage)
+	raw, err := f.content(env, maxImage)
 	if err != nil {
 		return Result{}, err
 	}
@@ -92,7 +92,7 @@ func (f opened) image(ctx context.Context, env *Env) (Result, error) {
 	}, nil
 }
 
-func (f opened) pdf(ctx context.Context, env *Env, in ReadInput) (Result, error) {
+func (f opened) pdf(ctx context.Context, env *Env, in readInput) (Result, error) {
 	from, to, err := document.ParsePages(in.Pages)
 	if err != nil {
 		return Result{}, err
@@ -109,7 +109,7 @@ func (f opened) pdf(ctx context.Context, env *Env, in ReadInput) (Result, error)
 	return Result{Text: out.String(), Images: images(pages.Pictures)}, nil
 }
 
-func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
+func (f opened) notebook(env *Env, in readInput) (Result, error) {
 	raw, err := f.content(env, document.MaxNotebook)
 	if err != nil {
 		return Result{}, err
@@ -120,7 +120,7 @@ func (f opened) notebook(env *Env, in ReadInput) (Result, error) {
 	}
 	n, err := document.ParseNotebook(source)
 	if err != nil { // shown as the text that it is, so that it can be repaired
-		shown, page := text.NumberPage(raw, pageOptions(in, env.ClientLimits), MaxLineShown)
+		shown, page := text.NumberPage(raw, pageOptions(in, env.ClientLimits), maxLineShown)
 		r := showPage(f.path, shown, page, in)
 		r.Text += fmt.Sprintf("\n[This notebook is damaged and is shown as text: %v]\n", err)
 		return r, nil

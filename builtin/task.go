@@ -16,18 +16,18 @@ import (
 
 // Limits of a wait for a task.
 const (
-	// TaskWait is how long TaskOutput waits for the end of a task when the call does not say.
-	TaskWait = 30 * time.Second
-	// MaxTaskWait is the longest wait that a call can ask for.
-	MaxTaskWait = 600 * time.Second
-	// maxUntil is the longest pattern of a TaskOutput, in bytes.
+	// taskWait is how long taskOutputTool waits for the end of a task when the call does not say.
+	taskWait = 30 * time.Second
+	// maxTaskWait is the longest wait that a call can ask for.
+	maxTaskWait = 600 * time.Second
+	// maxUntil is the longest pattern of a taskOutputTool, in bytes.
 	maxUntil = 1000
 	// stopLimit is the longest result of TaskStop, in characters.
 	stopLimit = 10_000
 )
 
-// TaskOutputInput is the input of [TaskOutput].
-type TaskOutputInput struct {
+// taskOutputInput is the input of [taskOutputTool].
+type taskOutputInput struct {
 	TaskID  string  `json:"task_id" jsonschema:"the id that Bash gave"`
 	Block   *bool   `json:"block,omitempty" jsonschema:"wait for the end of the task (default: true)"`
 	Timeout int     `json:"timeout,omitempty" jsonschema:"milliseconds to wait at most (default 30000, at most 600000)"`
@@ -35,7 +35,7 @@ type TaskOutputInput struct {
 	Offset  *int64  `json:"offset,omitempty" jsonschema:"read from here (default: where the last answer ended)"`
 }
 
-// TaskOutputOutput is what programs learn from a [TaskOutput].
+// TaskOutputOutput is what programs learn from a [taskOutputTool].
 type TaskOutputOutput struct {
 	Status     string `json:"status"` // running or ended
 	ExitCode   *int   `json:"exit_code,omitempty"`
@@ -43,8 +43,8 @@ type TaskOutputOutput struct {
 	NextOffset int64  `json:"next_offset"`
 }
 
-// TaskOutput reads what a background task has written.
-var TaskOutput = declare(Tool[TaskOutputInput]{
+// taskOutputTool reads what a background task has written.
+var taskOutputTool = declare(Tool[taskOutputInput]{
 	Name:       "TaskOutput",
 	Title:      "Read a task's output",
 	Brief:      "output of a background command",
@@ -61,7 +61,7 @@ var TaskOutput = declare(Tool[TaskOutputInput]{
 			s.Properties[name].Minimum = jsonschema.Ptr(0.0)
 		}
 	},
-	Plan: func(_ context.Context, env *Env, in TaskOutputInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in taskOutputInput) (Plan, error) {
 		reading, err := in.reading(env.Scope)
 		if err != nil {
 			return Plan{}, err
@@ -74,14 +74,14 @@ var TaskOutput = declare(Tool[TaskOutputInput]{
 })
 
 // reading is what a call asks for on behalf of a scope.
-func (in TaskOutputInput) reading(scope string) (shell.Reading, error) {
-	r := shell.Reading{Scope: scope, Offset: in.Offset, Wait: TaskWait}
+func (in taskOutputInput) reading(scope string) (shell.Reading, error) {
+	r := shell.Reading{Scope: scope, Offset: in.Offset, Wait: taskWait}
 	blocks := in.Block == nil || *in.Block
 	switch {
 	case !blocks:
 		r.Wait = 0
 	case in.Timeout > 0:
-		r.Wait = min(time.Duration(in.Timeout)*time.Millisecond, MaxTaskWait)
+		r.Wait = min(time.Duration(in.Timeout)*time.Millisecond, maxTaskWait)
 	}
 	if in.Until == nil {
 		return r, nil
@@ -101,7 +101,7 @@ func (in TaskOutputInput) reading(scope string) (shell.Reading, error) {
 	return r, nil
 }
 
-func taskOutput(ctx context.Context, env *Env, in TaskOutputInput, r shell.Reading) (Result, error) {
+func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r shell.Reading) (Result, error) {
 	chunk, err := env.Runtime.tasks.Read(ctx, env.Principal, in.TaskID, r)
 	if err != nil {
 		return Result{}, err
@@ -199,13 +199,13 @@ func taskStarted(s shell.Started, head string, dir guard.Path, remarks []string)
 	return Result{Text: b.String(), Structured: BashOutput{TaskID: s.ID, Cwd: dir.Real()}}
 }
 
-// TaskStopInput is the input of [TaskStop].
-type TaskStopInput struct {
+// taskStopInput is the input of [taskStopTool].
+type taskStopInput struct {
 	TaskID string `json:"task_id" jsonschema:"the id that Bash gave"`
 }
 
-// TaskStop ends a background task.
-var TaskStop = declare(Tool[TaskStopInput]{
+// taskStopTool ends a background task.
+var taskStopTool = declare(Tool[taskStopInput]{
 	Name:      "TaskStop",
 	Title:     "Stop a task",
 	Brief:     "stop a background command",
@@ -213,7 +213,7 @@ var TaskStop = declare(Tool[TaskStopInput]{
 	Hints:     Hints{Idempotent: true, Closed: true},
 	Limit:     stopLimit,
 	SkipQueue: true,
-	Plan: func(_ context.Context, env *Env, in TaskStopInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in taskStopInput) (Plan, error) {
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.StopTask{ID: in.TaskID}}},
 			Run: func(context.Context) (Result, error) {
@@ -237,7 +237,7 @@ type (
 // Tasks are the background tasks of all principals, oldest first. They are the owner's to see.
 func (b *Runtime) Tasks() []TaskInfo { return b.tasks.All() }
 
-// TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
+// taskOutputTool returns what a task has written from an offset on. If there is nothing yet it waits for output or for
 // the task's end, at most for wait.
 func (b *Runtime) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait time.Duration) (TaskChunk, error) {
 	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)

@@ -41,7 +41,7 @@ func TestTaskOutputRefusesPatterns(t *testing.T) {
 		`{"task_id":"t","until":"a{1001}"}`:                                   "invalid repeat count",
 		`{"task_id":"t","until":"a","block":"false"}`:                         "until: it waits for a line, but block is false",
 	} {
-		call, err := TaskOutput.Bind([]byte(args))
+		call, err := taskOutputTool.Bind([]byte(args))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,8 @@ import (
 //go:embed doc/*.md
 var documents embed.FS
 
-// MaxDocument is the longest tool description, in characters: Claude Code cuts descriptions there.
-const MaxDocument = 2048
+// maxDocument is the longest tool description, in characters: Claude Code cuts descriptions there.
+const maxDocument = 2048
 
 // Hints are the MCP annotations of a tool. The zero value is the worst case: not read-only, destructive
 // through its absence of a promise, open to the world.
@@ -149,8 +149,8 @@ func Define[In any](t Tool[In]) (*Def, error) {
 		}
 		t.Doc = string(doc)
 	}
-	if n := len([]rune(t.Doc)); n > MaxDocument {
-		return nil, fmt.Errorf("its document has %d characters, more than %d", n, MaxDocument)
+	if n := len([]rune(t.Doc)); n > maxDocument {
+		return nil, fmt.Errorf("its document has %d characters, more than %d", n, maxDocument)
 	}
 	if t.Plan == nil {
 		return nil, fmt.Errorf("it has no Plan")

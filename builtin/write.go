@@ -12,14 +12,14 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// WriteInput is the input of [Write].
-type WriteInput struct {
+// writeInput is the input of [writeTool].
+type writeInput struct {
 	FilePath string `json:"file_path" jsonschema:"the file to write: absolute, ~/… or relative to the first root"`
 	Content  string `json:"content" jsonschema:"the whole content of the file"`
 }
 
-// Write creates a file or replaces its content.
-var Write = declare(Tool[WriteInput]{
+// writeTool creates a file or replaces its content.
+var writeTool = declare(Tool[writeInput]{
 	Name:         "Write",
 	Title:        "Write a file",
 	Brief:        "write a file",
@@ -28,7 +28,7 @@ var Write = declare(Tool[WriteInput]{
 	Permission:   guard.ToWrite,
 	Limit:        changeLimit,
 	Uncancelable: true,
-	Plan: func(_ context.Context, env *Env, in WriteInput) (Plan, error) {
+	Plan: func(_ context.Context, env *Env, in writeInput) (Plan, error) {
 		if strings.HasSuffix(in.FilePath, "/") {
 			return Plan{}, errors.New("file_path ends in a slash: it names a directory, not a file")
 		}
@@ -72,7 +72,7 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
-	out := ChangeOutput{Path: path.String(), Bytes: len(raw)}
+	out := changeOutput{Path: path.String(), Bytes: len(raw)}
 	if bytes.Equal(raw, t.content) {
 		t.recordRead(env, history.Blob{}, t.content)
 		return Result{Text: fmt.Sprintf("%s has this content already; nothing was written.", path), Structured: out}, nil
