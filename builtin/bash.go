@@ -270,7 +270,7 @@ func moreTime(r *shell.Result, timeout time.Duration, limits ShellLimits) string
 	return fmt.Sprintf("Allow more time with timeout (milliseconds, at most %d), or start it with run_in_background.", limits.MaxTimeout.Milliseconds())
 }
 
-// inMillis reminds of what timeout counts in where somebody has probably meant seconds.
+// inMillis says that timeout counts milliseconds where seconds were probably meant.
 func inMillis(timeout time.Duration) string {
 	if timeout >= time.Second {
 		return ""

@@ -36,7 +36,7 @@ type Env struct {
 	ClientLimits ClientLimits
 	// Durable asks for writes that survive a power loss.
 	Durable bool
-	// Progress tells the client how a long call goes; nil when no one asked.
+	// Progress tells the client how a long call goes; nil if the client did not ask.
 	Progress func(lastLines string)
 
 	undoOf    []string       // the changes that the change at hand undoes

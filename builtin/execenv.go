@@ -19,7 +19,7 @@ type execEnv struct {
 	leave          func() // gives the place up when the command has ended
 	// refused tells which hosts were refused since the command began; nil where none are.
 	refused func() []string
-	// cleanup takes away what the command must not leave behind, once, and tells it as often as it is called.
+	// cleanup takes away what the command must not leave, once, and tells it as often as it is called.
 	cleanup func() []string
 }
 
@@ -40,7 +40,7 @@ func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
 	s := execEnv{runner: c.Runner(), sandbox: c, runtime: env.Runtime, refused: c.Refusing()}
 	s.cleanup = sync.OnceValue(env.Runtime.sandboxes.Cleanup())
 	s.leave = func() {
-		for _, note := range s.cleanup() { // no one may ask how a task has ended
+		for _, note := range s.cleanup() { // a client may never ask how a task ended
 			env.Runtime.log.Warn(note)
 		}
 		env.Runtime.sandboxes.Release(c)

@@ -59,7 +59,7 @@ type ExecQuestion struct {
 type ExecAnswer struct {
 	Allowed bool
 	Reason  string // of a refusal
-	By      string // who put the question to a person
+	By      string // what asked: the client, the console or a hook
 }
 
 // An ExecAsked is a question about a program of a command that waits as a task. It is answered by a call of its own.
@@ -77,7 +77,7 @@ type ExecEvent struct {
 	Rule, Source string
 	Reason       string // what else there is to say of it
 	Chain        []string
-	By           string // who put the question to a person; "" if no person was asked
+	By           string // what asked; "" if no person was asked
 }
 
 // String is the line of a result about the event.

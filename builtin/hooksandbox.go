@@ -54,7 +54,7 @@ func (p *containedHook) Wait() (exitCode int, err error) {
 	return s.ExitCode, err
 }
 
-// Kill ends the process and everything it started, and takes away what it must not leave behind.
+// Kill ends the process and everything it started, and removes what it must not leave.
 func (p *containedHook) Kill() error {
 	_, err := p.Process.Kill()
 	p.once.Do(func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 )
 
-// Of all that usually asks somebody at a terminal only two end neither by themselves nor with their input: Vim, which goes on to
+// Of the programs that ask a person at a terminal only two end neither by themselves nor with their input: Vim, which goes on to
 // wait for keys from where it writes its errors to, and watch. Editors such as nano and nvim, pagers, top, prompts for passwords and
 // the shells of languages find no terminal or the end of /dev/null, and git an editor that fails.
 
@@ -113,7 +113,7 @@ func waitingIn(c syntax.Command) string {
 	return ""
 }
 
-// waitingPiped looks at both ends of a pipe: watch ends when no one reads what it writes.
+// waitingPiped looks at both ends of a pipe: watch ends when its output is not read.
 func waitingPiped(c *syntax.BinaryCmd) string {
 	if name := waitingAmong([]*syntax.Stmt{c.X}); name != "" && name != "watch" {
 		return name
@@ -203,7 +203,7 @@ func watchEnds(args []string) bool {
 	return true
 }
 
-// terminalHint says what to do about a program that missed somebody at a terminal, by what it wrote.
+// terminalHint says what to do about a program that needs a person at a terminal, by what it wrote.
 func terminalHint(r *shell.Result) string {
 	switch {
 	case r.TimedOut:

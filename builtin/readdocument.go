@@ -135,7 +135,7 @@ func (f opened) notebook(env *Env, in readInput) (Result, error) {
 	return Result{Text: out.String(), Images: images(shown.Pictures)}, nil
 }
 
-// writeNotes ends a text with what a reader must know besides, and with what the pictures next to it show.
+// writeNotes ends a text with what a reader must also know, and with what the pictures next to it show.
 func writeNotes(out *strings.Builder, notes []string, pictures []document.Picture) {
 	for i, p := range pictures {
 		notes = append(notes, fmt.Sprintf("Picture %d: %s.", i+1, strings.TrimSuffix(p.Note, ".")))

@@ -73,7 +73,7 @@ type RuntimeConfig struct {
 	Root string
 	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
 	Search settings.Search
-	// Baseline takes away what commands must not leave behind; the runtime closes it. Nil: one that keeps nothing in the state directory.
+	// Baseline takes away what commands must not leave; the runtime closes it. Nil: one that keeps nothing in the state directory.
 	Baseline *baseline.Keeper
 	// Log receives what was repaired after a crash. It must not be nil.
 	Log *slog.Logger
@@ -184,7 +184,7 @@ func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Poli
 	return nil
 }
 
-// recover repairs what a host that was killed left behind, and says what it did.
+// recover repairs what a killed host left, and says what it did.
 func (b *Runtime) recover(log *slog.Logger) {
 	report, err := atomicfile.Recover(context.Background(), b.journal)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // A hostShell runs commands that nothing contains. It is started when there is such a command, or ahead of one where
-// nothing contains any: what it keeps ready would else be some processes that no one needs.
+// nothing contains any: what it keeps ready would be processes that are never used.
 type hostShell struct {
 	mu      sync.Mutex
 	runners map[string]*shell.Runner // by the environment, which few sessions change

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// contents keeps bytes within a budget, least recently used out first, and those that no one can ask for any more not at all. What two
-// scopes saw is kept once, and only somebody who has the hash, that is who saw the bytes, can ask for them.
+// contents keeps bytes within a budget, least recently used out first, and those that cannot be asked for any more not at all. What two
+// scopes saw is kept once, and only a scope that has the hash, because it saw the bytes, can ask for them.
 type contents struct {
 	max, maxOne int64
 	seed        maphash.Seed
@@ -154,7 +154,7 @@ func (c *contents) letGo(k *content) {
 
 // hashOf returns the hash of a content, whose bytes may be gone.
 func (c *contents) hashOf(k *content) [32]byte {
-	k.once.Do(func() { c.setHash(k, HashOf(k.data)) }) // no one takes the bytes before this is done
+	k.once.Do(func() { c.setHash(k, HashOf(k.data)) }) // the bytes are not given out before this is done
 	return k.hash
 }
 

@@ -133,7 +133,7 @@ func (d *disk) merge(key string, files map[string]record, limit int) (map[string
 	return files, err
 }
 
-// write replaces a file. What a kill leaves behind is a temporary file, which the next sweep removes.
+// write replaces a file. What a kill leaves is a temporary file, which the next sweep removes.
 func (d *disk) write(name string, data []byte) error {
 	temp := name + "." + rand.Text() + tempSuffix
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -151,7 +151,7 @@ func (d *disk) write(name string, data []byte) error {
 	return nil
 }
 
-// sweep removes what a kill left behind and what is beyond the bounds. Callers hold the lock, under which alone temporary files exist.
+// sweep removes what a kill left and what is beyond the bounds. Callers hold the lock, under which alone temporary files exist.
 func (d *disk) sweep() error {
 	d.swept = time.Now()
 	entries, err := fs.ReadDir(d.root.FS(), ".")

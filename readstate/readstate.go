@@ -1,4 +1,4 @@
-// Package readstate remembers which version of each file a scope has read, so that a change made meanwhile by somebody else is seen
+// Package readstate remembers which version of each file a scope has read, so that a change made meanwhile by another program is seen
 // before it is overwritten.
 //
 // The hash of the content decides; size, times and inode are hints only, because they change when a file is merely touched and stay
@@ -47,7 +47,7 @@ type Config struct {
 	MaxFile int64
 	// MaxFiles bounds the files remembered in one scope; the longest unseen are forgotten first.
 	MaxFiles int
-	// MaxScopes bounds the scopes in memory; the least recently used leave first, of those who have most. Exact ones come back from
+	// MaxScopes bounds the scopes in memory; the least recently used of the owner with most leave first. Exact ones come back from
 	// disk.
 	MaxScopes int
 	// IdleScopes is how long an unused scope stays in memory.
@@ -90,7 +90,7 @@ type Store struct {
 	timer  *time.Timer              // set while a write is due
 	closed bool
 
-	flushing chan struct{} // holds one token while a flush runs; not a mutex, so that synctest sees who waits
+	flushing chan struct{} // holds one token while a flush runs; not a mutex, so that synctest sees the waiting goroutines
 }
 
 // Open returns a Store. It fails when Dir is not absolute or cannot be created and made owner-only; a caller that would rather go on
@@ -142,7 +142,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disk.close())
 }
 
-// Scope returns the scope of a key, such as "principal\x00kind\x00value": what stands before the first zero byte is its owner, and no one's
+// Scope returns the scope of a key, such as "principal\x00kind\x00value": what stands before the first zero byte is its owner, and no other owner's
 // scopes push out another's. Scopes begin to exist when they are first used. An exact
 // one, whose key names one conversation and no other, is loaded from disk when it is known there and written back as it changes; the
 // first use of a key decides whether it is exact. Scopes are cheap to ask for and may be kept.

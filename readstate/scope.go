@@ -20,7 +20,7 @@ type Scope struct {
 	exact bool
 }
 
-// scope is the state behind a Scope.
+// scope is the state of a [Scope], which many may share.
 type scope struct {
 	key   string
 	exact bool

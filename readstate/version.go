@@ -10,7 +10,7 @@ import (
 type Version struct {
 	Size       int64 // bytes
 	ModTime    time.Time
-	ChangeTime time.Time // when anything of the file changed, which no one can set back; zero where the platform does not tell
+	ChangeTime time.Time // when anything of the file changed, which cannot be set back; zero where the platform does not tell
 	Dev, Inode uint64    // zero where the platform does not tell
 	Hash       [32]byte  // SHA-256 of the whole content, when Hashed
 	Hashed     bool

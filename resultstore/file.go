@@ -66,7 +66,7 @@ type Kept struct {
 }
 
 // Create returns a new file to stream a result into. It is readable under its path at once, by its owner only, and counts as unfinished
-// until Close: a process that is killed leaves none behind for long. name, such as "bash", opens the file's name, which cannot be
+// until Close: what a killed process leaves is removed soon. name, such as "bash", opens the file's name, which cannot be
 // guessed. Older results make room; ErrQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
 func (sh *PrincipalStore) Create(name string) (*File, error) {
 	return sh.create(name, unknownSize)

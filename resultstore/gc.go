@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// youngest is the age below which no result is removed: somebody was just told its path.
+// youngest is the age below which no result is removed: its path was just told.
 const youngest = time.Minute
 
 // maxResults bounds the files of a shelf, so that looking at each of them before one is added stays a matter of milliseconds (7 ms for

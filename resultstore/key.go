@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// The key of shelf names is kept twice: with another one no one finds the results again that were kept before.
+// The key of shelf names is kept twice: with another one the results that were kept before are not found again.
 const (
 	copyName = "key.copy"    // the key, and the SHA-256 of it
 	oddName  = "key.damaged" // what was found in the place of the key

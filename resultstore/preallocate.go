@@ -21,7 +21,7 @@ const prepareAfter = 2 * time.Millisecond
 // used: a file system takes up to a millisecond to make one where many have just been removed, as next to builds (ext4 looks for a
 // number that none of these had). A store has one such file, for the shelf that was used last.
 //
-// It waits until the result has likely been written and read: who does that would wait for a processor.
+// It waits until the result has likely been written and read: a client that does so would else wait for a processor.
 func (s *Store) prepare(used *File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,11 +99,11 @@ func Open(cfg Config) (*Store, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{cfg: cfg, files: make(map[*File]bool)}
-	_, _ = s.open() // said again, to somebody who can act on it, by the first result that is not kept
+	_, _ = s.open() // the first result that is not kept returns this error again
 	return s, nil
 }
 
-// Close removes the results still being written, which no one could finish, and gives the directory free for others to tidy.
+// Close removes the results still being written, which cannot be finished, and gives the directory free for others to tidy.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -136,7 +136,7 @@ func (s *Store) open() (*rootDir, error) {
 		return nil, ErrNoDir
 	}
 	if s.rootDir != nil && !s.rootDir.inPlace() {
-		_ = s.rootDir.close() // what is written there is found by no one
+		_ = s.rootDir.close() // what is written there cannot be found
 		s.rootDir = nil
 	}
 	if s.rootDir == nil {
@@ -149,7 +149,7 @@ func (s *Store) open() (*rootDir, error) {
 	return s.rootDir, nil
 }
 
-// reopen makes the directory anew after somebody removed it under a running process.
+// reopen makes the directory anew after it was removed under a running process.
 func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 	s.mu.Lock()
 	if s.rootDir == lost {
@@ -208,7 +208,7 @@ func openHome(cfg Config, key []byte) (*rootDir, error) {
 	return h, nil
 }
 
-// inPlace reports whether the directory still has its path. If it was moved, it takes files that no one finds under theirs.
+// inPlace reports whether the directory still has its path. If it was moved, it takes files that cannot be found by their paths.
 func (h *rootDir) inPlace() bool {
 	info, err := os.Lstat(h.dir)
 	return err == nil && os.SameFile(info, h.self)
@@ -232,7 +232,7 @@ func (h *rootDir) settle(cfg Config) error {
 		return err
 	}
 	h.alive = privatefile.NewLock(filepath.Join(h.dir, openName, h.owner+lockMark))
-	if _, err := h.alive.TryLock(); err != nil { // no one else knows the name, so it is free
+	if _, err := h.alive.TryLock(); err != nil { // no other process knows the name, so it is free
 		return err
 	}
 	if err := h.root.Mkdir(filepath.Join(openName, h.owner), 0o700); err != nil {
@@ -245,7 +245,7 @@ func (h *rootDir) settle(cfg Config) error {
 	return nil
 }
 
-// shelfName returns the name of a principal's directory, which no one without the key can guess.
+// shelfName returns the name of a principal's directory, which cannot be guessed without the key.
 func (h *rootDir) shelfName(principal string) string {
 	mac := hmac.New(sha256.New, h.key)
 	mac.Write([]byte(principal))

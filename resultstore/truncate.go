@@ -49,7 +49,7 @@ func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
 		return whole, err
 	}
 	if err = f.fill(text); f.preallocated && errors.Is(err, fs.ErrNotExist) {
-		return sh.keep(text, whole) // somebody has removed what was made beforehand
+		return sh.keep(text, whole) // what was made beforehand has been removed
 	}
 	if err == nil {
 		sh.store.prepare(f)

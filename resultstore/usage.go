@@ -20,7 +20,7 @@ type remains struct {
 	files int
 }
 
-// measuredFor is how old a measure may be that no one takes anew. Looking at each of a thousand results takes longer than keeping
+// measuredFor is how old a measure may be that is not taken again. Looking at each of a thousand results takes longer than keeping
 // one, so that is done after the result that is kept: what other processes have put on the shelf since the last one is counted late.
 const measuredFor = time.Second
 
@@ -31,7 +31,7 @@ func (u *usage) hasRoom(size, quota int64) bool {
 	return !u.measured.IsZero() && u.bytes+size <= quota && u.files < maxResults
 }
 
-// wantsMeasure reports whether the shelf is to be measured anew, to one who will do so.
+// wantsMeasure reports whether the shelf is to be measured again, and reserves that for the caller.
 func (u *usage) wantsMeasure() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -33,7 +33,7 @@ func (s *Scanner) Value() []byte {
 }
 
 // Object goes over an object. member gets each name without its quotes, and goes over the value, before which the scanner stands then.
-// Names that are spelt with escapes, or not in ASCII, may be any name to somebody: an object with one of them fails.
+// Names that are spelt with escapes, or not in ASCII, may mean any name to another decoder: an object with one of them fails.
 func (s *Scanner) Object(member func(name []byte) bool) bool {
 	return s.list('{', '}', func() bool {
 		name, ok := s.name()

@@ -20,7 +20,7 @@ const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 // openInTheWay says that a file can be renamed over while it is open.
 const openInTheWay = false
 
-// attrs is what a file has besides its content.
+// attrs is what a file has in addition to its content.
 type attrs struct {
 	mode     fs.FileMode
 	uid, gid int
@@ -135,7 +135,7 @@ func identity(info fs.FileInfo) (dev, ino uint64) {
 	return uint64(st.Dev), uint64(st.Ino)
 }
 
-// ownedByOther reports whether someone else may have written the file.
+// ownedByOther reports whether another user may have written the file.
 func ownedByOther(info fs.FileInfo) bool {
 	return int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0
 }

@@ -71,7 +71,7 @@ func dirPath(dir *os.File) string {
 	return path
 }
 
-// A file that someone has open, often a virus scanner that just saw it
+// A file that another process has open, often a virus scanner that just saw it
 // change, cannot be renamed over for a moment.
 const (
 	renameTries = 20

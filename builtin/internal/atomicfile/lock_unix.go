@@ -12,7 +12,7 @@ import (
 )
 
 // tryLock takes the lock of f, which ends when f is closed or the process
-// does. busy means that someone else has it.
+// does. busy means that another process has it.
 func tryLock(f *os.File) (busy bool, err error) {
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

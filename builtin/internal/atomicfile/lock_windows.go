@@ -10,7 +10,7 @@ import (
 )
 
 // tryLock takes the lock of f, which ends when f is closed or the process
-// does. busy means that someone else has it. Locks of Windows are mandatory,
+// does. busy means that another process has it. Locks of Windows are mandatory,
 // so the byte locked is one that no entry has.
 func tryLock(f *os.File) (busy bool, err error) {
 	const never = 1 << 30

@@ -19,7 +19,7 @@ type Report struct {
 	Restored []string // files that were torn or exchanged, and have their content of before again
 
 	// Saved has, for each file that was torn or exchanged and then changed by
-	// someone else, where its content of before was put. Those files were not touched.
+	// another program, where its content of before was put. Those files were not touched.
 	Saved map[string]string
 }
 
@@ -252,7 +252,7 @@ func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, 
 
 // save puts the old content of a file that cannot be restored next to the
 // journal. A file that is gone (cause is fs.ErrNotExist) was removed on
-// purpose by someone, after the crash: its content is saved all the same.
+// purpose by a person, after the crash: its content is saved all the same.
 func (r *Report) save(name, path string, old []byte, cause error) error {
 	if cause != nil && !errors.Is(cause, fs.ErrNotExist) {
 		return cause

@@ -24,7 +24,7 @@ type format struct {
 	config func(io.Reader) (image.Config, error)
 	decode func(io.Reader) (image.Image, error) // the first frame
 
-	// scratch is how many bytes a pixel decoding takes besides the image. Nil: none.
+	// scratch is how many bytes a pixel decoding takes in addition to the image. Nil: none.
 	scratch func(raw []byte) int64
 	// animated reports whether there is a second frame. Nil: there never is.
 	animated func(raw []byte) bool

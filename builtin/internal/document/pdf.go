@@ -75,7 +75,7 @@ type Pages struct {
 	// Pictures are of pages, as their notes say.
 	Pictures []Picture
 
-	// Notes say what a reader must know besides.
+	// Notes say what a reader must also know.
 	Notes []string
 
 	maxText int
@@ -165,7 +165,7 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o request)
 	}
 	done, takeErr := p.take(&io.LimitedReader{R: out}, o.To-o.From+1)
 	if !errors.Is(takeErr, io.EOF) {
-		cmd.Process.Kill() // whatever it still does, no one needs it
+		cmd.Process.Kill() // its result is not needed any more
 	}
 	waitErr := cmd.Wait()
 	switch {

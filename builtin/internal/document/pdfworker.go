@@ -40,7 +40,7 @@ type request struct {
 	From, To int
 	Draw     bool
 	CacheDir string
-	Seconds  int // it ends itself then, if no one did before
+	Seconds  int // it ends itself then, if it was not ended before
 }
 
 // An response is one message of a worker: the number of pages first, then each

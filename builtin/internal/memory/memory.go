@@ -14,7 +14,7 @@ const (
 	Heap = 400 << 20
 	// share is the part of a limit of the system that this process uses: the rest is for commands and other processes.
 	share = 0.75
-	// program is what the process takes besides Go's memory, in bytes: measured, 20 to 25 MB.
+	// program is what the process takes in addition to Go's memory, in bytes: measured, 20 to 25 MB.
 	program = 24 << 20
 	// leastHeap is what a host has in use for itself, in bytes.
 	leastHeap = 16 << 20

@@ -65,7 +65,7 @@ var ErrEmpty = errors.New("old_string is empty, but the file is not: give the te
 // although their line endings differ. A match by quotes or without prefixes
 // must be the only one in any case, since it is less certain. A match of all
 // also takes those that differ only in line endings: in a file of mixed
-// endings "all" would otherwise leave some behind without a word.
+// endings "all" would otherwise leave some unchanged and not say so.
 //
 // The errors are [*NotFoundError], [*AmbiguousError], [ErrUnchanged] and
 // [ErrEmpty].

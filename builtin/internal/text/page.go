@@ -195,7 +195,7 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	}
 	p.Charset = cs.name
 	var endings eolCount
-	all := shared(s.held) // no one writes to it any more
+	all := shared(s.held) // nothing writes to it any more
 	valid := plain || utf8.ValidString(all)
 	returns := strings.IndexByte(all, '\r') >= 0 // most files have none, and no line is searched then
 	p.Lines = slices.Grow(p.Lines, len(raw))

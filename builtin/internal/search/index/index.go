@@ -227,7 +227,7 @@ func (b *Builder) sort() {
 }
 
 // kind of a byte. Only trigrams of one kind are in an index, and not those of
-// none: binary data would fill it with the others, which no one searches for.
+// none: binary data would fill it with the others, which are not searched for.
 type kind uint8
 
 const (
