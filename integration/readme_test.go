@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,28 +16,7 @@ var update = flag.Bool("update", false, "write the table of tools into the READM
 
 // TestReadmeToolTable holds the README's table of tools against what the binary serves.
 func TestReadmeToolTable(t *testing.T) {
-	const readme = "../README.md"
-	marked := regexp.MustCompile(`(?s)(<!-- tools: go generate ./integration -->\n).*?(<!-- /tools -->)`)
-	old, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !marked.Match(old) {
-		t.Fatal("the README has no place for the table of tools")
-	}
-	table := toolTable(t)
-	now := marked.ReplaceAllStringFunc(string(old), func(string) string {
-		return "<!-- tools: go generate ./integration -->\n" + table + "<!-- /tools -->"
-	})
-	if now == string(old) {
-		return
-	}
-	if !*update {
-		t.Fatalf("the README's table of tools is out of date: run go generate ./integration\nwant:\n%s", table)
-	}
-	if err := os.WriteFile(readme, []byte(now), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	generated(t, "../README.md", "tools", toolTable(t))
 }
 
 // A listedTool is a tool as clients see it in the list.

@@ -54,14 +54,14 @@ var labelName = regexp.MustCompile(`[{,]([a-z]+)="`)
 // tableOf lists the families of a page with their labels.
 func tableOf(page string) string {
 	var b strings.Builder
-	b.WriteString("| metric | kind | labels | |\n|---|---|---|---|\n")
+	b.WriteString("| metric | labels | meaning |\n|---|---|---|\n")
 	for _, part := range strings.Split(page, "# HELP ")[1:] {
 		head, rest, _ := strings.Cut(part, "\n")
 		name, help, _ := strings.Cut(head, " ")
 		if !strings.HasPrefix(name, "toolhost_") {
 			continue // of the Go runtime and the process, which everybody knows
 		}
-		kind, samples, _ := strings.Cut(strings.TrimPrefix(rest, "# TYPE "+name+" "), "\n")
+		_, samples, _ := strings.Cut(rest, "\n")
 		first, _, _ := strings.Cut(samples, "\n")
 		var labels []string
 		for _, m := range labelName.FindAllStringSubmatch(first, -1) {
@@ -69,7 +69,7 @@ func tableOf(page string) string {
 				labels = append(labels, "`"+m[1]+"`")
 			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, kind, strings.Join(labels, " "), help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(labels, " "), help)
 	}
 	return b.String()
 }
