@@ -170,6 +170,7 @@ func TestAttacks(t *testing.T) {
 		name := strings.ReplaceAll(g.class, " ", "-") + "/" + g.profile
 		run := func(user int) func(*testing.T) {
 			return func(t *testing.T) {
+				t.Parallel() // the rows of a group wait for commands that never end by themselves
 				w := newWorld(t)
 				if user != 0 {
 					w.giveTo(t, user)

@@ -75,7 +75,7 @@ func TestRealClients(t *testing.T) {
 
 // clientProgram is the program of a client and the environment that it gets. A proxy that is not there keeps it from other machines:
 // no client waits for an answer from elsewhere.
-func clientProgram(t *testing.T, name string) (program string, env []string) {
+func clientProgram(t testing.TB, name string) (program string, env []string) {
 	t.Helper()
 	dir := os.Getenv("TOOLHOST_CLIENTS")
 	if dir == "" {
@@ -137,7 +137,7 @@ func (c realClient) work(t *testing.T, p person, program string, env []string) {
 	}
 }
 
-func writeModelFiles(t *testing.T, dir string) {
+func writeModelFiles(t testing.TB, dir string) {
 	t.Helper()
 	must(t, os.Mkdir(filepath.Join(dir, ".toolhost"), 0o755))
 	for name, text := range map[string]string{

@@ -124,7 +124,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // eventually waits until a condition holds, which it tells by an empty string.
-func eventually(t *testing.T, missing func() string) {
+func eventually(t testing.TB, missing func() string) {
 	t.Helper()
 	var last string
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -135,7 +135,7 @@ func eventually(t *testing.T, missing func() string) {
 	t.Errorf("after %v: %s", patience, last)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

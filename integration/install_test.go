@@ -12,7 +12,7 @@ import (
 // A person is somebody with a home directory who runs toolhost from a shell in a project.
 type person struct{ home, project string }
 
-func newPerson(t *testing.T) person {
+func newPerson(t testing.TB) person {
 	t.Helper()
 	p := person{home: tempDir(t)}
 	t.Cleanup(func() { // the host of a client that has ended may still write its state
@@ -31,7 +31,7 @@ func newPerson(t *testing.T) person {
 }
 
 // run runs a program in the project; it returns what was printed and whether the program succeeded.
-func (p person) run(t *testing.T, env []string, program string, args ...string) (string, bool) {
+func (p person) run(t testing.TB, env []string, program string, args ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = p.project

@@ -76,7 +76,7 @@ func (m *scripted) next(shown []string) (n int, call modelCall, ok bool) {
 	return len(shown), m.calls[len(shown)], true
 }
 
-func (m *scripted) check(t *testing.T) {
+func (m *scripted) check(t testing.TB) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.shown) != len(m.calls) {

@@ -23,7 +23,7 @@ const registryName = "io.github.toolhost/toolhost"
 // repositoryURL is where releases are.
 const repositoryURL = "https://github.com/toolhost/toolhost"
 
-func readRelease(t *testing.T, name string) []byte {
+func readRelease(t testing.TB, name string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", name))
 	if err != nil {
