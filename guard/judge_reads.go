@@ -70,23 +70,8 @@ func (c *readCheck) leadOut(files []command.Word, dirs []Path) bool {
 		}
 	}
 	left := maxFollowed
-	return slices.ContainsFunc(starts, func(start string) bool { return c.leadsOut(start, &left) })
-}
-
-func (c *readCheck) leadsOut(start string, left *int) bool {
-	err := filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
-		if *left--; *left < 0 {
-			return errLeadsOut
-		}
-		if err != nil || entry.Type()&fs.ModeSymlink == 0 {
-			return nil // what cannot be opened here the command does not open either
-		}
-		if p, err := c.j.data.resolve(Path{given: filepath.Dir(path), real: filepath.Dir(path)}, filepath.Base(path)); err == nil && !c.readable(p) {
-			return errLeadsOut
-		}
-		return nil
-	})
-	return err != nil
+	links := func(_ string, link bool) bool { return link }
+	return slices.ContainsFunc(starts, func(start string) bool { return !c.treeReadable(start, links, false, &left) })
 }
 
 // onlyReads reports whether every command of the line belongs to the read-only
@@ -246,7 +231,7 @@ func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(n
 		}
 		for _, dir := range dirs {
 			p, err := c.line.resolve(start, start.Text, dir)
-			if err != nil || !c.readable(p) || split && oddName(start.Text) || !c.treeReadable(p, match, split, &left) {
+			if err != nil || !c.readable(p) || split && oddName(start.Text) || !c.treeReadable(p.real, match, split, &left) {
 				return false
 			}
 		}
@@ -254,10 +239,11 @@ func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(n
 	return true
 }
 
-func (c *readCheck) treeReadable(start Path, match func(name string, link bool) bool, split bool, left *int) bool {
-	ruled := c.j.data.ask.HasPaths() || c.j.data.deny.HasPaths() || c.j.data.masksBelow(pathname.Slashed(start.real))
-	err := filepath.WalkDir(start.real, func(path string, entry fs.DirEntry, err error) error {
-		if *left--; *left < 0 || split && path != start.real && oddName(entry.Name()) {
+// treeReadable reports whether the files below start that match may be read.
+func (c *readCheck) treeReadable(start string, match func(name string, link bool) bool, split bool, left *int) bool {
+	ruled := c.j.data.ask.HasPaths() || c.j.data.deny.HasPaths() || c.j.data.masksBelow(pathname.Slashed(start))
+	err := filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
+		if *left--; *left < 0 || split && path != start && oddName(entry.Name()) {
 			return errLeadsOut
 		}
 		link := err == nil && entry.Type()&fs.ModeSymlink != 0
