@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,21 +12,61 @@ import (
 // exactly these files. There are none where no rule can: for what an ask rule or a built-in rule always asks
 // for, and for texts that a rule would match more widely than this command: wildcards, words
 // that differ from run to run, and several commands once the quotes are removed.
-func (v Verdict) AllowRules() []string {
-	var rules []string
+// The reason says why there are none.
+func (v Verdict) AllowRules() (rules []string, reason string) {
 	for _, p := range v.Parts {
 		if p.Action != Ask {
 			continue
 		}
 		rule := p.allowRule()
 		if rule == "" {
-			return nil
+			return nil, p.notRemembered()
 		}
 		if !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
 		}
 	}
-	return rules
+	return rules, ""
+}
+
+// notRemembered says why no rule allows the part in advance.
+func (p Part) notRemembered() string {
+	switch {
+	case p.Final && p.Source == builtIn:
+		return "what is asked for by " + p.Rule + " is asked for each time"
+	case p.Final:
+		return "the rule " + p.Rule + " asks each time"
+	case p.Rule == ruleUndecidable:
+		return "what it does is not known before it runs"
+	}
+	return "a rule would allow more than this call"
+}
+
+// NarrowRules returns the rules that a person wants in place of those offered: text has one a line, each of them one that was
+// offered or a path below its path. Empty text means those offered.
+func NarrowRules(offered []string, text string) ([]string, error) {
+	var rules []string
+	for line := range strings.Lines(text) {
+		rule := strings.TrimSpace(line)
+		if rule == "" {
+			continue
+		}
+		if !slices.ContainsFunc(offered, func(wide string) bool { return rule == wide || isBelow(rule, wide) }) {
+			return nil, fmt.Errorf("the rule %q allows something else than the rules that were shown (%s)", rule, strings.Join(offered, ", "))
+		}
+		rules = append(rules, rule)
+	}
+	if rules == nil {
+		return offered, nil
+	}
+	return rules, nil
+}
+
+// isBelow reports whether a rule names something below the path that another rule names.
+func isBelow(rule, wide string) bool {
+	dir, isRule := strings.CutSuffix(wide, ")")
+	return isRule && (strings.HasPrefix(wide, "Read(/") || strings.HasPrefix(wide, "Edit(/")) && strings.HasPrefix(rule, dir+"/") &&
+		strings.HasSuffix(rule, ")") && !strings.Contains(rule, "..") && strings.Count(rule, ")") == 1
 }
 
 func (p Part) allowRule() string {

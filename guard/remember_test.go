@@ -35,9 +35,31 @@ func TestAllowRules(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Verdict{Parts: test.parts}.AllowRules()); diff != "" {
+			rules, reason := Verdict{Parts: test.parts}.AllowRules()
+			if diff := cmp.Diff(test.want, rules); diff != "" {
 				t.Error(diff)
 			}
+			if (reason == "") != (rules != nil) {
+				t.Errorf("the reason is %q", reason)
+			}
 		})
+	}
+}
+
+func TestNarrowRules(t *testing.T) {
+	offered := []string{"Bash(make)", "Read(//data/x)", "WebFetch(domain:a.example)"}
+	for _, test := range []struct {
+		text string
+		want []string // nil: refused
+	}{
+		{"", offered}, {" \n", offered}, {"Bash(make)", []string{"Bash(make)"}}, {" Read(//data/x)\nBash(make)", []string{"Read(//data/x)", "Bash(make)"}},
+		{"Read(//data/x/sub/**)", []string{"Read(//data/x/sub/**)"}}, {"Read(//data/x/../y)", nil}, {"Read(//data/xy)", nil}, {"Read(//data/**)", nil},
+		{"Edit(//data/x/y)", nil}, {"Bash(make *)", nil}, {"Bash", nil}, {"Bash(make/)", nil}, {"WebFetch", nil}, {"*", nil}, {"Read(//data/x/a),Read(//)", nil},
+		{"Bash(make)\nBash(rm:*)", nil},
+	} {
+		got, err := NarrowRules(offered, test.text)
+		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != (test.want != nil) {
+			t.Errorf("%q: %v, %s", test.text, err, diff)
+		}
 	}
 }

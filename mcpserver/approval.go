@@ -20,6 +20,7 @@ import (
 type Answer struct {
 	State    string
 	Decision string // one of those that the question offers; anything else, such as "", is a refusal
+	Rule     string // what to remember instead of the rules that were offered, narrower; "": those
 	Reason   string // of a refusal, for the agent
 	By       string // who put the question to a person: [ByClient] or [byConsole]
 }
@@ -71,11 +72,15 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	if said := req.Answer.Decision; said != "" && !slices.Contains(decisions(rules), said) {
 		return refusal(v, fmt.Sprintf("a person was asked and did not allow it: the answer %q was not offered, only %q were. Call again without it to be asked again", clipped(said), decisions(rules))), nil
 	}
+	remembered, err := guard.NarrowRules(rules, req.Answer.Rule)
+	if err != nil {
+		return refusal(v, "a person was asked, and the answer does not count: "+err.Error()), nil
+	}
 	note := ""
 	switch req.Answer.Decision {
 	case AlwaysAllow:
-		p.remember(rules)
-		note = "always: " + strings.Join(rules, ", ")
+		p.remember(remembered)
+		note = "always: " + strings.Join(remembered, ", ")
 		fallthrough
 	case AllowOnce:
 		v.Action = guard.Allow
@@ -92,17 +97,18 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 
 // offer returns what "always allow" would remember.
 func (p *approver) offer(a *Admission, v guard.Verdict) offer {
-	rules := v.AllowRules()
 	switch {
 	case !isOperator(a.principal):
 		return offer{none: "the caller is not the owner of this host"}
-	case !a.scope.Exact:
-		return offer{none: "several agents may share this conversation, and an approval is for one of them"}
-	case len(rules) == 0:
-		return offer{none: "no rule may allow it in advance, or a rule would allow more than this"}
+	case !a.scope.Personal:
+		return offer{none: notPersonal}
 	}
-	return offer{rules: rules}
+	rules, reason := v.AllowRules()
+	return offer{rules: rules, none: reason}
 }
+
+// notPersonal is why nothing is remembered where a call does not say whose conversation it belongs to.
+const notPersonal = "several people may share this conversation, because the client names none"
 
 // clipped returns the beginning of a text that a client sent, for a message.
 func clipped(s string) string {

@@ -272,3 +272,45 @@ func TestAskInANewSession(t *testing.T) {
 		t.Errorf("the allowed call did not run: %s %+v", a.Result, a.Error)
 	}
 }
+
+// TestAlwaysAllowed offers to remember an answer where one person's client calls, and says why where it does not.
+func TestAlwaysAllowed(t *testing.T) {
+	const ask = `{"permissions":{"defaultMode":"default","ask":["Bash(rm:*)"]},"sandbox":{"autoAllowBashIfSandboxed":false}}`
+	for _, tt := range []struct {
+		name, command, rule string
+		meta                map[string]any
+		session             string
+		stdio               bool
+		decision            string
+		offered, known      bool
+		says                string
+	}{
+		{name: "a process", command: "touch done", stdio: true, decision: AlwaysAllow, offered: true, known: true},
+		{name: "a process of Claude Code", command: "touch done", stdio: true, meta: map[string]any{"claudecode/sessionId": "s"}, decision: AlwaysAllow, offered: true, known: true},
+		{name: "a legacy session", command: "touch done", session: "s", decision: AlwaysAllow, offered: true, known: true},
+		{name: "the rule that was shown", command: "touch done", rule: "Bash(touch done)", stdio: true, decision: AlwaysAllow, offered: true, known: true},
+		{name: "a wider rule", command: "touch done", rule: "Bash(touch *)", stdio: true, decision: AlwaysAllow, offered: true, says: "allows something else"},
+		{name: "no one's conversation", command: "touch done", decision: AlwaysAllow, says: "several people may share"},
+		{name: "a rule asks", command: "rm -f x; touch done", stdio: true, decision: AlwaysAllow, says: "the rule Bash(rm:*) asks each time"},
+		{name: "once", command: "touch done", stdio: true, decision: AllowOnce, offered: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _ := openHost(t, map[string]string{".claude/settings.json": ask}, func(c *Config) { c.TrustWorkspace = true })
+			args, _ := json.Marshal(map[string]string{"command": tt.command})
+			req := Request{Tool: "Bash", Args: args, CanAsk: true}
+			call := func() Reply { return h.Call(t.Context(), h.Admit(Local(), tt.meta, tt.session, tt.stdio), req) }
+			q := call().Question
+			if q == nil || (len(q.Always) > 0) != tt.offered {
+				t.Fatalf("the question is %+v", q)
+			}
+			req.Answer = &Answer{State: q.State, Decision: tt.decision, Rule: tt.rule, By: ByClient}
+			if reply := call(); !strings.Contains(q.Message+reply.Text, tt.says) {
+				t.Errorf("%q is not in %s", tt.says, q.Message+reply.Text)
+			}
+			req.Answer = nil
+			if again := call().Question; (again == nil) != tt.known {
+				t.Errorf("asked again: %v", again != nil)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -28,15 +29,17 @@ func canAsk(ctx context.Context) bool {
 
 // form returns the question as a form of flat fields, the only kind that all clients can show.
 func form(q *Question) mcp.ElicitationParams {
+	fields := map[string]any{
+		"decision": map[string]any{"type": "string", "title": "Decision", "enum": q.Decisions()},
+		"reason":   map[string]any{"type": "string", "title": "Reason", "description": "What the agent should know or do instead"},
+	}
+	if len(q.Always) > 0 && !q.ScopeOnly {
+		fields["rule"] = map[string]any{"type": "string", "title": "Rule to remember", "description": "Only to remember less than " + strings.Join(q.Always, ", ") + ": one of these, or a path below. Empty: these"}
+	}
 	return mcp.ElicitationParams{
 		Mode: mcp.ElicitationModeForm, Message: q.Message,
 		RequestedSchema: map[string]any{
-			"type": "object",
-			"properties": map[string]any{
-				"decision": map[string]any{"type": "string", "title": "Decision", "enum": q.Decisions()},
-				"reason":   map[string]any{"type": "string", "title": "Reason", "description": "What the agent should know or do instead"},
-			},
-			"required": []string{"decision"},
+			"type": "object", "properties": fields, "required": []string{"decision"},
 		},
 	}
 }
@@ -88,6 +91,7 @@ func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
 			return a
 		}
 		a.Decision = content["decision"].(string)
+		a.Rule, _ = content["rule"].(string)
 	case mcp.ElicitationResponseActionDecline:
 		a.Decision = DenyIt
 	}
@@ -105,7 +109,7 @@ func notTheForm(content map[string]any, isObject bool) string {
 	}
 	for name, value := range content {
 		_, isString := value.(string)
-		if name != "decision" && (name != "reason" || !isString && value != nil) {
+		if name != "decision" && (name != "reason" && name != "rule" || !isString && value != nil) {
 			return fmt.Sprintf("the answer has the field %q, which is not of the form", clipped(name))
 		}
 	}

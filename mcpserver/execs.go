@@ -113,8 +113,8 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
-	o := offer{scopeOnly: true, none: "several agents may share this conversation, and an approval is for one of them"}
-	if c.admission.scope.Exact {
+	o := offer{scopeOnly: true, none: notPersonal}
+	if c.admission.scope.Personal {
 		o = offer{scopeOnly: true, rules: []string{asked.Text + " (in this conversation, until the host ends)"}}
 	}
 	d := guard.Description{Dir: asked.Dir, Items: []guard.Item{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}

@@ -15,9 +15,12 @@ type Key struct {
 	Exact bool
 }
 
+// claudeSession is the key of a session of Claude Code.
+const claudeSession = "claudecode/sessionId"
+
 // knownKeys are the keys that clients are known to send. Claude Code's is shared by the subagents of a session.
 func knownKeys() []Key {
-	return []Key{{"threadId", true}, {"vscode.conversationId", true}, {"openai/session", true}, {"claudecode/sessionId", false}}
+	return []Key{{"threadId", true}, {"vscode.conversationId", true}, {"openai/session", true}, {claudeSession, false}}
 }
 
 // allKeys are the keys of a host in the order in which they are looked for: further ones first. They replace

@@ -66,9 +66,11 @@ type Scope struct {
 	key   identity
 	Label string // how the audit log names it, without secrets of its client
 	Exact bool   // it is one agent's conversation, and no other's
-	Gate  *gate.Gate
-	Seen  *readstate.Scope
-	Dir   *builtin.WorkDir
+	// Personal says that one person's client is behind all its calls: what the person allows may be remembered. Several agents may share it.
+	Personal bool
+	Gate     *gate.Gate
+	Seen     *readstate.Scope
+	Dir      *builtin.WorkDir
 
 	used    time.Time
 	element *list.Element
@@ -143,7 +145,7 @@ func (t *Table) Resolve(p string, meta map[string]any, session string, stdio boo
 	if t.cfg.Strict && !exact && !stdio {
 		return nil, "", t.errShared()
 	}
-	s = t.use(key, exact)
+	s = t.use(key, exact, exact || stdio || session != "" || key.kind == claudeSession)
 	if s.Gate.Len() >= MaxCalls {
 		return nil, "", ErrBusy
 	}
@@ -194,14 +196,14 @@ func (t *Table) errShared() error {
 }
 
 // use returns the scope of a key, made on first use, and lets go of what has been idle too long.
-func (t *Table) use(key identity, exact bool) *Scope {
+func (t *Table) use(key identity, exact, personal bool) *Scope {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok := t.byKey[key]
 	if !ok {
 		s = &Scope{
-			key: key, Label: key.label(), Exact: exact, Gate: gate.New(t.cfg.Gate()),
+			key: key, Label: key.label(), Exact: exact, Personal: personal, Gate: gate.New(t.cfg.Gate()),
 			Seen: t.cfg.Seen.Scope(key.String(), exact), Dir: &builtin.WorkDir{},
 		}
 		s.element = t.byUsed.PushFront(s)
@@ -216,7 +218,7 @@ func (t *Table) use(key identity, exact bool) *Scope {
 
 // Named returns the scope of the calls of one name from the command line.
 func (t *Table) Named(principal, name string) *Scope {
-	return t.use(identity{principal, "command line", name}, true)
+	return t.use(identity{principal, "command line", name}, true, true)
 }
 
 // collect forgets idle scopes, the longest idle first. When there are too many, they are those of the principal
@@ -229,15 +231,15 @@ func (t *Table) collect(now time.Time) {
 		if !old && !full {
 			return
 		}
-		if (old || s.key.principal == t.greediest()) && s.Gate.Idle() {
+		if (old || s.key.principal == t.largestHolder()) && s.Gate.Idle() {
 			t.forget(s)
 		}
 		e = previous
 	}
 }
 
-// greediest is the principal with the most scopes.
-func (t *Table) greediest() (p string) {
+// largestHolder is the principal with the most scopes.
+func (t *Table) largestHolder() (p string) {
 	for name, n := range t.of {
 		if n > t.of[p] || n == t.of[p] && name < p {
 			p = name

@@ -95,11 +95,11 @@ func TestHandles(t *testing.T) {
 func TestIdleScopesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := newTable(t)
-		old := table.use(identity{"p", "threadId", "old"}, true)
-		busy := table.use(identity{"p", "threadId", "busy"}, true)
+		old := table.use(identity{"p", "threadId", "old"}, true, true)
+		busy := table.use(identity{"p", "threadId", "busy"}, true, true)
 		ticket := busy.Gate.Arrive()
 		time.Sleep(Idle + time.Second)
-		table.use(identity{"p", "threadId", "new"}, true)
+		table.use(identity{"p", "threadId", "new"}, true, true)
 		if len(table.byKey) != 2 || table.byKey[old.key] != nil || table.byKey[busy.key] != busy {
 			t.Errorf("%d scopes are left", len(table.byKey))
 		}
@@ -110,7 +110,7 @@ func TestIdleScopesAreForgotten(t *testing.T) {
 func TestScopesAreBounded(t *testing.T) {
 	table := newTable(t)
 	for i := range MaxScopes + 100 {
-		table.use(identity{"p", "threadId", string(rune(i))}, false)
+		table.use(identity{"p", "threadId", string(rune(i))}, false, false)
 	}
 	if len(table.byKey) > MaxScopes || table.byUsed.Len() != len(table.byKey) {
 		t.Errorf("%d scopes are kept", len(table.byKey))
@@ -119,9 +119,9 @@ func TestScopesAreBounded(t *testing.T) {
 
 func TestOnePrincipalPushesOutItsOwn(t *testing.T) {
 	table := newTable(t)
-	quiet := table.use(identity{"quiet", "threadId", "1"}, true)
+	quiet := table.use(identity{"quiet", "threadId", "1"}, true, true)
 	for i := range MaxScopes + 100 {
-		table.use(identity{"loud", "threadId", fmt.Sprint(i)}, true)
+		table.use(identity{"loud", "threadId", fmt.Sprint(i)}, true, true)
 	}
 	if table.byKey[quiet.key] != quiet {
 		t.Error("another principal's scopes pushed this one out")
