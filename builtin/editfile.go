@@ -72,7 +72,7 @@ func (t *target) load() error {
 	case t.info.Size() > maxTarget:
 		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), maxTarget)
 	}
-	t.giveBack() // of an earlier load
+	t.releaseMemory() // of an earlier load
 	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
 		return fmt.Errorf("%s is %w", t.path, err)
 	}
@@ -108,8 +108,8 @@ const largeTarget = 64 << 20
 // copies is how many times the size of a file its change may hold in memory: before, after, and what is compared.
 const copies = 3
 
-// giveBack ends the reservation of memory.
-func (t *target) giveBack() {
+// releaseMemory ends the reservation of memory.
+func (t *target) releaseMemory() {
 	if t.release != nil {
 		t.release()
 		t.release = nil
@@ -117,7 +117,7 @@ func (t *target) giveBack() {
 }
 
 func (t *target) close() {
-	t.giveBack()
+	t.releaseMemory()
 	t.undoMkdir() // under the lock: the next holder sees that the directory has gone
 	t.unlock()
 	t.dir.Close()
@@ -173,7 +173,7 @@ func (t *target) concurrentChange(env *Env, err error) error {
 	}
 	old := t.content
 	now := target{path: t.path, dir: t.dir, base: t.base, charset: t.charset, elsewhere: t.elsewhere}
-	defer now.giveBack()
+	defer now.releaseMemory()
 	if now.load() != nil || now.missing || bytes.Equal(now.content, old) {
 		return err
 	}
@@ -292,7 +292,7 @@ func (t *target) write(env *Env, content [][]byte) (out atomicfile.Outcome, err 
 // restat looks at the file again after a write in place that did not begin, which may have set its time.
 func (t *target) restat() {
 	now := target{path: t.path}
-	defer now.giveBack()
+	defer now.releaseMemory()
 	if now.load() == nil && !now.missing && !t.missing && bytes.Equal(now.content, t.content) && sameFile(now.info, t.info) {
 		t.info = now.info
 	}

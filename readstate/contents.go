@@ -64,7 +64,7 @@ func (c *contents) put(pieces ...[]byte) *content {
 	}
 	k, old := c.add(&content{quick: sum, data: slices.Concat(pieces...)})
 	for _, o := range old {
-		c.letGo(o)
+		c.release(o)
 	}
 	return k
 }
@@ -141,8 +141,8 @@ func (c *contents) replaced(old, now *content) {
 	}
 }
 
-// letGo drops the bytes of a content for their hash.
-func (c *contents) letGo(k *content) {
+// release drops the bytes of a content for their hash.
+func (c *contents) release(k *content) {
 	hash := c.hashOf(k)
 	c.mu.Lock()
 	defer c.mu.Unlock()

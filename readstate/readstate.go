@@ -183,15 +183,15 @@ func (s *Store) collect(now time.Time) {
 		}
 		previous := e.Prev()
 		if _, unwritten := s.dirty[sc]; !unwritten && (old || s.of[owner(sc.key)] == most) {
-			s.drop(e)
+			s.evict(e)
 			most = 0 // it may be less now
 		}
 		e = previous
 	}
 }
 
-// drop forgets a scope. Callers hold s.mu.
-func (s *Store) drop(e *list.Element) {
+// evict forgets a scope. Callers hold s.mu.
+func (s *Store) evict(e *list.Element) {
 	key := s.byUse.Remove(e).(*scope).key
 	delete(s.scopes, key)
 	if s.of[owner(key)]--; s.of[owner(key)] == 0 {

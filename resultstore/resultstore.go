@@ -200,7 +200,7 @@ func openHome(cfg Config, key []byte) (*rootDir, error) {
 	}
 	h := &rootDir{dir: dir, root: root, key: key, owner: rand.Text()}
 	if h.self, err = root.Stat("."); err == nil {
-		err = h.locked(func() error { return h.settle(cfg) })
+		err = h.locked(func() error { return h.prepare(cfg) })
 	}
 	if err != nil {
 		return nil, errors.Join(h.named(err), h.close())
@@ -225,9 +225,9 @@ func (h *rootDir) named(err error) error {
 	return err
 }
 
-// settle tidies the directory and registers this process as an owner. Callers hold the lock, without which another
+// prepare tidies the directory and registers this process as an owner. Callers hold the lock, without which another
 // process could take the fresh owner, whose lock is not held yet, for a dead one.
-func (h *rootDir) settle(cfg Config) error {
+func (h *rootDir) prepare(cfg Config) error {
 	if err := h.root.MkdirAll(openName, 0o700); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
 		whole.Err = err
 		return whole, err
 	}
-	if err = f.fill(text); f.preallocated && errors.Is(err, fs.ErrNotExist) {
+	if err = f.writeText(text); f.preallocated && errors.Is(err, fs.ErrNotExist) {
 		return sh.keep(text, whole) // what was made beforehand has been removed
 	}
 	if err == nil {
@@ -58,8 +58,8 @@ func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
 	return kept, errors.Join(err, kept.Err)
 }
 
-// fill writes a text, and finishes the file.
-func (f *File) fill(text string) error {
+// writeText writes a text, and finishes the file.
+func (f *File) writeText(text string) error {
 	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
 	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
 	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, ErrTooLarge) && !errors.Is(kept.Err, ErrQuota) {

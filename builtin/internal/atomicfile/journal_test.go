@@ -229,7 +229,7 @@ func FuzzTorn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, old, new []byte, n int) {
 		n = min(max(n, 0), len(new))
 		now := append(bytes.Clone(new[:n]), old[min(n, len(old)):]...)
-		if !torn(now, old, new) {
+		if !mixesContents(now, old, new) {
 			t.Errorf("%q from %q over %q", now, new, old)
 		}
 	})

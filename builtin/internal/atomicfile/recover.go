@@ -237,7 +237,7 @@ func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, 
 		return err
 	case bytes.Equal(current, old), bytes.Equal(current, new):
 		return nil
-	case !torn(current, old, new):
+	case !mixesContents(current, old, new):
 		return r.save(name, saved, old, nil)
 	}
 	if err := overwrite(f, int64(len(current)), old); err != nil {
@@ -267,10 +267,10 @@ func (r *Report) save(name, path string, old []byte, cause error) error {
 	return nil
 }
 
-// torn reports whether current can be what an interrupted write of new over
+// mixesContents reports whether current can be what an interrupted write of new over
 // old leaves: each byte from one of them, or a zero where a block after the
 // old end was allocated and not yet written.
-func torn(current, old, new []byte) bool {
+func mixesContents(current, old, new []byte) bool {
 	if len(current) > max(len(old), len(new)) {
 		return false
 	}

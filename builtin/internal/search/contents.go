@@ -197,8 +197,8 @@ func (k *fileState) describe(raw []byte) (text []byte) {
 	return text
 }
 
-// look notes the state of an open file that is about to be read.
-func (k *fileState) look(h walk.Handle) bool {
+// refresh notes the state of an open file that is about to be read.
+func (k *fileState) refresh(h walk.Handle) bool {
 	k.at = time.Now().UnixNano() // before: the file may change in between
 	info, err := h.Stat()
 	if err != nil || info.Kind != walk.File {
@@ -234,13 +234,13 @@ func (l *listing) fit(files []file) bool {
 // selected files can be kept.
 func (l *listing) storeText(e *dirent, k *fileState, raw []byte) {
 	c, n := l.tree.engine.texts, int64(len(raw))
-	if !c.room(n, false) {
+	if !c.makeRoom(n, false) {
 		if !l.chosen {
 			return
 		}
 		again := e.uses.Load() > 0
 		e.use()
-		if !again || !l.fits || !c.room(n, true) {
+		if !again || !l.fits || !c.makeRoom(n, true) {
 			return
 		}
 	}

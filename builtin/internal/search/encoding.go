@@ -88,7 +88,7 @@ var errRecords = errors.New("not a table of files")
 // is for [dirRec.decode], so that several workers can read them.
 func decodeRecords(b []byte) (o header, dirs map[string][]byte, err error) {
 	d := &decoder{b: b}
-	o = header{int64(d.below(math.MaxInt64)), d.number(), int(d.below(math.MaxInt32)), int64(d.below(math.MaxInt64)), uint32(d.below(maxIDs))}
+	o = header{int64(d.atMost(math.MaxInt64)), d.number(), int(d.atMost(math.MaxInt32)), int64(d.atMost(math.MaxInt64)), uint32(d.atMost(maxIDs))}
 	dirs = map[string][]byte{}
 	for n := d.number(); n > 0 && !d.bad; n-- {
 		rel := string(d.bytes())
@@ -105,7 +105,7 @@ func decodeRecords(b []byte) (o header, dirs map[string][]byte, err error) {
 func (f *dirRec) decode(b []byte, ids uint32) bool {
 	d := decoder{b: b, text: unsafe.String(unsafe.SliceData(b), len(b))} // b is never modified
 	f.look.Stamp, f.look.At = d.stamp()
-	n := int(d.below(uint64(len(b) / minRow)))
+	n := int(d.atMost(uint64(len(b) / minRow)))
 	f.rows = slices.Grow(f.rows[:0], n)[:n]
 	for i := range f.rows {
 		d.fileRec(&f.rows[i], ids)
@@ -127,21 +127,21 @@ type decoder struct {
 func (d *decoder) fileRec(r *fileRec, ids uint32) {
 	*r = fileRec{}
 	r.name = d.name()
-	r.kind = walk.Kind(d.below(uint64(walk.Dir)))
-	r.content = content(d.below(uint64(contentTooLarge)))
+	r.kind = walk.Kind(d.atMost(uint64(walk.Dir)))
+	r.content = content(d.atMost(uint64(contentTooLarge)))
 	d.bad = d.bad || r.name == "" || r.some() && r.kind != walk.File
 	if !r.some() {
 		return
 	}
-	flags := d.below(rowNul | rowLetters | rowIndexed)
+	flags := d.atMost(rowNul | rowLetters | rowIndexed)
 	r.nul, r.letters, r.indexed = flags&rowNul != 0, flags&rowLetters != 0, flags&rowIndexed != 0
-	r.id = uint32(d.below(uint64(ids)))
+	r.id = uint32(d.atMost(uint64(ids)))
 	r.stamp, r.at = d.stamp()
 	d.bad = d.bad || r.indexed && (r.id == 0 || r.content != contentText)
 }
 
 func (d *decoder) stamp() (s walk.Stamp, at int64) {
-	s = walk.Stamp{Size: int64(d.below(math.MaxInt64)), Inode: d.number(), Links: d.number()}
+	s = walk.Stamp{Size: int64(d.atMost(math.MaxInt64)), Inode: d.number(), Links: d.number()}
 	s.Change, s.Status, at = d.time(), d.time(), d.time()
 	return s, at
 }
@@ -156,8 +156,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// below reads a number that is at most most.
-func (d *decoder) below(most uint64) uint64 {
+// atMost reads a number that is at most most.
+func (d *decoder) atMost(most uint64) uint64 {
 	n := d.number()
 	if n > most {
 		d.b, d.bad = nil, true
@@ -175,7 +175,7 @@ func (d *decoder) name() string {
 
 // bytes reads a length and that many bytes.
 func (d *decoder) bytes() []byte {
-	n := d.below(uint64(len(d.b)))
+	n := d.atMost(uint64(len(d.b)))
 	if n > uint64(len(d.b)) {
 		d.b, d.bad = nil, true
 		return nil

@@ -131,7 +131,7 @@ func ancestors(path string, before []ancestor) []ancestor {
 		}
 		a := ancestor{path: dir}
 		if a.read(room) {
-			a.above, _ = below(dir, path)
+			a.above, _ = relativeTo(dir, path)
 			out = append(out, a)
 		}
 	}

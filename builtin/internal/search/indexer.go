@@ -173,7 +173,7 @@ func (x *indexer) file(f numbered) bool {
 		return true // queries find that out too
 	}
 	defer h.Close()
-	if !k.look(h) {
+	if !k.refresh(h) {
 		x.failed++
 		return true
 	}
@@ -190,7 +190,7 @@ func (x *indexer) file(f numbered) bool {
 	case err != nil:
 		x.failed++
 	default:
-		if n := int64(len(raw)); x.t.engine.texts.room(x.texts+n, false) {
+		if n := int64(len(raw)); x.t.engine.texts.makeRoom(x.texts+n, false) {
 			k.text = append([]byte{}, raw...)
 			x.texts += n
 		}

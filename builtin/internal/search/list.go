@@ -286,14 +286,14 @@ func (l *listing) within(dir string) func(rel string) string {
 		return func(rel string) string { return rel }
 	}
 	top := strings.TrimSuffix(l.top, "/")
-	prefix, ok := below(dir, filepath.FromSlash(withSlash(top)))
+	prefix, ok := relativeTo(dir, filepath.FromSlash(withSlash(top)))
 	switch {
 	case ok && prefix == "":
 		return func(rel string) string { return rel }
 	case ok:
 		return func(rel string) string { return prefix + rel }
 	}
-	cut, _ := below(withSlash(top), dir)
+	cut, _ := relativeTo(withSlash(top), dir)
 	return func(rel string) string { return rel[len(cut):] }
 }
 

@@ -124,14 +124,14 @@ func (t *tree) refreshAll(ctx context.Context, root *walk.Root, nodes []*node, w
 		t.refresh(root, n, buffers[w])
 		return nil
 	})
-	t.settle()
+	t.applyPending()
 }
 
 // fewNodes directories are looked at by one worker: starting a second one takes longer.
 const fewNodes = 8
 
-// settle does what must not be done while workers look at directories.
-func (t *tree) settle() {
+// applyPending does what must not be done while workers look at directories.
+func (t *tree) applyPending() {
 	for _, n := range t.dropped {
 		t.forget(n)
 	}

@@ -52,7 +52,7 @@ func openScope(scope Scope) (*listing, error) {
 // directories are searched alike, or else the directory itself.
 func (l *listing) open(path string) (err error) {
 	base := filepath.Clean(l.scope.Base)
-	if rel, ok := below(l.scope.Base, path); ok && !l.direct && rel != "" {
+	if rel, ok := relativeTo(l.scope.Base, path); ok && !l.direct && rel != "" {
 		if root, err := walk.OpenRoot(base); err == nil {
 			l.root, l.start, l.path = root, rel, base
 			l.top, l.shown = withSlash(filepath.ToSlash(base)), ""
@@ -69,14 +69,14 @@ func (l *listing) open(path string) (err error) {
 	}
 	l.path, l.top = path, withSlash(filepath.ToSlash(path))
 	l.shown = l.top
-	if rel, ok := below(l.scope.Base, path); ok {
+	if rel, ok := relativeTo(l.scope.Base, path); ok {
 		l.shown = rel
 	}
 	return nil
 }
 
-// below returns what leads from base to path: "" or ending in a slash.
-func below(base, path string) (string, bool) {
+// relativeTo returns what leads from base to path: "" or ending in a slash.
+func relativeTo(base, path string) (string, bool) {
 	if base == "" {
 		return "", false
 	}

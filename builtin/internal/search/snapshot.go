@@ -111,7 +111,7 @@ func (r lister) rebuild(ctx context.Context, was *snapshot) *snapshot {
 		return dirs
 	})
 	gen := t.gen
-	t.settle()
+	t.applyPending()
 	if ctx.Err() != nil || t.dead.Load() {
 		return nil
 	}

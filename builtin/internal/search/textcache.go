@@ -61,8 +61,8 @@ func (c *textCache) enter(e *dirent) {
 	}
 }
 
-// room reports whether n bytes of text may be kept. With evict it makes room.
-func (c *textCache) room(n int64, evict bool) bool {
+// makeRoom reports whether n bytes of text may be kept. With evict it makes room.
+func (c *textCache) makeRoom(n int64, evict bool) bool {
 	budget := c.budget - c.budget/8 // the rest is for the index
 	if c.memory.Load()+n <= budget {
 		return true

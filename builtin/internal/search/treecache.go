@@ -139,7 +139,7 @@ func (k *treeCache) add(path string, t *tree) *cacheEntry {
 	h.saved = k.engine.saves(path)
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
-	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.drop(h) })
+	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.remove(h) })
 	k.trees = slices.Insert(k.trees, 0, h)
 	if n := k.engine.config.MaxRoots; len(k.trees) > n {
 		for _, old := range k.trees[n:] {
@@ -150,13 +150,13 @@ func (k *treeCache) add(path string, t *tree) *cacheEntry {
 	if t == nil {
 		return h
 	}
-	k.work.Go(func() { h.fill(ctx, &k.gate) })
+	k.work.Go(func() { h.load(ctx, &k.gate) })
 	k.work.Go(func() { t.watches.queue.Wait(h.drainIdle) })
 	return h
 }
 
-// drop releases a tree that has been idle.
-func (k *treeCache) drop(h *cacheEntry) {
+// remove releases a tree that has been idle.
+func (k *treeCache) remove(h *cacheEntry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if i := slices.Index(k.trees, h); i >= 0 {
@@ -165,8 +165,8 @@ func (k *treeCache) drop(h *cacheEntry) {
 	}
 }
 
-// fill makes the first listing, and then the index.
-func (h *cacheEntry) fill(ctx context.Context, g *backgroundGate) {
+// load makes the first listing, and then the index.
+func (h *cacheEntry) load(ctx context.Context, g *backgroundGate) {
 	defer close(h.done)
 	t := h.tree
 	loaded := sync.OnceFunc(func() { close(h.loaded) })
@@ -250,7 +250,7 @@ func (h *cacheEntry) listRest(ctx context.Context, g *backgroundGate, root *walk
 		}
 		return subs
 	})
-	t.settle()
+	t.applyPending()
 	if done = done && ctx.Err() == nil; done {
 		t.saved = nil
 	}

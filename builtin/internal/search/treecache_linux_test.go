@@ -49,7 +49,7 @@ func TestReleased(t *testing.T) {
 	before := descriptors(t, "")
 	release := map[string]func(e *Engine){
 		"closed": func(e *Engine) {},
-		"idle":   func(e *Engine) { e.cache.drop(e.cache.get(root)) }, // what the timer does
+		"idle":   func(e *Engine) { e.cache.remove(e.cache.get(root)) }, // what the timer does
 		"others": func(e *Engine) {
 			for range 2 {
 				other := writeTree(t, map[string]string{"x": ""})

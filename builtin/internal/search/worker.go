@@ -100,7 +100,7 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 	}
 	defer h.Close()
 	var k *fileState
-	if (stores || s.list.scope.HiddenLink != nil) && w.seen.look(h) {
+	if (stores || s.list.scope.HiddenLink != nil) && w.seen.refresh(h) {
 		k = &w.seen
 	}
 	if w.hidesLink(h, k) {
@@ -167,7 +167,7 @@ func (w *worker) start(f file, old *fileState) bool {
 	if old != nil {
 		size = old.stamp.Size
 	}
-	if !l.stores || l.fits || l.tree.engine.texts.room(size, false) {
+	if !l.stores || l.fits || l.tree.engine.texts.makeRoom(size, false) {
 		return l.stores
 	}
 	if l.chosen {

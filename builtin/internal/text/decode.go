@@ -39,7 +39,7 @@ func Decode(raw []byte) *Text {
 // DecodeAs is [Decode] of what is known to be text in the charset of that name: it is not guessed from what may be a few characters.
 // A byte order mark, and bytes that mean nothing in it, speak against it. It returns nil if raw is no text then either, see [IsBinary].
 func DecodeAs(raw []byte, charset string) *Text {
-	if cs := known(raw, charset); cs != nil {
+	if cs := charsetIfFits(raw, charset); cs != nil {
 		return decodeAs(raw, cs, 0)
 	}
 	if IsBinary(raw) {
@@ -48,8 +48,8 @@ func DecodeAs(raw []byte, charset string) *Text {
 	return Decode(raw)
 }
 
-// known returns the charset of that name, unless raw speaks against it.
-func known(raw []byte, charset string) *charset {
+// charsetIfFits returns the charset of that name, unless raw speaks against it.
+func charsetIfFits(raw []byte, charset string) *charset {
 	if charset == "" || fromBOM(raw) != nil {
 		return nil
 	}

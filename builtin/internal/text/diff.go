@@ -50,7 +50,7 @@ func Diff(name, old, new string, context, maxLines int) (out string, complete bo
 // replacements made, by a look at the lines around them only.
 func (m *Match) Diff(name string, t *Text, context, maxLines int) (out string, complete bool) {
 	from, end := m.Spans[0].Start, m.Spans[len(m.Spans)-1].End
-	from, end = around(t.str, from, end, context+1)
+	from, end = linesAround(t.str, from, end, context+1)
 	w := &diffWriter{limit: maxLines, complete: true}
 	if 2*(end-from) > maxDiffInput {
 		return w.tooLong(name, 2*(end-from))
@@ -65,8 +65,8 @@ func (m *Match) Diff(name string, t *Text, context, maxLines int) (out string, c
 	return w.diff(name, strings.Count(t.str[:from], "\n"), old, new, context)
 }
 
-// around widens a range to whole lines, and by so many more on both sides.
-func around(s string, from, end, lines int) (int, int) {
+// linesAround widens a range to whole lines, and by so many more on both sides.
+func linesAround(s string, from, end, lines int) (int, int) {
 	for range lines + 1 {
 		from = max(0, strings.LastIndexByte(s[:from], '\n'))
 	}

@@ -22,7 +22,7 @@ type Excerpt struct {
 
 // Excerpt returns the lines of a place and the lines around it. It is not ok if they have no bytes of their own in the file.
 func (t *Text) Excerpt(sp Span) (e Excerpt, ok bool) {
-	from, end := around(t.str, sp.Start, lastOf(t.str, sp), placeContext)
+	from, end := linesAround(t.str, sp.Start, lastOf(t.str, sp), placeContext)
 	var near mark
 	start, ok1 := t.rawOffset(from, &near)
 	stop, ok2 := t.rawOffset(end, &near)
@@ -50,7 +50,7 @@ func showPlaces(s string, places []Span) string {
 	line, at, shown := 1, 0, 0
 	for _, place := range places {
 		for _, part := range partsOf(s, place) {
-			from, end := around(s, part.Start, part.End, placeContext)
+			from, end := linesAround(s, part.Start, part.End, placeContext)
 			if from = max(from, shown); from >= end {
 				continue
 			}

@@ -92,7 +92,7 @@ func (s *lineScanner) wholeLines(head []byte) []byte {
 
 // known takes the charset of that name unless the head speaks against it.
 func (s *lineScanner) known(head []byte, charset string) bool {
-	s.charset = known(head, charset)
+	s.charset = charsetIfFits(head, charset)
 	return s.charset != nil
 }
 

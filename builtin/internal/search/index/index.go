@@ -259,8 +259,8 @@ var folded = func() (f [256]byte) {
 	return f
 }()
 
-// holding appends the texts that have all the keys, or few more.
-func (s *Segment) holding(all []uint32, out []uint32) []uint32 {
+// containing appends the texts that have all the keys, or few more.
+func (s *Segment) containing(all []uint32, out []uint32) []uint32 {
 	at := make([]span, 0, len(all))
 	for _, t := range all {
 		p, ok := s.find(t)

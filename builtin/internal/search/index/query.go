@@ -89,7 +89,7 @@ func (q *Query) Select(s *Segment, to *Set) {
 	for i, set := range q.sets {
 		union = union[:0]
 		for _, all := range set {
-			list = s.holding(all, list[:0])
+			list = s.containing(all, list[:0])
 			union = append(union, list...)
 		}
 		if len(set) > 1 {

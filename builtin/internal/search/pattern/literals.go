@@ -72,11 +72,11 @@ type texts struct {
 
 // with returns the fold and mixed of t joined with next.
 func (t *texts) with(next *texts) (fold, mixed bool) {
-	mixed = t.mixed || next.mixed || t.fold != next.fold && (!t.fold && t.letters() || !next.fold && next.letters())
+	mixed = t.mixed || next.mixed || t.fold != next.fold && (!t.fold && t.hasLetters() || !next.fold && next.hasLetters())
 	return t.fold || next.fold, mixed
 }
 
-func (t *texts) letters() bool {
+func (t *texts) hasLetters() bool {
 	return slices.ContainsFunc(t.all, func(s string) bool { return lower(s) != s || strings.ToUpper(s) != s })
 }
 

@@ -91,14 +91,14 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	if err := buf.look(fd); err != nil {
+	if err := buf.readAll(fd); err != nil {
 		return nil, err
 	}
 	buf.ID = ID{buf.Look.Device, buf.Look.Inode}
 	buf.Local = r.local && buf.ID.Device == r.id.Device
 	if buf.Opened != nil {
 		buf.Opened(fd)
-		if err := buf.look(fd); err != nil { // what is watched is looked at from then on
+		if err := buf.readAll(fd); err != nil { // what is watched is looked at from then on
 			return nil, err
 		}
 	}
@@ -111,8 +111,8 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 	return buf.entries, nil
 }
 
-// look fills Look.
-func (buf *Buffer) look(fd int) error {
+// readAll fills Look.
+func (buf *Buffer) readAll(fd int) error {
 	var st unix.Stat_t
 	at := time.Now().UnixNano()
 	err := unix.Fstat(fd, &st)
