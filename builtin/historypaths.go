@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -31,6 +32,19 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 		}
 	}
 	return distinct(paths), errors.Join(err, store.Close())
+}
+
+// ChangeTime returns when the call with an ID, or with the only one that begins so, began.
+func ChangeTime(stateDir, id string) (time.Time, error) {
+	store, err := openHistoryOf(stateDir)
+	if err != nil {
+		return time.Time{}, err
+	}
+	changes, _, err := store.Show(AnyPrincipal, id)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return time.Time{}, err
+	}
+	return changes[0].Time, nil
 }
 
 // UndonePaths returns the files that an undo would restore, or leave as they are.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -103,13 +104,18 @@ func showCommand(flags *hostFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				all, err := host.Operator().Changes(builtin.ChangeFilter{Since: change.Time})
+				if err != nil {
+					return err
+				}
+				all = slices.DeleteFunc(all, func(c builtin.Change) bool { return c.ID != change.ID })
 				if asJSON {
 					return printJSON(cmd.OutOrStdout(), struct {
 						changedCall
 						Diff string `json:"diff"`
-					}{callsOf([]builtin.Change{change})[0], diff})
+					}{callsOf(all)[0], diff})
 				}
-				if err := printChanges(cmd.OutOrStdout(), []builtin.Change{change}); err != nil {
+				if err := printChanges(cmd.OutOrStdout(), all); err != nil {
 					return err
 				}
 				_, err = io.WriteString(cmd.OutOrStdout(), "\n"+ended(shownDiff(cmd.OutOrStdout(), diff)))
@@ -141,14 +147,8 @@ change too, and can be undone. Files that no tool changed are never touched. The
 			return flags.onFiles(paths, func(host *mcpserver.Host) error { return u.undo(cmd, host.Operator(), len(args) > 0) })
 		},
 	}
-	flags.addState(cmd.Flags())
-	cmd.Flags().StringVar(&u.Path, "path", "", "changes of this `FILE`, or below this directory (default: this workspace)")
-	cmd.Flags().StringVar(&u.Scope, "scope", "", "changes made in this `SCOPE`, as the history names it")
+	u.addFlags(cmd, &flags)
 	cmd.Flags().StringVar(&u.since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
-	cmd.Flags().BoolVar(&u.Force, "force", false, "also where that loses later changes")
-	cmd.Flags().BoolVar(&u.DryRun, "dry-run", false, "show what would become of each file, and change nothing")
-	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -262,10 +262,15 @@ type changedCall struct {
 	Command   string        `json:"command,omitempty"`
 	Files     []changedFile `json:"files"`
 	// Ignored is how many files changed that are not kept, such as those that .gitignore names.
-	Ignored  int      `json:"ignored"`
-	State    string   `json:"state"`
-	UndoOf   []string `json:"undo_of,omitempty"`
-	UndoneBy string   `json:"undone_by,omitempty"`
+	Ignored int `json:"ignored"`
+	// Notes say what was not covered, and HeadMoved that git had another commit checked out afterwards.
+	Notes     []string `json:"notes,omitempty"`
+	HeadMoved bool     `json:"head_moved,omitempty"`
+	State     string   `json:"state"`
+	UndoOf    []string `json:"undo_of,omitempty"`
+	UndoneBy  string   `json:"undone_by,omitempty"` // once all of it is undone
+
+	undone bool
 }
 
 // A changedFile is one file of a [changedCall].
@@ -275,24 +280,15 @@ type changedFile struct {
 	// Before and After say what it held; they are left out where there was no file.
 	Before blob `json:"before,omitzero"`
 	After  blob `json:"after,omitzero"`
+	// Lost is why what it held before is not kept.
+	Lost     string `json:"lost,omitempty"`
+	UndoneBy string `json:"undone_by,omitempty"`
 }
 
 // A blob is a content of a file.
 type blob struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
-}
-
-// callsOf lists the calls that made changes, in the order of these.
-func callsOf(changes []builtin.Change) []changedCall {
-	calls := []changedCall{}
-	for _, c := range changes {
-		calls = append(calls, changedCall{
-			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State),
-			Files: []changedFile{{c.Path, changeOf(c), blob{c.Before.Sum, c.Before.Size}, blob{c.After.Sum, c.After.Size}}}, UndoOf: c.UndoOf, UndoneBy: c.UndoneBy,
-		})
-	}
-	return calls
 }
 
 // changeOf says what became of the file.
@@ -323,18 +319,23 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
+// printChanges prints a line for each call: the file that it changed, or how many and by which command.
 func printChanges(w io.Writer, changes []builtin.Change) error {
-	for _, c := range changes {
-		what := changeOf(c)
+	for _, c := range callsOf(changes) {
+		what := c.Files[0].Change + " " + sanitized(c.Files[0].Path)
+		if c.Command != "" || len(c.Files) > 1 {
+			first, _, _ := strings.Cut(c.Command, "\n")
+			what = sanitized(first) + " · " + c.counts()
+		}
 		state := ""
 		switch {
 		case c.UndoneBy != "":
 			state = "  (undone)"
 		case c.State != "done":
-			state = "  (" + string(c.State) + ")"
+			state = "  (" + c.State + ")"
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s  %-12s %s %s  %s%s\n",
-			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), sanitized(c.Tool), what, sanitized(c.Path), sanitized(c.Scope), state); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s  %-12s %s  %s%s\n",
+			c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), sanitized(c.Tool), what, sanitized(c.Scope), state); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ directory. Without a command and with an input that is no terminal, toolhost ser
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
-		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), undoCommand(), consoleCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), consoleCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(permitCommands()...)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// wholeID is the ID of a call in the history.
+var wholeID = regexp.MustCompile(`^[a-z2-7]{12}$`)
+
+func rewindCommand() *cobra.Command {
+	var flags hostFlags
+	var u undoing
+	cmd := &cobra.Command{
+		Use: "rewind ID|TIME [flags]", Short: "Put the workspace back to before a call, or to a time",
+		Long: `Put the workspace back to what it was before a call, named by its ID in the history, or at a time. All later changes by tools and
+commands are taken back: contents, modes, links and directories. The list is shown first, and asked at a terminal. What another
+program has changed since is left as it is, unless --force. What is ignored by git in whole directories, and .git itself, is not
+touched. A rewind is a change too, and can be undone.`,
+		Example: `  toolhost rewind 3k9x2m --dry-run
+  toolhost rewind 15m
+  toolhost rewind 2026-01-31T15:04 --path src --yes`,
+		Args: exactly(1, "toolhost rewind 3k9x2m"), ValidArgsFunction: completeChanges(&flags),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := args[0]
+			if u.since = ""; !wholeID.MatchString(id) {
+				if _, err := sinceTime(id); err == nil {
+					u.since, id = id, ""
+				}
+			}
+			paths := func(state string) (paths []string, err error) {
+				if err := u.selected(nil); err != nil {
+					return nil, err
+				}
+				if u.Last = 0; id != "" {
+					if u.Since, err = builtin.ChangeTime(state, id); err != nil {
+						return nil, err
+					}
+				}
+				return builtin.UndonePaths(state, u.UndoSelection)
+			}
+			return flags.onFiles(paths, func(host *mcpserver.Host) error {
+				if err := u.sayHeadMoved(cmd, host.Operator()); err != nil {
+					return err
+				}
+				return u.undo(cmd, host.Operator(), false)
+			})
+		},
+	}
+	u.addFlags(cmd, &flags)
+	return cmd
+}
+
+func diffCommand() *cobra.Command {
+	var flags hostFlags
+	cmd := showCommand(&flags)
+	cmd.Use, cmd.Short, cmd.Example = "diff ID", "Show what one call changed", "  toolhost diff 3k9x2m"
+	flags.addState(cmd.Flags())
+	return cmd
+}
+
+// addFlags adds the flags that undo and rewind share.
+func (u *undoing) addFlags(cmd *cobra.Command, flags *hostFlags) {
+	flags.addState(cmd.Flags())
+	cmd.Flags().StringVar(&u.Path, "path", "", "changes of this `FILE`, or below this directory (default: this workspace)")
+	cmd.Flags().StringVar(&u.Scope, "scope", "", "changes made in this `SCOPE`, as the history names it")
+	cmd.Flags().BoolVar(&u.Force, "force", false, "also where that loses later changes")
+	cmd.Flags().BoolVar(&u.DryRun, "dry-run", false, "show what would become of each file, and change nothing")
+	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
+}
+
+// sayHeadMoved says that git has another commit checked out since, which a rewind does not change.
+func (u *undoing) sayHeadMoved(cmd *cobra.Command, operator mcpserver.Operator) error {
+	changes, err := operator.Changes(builtin.ChangeFilter{Path: u.Path, Scope: u.Scope, Since: u.Since})
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.HeadMoved {
+			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "Git has another commit checked out since %s: its work tree will show the reversed changes.\n", c.ID)
+			return err
+		}
+	}
+	return nil
+}
+
+// callsOf lists the calls that made changes, in the order of these.
+func callsOf(changes []builtin.Change) []changedCall {
+	calls := []changedCall{}
+	for _, c := range changes {
+		file := changedFile{c.Path, changeOf(c), blob{c.Before.Sum, c.Before.Size}, blob{c.After.Sum, c.After.Size}, c.Lost, c.UndoneBy}
+		if n := len(calls); n > 0 && calls[n-1].ID == c.ID {
+			calls[n-1].Files = append(calls[n-1].Files, file)
+			calls[n-1].undone = calls[n-1].undone && c.UndoneBy != ""
+			continue
+		}
+		calls = append(calls, changedCall{
+			ID: c.ID, Time: c.Time, Principal: c.Principal, Scope: c.Scope, Tool: c.Tool, State: string(c.State), Command: c.Command, Ignored: c.Ignored,
+			Notes: c.Notes, HeadMoved: c.HeadMoved, Files: []changedFile{file}, UndoOf: c.UndoOf, undone: c.UndoneBy != "",
+		})
+	}
+	for i := range calls {
+		slices.Reverse(calls[i].Files) // the newest came first
+		if calls[i].undone {
+			calls[i].UndoneBy = calls[i].Files[0].UndoneBy
+		}
+	}
+	return calls
+}
+
+// counts says how many files a call changed: "41 changed, 2 created".
+func (c changedCall) counts() string {
+	text := ""
+	for _, what := range []string{"changed", "created", "removed"} {
+		n := 0
+		for _, f := range c.Files {
+			if f.Change == what {
+				n++
+			}
+		}
+		if n > 0 {
+			text += fmt.Sprintf(", %d %s", n, what)
+		}
+	}
+	if c.Ignored > 0 {
+		text += fmt.Sprintf(", %d ignored and not kept", c.Ignored)
+	}
+	return text[min(len(text), len(", ")):]
+}

@@ -1,0 +1,72 @@
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRewindCommand: a command is listed with its counts, shown, and taken back with everything after it.
+func TestRewindCommand(t *testing.T) {
+	home := doctorHome(t)
+	for name, content := range map[string]string{
+		"a.txt": "a\n", ".gitignore": "build/\n", "build/x": "1\n", ".env": "secret\n", ".git/HEAD": "ref: refs/heads/main\n",
+		".claude/settings.json": `{"permissions":{"deny":["Read(.env)"]}}`,
+	} {
+		writeIn(t, home, "work/"+name, content)
+	}
+	t.Chdir(filepath.Join(home, "work"))
+	for _, call := range []struct{ command, want string }{
+		{"cat a.txt", "a\n"},
+		{"mv a.txt b.txt; mkdir d; echo 1 >'d/x\ny'; echo 2 >build/x", `[changed 3 files: a.txt, b.txt, "d/x\ny"; 1 ignored file changed, not kept]`},
+		{"rm b.txt; ln -s d l", "[changed 2 files: b.txt, l]"},
+	} {
+		args, err := json.Marshal(map[string]string{"command": call.command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, code := runCommand(t, home, "call", "Bash", string(args)); code != 0 || !strings.Contains(out, call.want) {
+			t.Fatalf("%s: exit code %d\n%s", call.command, code, out)
+		}
+	}
+	out, _ := runCommand(t, home, "history", "--json")
+	var calls []struct {
+		ID, Tool, Command string
+		Ignored           int
+		Files             []struct{ Path, Change string }
+	}
+	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 2 || calls[1].Ignored != 1 || len(calls[1].Files) != 4 || strings.Contains(out, ".env") {
+		t.Fatalf("the history is %v\n%s", err, out)
+	}
+	id := calls[1].ID
+	if out, code := runCommand(t, home, "diff", id); code != 0 || !strings.Contains(out, "-a\n") || !strings.Contains(out, "+1\n") {
+		t.Errorf("diff: exit code %d\n%s", code, out)
+	}
+	if out, code := runCommand(t, home, "rewind", id, "--dry-run"); code != 0 || !strings.Contains(out, "would be restored") {
+		t.Errorf("dry run: exit code %d\n%s", code, out)
+	}
+	if out, code := runCommand(t, home, "rewind", id); code != 2 || !strings.Contains(out, "--yes") {
+		t.Errorf("without a terminal: exit code %d\n%s", code, out)
+	}
+	if _, err := os.Lstat("l"); err != nil {
+		t.Error("something was done without an answer")
+	}
+	if out, code := runCommand(t, home, "rewind", id, "--yes"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if got, err := os.ReadFile("a.txt"); err != nil || string(got) != "a\n" {
+		t.Errorf("a.txt: %q, %v", got, err)
+	}
+	for _, gone := range []string{"b.txt", "d", "l"} {
+		if _, err := os.Lstat(gone); err == nil {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	for _, bad := range [][]string{{"rewind"}, {"rewind", "nothing"}, {"rewind", "zzzzzzzzzzzz"}} {
+		if out, code := runCommand(t, home, bad...); code == 0 {
+			t.Errorf("%v: exit code 0\n%s", bad, out)
+		}
+	}
+}
