@@ -91,7 +91,10 @@ func (b *Runtime) ChangedFile(policy *guard.Policy, c Change) (string, error) {
 
 // readable refuses what a rule denies: what was journalled before the rule is denied by it too.
 func readable(policy *guard.Policy, path string) error {
-	p, err := policy.ResolveEntry(path)
+	p, err := policy.Resolve(path)
+	if err != nil { // a link that leads in a circle
+		p, err = policy.ResolveEntry(path)
+	}
 	if err != nil {
 		return err
 	}

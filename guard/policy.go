@@ -149,7 +149,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &policyData{
 		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
 		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
-		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.ExecGateOff, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
@@ -200,7 +200,7 @@ var errNoExecGate = errors.New("this host judges no programs when they start")
 // execGateOf returns why programs are not judged when they start, found out once.
 func execGateOf(set *settings.Settings, works func() error) func() error {
 	switch {
-	case set.Bash.ExecGate == settings.ExecGateOff:
+	case set.Bash.ExecGate == settings.Off:
 		return func() error { return errExecGateOff }
 	case works == nil:
 		return func() error { return errNoExecGate }

@@ -255,7 +255,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		ReadState: a.scope.Seen, Dir: a.scope.Dir, Results: h.results.For(a.principal),
 		Shell: builtin.ShellLimits{
 			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
-			KeepChanges: set.History.Commands != settings.HistoryOff,
+			KeepChanges: set.History.Commands != settings.Off,
 		},
 		Durable: set.Write.Fsync, Progress: req.Progress,
 	}

@@ -252,11 +252,11 @@ func ownKeys() []key {
 		{name: "bash.env.pass", form: formList, from: notWorkspace,
 			doc:  "Variables of the host's environment that commands of callers over HTTP get, beside those that hold no credentials (PATH, LANG, GOPATH and the like). With wildcards.",
 			list: func(s *Settings) *[]Entry { return &s.Bash.EnvPass }},
-		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{execGateAuto, ExecGateOff}, def: execGateAuto, unknown: execGateAuto,
+		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
 			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged: " +
 				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
-		{name: "history.commands", form: formChoice, from: notWorkspace, order: []string{HistoryAuto, HistoryOff}, def: HistoryAuto, unknown: HistoryAuto,
+		{name: "history.commands", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
 			doc: "Keep what files held before commands changed them, so that it can be taken back. With off, only changes by Edit, Write and NotebookEdit are kept.",
 			set: choice(func(s *Settings) *string { return &s.History.Commands })},
 		{name: "bash.foregroundWindow", form: formDuration, def: "50s",

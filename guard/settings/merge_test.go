@@ -23,7 +23,7 @@ func TestDefaults(t *testing.T) {
 	if s.DefaultMode != ModeAcceptEdits || s.DefaultModeFrom != (Entry{}) || s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk {
 		t.Errorf("choices: %+v", s)
 	}
-	if s.Gate.Parallel != 10 || !reflect.DeepEqual(s.Bash, bashSettings{ForegroundWindow: 50 * time.Second, DefaultTimeout: 2 * time.Minute, MaxTimeout: 10 * time.Minute, ExecGate: execGateAuto, MaxTasks: 256}) {
+	if s.Gate.Parallel != 10 || !reflect.DeepEqual(s.Bash, bashSettings{ForegroundWindow: 50 * time.Second, DefaultTimeout: 2 * time.Minute, MaxTimeout: 10 * time.Minute, ExecGate: auto, MaxTasks: 256}) {
 		t.Errorf("amounts: %+v %+v", s.Gate, s.Bash)
 	}
 	if len(s.Warnings)+len(s.Broken)+len(s.Untrusted) != 0 {

@@ -86,16 +86,10 @@ const (
 	OnFailureAllow = "allow"
 )
 
-// Whether programs that commands start are judged when they start.
+// The values of settings that turn off what is done where it can be.
 const (
-	execGateAuto = "auto" // where a rule speaks of commands and this machine can
-	ExecGateOff  = "off"
-)
-
-// Whether the history holds what commands change.
-const (
-	HistoryAuto = "auto"
-	HistoryOff  = "off"
+	auto = "auto"
+	Off  = "off"
 )
 
 // Which hooks run contained.
@@ -287,7 +281,7 @@ type bashSettings struct {
 	// EnvPass names variables (path.Match patterns) of the host's environment that commands of remote callers get,
 	// besides those that hold no credentials.
 	EnvPass []Entry
-	// ExecGate is execGateAuto, also when empty, or ExecGateOff from sources outside the workspace.
+	// ExecGate is "auto", also when empty, or Off from sources outside the workspace.
 	ExecGate string
 	// MaxTasks is how many background tasks of one caller run at once. Default 256.
 	MaxTasks int
@@ -295,7 +289,7 @@ type bashSettings struct {
 
 // History is what can be taken back (history.*).
 type History struct {
-	// Commands is HistoryAuto, also when empty, or HistoryOff from sources outside the workspace.
+	// Commands is "auto", also when empty, or Off from sources outside the workspace.
 	Commands string
 }
 
