@@ -10,8 +10,8 @@ import (
 
 // Limits of what is read of a program's arguments. The kernel takes 2 MiB and more; no rule matches that much.
 const (
-	MaxExecArgs  = 64 << 10 // bytes
-	MaxExecWords = 4096     // arguments
+	maxExecArgs  = 64 << 10 // bytes
+	maxExecWords = 4096     // arguments
 )
 
 // An Exec is an attempt of a command's process to start a program. It is good until the judge returns.
@@ -24,7 +24,7 @@ type Exec struct {
 	Files []ExecFile
 	// Args are the arguments, the program's name first. There may be none.
 	Args []string
-	// Cut says that there are more, or longer, arguments than [MaxExecArgs] and [MaxExecWords] allow.
+	// Cut says that there are more arguments, or longer ones, than 4,096 words and 64 KiB, which are read.
 	Cut bool
 	// Dir is the working directory of the process.
 	Dir string
@@ -113,5 +113,5 @@ func (g *ExecGate) Close() {
 	g.end()
 }
 
-// ErrNoExecGate is what errors of [ExecGateWorks] match.
-var ErrNoExecGate = errors.New("sandbox: programs cannot be judged when they start")
+// errNoExecGate begins the errors of [ExecGateWorks].
+var errNoExecGate = errors.New("sandbox: programs cannot be judged when they start")

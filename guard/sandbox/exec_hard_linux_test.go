@@ -128,6 +128,7 @@ func TestExecMasked(t *testing.T) {
 		{"bash", `touch made`}, {"dash", `dash -c 'touch made; :'`}, {"path", program + ` made`}, {"env", `env touch made`}, {"xargs", `echo made | xargs touch`},
 		{"find", `find /etc/passwd -exec touch made \;`}, {"python", `python3 -c 'import os; os.system("touch made")'`},
 		{"posix_spawnp", `python3 -c 'import os; os.posix_spawnp("touch", ["x", "made"], os.environ)'`},
+		{"flickering", `for i in $(seq 40); do rm -f n; ln -s /bin/true n; rm -f n; ln -s ` + program + ` n; done & for i in $(seq 80); do ./n made 2>/dev/null; done; wait; rm -f n; touch made`},
 		{"link", `ln -s ` + program + ` l; ./l made; rm l`}, {"another name", `exec -a x touch made`}, {"loader", `$LOADER ` + program + ` made`},
 		{"script", `echo "#!` + program + `" > i; chmod +x i; ./i; rm i`}, {"copy", `cp ` + program + ` c || cat ` + program + ` > c && chmod +x c && ./c made; rm -f c`},
 	} {
@@ -153,6 +154,27 @@ func TestExecMasked(t *testing.T) {
 	if r := runIn(t, s, f.ws, f.env, "/bin/sh", "-c", "./victim ran && ls ran"); r.output != "ran\n" {
 		t.Errorf("the program that is not masked: %q", r.output)
 	}
+}
+
+// Arguments are read within limits, of which the judge is told.
+func TestExecCut(t *testing.T) {
+	f := newFixture(t)
+	gated(t, f, func(t *testing.T, s *Sandbox) {
+		var last *Exec
+		judge := func(_ context.Context, e *Exec) ExecVerdict {
+			last = e
+			return ExecVerdict{Allow: true}
+		}
+		for script, words := range map[string]int{
+			`/bin/true $(seq 100000)`: maxExecWords,
+			`python3 -c 'import os; os.execv("/bin/true", ["x"] + ["y" * 100000] * 18)'`: 2,
+		} {
+			r := runGated(t, s, f, judge, script+`; echo $?`)
+			if r.output != "0\n" || !last.Cut || len(last.Args) != words || len(strings.Join(last.Args, " ")) > maxExecArgs {
+				t.Errorf("%s: said %q; cut: %v, %d words, %d bytes", script, r.output, last.Cut, len(last.Args), len(strings.Join(last.Args, " ")))
+			}
+		}
+	})
 }
 
 // A process that is killed while it is compared, because the command has ended, is neither refused nor changed.
@@ -191,7 +213,10 @@ func TestExecNested(t *testing.T) {
 
 // So many programs may wait for their judges at once.
 func TestExecManyHeld(t *testing.T) {
-	const many = 300
+	many := 300
+	if !testing.Short() {
+		many = 1000
+	}
 	f := newFixture(t)
 	f.victim(t)
 	gated(t, f, func(t *testing.T, s *Sandbox) {
@@ -213,7 +238,7 @@ func TestExecManyHeld(t *testing.T) {
 	})
 }
 
-// When the host is killed in the middle, nothing survives.
+// When the host is stopped in the middle, and then killed, nothing survives.
 func TestExecHostKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a host for each backend")
@@ -239,6 +264,11 @@ func TestExecHostKilled(t *testing.T) {
 				t.Fatalf("the host says %q", line)
 			}
 			waitFor(t, "the other process", func() bool { return sleepers(t, d) == 1 })
+			cmd.Process.Signal(unix.SIGSTOP) // a host that is stopped lets nothing start, and what waits can be killed
+			waitFor(t, "the host to stop", func() bool { stat, err := statOf(cmd.Process.Pid); return err == nil && stat.state == "T" })
+			if n := sleepers(t, d); n != 1 {
+				t.Errorf("%d other processes are there while the host is stopped", n)
+			}
 			cmd.Process.Kill()
 			cmd.Wait()
 			waitFor(t, "the end of all", func() bool { return sleepers(t, d) == 0 })

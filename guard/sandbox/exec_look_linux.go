@@ -141,9 +141,9 @@ func (l *execLook) readArgs(address uint64) error {
 	if kernel.Is32Bit(l.call.Arch, uint32(l.call.Number)) {
 		size = 4
 	}
-	left := MaxExecArgs
+	left := maxExecArgs
 	for address != 0 {
-		if len(l.exec.Args) == MaxExecWords || left <= 0 {
+		if len(l.exec.Args) == maxExecWords || left <= 0 {
 			l.exec.Cut = true
 			return nil
 		}
@@ -155,7 +155,7 @@ func (l *execLook) readArgs(address uint64) error {
 			if p == 0 {
 				return nil
 			}
-			if len(l.exec.Args) == MaxExecWords || left <= 0 {
+			if len(l.exec.Args) == maxExecWords || left <= 0 {
 				break
 			}
 			arg, whole, err := l.call.Text(p, left)

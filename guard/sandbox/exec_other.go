@@ -17,5 +17,5 @@ func ListenExecs() (listener int, err error) { return -1, errNoExecGate() }
 func (*ExecGate) Serve(int) error { return errNoExecGate() }
 
 func errNoExecGate() error {
-	return fmt.Errorf("%w: %s has no means for it", ErrNoExecGate, runtime.GOOS)
+	return fmt.Errorf("%w: %s has no means for it", errNoExecGate, runtime.GOOS)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by trying;
-// nil if they can. The error matches [ErrNoExecGate].
+// nil if they can.
 func ExecGateWorks(b Backend) error {
 	err := tryExecGate()
 	if err == nil && (b == None || b == Landlock) && os.Geteuid() != 0 {
@@ -24,7 +24,7 @@ func ExecGateWorks(b Backend) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNoExecGate, err)
+		return fmt.Errorf("%w: %w", errNoExecGate, err)
 	}
 	return nil
 }

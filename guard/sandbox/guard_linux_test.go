@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestExpel(t *testing.T) {
+func TestQuarantine(t *testing.T) {
 	f := newFixture(t)
 	if err := os.Symlink("src", f.ws+"/.vscode"); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestExpel(t *testing.T) {
 }
 
 // A link in the way does not make us rename something outside.
-func TestExpelStaysInside(t *testing.T) {
+func TestQuarantineStaysInside(t *testing.T) {
 	f := newFixture(t)
 	p := f.policy()
 	p.ReadOnly = []string{f.ws + "/sub/profile"}
@@ -80,14 +80,14 @@ func TestExpelStaysInside(t *testing.T) {
 }
 
 // A command that takes away the right to write keeps nothing in place.
-func TestExpelMendsRights(t *testing.T) {
+func TestQuarantineMendsRights(t *testing.T) {
 	f := newFixture(t)
 	p := f.policy()
 	p.ReadOnly = append(p.ReadOnly, f.ws+"/.mcp.json")
 	s := start1(t, p)
 	runIn(t, s, f.ws, f.env, "/bin/bash", "-c", `echo evil > .mcp.json; for i in $(seq 120); do : > .mcp.json.quarantined-$i; done; chmod 555 .`)
 	if got, err := Quarantine(s.guarded); len(got) != 1 || err != nil {
-		t.Errorf("Expel: %v, %v", got, err)
+		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := os.Lstat(f.ws + "/.mcp.json"); err == nil {
 		t.Error("the protected file is still there")

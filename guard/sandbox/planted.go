@@ -68,7 +68,7 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// An Planted is a protected path that has appeared, or a protected symbolic
+// A Planted file is a protected path that has appeared, or a protected symbolic
 // link that was changed, since the start.
 type Planted struct {
 	Path  string

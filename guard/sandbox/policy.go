@@ -59,7 +59,7 @@ type Policy struct {
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
 	Execs bool
 	// MaxProcesses is how many processes and threads the sandbox has room for;
-	// zero is DefaultMaxProcesses. It holds with namespaces on Linux 6.14 and
+	// zero is 4096. It holds with namespaces on Linux 6.14 and
 	// later, and is no smaller than 301 or 8 for each processor.
 	MaxProcesses int
 }
@@ -73,9 +73,9 @@ type Private struct {
 	Shown []string
 }
 
-// DefaultMaxProcesses is far above what parallel builds need and far below what
+// defaultMaxProcesses is far above what parallel builds need and far below what
 // brings a machine to a stand.
-const DefaultMaxProcesses = 4096
+const defaultMaxProcesses = 4096
 
 // Network says which hosts commands can reach. The zero value is a loopback
 // interface of the sandbox's own and nothing else.

@@ -30,7 +30,7 @@ func Probe(ctx context.Context) Report {
 		if count(r.Enforces) > count(best.Enforces) || best.Backend == None {
 			best = r
 		}
-		if r.Enforces.All() {
+		if r.Enforces.all() {
 			break
 		}
 	}

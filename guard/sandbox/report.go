@@ -42,8 +42,8 @@ type Enforcement struct {
 	Processes bool
 }
 
-// All reports whether everything is held.
-func (e Enforcement) All() bool { return e.Writes && e.Denies && e.Network && e.Processes }
+// all reports whether everything is held.
+func (e Enforcement) all() bool { return e.Writes && e.Denies && e.Network && e.Processes }
 
 // A Report says what is enforced, and what stands in the way of more.
 type Report struct {

@@ -21,7 +21,7 @@ var pseudo = [...]string{"/proc", "/sys", "/dev"}
 // another reason than being absent is an error: what is not understood must not
 // be left open.
 func resolve(p Policy) (*plan, error) {
-	pl := &plan{network: p.Network.Unrestricted, processes: cmp.Or(p.MaxProcesses, DefaultMaxProcesses)}
+	pl := &plan{network: p.Network.Unrestricted, processes: cmp.Or(p.MaxProcesses, defaultMaxProcesses)}
 	for _, path := range p.Writable {
 		t, err := resolveWritable(path)
 		if err != nil {
