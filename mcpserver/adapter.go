@@ -152,14 +152,14 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if c.arguments != nil {
 		arguments = c.arguments
 	}
-	asks := canAsk(ctx)
+	asks := s.canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
 	program := clientinfo.FromRequest(ctx, req)
 	shown := newReporter(ctx, c.peer, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
 	call := Request{
 		Tool: c.Params.Name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
-		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answerIn(req.Params.MultiRoundTripParams),
+		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: s.host.approvals.pages.answerTo(ctx, answerIn(req.Params.MultiRoundTripParams), accepted(req.Params.MultiRoundTripParams)),
 		Origin: originOf(ctx, c, req, program), ClientLimits: program.Passes,
 	}
 	if call.Repeats = repeats; asks && !repeats {
@@ -184,7 +184,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
 	}
 	if reply.Question != nil && repeats {
-		return toQuestion(reply.Question), nil
+		return s.toQuestion(ctx, c.admission, call, reply.Question), nil
 	}
 	if own != nil {
 		return own.answer(reply), nil

@@ -38,6 +38,7 @@ type approver struct {
 	always      alwaysAllowed
 	suspensions suspensions
 	waiting     waitingRecords
+	pages       openPages
 	asker       Asker // nil: the operator cannot be asked
 	policies    *policies
 	log         *slog.Logger

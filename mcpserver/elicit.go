@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -16,15 +18,32 @@ import (
 // questionID names the one question of a result.
 const questionID = "approval"
 
-// canAsk reports whether the client said that it can put a question to a person.
-func canAsk(ctx context.Context) bool {
+// elicitation returns how the client said that it can put a question to a person, nil if it did not.
+func elicitation(ctx context.Context) *mcp.ElicitationCapability {
 	if info := server.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
-		return info.ClientCapabilities != nil && info.ClientCapabilities.Elicitation != nil
+		if info.ClientCapabilities == nil {
+			return nil
+		}
+		return info.ClientCapabilities.Elicitation
 	}
 	session := server.ClientSessionFromContext(ctx)
 	known, ok := session.(server.SessionWithClientInfo)
-	_, asks := session.(server.SessionWithElicitation)
-	return ok && asks && known.GetClientCapabilities().Elicitation != nil
+	if _, asks := session.(server.SessionWithElicitation); !ok || !asks {
+		return nil
+	}
+	return known.GetClientCapabilities().Elicitation
+}
+
+// canAsk reports whether the client can put a question to a person: by a form, or by a page of the console where there is one.
+func (s *Server) canAsk(ctx context.Context) bool {
+	can := elicitation(ctx)
+	return can != nil && (can.URL == nil || can.Form != nil || s.host.approvals.pageOf("any") != "")
+}
+
+// opens reports whether the client opens the page of a question.
+func opens(ctx context.Context, q *Question) bool {
+	can := elicitation(ctx)
+	return q.URL != "" && can != nil && can.URL != nil
 }
 
 // form returns the question as a form of flat fields, the only kind that all clients can show.
@@ -44,9 +63,68 @@ func form(q *Question) mcp.ElicitationParams {
 	}
 }
 
-// toQuestion returns a question as the result of a call in the modern era.
-func toQuestion(q *Question) *mcp.CallToolResult {
-	return server.NewInputRequestBuilder(q.State).Elicit(questionID, form(q)).ToolResult()
+// page returns the question as the address of its page at the console.
+func page(q *Question) mcp.ElicitationParams {
+	return mcp.ElicitationParams{Mode: mcp.ElicitationModeURL, Message: q.Message, ElicitationID: q.ID, URL: q.URL}
+}
+
+// toQuestion returns a question as the result of a call in the modern era. A question that opens a page waits at the console.
+func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Question) *mcp.CallToolResult {
+	shown := form(q)
+	if opens(ctx, q) {
+		shown = page(q)
+		s.host.approvals.pages.open(q.State, func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
+	}
+	return server.NewInputRequestBuilder(q.State).Elicit(questionID, shown).ToolResult()
+}
+
+// An openPages holds the answers to questions whose pages were opened, by the states of the questions.
+type openPages struct {
+	mu      sync.Mutex
+	answers map[string]*openPage
+}
+
+type openPage struct {
+	answered chan struct{} // closed with the answer
+	answer   *Answer
+}
+
+func (o *openPages) open(state string, ask func() *Answer) {
+	p := &openPage{answered: make(chan struct{})}
+	o.mu.Lock()
+	if o.answers == nil {
+		o.answers = map[string]*openPage{}
+	}
+	o.answers[state] = p
+	o.mu.Unlock()
+	time.AfterFunc(approvals.Lifetime, func() {
+		o.mu.Lock()
+		delete(o.answers, state)
+		o.mu.Unlock()
+	})
+	go func() {
+		p.answer = ask()
+		close(p.answered)
+	}()
+}
+
+// answerTo returns the answer to a question: that of its page if one was opened and the person did not decline to open it.
+func (o *openPages) answerTo(ctx context.Context, from *Answer, accepted bool) *Answer {
+	if from == nil || !accepted {
+		return from
+	}
+	o.mu.Lock()
+	p := o.answers[from.State]
+	o.mu.Unlock()
+	if p == nil {
+		return from
+	}
+	select {
+	case <-p.answered:
+		return p.answer
+	case <-ctx.Done():
+		return &Answer{State: from.State, By: byConsole}
+	}
 }
 
 // answerIn returns the answer that a modern client repeats its call with, nil if there is none.
@@ -62,8 +140,38 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 	return toAnswer(p.RequestState, server.ElicitationResponse(p.InputResponses, questionID))
 }
 
+// accepted reports whether the person agreed to what the client showed.
+func accepted(p mcp.MultiRoundTripParams) bool {
+	r := server.ElicitationResponse(p.InputResponses, questionID)
+	return r != nil && r.Action == mcp.ElicitationResponseActionAccept
+}
+
+// putPage has a legacy client open the page of a question, and waits for the answer that is given there.
+func (s *Server) putPage(ctx context.Context, q *Question) *Answer {
+	c, ok := callOf(ctx)
+	if !ok {
+		return &Answer{State: q.State, By: ByClient}
+	}
+	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
+	defer cancel()
+	answers := make(chan *Answer, 2)
+	go func() { answers <- s.host.approvals.askOperator(ctx, c.admission, Request{Tool: c.tool.name}, q) }()
+	go func() {
+		result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
+			Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: page(q),
+		})
+		if err != nil || result.Action != mcp.ElicitationResponseActionAccept {
+			answers <- toAnswer(q.State, result)
+		}
+	}()
+	return <-answers
+}
+
 // put asks a legacy client and waits. No answer in time, and any failure to ask, is a refusal.
 func (s *Server) put(ctx context.Context, q *Question) *Answer {
+	if opens(ctx, q) {
+		return s.putPage(ctx, q)
+	}
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
 	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{

@@ -37,6 +37,15 @@ func (p *approver) operatorPresent() bool {
 	return p.asker != nil && p.asker.Present() && p.operatorMayAnswer() == nil
 }
 
+// pageOf returns the address of the page of a question at the console, "" if there is none, or answers there do not count.
+func (p *approver) pageOf(id string) string {
+	pages, ok := p.asker.(interface{ URL(id string) string })
+	if !ok || p.operatorMayAnswer() != nil {
+		return ""
+	}
+	return pages.URL(id)
+}
+
 // askOperator waits for the operator's answer to a question. No answer in time is a refusal.
 func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -156,6 +157,55 @@ func TestUncontainedIsNoted(t *testing.T) {
 		h.approvals.uncontained.Store(false)
 		if h.approvals.noteUncontained(policy, tt.in, tt.req); h.approvals.uncontained.Load() != tt.want {
 			t.Errorf("%s: noted %v, want %v", tt.name, !tt.want, tt.want)
+		}
+	}
+}
+
+// paged is an owner with a page for each question.
+type paged struct{ owner }
+
+func (p *paged) URL(id string) string { return "http://127.0.0.1:1/approvals/" + id }
+
+// TestQuestionOpensItsPage has clients that declare the URL mode open the page of a question: the answer that is given there counts.
+func TestQuestionOpensItsPage(t *testing.T) {
+	const byURL = `"elicitation":{"url":{}}`
+	for _, decision := range []string{AllowOnce, DenyIt} {
+		o := &paged{owner{answer: Answer{Decision: decision}}}
+		c := startPipe(t, nil, askBeforeCommands, func(c *Config) { c.Asker = o })
+		if err := c.host.Operator().MayAnswer(); err != nil {
+			t.Skip(err)
+		}
+		call := func(extra string) rpcAnswer {
+			c.send(strings.Replace(modernBash("1", "touch done", extra), askCapability, byURL, 1))
+			return c.receive()
+		}
+		var q struct {
+			RequestState  string
+			InputRequests map[string]struct {
+				Params struct{ Mode, URL, ElicitationID string }
+			}
+		}
+		if a := call(""); json.Unmarshal(a.Result, &q) != nil || q.InputRequests[questionID].Params.Mode != "url" ||
+			q.InputRequests[questionID].Params.URL != o.URL(q.InputRequests[questionID].Params.ElicitationID) {
+			t.Fatalf("no page: %s", a.Result)
+		}
+		a := call(`"requestState":"` + q.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`)
+		if ran(c) != (decision == AllowOnce) {
+			t.Errorf("%s: ran: %v: %s", decision, ran(c), a.Result)
+		}
+	}
+	for _, decision := range []string{AllowOnce, DenyIt} {
+		c := startPipe(t, nil, askBeforeCommands, func(c *Config) { c.Asker = &paged{owner{answer: Answer{Decision: decision}}} })
+		c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+byURL+`}`, 1))
+		c.receive()
+		c.send(toolCall(7, "Bash", `{"command":"touch done"}`))
+		m := c.receive()
+		for m.Method != "" {
+			c.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"action":"accept"}}`)
+			m = c.receive()
+		}
+		if ran(c) != (decision == AllowOnce) {
+			t.Errorf("legacy, %s: ran: %v: %s", decision, ran(c), m.Result)
 		}
 	}
 }

@@ -83,9 +83,7 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 	for _, note := range d.Notes {
 		q.Notes = append(q.Notes, Sanitize(note))
 	}
-	if pages, ok := p.asker.(interface{ URL(id string) string }); ok && p.operatorPresent() {
-		q.URL = pages.URL(q.ID)
-	}
+	q.URL = p.pageOf(q.ID)
 	q.Message = q.message(tool)
 	return q
 }
