@@ -20,8 +20,8 @@ const (
 // in [Settings.Hooks], from user or managed settings.
 const Classifier = "permissions.classifier"
 
-// ClassifierTimeout is the longest that a classifier may take.
-const ClassifierTimeout = 5 * time.Second
+// classifierTimeout is the longest that a classifier may take.
+const classifierTimeout = 5 * time.Second
 
 // classifier reads the setting of that name.
 func (p *parser) classifier(v hujson.Value) {
@@ -31,7 +31,7 @@ func (p *parser) classifier(v hujson.Value) {
 		return
 	}
 	if h, ok := p.hook(v, object); ok {
-		h.Timeout, h.Async = min(h.Timeout, ClassifierTimeout), false
+		h.Timeout, h.Async = min(h.Timeout, classifierTimeout), false
 		p.hooks[Classifier] = []HookMatcher{{Hooks: []Hook{h}, Source: p.entry(v, Classifier)}}
 	}
 }

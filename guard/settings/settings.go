@@ -137,7 +137,7 @@ type Settings struct {
 	Gate    gateSettings
 	Bash    bashSettings
 	Search  Search
-	History History
+	History historySettings
 
 	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []Warning
@@ -287,8 +287,8 @@ type bashSettings struct {
 	MaxTasks int
 }
 
-// History is what can be taken back (history.*).
-type History struct {
+// historySettings is what can be taken back (history.*).
+type historySettings struct {
 	// Commands is "auto", also when empty, or Off from sources outside the workspace.
 	Commands string
 }
