@@ -199,7 +199,7 @@ func TestJudgeExecThatCannotBeRead(t *testing.T) {
 	if (ExecFinding{}).Action != Deny {
 		t.Error("the zero finding does not refuse")
 	}
-	if got := p.Refusing(errors.New("broken")).Commands().JudgeExec(m.attempt("bin/ls | ls")); got.Action != Deny || got.Rule != ruleSettingsBroken {
+	if got := p.Refusing(errors.New("broken")).Commands().JudgeExec(m.attempt("bin/ls | ls")); got.Action != Deny || got.Rule != RuleSettings {
 		t.Errorf("rules that cannot be read: %+v", got)
 	}
 }

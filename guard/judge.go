@@ -48,15 +48,18 @@ func (p *Policy) unreadable() (Verdict, bool) {
 	if len(p.data.broken) == 0 && p.refused == nil {
 		return Verdict{}, false
 	}
+	if p.refused != nil {
+		return Verdict{
+			Action: Deny, Rule: RuleSettings, Source: builtIn, Final: true, Reason: "Every call is refused: " + p.refused.Error() + ".",
+			Remedy: "A person must correct that and start the host again.",
+		}, true
+	}
 	var texts []string
 	for _, err := range p.data.broken {
 		texts = append(texts, err.Error())
 	}
-	if p.refused != nil {
-		texts = append(texts, p.refused.Error())
-	}
 	return Verdict{
-		Action: Deny, Rule: ruleSettingsBroken, Source: builtIn, Final: true,
+		Action: Deny, Rule: RuleSettings, Source: builtIn, Final: true,
 		Reason: "Every call is refused because the permission rules cannot be read: " + strings.Join(texts, "; ") + ".",
 		Remedy: "A person must correct the file; the host reloads it when it is saved.",
 	}, true

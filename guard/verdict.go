@@ -33,20 +33,21 @@ func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // The built-in rules, as [Verdict.Rule] names them.
 const (
-	ruleSettingsBroken = "settings"       // a settings file does not parse
-	RuleBoundary       = "boundary"       // outside the roots and additional directories
-	ruleProtected      = "protected path" // writing what other programs run or obey
-	ruleCritical       = "critical path"  // removing the root, home, a workspace
-	ruleSettingsFile   = "settings file"  // writing the guard's own rules
-	ruleState          = "host state"     // the host's own directory
-	ruleSecret         = "home secret"    // keys and credentials in the home directory
-	ruleHardLink       = "hard link"      // a file with names elsewhere
-	ruleContainment    = "containment"    // rules that only a sandbox could hold
-	ruleUnsandboxed    = "sandbox opt-out"
-	ruleUndecidable    = "undecidable command"
-	rulePersonOnly     = "person's command" // toolhost trust and its like
-	ruleReadOnly       = "read-only command"
-	ruleMode           = "mode" // followed by the mode's name
+	// RuleSettings refuses every call: a settings file does not parse, or the host cannot serve.
+	RuleSettings     = "settings"
+	RuleBoundary     = "boundary"       // outside the roots and additional directories
+	ruleProtected    = "protected path" // writing what other programs run or obey
+	ruleCritical     = "critical path"  // removing the root, home, a workspace
+	ruleSettingsFile = "settings file"  // writing the guard's own rules
+	ruleState        = "host state"     // the host's own directory
+	ruleSecret       = "home secret"    // keys and credentials in the home directory
+	ruleHardLink     = "hard link"      // a file with names elsewhere
+	ruleContainment  = "containment"    // rules that only a sandbox could hold
+	ruleUnsandboxed  = "sandbox opt-out"
+	ruleUndecidable  = "undecidable command"
+	rulePersonOnly   = "person's command" // toolhost trust and its like
+	ruleReadOnly     = "read-only command"
+	ruleMode         = "mode" // followed by the mode's name
 )
 
 // A Verdict is the guard's answer to one [Intent]. The zero Verdict refuses.

@@ -24,6 +24,8 @@ type Config struct {
 	Roots []string
 	// RootsNamed says that the user named the roots, which may then be "/" or the home directory.
 	RootsNamed bool
+	// Refuse is why every call is refused, so that a client shows what a person must correct; nil: by the rules.
+	Refuse error
 	// Settings are extra settings files; Allow and Deny are rules from the command line.
 	Settings    []string
 	Allow, Deny []string

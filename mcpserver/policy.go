@@ -175,6 +175,9 @@ func (p *policies) compile(s *settings.Settings, principal string) (*guard.Polic
 			p.log.Warn(d.String(), "remedy", d.Remedy())
 		}
 	}
+	if p.cfg.Refuse != nil {
+		return rules.Refusing(p.cfg.Refuse), nil
+	}
 	return rules, nil
 }
 

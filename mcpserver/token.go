@@ -57,12 +57,12 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	return token, file, false, nil
 }
 
-// CurlLine is a command that calls Read over HTTP: the first thing to try. token may be a shell expression.
+// CurlLine is a command that calls Glob over HTTP: the first thing to try. token may be a shell expression.
 func CurlLine(url, token string) string {
 	body, _ := json.Marshal(map[string]any{ // strings and maps of strings always encode
 		"jsonrpc": mcp.JSONRPC_VERSION, "id": 1, "method": jsonrpc.MethodCall,
 		"params": map[string]any{
-			"name": "Read", "arguments": map[string]any{"file_path": "README.md", "limit": 5},
+			"name": "Glob", "arguments": map[string]any{"pattern": "*"},
 			"_meta": map[string]any{
 				mcp.MetaKeyProtocolVersion:    mcp.ProtocolVersion20260728,
 				mcp.MetaKeyClientCapabilities: map[string]any{},
@@ -71,6 +71,6 @@ func CurlLine(url, token string) string {
 	})
 	return fmt.Sprintf(`curl -s %s -H "Authorization: Bearer %s" -H 'Content-Type: application/json' \
   -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: %s' \
-  -H 'Mcp-Method: tools/call' -H 'Mcp-Name: Read' \
+  -H 'Mcp-Method: tools/call' -H 'Mcp-Name: Glob' \
   -d '%s'`, url, token, mcp.ProtocolVersion20260728, body)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/alias"
@@ -79,7 +81,13 @@ func (t *toolset) resolve(name string) resolved {
 	if name == "" {
 		return resolved{err: fmt.Errorf("%w: the call names none", errNoTool)}
 	}
-	return resolved{name: name, err: fmt.Errorf("%w: %s", errNoTool, name)}
+	near, distance := "", 1+len(name)/3
+	for _, d := range t.all {
+		if n := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(d.Name)); n <= distance && (near == "" || n < distance) {
+			near, distance = " (did you mean "+d.Name+"?)", n
+		}
+	}
+	return resolved{name: name, err: fmt.Errorf("%w: %s%s", errNoTool, name, near)}
 }
 
 // has reports whether there is a tool of that name.
@@ -88,7 +96,9 @@ func (t *toolset) has(name string) bool { return t.byName[name].def != nil }
 // listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name.
 func (t *toolset) listed(policy *guard.Policy, rights auth.Rights) (listed []*builtin.Def) {
 	for _, d := range t.all {
-		if ok, _ := policy.ToolEnabled(d.Name); ok && d.Enabled(t.runtime) && rights.Has(rightTo(d.Permission)) {
+		ok, v := policy.ToolEnabled(d.Name)
+		ok = ok || v.Rule == guard.RuleSettings // a call says why everything is refused, an empty list does not
+		if ok && d.Enabled(t.runtime) && rights.Has(rightTo(d.Permission)) {
 			listed = append(listed, d)
 		}
 	}

@@ -84,6 +84,8 @@ func tellUsage(root *cobra.Command) {
 		text := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], root.Name()+" "))
 		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 			text += "; did you mean " + strings.Join(like, " or ") + "?"
+		} else if cmd == root && isDirectory(args[0]) {
+			text += "; to serve that directory to a client: toolhost stdio " + shellQuote(args[0])
 		}
 		return errors.New(text)
 	}
@@ -186,6 +188,13 @@ func didYouMean(name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
+// completeFlag proposes the values of a flag.
+func completeFlag(cmd *cobra.Command, flag string, values func() []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // fails where it is set twice
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
 // printJSON prints a value for programs.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
@@ -232,7 +241,12 @@ const (
 	red    colour = "\x1b[31m"
 	faint  colour = "\x1b[2m"
 	plain  colour = "\x1b[0m"
+	// ordinary is as long as the others, so that columns stay in line.
+	ordinary colour = "\x1b[39m"
 )
+
+// actionColours are the colours of verdicts and rules.
+var actionColours = map[string]colour{"allow": green, "ask": yellow, "deny": red}
 
 // useColor reports whether colours may be written to w: it is a terminal that knows them, and NO_COLOR is not set
 // (https://no-color.org).

@@ -28,6 +28,8 @@ type hostFlags struct {
 	observe  observeFlags
 	scopes   scopeFlags
 	console  consoleFlags
+	record   hostRecord
+	address  string // where the host listens; empty over stdio
 
 	structured string
 	ahead      bool // see mcpserver.Config
@@ -40,6 +42,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
+	completeFlag(cmd, "tools", allTools)
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	f.addState(flags)
 	f.observe.add(flags)
@@ -79,6 +82,9 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	if err := f.observe.apply(&cfg); err != nil {
 		return mcpserver.Config{}, err
 	}
+	if f.observe.serving {
+		cfg.Observers = append(cfg.Observers, &f.record)
+	}
 	f.console.apply(&cfg)
 	certificates, keys := telemetry.Files()
 	cfg.Obeyed = certificates
@@ -102,8 +108,8 @@ func allTools() (names []string) {
 	return names
 }
 
-// served are the names of the tools that the flags ask for.
-func (f *hostFlags) served() []string {
+// toolNames are the names of the tools that the flags ask for.
+func (f *hostFlags) toolNames() []string {
 	if len(f.tools) > 0 {
 		return f.tools
 	}
@@ -127,6 +133,11 @@ func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	if err != nil {
 		return err
 	}
+	return open(cfg, do)
+}
+
+// open opens a host for as long as do runs.
+func open(cfg mcpserver.Config, do func(*mcpserver.Host) error) error {
 	if err := listen.ClearEnvironment(); err != nil {
 		return err
 	}

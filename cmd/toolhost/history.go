@@ -252,6 +252,22 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
+// A duration is a flag that [parseDuration] reads.
+type duration time.Duration
+
+// Set implements pflag.Value.
+func (d *duration) Set(text string) error {
+	parsed, err := parseDuration(text)
+	*d = duration(parsed)
+	return err
+}
+
+// String implements pflag.Value.
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+// Type implements pflag.Value.
+func (*duration) Type() string { return "DURATION" }
+
 // A changedCall is what `toolhost history --json` prints of each call that changed files.
 type changedCall struct {
 	ID        string        `json:"id"`

@@ -50,17 +50,20 @@ func main() {
 func run(args []string) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	if len(args) == 0 && !isTerminal(os.Stdin) {
-		args = []string{"stdio"} // how clients start a server
-	}
-	if len(args) == 1 && args[0] == "--version" {
-		args = []string{"version"}
-	}
 	root := command()
+	switch {
+	case len(args) == 1 && args[0] == "--version":
+		args = []string{"version"}
+	case !isTerminal(os.Stdin):
+		args = implied(root, args)
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintln(os.Stderr, "toolhost:", mcpserver.Sanitize(err.Error()))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			fmt.Fprintln(os.Stderr, "another program listens there: choose another address, with port 0 for one that is free, or stop it; toolhost status lists the hosts that run")
+		}
 	}
 	return exitCode(err)
 }
@@ -96,12 +99,14 @@ func command() *cobra.Command {
 files are read before they are edited, rules allow, ask or deny, results are bounded, calls are ordered.
 
 Directories named by --root, or after the flags, are what the tools work in; without any it is the working
-directory. Without a command and with an input that is no terminal, toolhost serves over stdio.`,
+directory. Without a command and with an input that is not a terminal, toolhost serves over stdio: toolhost --root DIR and
+toolhost DIR are how a client can start it.`,
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
-		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), consoleCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		installCommand(), uninstallCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), consoleCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(permitCommands()...)
+	arrange(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	tellUsage(root)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 				return err
 			}
 			warnings := policy.Warnings()
-			for _, d := range policy.SharedDenies(where, flags.served()) {
+			for _, d := range policy.SharedDenies(where, flags.toolNames()) {
 				warnings = append(warnings, d.String()+"; "+d.Remedy())
 			}
 			list := rulesOf(set, warnings)
@@ -200,19 +201,19 @@ func (f *hostFlags) hold(names []string, rules []listedRule) error {
 
 func printRules(w io.Writer, list ruleList) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\tmode\t%s\n", list.Mode)
+	fmt.Fprintf(table, "\t%s\t%s\n", coloured(w, ordinary, "mode"), list.Mode)
 	for _, r := range list.Rules {
 		held := ""
 		if r.Held != "" {
 			held = "\theld: " + r.Held
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s%s\n", r.Number, r.Action, sanitized(r.Rule), r.Source, sanitized(r.Where), held)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s%s\n", r.Number, coloured(w, cmp.Or(actionColours[r.Action], ordinary), r.Action), sanitized(r.Rule), r.Source, sanitized(r.Where), held)
 	}
 	for _, h := range list.Hooks {
-		fmt.Fprintf(table, "\thook %s\t%s\t%s\t%s\n", h.Event, sanitized(h.Command), sanitized(h.how()), sanitized(h.Where))
+		fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\n", coloured(w, ordinary, "hook "+h.Event), sanitized(h.Command), sanitized(h.how()), sanitized(h.Where))
 	}
 	for _, r := range list.LeftOut {
-		fmt.Fprintf(table, "\tleft out\t%s\t%s\t%s\n", sanitized(r.Rule), r.Source, sanitized(r.Where))
+		fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\n", coloured(w, ordinary, "left out"), sanitized(r.Rule), r.Source, sanitized(r.Where))
 	}
 	if err := table.Flush(); err != nil {
 		return err

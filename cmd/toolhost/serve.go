@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -21,7 +22,7 @@ func stdioCommand() *cobra.Command {
 		Use: "stdio [flags] [ROOT]...", Short: "Serve one client over stdin and stdout",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.ahead = true
-			return flags.with(args, func(host *mcpserver.Host) error {
+			return flags.served(args, func(host *mcpserver.Host) error {
 				server, err := mcpserver.NewServer(host)
 				if err != nil {
 					return err
@@ -84,6 +85,10 @@ func httpCommand() *cobra.Command {
 				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
 			}
 			defer notifier.NotifyStopping(cmd.Context())()
+			flags.address = l.URL
+			if l.Socket != "" {
+				flags.address = "unix:" + l.Socket
+			}
 			return flags.sidecars(cmd.Context(), host, "http", begin, func() error {
 				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
 				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
@@ -99,6 +104,40 @@ func httpCommand() *cobra.Command {
 	flags.scopes.addStrict(cmd.Flags())
 	callers.add(cmd.Flags())
 	return cmd
+}
+
+// served opens a host for as long as do runs. Where a root cannot be served the client is told so by every call: it would show no more of
+// a server that exits than that it is disconnected.
+func (f *hostFlags) served(names []string, do func(*mcpserver.Host) error) error {
+	cfg, err := f.config(names, false)
+	if err != nil {
+		return err
+	}
+	if cfg.Refuse = unusableRoot(cfg.Roots); cfg.Refuse != nil {
+		dir, err := os.MkdirTemp("", "toolhost-no-root-")
+		if err != nil {
+			return errors.Join(cfg.Refuse, err)
+		}
+		defer os.Remove(dir)
+		cfg.Roots = []string{dir}
+		fmt.Fprintln(os.Stderr, "toolhost:", sanitized(cfg.Refuse.Error())+"; every call is refused with this text")
+	}
+	return open(cfg, do)
+}
+
+// unusableRoot says which root no host can serve, and why.
+func unusableRoot(roots []string) error {
+	for _, root := range roots {
+		switch info, err := os.Stat(root); {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("the root %s does not exist: correct the directory in the arguments that the client starts toolhost with, or make it", root)
+		case err != nil:
+			return fmt.Errorf("the root %s cannot be used: %w", root, err)
+		case !info.IsDir():
+			return fmt.Errorf("the root %s is not a directory: name the directory that it is in", root)
+		}
+	}
+	return nil
 }
 
 // ignoreSIGPIPE makes a write to a pipe that no one reads any more an error like others. Go would end the process at once, if the pipe is

@@ -25,6 +25,8 @@ func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind str
 	if err != nil {
 		return err
 	}
+	f.record.open(host, kind, f.address)
+	defer f.record.close()
 	begin()
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +21,19 @@ type tokenFlags struct {
 
 func (f *tokenFlags) file() (string, error) { return tokensFile(f.tokens, f.stateDir) }
 
+// names are those of the tokens, as far as they can be read.
+func (f *tokenFlags) names() (all []string) {
+	file, err := f.file()
+	if err != nil {
+		return nil
+	}
+	tokens, _ := auth.ListTokens(file)
+	for _, t := range tokens {
+		all = append(all, t.Name)
+	}
+	return all
+}
+
 func tokenCommand() *cobra.Command {
 	var flags tokenFlags
 	cmd := &cobra.Command{
@@ -37,9 +49,9 @@ does is on record under its name, and separate from what others do. A running ho
 
 func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 	var rights []string
-	var expires time.Duration
+	var expires duration
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1),
+		Use: "add NAME", Short: "Make a token and print it, this once", Args: exactly(1, "toolhost token add ci --rights read"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := auth.CheckName(args[0]); err != nil {
 				return usageError{err}
@@ -53,9 +65,9 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("expires") && expires <= 0 {
-				return usageError{fmt.Errorf("--expires %s: a token must live for some time, such as 720h", expires)}
+				return usageError{fmt.Errorf("--expires %s: a token must live for some time, such as 30d", &expires)}
 			}
-			bearer, t, err := auth.AddToken(file, args[0], set, expires)
+			bearer, t, err := auth.AddToken(file, args[0], set, time.Duration(expires))
 			if err != nil {
 				return err
 			}
@@ -69,19 +81,25 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "what its bearer may do, a `LIST` of read, write and exec")
-	cmd.Flags().DurationVar(&expires, "expires", 0, "how `LONG` it lives, such as 720h (default: until it is revoked)")
+	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
 	return cmd
 }
 
 func tokenRevokeCommand(flags *tokenFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "Take a token back, and end what it has open", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "Take a token back, and end what it has open", Args: exactly(1, "toolhost token revoke ci"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return flags.names(), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := flags.file()
 			if err != nil {
 				return err
 			}
 			if err := auth.RevokeToken(file, args[0]); err != nil {
+				if near := didYouMean(args[0], flags.names()); near != "" {
+					err = fmt.Errorf("%w%s", err, near)
+				}
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The token %s is revoked.\n", args[0])
@@ -128,9 +146,7 @@ func tokensJSON(w io.Writer, tokens []auth.Token) error {
 	for _, t := range tokens {
 		all = append(all, shown{t.Name, t.Rights, t.Created, t.Expires, t.Expired(time.Now())})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(all)
+	return printJSON(w, all)
 }
 
 func tokensTable(w io.Writer, tokens []auth.Token) error {

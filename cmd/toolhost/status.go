@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/console"
+)
+
+// hostsFolder is the directory below the state directory that says which hosts run.
+const hostsFolder = "hosts"
+
+// maxHostFile bounds the file of a host, in bytes.
+const maxHostFile = 1 << 20
+
+// maxClients bounds how many clients a host lists.
+const maxClients = 32
+
+// A runningHost is a host that serves now, as `toolhost status --json` prints it.
+type runningHost struct {
+	PID       int       `json:"pid"`
+	Transport string    `json:"transport"` // stdio or http
+	Address   string    `json:"address,omitempty"`
+	Roots     []string  `json:"roots"`
+	Clients   []string  `json:"clients"` // those that have called
+	Since     time.Time `json:"since"`
+	Version   string    `json:"version"`
+	AuditLog  string    `json:"audit_log,omitempty"`
+	// Console is the address of the console, without what lets a browser in.
+	Console string `json:"console,omitempty"`
+}
+
+// A hostRecord keeps the file that says that this host runs. A lock, which ends with the process, says that it still does. It observes
+// the calls to know the clients.
+type hostRecord struct {
+	mu   sync.Mutex
+	file string // "": no host serves
+	lock *flock.Flock
+	host runningHost
+}
+
+// open says that a host serves from now on. What cannot be written is only not listed.
+func (r *hostRecord) open(host *mcpserver.Host, transport, address string) {
+	operator := host.Operator()
+	dir := filepath.Join(operator.StateDir(), hostsFolder)
+	name := filepath.Join(dir, strconv.Itoa(os.Getpid()))
+	lock := privatefile.NewLock(name + ".lock")
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		_, err = lock.TryLock()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.file, r.lock = name+".json", lock
+	r.host = runningHost{
+		PID: os.Getpid(), Transport: transport, Address: address, Roots: operator.Roots(), Clients: append([]string{}, r.host.Clients...),
+		Since: time.Now().UTC().Truncate(time.Second), Version: versionString(), AuditLog: operator.AuditPath(),
+	}
+	if err = errors.Join(err, r.write()); err != nil {
+		host.Log().Debug("toolhost status does not list this host", "error", err)
+	}
+}
+
+func (r *hostRecord) write() error {
+	raw, err := json.Marshal(r.host)
+	if err != nil {
+		return err
+	}
+	return privatefile.ReplaceQuickly(r.file, append(raw, '\n'))
+}
+
+// close says that the host has ended.
+func (r *hostRecord) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file != "" {
+		forgetHost(r.file, r.lock)
+		r.file = ""
+	}
+}
+
+// forgetHost removes the files of a host whose lock the caller holds. What cannot be removed now is found again.
+func forgetHost(file string, lock *flock.Flock) {
+	_ = errors.Join(os.Remove(file), os.Remove(strings.TrimSuffix(file, ".json")+".lock"), lock.Unlock())
+}
+
+// CallBegan implements audit.Observer: it notes a client that was not seen before. The disk is not waited for.
+func (r *hostRecord) CallBegan(ctx context.Context, c audit.Call) context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if name := clientOf(c); !slices.Contains(r.host.Clients, name) && len(r.host.Clients) < maxClients {
+		r.host.Clients = append(r.host.Clients, name)
+		go func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.file != "" {
+				_ = r.write() // the next client writes it again
+			}
+		}()
+	}
+	return ctx
+}
+
+// clientOf names who makes a call.
+func clientOf(c audit.Call) string { return cmp.Or(c.Principal, mcpserver.LocalPrincipal) }
+
+// CallPlanned implements audit.Observer.
+func (*hostRecord) CallPlanned(context.Context, audit.Call, audit.Record) {}
+
+// CallEnded implements audit.Observer.
+func (*hostRecord) CallEnded(context.Context, audit.Call, audit.Record, builtin.Result) {}
+
+// runningHosts lists the hosts that serve on a state directory, oldest first, and removes what killed ones left.
+func runningHosts(state string) ([]runningHost, error) {
+	all := []runningHost{}
+	files, err := filepath.Glob(filepath.Join(state, hostsFolder, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	consoles, err := console.Find(state)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		lock := privatefile.NewLock(strings.TrimSuffix(file, ".json") + ".lock")
+		if free, err := lock.TryLock(); err != nil {
+			continue
+		} else if free {
+			forgetHost(file, lock)
+			continue
+		}
+		raw, err := privatefile.Read(file, maxHostFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just ended
+		}
+		var h runningHost
+		if err != nil || json.Unmarshal(raw, &h) != nil {
+			continue
+		}
+		for _, c := range consoles {
+			if c.PID == h.PID {
+				h.Console = cmp.Or(c.URL, "opened by toolhost console "+c.ID)
+			}
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b runningHost) int { return cmp.Or(a.Since.Compare(b.Since), a.PID-b.PID) })
+	return all, nil
+}
+
+func statusCommand() *cobra.Command {
+	var flags hostFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status", Short: "List the hosts that run", Args: cobra.NoArgs,
+		Long: `List the hosts that run on the state directory: process, transport and address, roots, who has called, since when, and where
+the console is. The link that opens a console is printed by toolhost console alone.`,
+		Example: "  toolhost status --json | jq -r '.[].roots[]'",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			state, err := flags.stateDirectory()
+			if err != nil {
+				return err
+			}
+			all, err := runningHosts(state)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), all)
+			}
+			return printHosts(cmd.OutOrStdout(), all)
+		},
+	}
+	flags.addState(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func printHosts(w io.Writer, all []runningHost) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no host runs")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PID\tTRANSPORT\tSINCE\tROOTS\tCLIENTS\tCONSOLE")
+	for _, h := range all {
+		transport := strings.TrimSpace(h.Transport + " " + h.Address)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", h.PID, sanitized(transport), h.Since.Local().Format("2006-01-02 15:04"),
+			sanitized(strings.Join(h.Roots, ", ")), sanitized(cmp.Or(strings.Join(h.Clients, ", "), "-")), cmp.Or(h.Console, "-"))
+	}
+	return table.Flush()
+}
