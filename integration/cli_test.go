@@ -116,7 +116,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"call", "Read", `{file_path:"a.txt"}`}, "this is no JSON"},
 		{[]string{"token", "lst"}, "did you mean list?"},
 		{[]string{"help", "cal"}, "did you mean call?"},
-		{[]string{"call", "Read"}, `call takes TOOL JSON|-, such as: toolhost call Read '{"file_path"`},
+		{[]string{"call", "Read"}, `call takes TOOL JSON|-|KEY=VALUE..., such as: toolhost call Read '{"file_path"`},
 		{[]string{"call", "read", "{}"}, "file_path is missing"},
 		{[]string{"rules", "--deny", "Bash("}, "no closing parenthesis"},
 		{[]string{"rules", "--deny", "Read([)"}, "guards the literal path"},

@@ -145,6 +145,10 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		return h.callAgain(ctx, a, req, &rec, reply)
 	}
 	policy := h.policies.forCall(a)
+	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before a plan, whose error would hide it
+		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
+		return reply.with(refused(v))
+	}
 	var hooks *hookedCall
 	if hooks, call, err = h.hooks.before(ctx, a, policy, tool, call); err != nil { // pre-hooks
 		rec.Verdict = guard.Deny.String()

@@ -300,13 +300,20 @@ func (q *logQuery) print(w io.Writer, line []byte) error {
 	}
 	verdict := cmp.Or(r.Verdict, "-")
 	text := coloured(w, actionColours[r.Verdict], fmt.Sprintf("%-5s", verdict))
-	what := strings.Join(slices.Concat([]string{r.Command}, r.Writes, r.Reads, r.Effects), " ")
+	what := cmp.Or(r.Command, strings.Join(slices.Concat(r.Writes, r.Reads, r.Effects), " "))
+	if r.Command == "" && r.Summary != "" {
+		what += "  " + r.Summary
+	}
 	tail := fmt.Sprintf("%.0f ms", r.Millis)
 	if r.Rule != "" && r.Verdict != "allow" {
 		tail += ", by " + r.Rule
 	}
-	if r.Answered != "" {
-		tail += ", answered at the " + r.Answered
+	if len(r.Phases) > 0 {
+		last := r.Phases[len(r.Phases)-1]
+		tail += ", " + strings.TrimSpace(string(last.What)+" by "+string(last.By))
+	}
+	if r.Client != "" {
+		tail += ", " + strings.TrimSpace(r.Client+" "+r.ClientVersion)
 	}
 	if r.Error != "" && r.Verdict == "allow" {
 		tail += ", failed"

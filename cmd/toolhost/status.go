@@ -122,7 +122,13 @@ func (r *hostRecord) CallBegan(ctx context.Context, c audit.Call) context.Contex
 }
 
 // clientOf names who makes a call.
-func clientOf(c audit.Call) string { return cmp.Or(c.Principal, mcpserver.LocalPrincipal) }
+func clientOf(c audit.Call) string {
+	name := strings.TrimSpace(c.Origin.Client + " " + c.Origin.ClientVersion)
+	if c.Principal == mcpserver.LocalPrincipal {
+		return cmp.Or(name, c.Principal)
+	}
+	return strings.TrimSpace(name + " as " + c.Principal)
+}
 
 // CallPlanned implements audit.Observer.
 func (*hostRecord) CallPlanned(context.Context, audit.Call, audit.Record) {}
