@@ -145,7 +145,7 @@ func thisServer(name string) clients.Server {
 func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	client, err := clients.Find(name)
 	if err != nil {
-		return usageError{err}
+		return usageError{fmt.Errorf("%w%s", err, didYouMean(name, strings.Split(clientNames(), ", ")))}
 	}
 	r, err := f.request()
 	if err != nil {
@@ -308,7 +308,7 @@ func within(path, dir string) bool {
 func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {
 	client, err := clients.Find(name)
 	if err != nil {
-		return usageError{err}
+		return usageError{fmt.Errorf("%w%s", err, didYouMean(name, strings.Split(clientNames(), ", ")))}
 	}
 	r, err := f.request()
 	if err != nil {
@@ -334,6 +334,7 @@ func listClients(w io.Writer, name string, asJSON bool) error {
 		return printJSON(w, all)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLIENT\tHERE\tFILE\tTOOLHOST")
 	for _, s := range all {
 		here, state := "-", string(s.State)
 		if s.Present {
