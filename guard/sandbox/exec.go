@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -112,6 +111,3 @@ func (g *ExecGate) Close() {
 	g.Judge(nil)
 	g.end()
 }
-
-// errNoExecGate begins the errors of [ExecGateWorks].
-var errNoExecGate = errors.New("sandbox: programs cannot be judged when they start")

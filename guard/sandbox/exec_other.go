@@ -8,14 +8,13 @@ import (
 )
 
 // ExecGateWorks reports why the programs that commands start cannot be judged; see the Linux version.
-func ExecGateWorks(Backend) error { return errNoExecGate() }
+func ExecGateWorks(Backend) error { return errNoExecGate }
 
 // ListenExecs is an error on this system; see the Linux version.
-func ListenExecs() (listener int, err error) { return -1, errNoExecGate() }
+func ListenExecs() (listener int, err error) { return -1, errNoExecGate }
 
 // Serve is an error on this system; see the Linux version.
-func (*ExecGate) Serve(int) error { return errNoExecGate() }
+func (*ExecGate) Serve(int) error { return errNoExecGate }
 
-func errNoExecGate() error {
-	return fmt.Errorf("%w: %s has no means for it", errNoExecGate, runtime.GOOS)
-}
+// errNoExecGate is the error of all that judges programs.
+var errNoExecGate = fmt.Errorf("sandbox: programs cannot be judged when they start: %s has no means for it", runtime.GOOS)

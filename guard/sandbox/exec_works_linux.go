@@ -24,7 +24,7 @@ func ExecGateWorks(b Backend) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoExecGate, err)
+		return fmt.Errorf("sandbox: programs cannot be judged when they start: %w", err)
 	}
 	return nil
 }
