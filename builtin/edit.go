@@ -144,7 +144,7 @@ func (t *target) find(standing readstate.Status, in editInput) (*text.Text, *tex
 	}
 	before := t.text(standing)
 	if before == nil {
-		return nil, nil, fmt.Errorf("%s is no text: Edit cannot change it", t.path)
+		return nil, nil, fmt.Errorf("%s is not text: Edit cannot change it", t.path)
 	}
 	match, err := text.Find(before, in.OldString, in.NewString, in.ReplaceAll)
 	if err != nil {

@@ -183,7 +183,7 @@ func (t *target) concurrentChange(env *Env, err error) error {
 // unread says what to do about a file that this scope has not read.
 func (t *target) unread() error {
 	if kind, what := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind == document.OtherFile {
-		return fmt.Errorf("%s is no text (%s) and cannot be Read, so it is not changed here. If all of it is to be replaced, remove it with Bash first, then repeat this call", t.path, what)
+		return fmt.Errorf("%s is not text (%s) and cannot be Read, so it is not changed here. If all of it is to be replaced, remove it with Bash first, then repeat this call", t.path, what)
 	}
 	return fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
 }

@@ -59,7 +59,7 @@ func TestInstallCommand(t *testing.T) {
 		{"install", false, []string{"which client?", "claude-desktop", "--list"}},
 		{"install emacs --root .", false, []string{"no client \"emacs\"", "windsurf"}},
 		{"install claude-desktop", false, []string{"--root DIR"}},
-		{"install claude-desktop --root nowhere", false, []string{"nowhere is no directory"}},
+		{"install claude-desktop --root nowhere", false, []string{"nowhere is not a directory"}},
 		{"install cursor --root .", false, []string{"does not seem to be installed"}},
 		{"install claude-desktop --root . --name a/b", false, []string{"--name"}},
 		{"install claude-desktop --http http://127.0.0.1:1", false, []string{"cannot name a server by its URL"}},

@@ -204,7 +204,7 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	}
 	for _, root := range roots {
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			return errors.Join(err, fmt.Errorf("--root %s is no directory", root))
+			return errors.Join(err, fmt.Errorf("--root %s is not a directory", root))
 		}
 		args = append(args, "--root", root)
 	}

@@ -161,7 +161,7 @@ func (b *byteSize) Set(text string) error {
 		*b = byteSize(n * u.bytes)
 		return nil
 	}
-	return fmt.Errorf("%q is no size such as 64MiB, 500MB, 1G or 0", text)
+	return fmt.Errorf("%q is not a size such as 64MiB, 500MB, 1G or 0", text)
 }
 
 // String implements pflag.Value.

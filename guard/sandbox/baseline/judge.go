@@ -22,7 +22,7 @@ import (
 const maxText = 1 << 20
 
 // errOdd says that a file is none that git writes.
-var errOdd = errors.New("it is no ordinary file")
+var errOdd = errors.New("it is not a regular file")
 
 // A file is what the baseline knows of one.
 type file struct {
@@ -141,7 +141,7 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 	case err != nil && was.Odd:
 		return nil, nil // as it was
 	case err != nil:
-		return it.replace(was, "it is no ordinary file any more")
+		return it.replace(was, "it is not a regular file any more")
 	case bytes.Equal(text, was.Text) && !was.Odd:
 		return nil, nil
 	}
