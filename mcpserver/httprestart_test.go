@@ -88,6 +88,9 @@ func TestRestart(t *testing.T) {
 
 // Legacy sessions over HTTP come and go; nothing of them stays.
 func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	lifecycles := often(400, 30_000)
 	const atOnce = 8
 	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})

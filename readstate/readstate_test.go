@@ -449,6 +449,9 @@ func TestIdleScopesAreCollected(t *testing.T) {
 }
 
 func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	s := open(t, Config{MaxKept: 1 << 20})
 	content := bytes.Repeat([]byte("x"), 1000)
 	heap := func() uint64 {

@@ -200,6 +200,9 @@ func TestDiscardedResultsAreNotCounted(t *testing.T) {
 }
 
 func TestNumberOfResults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	sh := open(t, Config{Dir: t.TempDir()}).For("p")
 	fill(t, sh, maxResults+5)
 	keep(t, sh, 1, 0)

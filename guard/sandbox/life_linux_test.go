@@ -217,6 +217,9 @@ func TestKillEndsOneTreeOnly(t *testing.T) {
 // sandbox that was seen to limit processes gets a bomb: nothing else would keep
 // it from taking the machine.
 func TestForkBombEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const limit = 400
 	for name, bomb := range map[string]string{
 		"one group":     "f() { sleep $D & f | f & }; f",

@@ -247,6 +247,9 @@ func TestConnectBehaves(t *testing.T) {
 // A thousand connections that wait hold up no other, and leave nothing behind when their
 // callers are killed.
 func TestManyConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	f := newFixture(t)
 	run := python(t, f)
 	for backend, s := range available(t, f) {

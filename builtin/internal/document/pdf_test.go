@@ -33,6 +33,9 @@ func removeWorker() {
 
 func testOptions(tb testing.TB) PDFOptions {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("slow: builds a program")
+	}
 	worker.once.Do(func() {
 		if worker.dir, worker.err = os.MkdirTemp("", "document"); worker.err != nil {
 			return
