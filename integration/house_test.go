@@ -24,13 +24,10 @@ const (
 
 // large are the types that still have more methods than maxMethods.
 var large = map[string]int{
-	"builtin.target": 26,
-	"builtin/internal/atomicfile.replacement": 27,
-	"builtin/internal/checkpoint.Tracker":     30,
-	"builtin/internal/history.Store":          52,
-	"builtin/internal/sandboxpool.Pool":       30,
-	"builtin/internal/sandboxpool.Sandbox":    36,
-	"cmd/toolhost/internal/clients.Client":    28,
+	"builtin/internal/checkpoint.Tracker":  30,
+	"builtin/internal/sandboxpool.Pool":    30,
+	"builtin/internal/sandboxpool.Sandbox": 36,
+	"cmd/toolhost/internal/clients.Client": 28,
 }
 
 // publicFace are the packages for programs in Go that embed the host. Every other package outside of internal says that it is not
