@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -29,6 +30,7 @@ type Asker interface {
 // An OperatorQuestion is a question for an [Asker], and the caller that it is about.
 type OperatorQuestion struct {
 	Principal, Scope, Tool string
+	Client                 string // what the client calls itself, with its version; nothing verifies it
 	*Question
 }
 
@@ -50,7 +52,7 @@ func (p *approver) pageOf(id string) string {
 func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
-	answer := p.asker.Ask(ctx, OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Question: q})
+	answer := p.asker.Ask(ctx, OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Client: strings.TrimSpace(req.Origin.Client + " " + req.Origin.ClientVersion), Question: q})
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
@@ -107,6 +109,41 @@ func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.R
 
 // RuleWarnings returns the entries of the rules that could not be understood as they were meant.
 func (o Operator) RuleWarnings() []string { return slices.Clone(o.policy().Warnings()) }
+
+// AddRule adds a rule to a list, such as "permissions.ask", of the owner's own settings for the first root.
+func (o Operator) AddRule(list, rule string) error {
+	where := o.h.policies.where
+	if err := CheckRule(where, list, rule); err != nil {
+		return err
+	}
+	return settings.Append(where, o.h.cfg.Roots[0], list, rule)
+}
+
+// CheckRule refuses an entry that would not be taken as it is written.
+func CheckRule(where settings.Config, list, text string) error {
+	set, entry := &settings.Settings{}, []settings.Entry{{Text: text, File: "RULE"}}
+	switch list {
+	case "permissions.allow":
+		set.Allow = entry
+	case "permissions.ask":
+		set.Ask = entry
+	case "permissions.deny":
+		set.Deny = entry
+	default:
+		if strings.ContainsAny(text, "/ \t") {
+			return fmt.Errorf("%q is not a host: give a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
+		}
+		return nil
+	}
+	policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home, StateDir: where.StateDir, Settings: set})
+	if err != nil {
+		return err
+	}
+	if warnings := policy.Warnings(); len(warnings) > 0 {
+		return errors.New(strings.TrimPrefix(warnings[0], "RULE: "))
+	}
+	return nil
+}
 
 // Holds returns what enforces a rule here, see [guard.Policy.Holds].
 func (o Operator) Holds(action, rule string) string { return o.policy().Holds(action, rule) }

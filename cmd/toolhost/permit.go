@@ -1,18 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // allowedHosts is the list that toolhost allow-host adds to.
@@ -58,7 +57,7 @@ func (f *hostFlags) permit(w io.Writer, list, text string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkEntry(where, list, text); err != nil {
+	if err := mcpserver.CheckRule(where, list, text); err != nil {
 		return usageError{err}
 	}
 	return eachRoot(where, func(root string) error {
@@ -68,32 +67,6 @@ func (f *hostFlags) permit(w io.Writer, list, text string) error {
 		_, err := fmt.Fprintf(w, "%s: %s, for %s\n", list, sanitized(text), sanitized(root))
 		return err
 	})
-}
-
-// checkEntry refuses an entry that would not be taken as it is written.
-func checkEntry(where settings.Config, list, text string) error {
-	set, entry := &settings.Settings{}, []settings.Entry{{Text: text, File: "RULE"}}
-	switch list {
-	case "permissions.allow":
-		set.Allow = entry
-	case "permissions.ask":
-		set.Ask = entry
-	case "permissions.deny":
-		set.Deny = entry
-	default:
-		if strings.ContainsAny(text, "/ \t") {
-			return fmt.Errorf("%q is not a host: give a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
-		}
-		return nil
-	}
-	policy, err := guard.New(guard.Config{Roots: where.Roots, ExplicitRoots: true, Home: where.Home, StateDir: where.StateDir, Settings: set})
-	if err != nil {
-		return err
-	}
-	if warnings := policy.Warnings(); len(warnings) > 0 {
-		return errors.New(strings.TrimPrefix(warnings[0], "RULE: "))
-	}
-	return nil
 }
 
 // removeRule takes back the rule that has this number in the list, or this text.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -24,6 +25,17 @@ func (s approvalPages) decide(v pageRequest) (string, error) {
 		return "", fmt.Errorf("nothing was decided. %w", err)
 	}
 	return s.console.answer(id, v.PostFormValue("decision"), clip(v.PostFormValue("reason"), maxReason))
+}
+
+// show is the page of one question, or tells what became of it.
+func (s approvalPages) show(w http.ResponseWriter, v pageRequest) {
+	body := livePages{s.website}.live(v)
+	body.Waiting, body.Resolved = s.console.questions(cmp.Or(v.PathValue("id"), "-"))
+	if len(body.Waiting)+len(body.Resolved) == 0 {
+		s.gone(w, v, "Question", "There is no such question here, or it was settled long ago. A question that your client asks is answered there.")
+		return
+	}
+	s.write(w, v, http.StatusOK, layout{Page: "question", Title: "Question", Body: approvalBody{body, v.PathValue("id")}})
 }
 
 // maxReason bounds what a person tells the agent with a refusal, in bytes.

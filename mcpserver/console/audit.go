@@ -2,8 +2,6 @@ package console
 
 import (
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
@@ -20,6 +18,8 @@ type auditBody struct {
 	Tools   []*builtin.Def
 	Found   searchResult
 	Periods []string
+	// Sessions are those of this host, to choose from.
+	Sessions []agentSession
 
 	short func(path string) string
 }
@@ -29,12 +29,9 @@ func periods() []string { return []string{"", "10m", "1h", "24h", "168h"} }
 
 func (s auditPages) show(w http.ResponseWriter, v pageRequest) {
 	f := layout{Page: "audit", Title: "Audit"}
-	since, _ := time.ParseDuration(v.PostFormValue("since")) // what is no duration is for ever
 	body := auditBody{
-		Path: s.operator.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.PostFormValue("since"), Periods: periods(), short: s.short,
-		Query: query{
-			Text: strings.TrimSpace(v.PostFormValue("text")), Tool: v.PostFormValue("tool"), Verdict: v.PostFormValue("verdict"), Since: since,
-		},
+		Path: s.operator.AuditPath(), Tools: s.host.Tools(mcpserver.Local()), Since: v.FormValue("since"), Periods: periods(), short: s.short,
+		Query: queryOf(v), Sessions: s.console.agents(""),
 	}
 	if body.Path == "" {
 		f.Said, f.Failed = "Calls are not recorded: the state directory cannot be written.", true

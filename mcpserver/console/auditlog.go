@@ -2,11 +2,13 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -25,8 +27,27 @@ const (
 
 // A query says which records to find. Empty fields do not matter.
 type query struct {
-	Text, Tool, Verdict string
-	Since               time.Duration // at most so long ago
+	Text, Tool string
+	Verdict    string        // or verdictApproved
+	Session    string        // a [sessionKey]
+	Since      time.Duration // at most so long ago
+}
+
+// verdictApproved is the verdict of a query for what a person, a hook or the classifier has approved.
+const verdictApproved = "approved"
+
+// queryOf returns the query of a form.
+func queryOf(v pageRequest) query {
+	since, _ := time.ParseDuration(v.FormValue("since")) // what is no duration is for ever
+	return query{
+		Text: strings.TrimSpace(v.FormValue("text")), Tool: v.FormValue("tool"), Verdict: v.FormValue("verdict"),
+		Session: cmp.Or(v.PathValue("session"), v.FormValue("session")), Since: since,
+	}
+}
+
+// values returns the query as the form of the live view sends it.
+func (q query) values() string {
+	return url.Values{"text": {q.Text}, "tool": {q.Tool}, "verdict": {q.Verdict}, "session": {q.Session}}.Encode()
 }
 
 // A searchResult is what a search of the audit log found, newest first.
@@ -91,14 +112,18 @@ func (found *searchResult) search(path string, budget int64, q query) (searched 
 
 // matches reports whether a record has everything that is looked for. Case does not matter.
 func (q query) matches(r audit.Record) bool {
-	if q.Tool != "" && r.Tool != q.Tool || q.Verdict != "" && r.Verdict != q.Verdict {
+	by, _ := personOf(r)
+	switch {
+	case q.Tool != "" && r.Tool != q.Tool, q.Session != "" && q.Session != sessionKey(r):
+		return false
+	case q.Verdict == verdictApproved && by != audit.PhaseApproved, q.Verdict != "" && q.Verdict != verdictApproved && q.Verdict != r.Verdict:
 		return false
 	}
 	text := strings.ToLower(q.Text)
 	if text == "" {
 		return true
 	}
-	all := slices.Concat([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error}, r.Reads, r.Writes, r.Effects)
+	all := slices.Concat([]string{r.Principal, r.Scope, r.Tool, r.Command, r.Rule, r.Source, r.Error, r.Summary, r.Client}, r.Reads, r.Writes, r.Effects)
 	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 

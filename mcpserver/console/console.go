@@ -13,6 +13,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,12 +26,16 @@ import (
 const (
 	// MaxCalls is how many calls the live view goes back.
 	MaxCalls = 200
-	// MaxResult bounds what is kept of one result, and of one command, in bytes: of all together 6 MiB.
-	MaxResult = 16 << 10
+	// MaxResult bounds what is kept of one result, and of one command, in bytes: of all together 6 MiB. A row shows
+	// the first maxPreview of them; the page of the call shows all.
+	MaxResult  = 16 << 10
+	maxPreview = 2 << 10
 	// MaxFiles is how many of the files are kept that one call reads or writes, and maxName bounds each of them
 	// and the name of a tool, which callers make up, in bytes.
 	MaxFiles = 20
 	maxName  = 4 << 10
+	// maxClient bounds what a client calls itself, in bytes.
+	maxClient = 100
 	// MaxWaiting is how many questions may wait at once, and maxOfOne how many about the calls of one principal, three quarters, so that
 	// no one keeps the others from asking; further calls are refused.
 	MaxWaiting = 64
@@ -44,13 +49,15 @@ type Console struct {
 	always bool // questions wait although no page is open
 
 	mu           sync.Mutex
-	calls        []call // oldest first
+	calls        []*call         // oldest first
+	sessions     []*agentSession // least recently used first
 	waiting      []*question
 	resolved     []outcome // of questions, oldest first
 	lastQuestion uint64    // the number of the last question
 	version      uint64    // of the call that changed last
 	pages        int
 	left         time.Time     // when a page was closed last
+	base         string        // the address of the pages; empty when they have none of their own
 	changed      chan struct{} // closed at the next change
 	asked        chan struct{} // closed at the next change of the questions
 }
@@ -119,60 +126,79 @@ const (
 	stateAsked   = "asked" // it was repeated with the answer
 )
 
-// A call is one line of the live view.
+// A call is one row of the live view.
 type call struct {
-	ID, Version            uint64
-	Principal, Scope, Tool string
-	Began                  time.Time
-	State                  string
-	Record                 audit.Record
-	Result                 string // its beginning
-	Cut                    int    // bytes that are not kept of it
+	ID, Version uint64
+	Session     string // the key of its session
+	State       string
+	Record      audit.Record
+	Result      string // its beginning
+	Cut         int    // bytes that are not kept of it
+	Lines       lineCount
 }
 
 // CallBegan adds a call to the live view.
 func (c *Console) CallBegan(ctx context.Context, info audit.Call) context.Context {
+	r := bounded(audit.Record{
+		Time: time.Now(), Principal: info.Principal, Scope: info.Scope, Tool: info.Tool,
+		Client: info.Origin.Client, ClientVersion: info.Origin.ClientVersion,
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.calls) == MaxCalls {
-		c.calls = append(c.calls[:0], c.calls[1:]...)
+		c.calls = slices.Delete(c.calls, 0, 1)
 	}
 	c.version++
-	c.calls = append(c.calls, call{
-		ID: info.ID, Version: c.version, Principal: info.Principal, Scope: info.Scope, Tool: clip(info.Tool, maxName),
-		Began: time.Now(), State: stateWaiting,
-	})
+	c.calls = append(c.calls, &call{ID: info.ID, Version: c.version, Session: c.session(r).Key, State: stateWaiting, Record: r})
 	c.notify()
 	return ctx
 }
 
 // CallPlanned shows what a call is about to do.
 func (c *Console) CallPlanned(_ context.Context, info audit.Call, r audit.Record) {
-	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, bounded(r) })
+	r = bounded(r)
+	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, r })
 }
 
-// CallEnded shows how a call ended.
+// CallEnded shows how a call ended. A call that comes again with the answer of a person takes the place of the one
+// that was asked about.
 func (c *Console) CallEnded(_ context.Context, info audit.Call, r audit.Record, result builtin.Result) {
+	r = bounded(r)
+	text := clip(result.Text, MaxResult)
+	var lines lineCount
+	if len(r.Writes) > 0 && !result.IsError {
+		lines = countLines(diffLines(text))
+	}
 	c.change(info.ID, func(one *call) {
-		one.Record = bounded(r)
-		one.Result = clip(result.Text, MaxResult)
-		one.Cut = len(result.Text) - len(one.Result)
-		switch {
-		case r.Verdict == "deny":
-			one.State = stateRefused
-		case r.Verdict == "ask":
-			one.State = stateAsked
-		case result.IsError:
-			one.State = stateFailed
-		default:
-			one.State = stateDone
+		one.Record, one.Result, one.Cut, one.Lines = r, text, len(result.Text)-len(text), lines
+		one.State = ended(r.Verdict, result.IsError)
+		if one.State == stateAsked {
+			return
 		}
+		c.session(r).add(one)
+		c.calls = slices.DeleteFunc(c.calls, func(other *call) bool {
+			return r.Question != "" && other.Record.Question == r.Question && other.State == stateAsked
+		})
 	})
+}
+
+// ended returns the state of a call that has ended.
+func ended(verdict string, failed bool) string {
+	switch {
+	case verdict == "deny":
+		return stateRefused
+	case verdict == "ask":
+		return stateAsked
+	case failed:
+		return stateFailed
+	}
+	return stateDone
 }
 
 // bounded is what is kept of a record.
 func bounded(r audit.Record) audit.Record {
 	r.Tool, r.Command, r.Error = clip(r.Tool, maxName), clip(r.Command, MaxResult), clip(r.Error, maxName)
+	r.Client, r.ClientVersion, r.Summary, r.LastLine = clip(r.Client, maxClient), clip(r.ClientVersion, maxClient), clip(r.Summary, maxName), clip(r.LastLine, maxName)
 	for _, files := range []*[]string{&r.Reads, &r.Writes, &r.Effects} {
 		var kept []string
 		for _, f := range (*files)[:min(len(*files), MaxFiles)] {
@@ -190,24 +216,25 @@ func bounded(r audit.Record) audit.Record {
 func (c *Console) change(id uint64, do func(*call)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := len(c.calls) - 1; i >= 0; i-- {
-		if c.calls[i].ID == id {
+	for _, one := range slices.Backward(c.calls) {
+		if one.ID == id {
 			c.version++
-			do(&c.calls[i])
-			c.calls[i].Version = c.version
+			one.Version = c.version
+			do(one)
 			c.notify()
 			return
 		}
 	}
 }
 
-// recent are the calls of the live view, newest first.
-func (c *Console) recent() []call {
+// recent returns the calls of the live view that a query finds, newest first, at most so many.
+func (c *Console) recent(q query, most int) (found []call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]call, 0, len(c.calls))
-	for i := len(c.calls) - 1; i >= 0; i-- {
-		list = append(list, c.calls[i])
+	for _, one := range slices.Backward(c.calls) {
+		if len(found) < most && q.matches(one.Record) {
+			found = append(found, *one)
+		}
 	}
-	return list
+	return found
 }

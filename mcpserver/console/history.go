@@ -31,7 +31,17 @@ func (s historyPages) show(w http.ResponseWriter, v pageRequest) {
 }
 
 func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int, f layout) {
-	body := historyBody{Path: strings.TrimSpace(v.PostFormValue("path")), short: s.short}
+	body, err := s.list(v)
+	if err != nil {
+		f.Said, f.Failed = sentence(err.Error()), true
+	}
+	f.Body = body
+	s.write(w, v, status, f)
+}
+
+// list returns the newest changes of the path that a request names.
+func (s historyPages) list(v pageRequest) (historyBody, error) {
+	body := historyBody{Path: strings.TrimSpace(v.FormValue("path")), short: s.short}
 	filter := builtin.ChangeFilter{}
 	if body.Path != "" {
 		filter.Path = body.Path
@@ -40,15 +50,11 @@ func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int,
 		}
 	}
 	all, err := s.operator.Changes(filter)
-	if err != nil {
-		f.Said, f.Failed = sentence(err.Error()), true
-	}
 	body.Changes = slices.DeleteFunc(all, func(c builtin.Change) bool { return !s.inRoots(c.Path) })
 	if body.More = len(body.Changes) > maxChanges; body.More {
 		body.Changes = body.Changes[:maxChanges]
 	}
-	f.Body = body
-	s.write(w, v, status, f)
+	return body, err
 }
 
 // undoChosen undoes several changes at once, and tells for each file what became of it.
@@ -92,7 +98,9 @@ func (s historyPages) inRoots(path string) bool {
 // A changeBody is the page of one change.
 type changeBody struct {
 	Change builtin.Change
-	Diff   string
+	Diff   []line // the hunks, or the whole file with the lines that were removed
+	Lines  lineCount
+	Whole  bool
 	Force  bool // what prevented the undo can be overridden
 }
 
@@ -103,10 +111,18 @@ func (s historyPages) showChange(w http.ResponseWriter, v pageRequest) {
 func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []builtin.Undone, said string, failed bool) {
 	change, diff, err := s.operator.ShowChange(v.PathValue("id"))
 	if err != nil {
-		s.write(w, v, http.StatusNotFound, layout{Page: "gone", Title: "History", Said: sentence(err.Error()), Failed: true, Body: notFound{}})
+		s.gone(w, v, "History", sentence(err.Error()))
 		return
 	}
-	body := changeBody{Change: change, Diff: diff}
+	body := changeBody{Change: change, Diff: diffLines(diff), Whole: v.PathValue("view") == "file"}
+	body.Lines = countLines(body.Diff)
+	if body.Whole {
+		file, err := s.operator.ChangedFile(change)
+		if err != nil {
+			said, failed = sentence(err.Error()), true
+		}
+		body.Diff = inFile(plain("", file), body.Diff)
+	}
 	body.Force = slices.ContainsFunc(undone, func(u builtin.Undone) bool { return u.Forced })
 	status := http.StatusOK
 	if failed {

@@ -62,11 +62,11 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	setState(&history.Changes[0])
 	setState(&change.Change)
 	pages := map[string]g.Node{"enter": loginPage(breakout)}
-	for _, name := range []string{"questions", "tasks", "calls"} {
+	for _, name := range []string{"questions", "sessions", "tasks", "calls"} {
 		pages["part/"+name] = live.part(name)
 	}
 	for name, body := range map[string]content{
-		"live": live, "task": task, "history": history, "change": change, "rules": rules, "audit": log, "gone": notFound{},
+		"live": live, "task": task, "history": history, "change": change, "rules": rules, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0]}, "question": approvalBody{live, breakout},
 	} {
 		var f layout
 		fill(reflect.ValueOf(&f).Elem(), full)

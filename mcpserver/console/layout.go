@@ -34,6 +34,7 @@ func document(title string, body ...g.Node) g.Node {
 			h.Meta(h.Name("robots"), h.Content("noindex")),
 			h.TitleEl(g.Text(title+" · toolhost")),
 			h.Link(h.Rel("stylesheet"), h.Href("/console.css")),
+			h.Link(h.Rel("icon"), h.Href("/favicon.svg"), h.Type("image/svg+xml")),
 			h.Script(h.Src("/console.js"), h.Defer()),
 		),
 		h.Body(body...),
@@ -59,11 +60,12 @@ func (f layout) bar() g.Node {
 	return h.Div(h.Class("bar"),
 		h.P(h.Class("brand"), h.A(h.Href("/"), g.Text("toolhost"))),
 		h.Nav(h.Aria("label", "Pages"), h.Ul(
-			f.tab("/", g.Group{g.Text("Live"), f.count()}, "live", "task"),
+			f.tab("/", g.Group{g.Text("Live"), f.count()}, "live", "task", "call", "question"),
 			f.tab("/history", g.Text("History"), "history", "change"),
 			f.tab("/rules", g.Text("Rules"), "rules"),
 			f.tab("/audit", g.Text("Audit"), "audit"),
 		)),
+		h.Button(h.Class("quiet"), h.ID("notify"), h.Type("button"), g.Attr("hidden"), g.Text("Notify me")),
 		h.P(h.Class("link"), h.ID("link"), h.Data("state", "static"),
 			h.Span(h.Class("dot"), h.Aria("hidden", "true")), h.Span(h.ID("link-text"), g.Text("as loaded")),
 		),
@@ -93,13 +95,13 @@ func (f layout) where() g.Node {
 	)
 }
 
-// A notFound is the page of what is not there, or not any more.
+// A notFound is the page of what is not there, or not any more. What was looked for is said above it.
 type notFound struct{}
 
-func (notFound) show(f layout) g.Node {
+func (notFound) show(layout) g.Node {
 	return g.Group{
 		h.H1(g.Text("Not here")),
-		h.P(text(f.Said), g.Text(" "), h.A(h.Href("/"), g.Text("Back to what happens now")),
+		h.P(h.A(h.Href("/"), g.Text("Back to what happens now")),
 			g.Text(", or to the "), h.A(h.Href("/history"), g.Text("history")), g.Text("."),
 		),
 	}

@@ -3,28 +3,40 @@ package console
 import (
 	"net/http"
 	"strconv"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The page of what happens now: questions, tasks, calls.
+// The page of what happens now: questions, sessions, tasks, calls.
 type livePages struct{ *website }
 
-// A liveBody is the first page.
+// A liveBody is the first page. With a session in its query it is the page of that session.
 type liveBody struct {
 	Token    string
 	Closed   string
 	Waiting  []question
 	Resolved []outcome
+	Sessions []agentSession // those that the query is about
+	All      []agentSession
 	Tasks    []taskView
 	Calls    []call
+	Tools    []*builtin.Def
+	Query    query
 	Since    uint64 // of calls that have not changed since this version the page has everything already
-	MaxCalls int
 
 	short func(path string) string
 }
 
 func (s livePages) live(v pageRequest) liveBody {
-	b := liveBody{Token: v.session.token, Calls: s.console.recent(), Tasks: taskPages{s.website}.list(), MaxCalls: MaxCalls, short: s.short}
-	b.Waiting, b.Resolved = s.console.questions()
+	q := queryOf(v)
+	b := liveBody{
+		Token: v.session.token, Query: q, Calls: s.console.recent(q, MaxCalls), Tasks: taskPages{s.website}.list(), Tools: s.host.Tools(mcpserver.Local()),
+		Sessions: s.console.agents(q.Session), All: s.console.agents(""), short: s.short,
+	}
+	b.Waiting, b.Resolved = s.console.questions(v.FormValue("id"))
 	if err := s.operator.MayAnswer(); err != nil {
 		b.Closed = err.Error()
 	}
@@ -36,14 +48,30 @@ func (s livePages) show(w http.ResponseWriter, v pageRequest) {
 }
 
 func (s livePages) showWith(w http.ResponseWriter, v pageRequest, said string, failed bool, status int) {
-	s.write(w, v, status, layout{Page: "live", Title: "Live", Said: said, Failed: failed, Body: s.live(v)})
+	f := layout{Page: "live", Title: "Live", Said: said, Failed: failed}
+	body := s.live(v)
+	if body.Query.Session != "" {
+		f.Title = "Session"
+		if len(body.Sessions) == 0 {
+			s.gone(w, v, "Session", "There is no such session, or it was idle for too long. The audit log may have its calls.")
+			return
+		}
+	}
+	f.Body = body
+	s.write(w, v, status, f)
 }
 
-// showPart renders one list of the first page, for its script.
+// showPart renders one list of a page, for its script.
 func (s livePages) showPart(w http.ResponseWriter, v pageRequest) {
-	body := s.live(v)
-	body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
-	part := body.part(v.PathValue("name"))
+	var part g.Node
+	if name := v.PathValue("name"); name == "history" {
+		body, _ := historyPages{s.website}.list(v) // the page tells the error
+		part = body.list()
+	} else {
+		body := s.live(v)
+		body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
+		part = body.part(name)
+	}
 	if part == nil {
 		http.NotFound(w, v.Request)
 		return
@@ -53,3 +81,14 @@ func (s livePages) showPart(w http.ResponseWriter, v pageRequest) {
 
 // headerSince names the latest version of a call that a page shows.
 const headerSince = "X-Since"
+
+// showCall shows one call with all that is kept of it.
+func (s livePages) showCall(w http.ResponseWriter, v pageRequest) {
+	for _, c := range s.console.recent(query{}, MaxCalls) {
+		if strconv.FormatUint(c.ID, 10) == v.PathValue("id") {
+			s.write(w, v, http.StatusOK, layout{Page: "call", Title: "Call", Body: callBody{liveBody{Token: v.session.token, short: s.short}, c}})
+			return
+		}
+	}
+	s.gone(w, v, "Call", "This call is no longer kept here. The audit log has it.")
+}

@@ -19,7 +19,7 @@ func TestPartsAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for since, want := range map[string]bool{"": true, "0": true, "x": true, fmt.Sprint(s.console.recent()[0].Version): false, "18446744073709551615": false} {
+	for since, want := range map[string]bool{"": true, "0": true, "x": true, fmt.Sprint(s.console.recent(query{}, MaxCalls)[0].Version): false, "18446744073709551615": false} {
 		req.Header.Set(headerSince, since)
 		resp, err := s.web.Do(req)
 		_, page := read(t, resp, err)
@@ -62,16 +62,16 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 	s.call(strings.Repeat("x", 1<<20), `{}`)
 	s.call("Bash", `{"command":`+quoted("true "+strings.Repeat("x ", 20_000))+`}`)
-	for _, one := range s.console.recent()[:2] {
-		if len(one.Tool)+len(one.Record.Tool) > 2*maxName || len(one.Record.Command) > MaxResult {
-			t.Errorf("%d bytes of the tool's name and %d of the command are kept", len(one.Tool), len(one.Record.Command))
+	for _, one := range s.console.recent(query{}, MaxCalls)[:2] {
+		if len(one.Record.Tool)+len(one.Record.Tool) > 2*maxName || len(one.Record.Command) > MaxResult {
+			t.Errorf("%d bytes of the tool's name and %d of the command are kept", len(one.Record.Tool), len(one.Record.Command))
 		}
 	}
 	if r := bounded(audit.Record{Reads: make([]string, 1000)}); len(r.Reads) != MaxFiles+1 || r.Reads[MaxFiles] != "… and 980 more" {
 		t.Errorf("of 1000 files are kept %q", r.Reads)
 	}
 	s.call("Read", `{"file_path":"long.txt"}`)
-	all := s.console.recent()
+	all := s.console.recent(query{}, MaxCalls)
 	if len(all) != MaxCalls {
 		t.Errorf("%d calls are kept, want %d", len(all), MaxCalls)
 	}
@@ -86,7 +86,7 @@ func TestCallStates(t *testing.T) {
 	info := audit.Call{ID: 7, Tool: "Bash"}
 	at := func(want string) {
 		t.Helper()
-		if got := c.recent()[0].State; got != want {
+		if got := c.recent(query{}, MaxCalls)[0].State; got != want {
 			t.Errorf("the state is %q, want %q", got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestCallStates(t *testing.T) {
 		info.ID++
 	}
 	c.CallEnded(t.Context(), audit.Call{ID: 1}, audit.Record{}, builtin.Result{}) // one that the view has not
-	if n := len(c.recent()); n != 5 {
+	if n := len(c.recent(query{}, MaxCalls)); n != 5 {
 		t.Errorf("%d calls are shown, want 5", n)
 	}
 }

@@ -25,12 +25,10 @@ func (b auditBody) show(f layout) g.Node {
 }
 
 func (b auditBody) search(token string) g.Node {
-	anything := h.Option(h.Value(""), g.Text("any"))
 	return post("/audit", token, h.Class("search"), plainForm(), h.Role("search"),
 		h.Div(h.Class("pair"),
 			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Path, command, rule or error")), h.Input(keepInput("text", b.Query.Text))),
-			choice("tool", "Tool", anything, tools(b.Tools, b.Query.Tool)),
-			choice("verdict", "Verdict", anything, g.Map([]string{"allow", "ask", "deny"}, func(v string) g.Node { return option(v, b.Query.Verdict) })),
+			queryChoices(b.Query, tools(b.Tools, b.Query.Tool), b.Sessions),
 			choice("since", "Since", g.Map(b.Periods, func(p string) g.Node {
 				return h.Option(h.Value(p), g.If(p == b.Since, h.Selected()), g.Text(period(p)))
 			})),
@@ -49,9 +47,9 @@ func (b auditBody) record(r audit.Record) g.Node {
 		h.P(h.Class("line"),
 			h.Span(h.Class("verdict "+cmp.Or(r.Verdict, "none")), text(cmp.Or(r.Verdict, "–"))), g.Text(" "),
 			h.Span(h.Class("tool"), text(r.Tool)), g.Text(" "),
-			h.Code(h.Class("what"), text(recordText(r, b.short))),
+			what(r, b.short),
 		),
-		meta(timestamp(r.Time), g.Text(" · "+duration(r.Millis)), text(" · "+r.Principal+", "+r.Scope),
+		meta(decidedBy(r), timestamp(r.Time), g.Text(" · "+duration(r.Millis)), text(" · "+clientName(r)+", "+r.Principal+", "+r.Scope),
 			after(" · ", r.Rule), after(" from ", from(r.Source))),
 		g.If(r.Error != "", h.P(h.Class("error"), text(r.Error))),
 	)

@@ -3,19 +3,23 @@ package console
 import (
 	"fmt"
 
-	"github.com/toolhost/toolhost/mcpserver"
-
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
+
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// The calls of the first page.
+// The calls of the first page, and the page of one.
 
 func (b liveBody) calls() g.Node {
-	if len(b.Calls) == 0 {
-		return nothing("calls", "No call yet. Let your agent use one of the tools, and it appears here.")
+	switch {
+	case len(b.Calls) > 0:
+		return g.Map(b.Calls, b.call)
+	case b.Query != query{}:
+		return nothing("calls", "No call fits. Clear the filter to see all, or search the audit log for older ones.")
 	}
-	return g.Map(b.Calls, b.call)
+	return nothing("calls", "No call yet. Let your agent use one of the tools, and it appears here.")
 }
 
 // call is empty for one that the page has already.
@@ -24,15 +28,13 @@ func (b liveBody) call(c call) g.Node {
 	if c.Version <= b.Since {
 		return h.Li(id)
 	}
+	cut := len(c.Result) - len(clip(c.Result, maxPreview)) + c.Cut
 	return h.Li(id, h.Class("item call "+c.State), h.Details(
 		b.callSummary(c),
-		h.Dl(
-			term("Verdict", verdictRows(c)),
-			files("Reads", c.Record.Reads), files("Writes", c.Record.Writes), files("Effects", c.Record.Effects),
-			term("Caller", text(c.Principal+", "+c.Scope)),
-		),
-		g.If(c.Result != "", scroller("result", "Result", resultLines(c))),
-		g.If(c.Cut > 0, meta(g.Textf("%d more bytes are not shown.", c.Cut))),
+		b.callFacts(c),
+		g.If(c.Result != "", scroller("result", "Result", resultLines(c, maxPreview))),
+		h.P(h.Class("more meta"), h.A(h.Href(address("calls", fmt.Sprint(c.ID))), g.Text("Open the call")),
+			g.If(cut > 0, g.Textf(" to see %d more bytes", cut))),
 		b.changesOf(c),
 	))
 }
@@ -40,15 +42,30 @@ func (b liveBody) call(c call) g.Node {
 func (b liveBody) callSummary(c call) g.Node {
 	return h.Summary(
 		h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "),
-		h.Span(h.Class("tool"), text(c.Tool)), g.Text(" "),
-		h.Span(h.Class("what"), code(recordText(c.Record, b.short))), g.Text(" "),
-		h.Span(h.Class("meta"), changed(c), timestamp(c.Began), g.If(c.Record.Millis != 0, g.Text(" · "+duration(c.Record.Millis)))),
+		h.Span(h.Class("tool"), text(c.Record.Tool)), g.Text(" "),
+		b.what(c.Record), g.Text(" "),
+		h.Span(h.Class("meta"), decidedBy(c.Record), changed(c.Lines), timestamp(c.Record.Time), g.If(c.Record.Millis != 0, g.Text(" · "+duration(c.Record.Millis)))),
 	)
 }
 
-// changed says how many lines a call has added and removed.
-func changed(c call) g.Node {
-	t := changes(c)
+// what is one line on what a call is about.
+func (b liveBody) what(r audit.Record) g.Node { return what(r, b.short) }
+
+func what(r audit.Record, short func(string) string) g.Node {
+	return h.Span(h.Class("what"), code(recordText(r, short)), g.If(summary(r) != "", h.Span(h.Class("meta"), text(" "+summary(r)))))
+}
+
+// decidedBy says who approved or refused a call.
+func decidedBy(r audit.Record) g.Node {
+	what, said := personOf(r)
+	if said == "" {
+		return nil
+	}
+	return g.Group{h.Span(h.Class("by "+what), text(said)), g.Text(" · ")}
+}
+
+// changed says how many lines were added and removed.
+func changed(t lineCount) g.Node {
 	if t == (lineCount{}) {
 		return nil
 	}
@@ -58,14 +75,36 @@ func changed(c call) g.Node {
 	}
 }
 
+func (b liveBody) callFacts(c call) g.Node {
+	r := c.Record
+	return h.Dl(
+		term("Verdict", verdictRows(r)),
+		g.If(r.Command != "", term("Command", h.Pre(text(r.Command)))),
+		files("Reads", r.Reads), files("Writes", r.Writes), files("Effects", r.Effects),
+		g.If(len(r.Phases) > 0, term("Approval", g.Map(r.Phases, phase))),
+		term("Session", g.Group{h.A(h.Href(address("sessions", sessionKey(r))), text(clientName(r))), h.Span(h.Class("meta"), text(" "+r.Principal+", "+r.Scope))}),
+	)
+}
+
+func phase(p audit.Phase) g.Node {
+	said := p.What
+	if p.By != "" {
+		said += " by " + p.By
+	}
+	if p.Note != "" {
+		said += ": " + p.Note
+	}
+	return h.Div(timestamp(p.Time), text(" "+said))
+}
+
 func term(name string, value g.Node) g.Node { return h.Div(h.Dt(g.Text(name)), h.Dd(value)) }
 
-func verdictRows(c call) g.Node {
+func verdictRows(r audit.Record) g.Node {
 	said := g.Text("not judged yet")
-	if c.Record.Verdict != "" {
-		said = verdict(c.Record.Verdict)
+	if r.Verdict != "" {
+		said = verdict(r.Verdict)
 	}
-	return g.Group{said, after(" by ", c.Record.Rule), after(" from ", from(c.Record.Source))}
+	return g.Group{said, after(" by ", r.Rule), after(" from ", from(r.Source))}
 }
 
 func files(name string, paths []string) g.Node {
@@ -88,4 +127,23 @@ func (b liveBody) changesOf(c call) g.Node {
 		return post("/history", b.Token, h.Class("more"), plainForm(), hidden("path", path),
 			button("quiet", "Changes of "+b.short(path)+", to undo them"))
 	})
+}
+
+// A callBody is the page of one call.
+type callBody struct {
+	live liveBody
+	Call call
+}
+
+func (b callBody) show(layout) g.Node {
+	c := b.Call
+	return g.Group{
+		h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / call")),
+		h.H1(text(c.Record.Tool+" "), code(recordText(c.Record, b.live.short))),
+		meta(h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "), decidedBy(c.Record), changed(c.Lines), timestamp(c.Record.Time), g.Text(" · "+duration(c.Record.Millis))),
+		h.Div(h.Class("panel facts"), b.live.callFacts(c)),
+		g.If(c.Result != "", g.Group{h.H2(g.Text("Result")), scroller("result tall", "Result", resultLines(c, MaxResult))}),
+		g.If(c.Cut > 0, meta(g.Textf("%d more bytes are not kept.", c.Cut))),
+		b.live.changesOf(c),
+	}
 }

@@ -10,10 +10,11 @@ func (b changeBody) show(f layout) g.Node {
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), text(" / "+c.ID)),
 		h.H1(code(c.Path)),
-		meta(g.Text(changeWord(c)), changeBy(c), b.undoes()),
+		meta(changed(b.Lines), g.Text(changeWord(c)), changeBy(c), b.undoes()),
 		b.undo(f.Token),
-		h.H2(g.Text("Diff")),
-		scroller("result tall", "Diff", diffLines(b.Diff)),
+		h.Div(h.Class("line views"), h.Role("navigation"), h.Aria("label", "Views"),
+			view("Diff", address("history", c.ID), !b.Whole), view("Whole file", address("history", c.ID, "file"), b.Whole)),
+		scroller("result tall", "Content", b.Diff),
 	}
 }
 
@@ -25,6 +26,11 @@ func (b changeBody) undoes() g.Node {
 	return g.Group{g.Text(" · undoes"), g.Map(b.Change.UndoOf, func(id string) g.Node {
 		return g.Group{g.Text(" "), changeLink(id)}
 	})}
+}
+
+// view is the link to a view of the change.
+func view(name, href string, current bool) g.Node {
+	return h.A(h.Href(href), g.If(current, h.Aria("current", "page")), g.Text(name))
 }
 
 func changeLink(id string) g.Node { return h.A(h.Href(address("history", id)), text(id)) }

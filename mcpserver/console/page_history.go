@@ -1,6 +1,8 @@
 package console
 
 import (
+	"net/url"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
@@ -16,7 +18,7 @@ func (b historyBody) show(f layout) g.Node {
 			h.Div(h.Class("line"), h.Input(keepInput("path", b.Path), h.Placeholder("all files of the roots")), button("main", "Search")),
 		),
 		post("/history/undo", f.Token, plainForm(), hidden("path", b.Path),
-			h.Ol(h.Class("list"), b.list()),
+			h.Ol(h.Class("list"), h.Data("part", "history"), h.Data("query", url.Values{"path": {b.Path}}.Encode()), b.list()),
 			g.If(len(b.Changes) > 0, h.P(button("danger", "Undo the chosen changes"), undoable())),
 		),
 		g.If(b.More, meta(g.Text("Older changes are not shown: name a path, or use "), code("toolhost history"), g.Text("."))),
@@ -33,9 +35,9 @@ func (b historyBody) list() g.Node {
 	case len(b.Changes) > 0:
 		return g.Map(b.Changes, b.change)
 	case b.Path != "":
-		return h.Li(h.Class("empty"), g.Text("No change of this path is known. Clear the field to see all changes."))
+		return nothing("changes", "No change of this path is known. Clear the field to see all changes.")
 	}
-	return h.Li(h.Class("empty"), g.Text("No change yet. What Edit and Write change appears here before it is made, and can be undone."))
+	return nothing("changes", "No change yet. What Edit and Write change appears here before it is made, and can be undone.")
 }
 
 func (b historyBody) change(c builtin.Change) g.Node {
@@ -51,7 +53,7 @@ func (b historyBody) change(c builtin.Change) g.Node {
 	case len(c.UndoOf) > 0:
 		word = "undo"
 	}
-	return h.Li(h.Class("item change"),
+	return h.Li(h.ID("change-"+c.ID), h.Data("v", string(c.State)+" "+c.UndoneBy), h.Class("item change"),
 		choice,
 		h.A(h.Class("what"), h.Href(address("history", c.ID)), code(b.short(c.Path))),
 		meta(h.Span(h.Class(state), g.Text(word)), changeBy(c), g.If(c.State != stateDone, text(" · "+string(c.State)))),

@@ -1,31 +1,65 @@
 package console
 
 import (
+	"fmt"
 	"strconv"
-
-	"github.com/toolhost/toolhost/mcpserver"
+	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
+
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // The first page. Its lists are rendered by themselves too, for its script, which replaces an element of a list
 // when data-v differs.
 
 func (b liveBody) show(layout) g.Node {
+	title := g.Node(h.H1(h.Class("unseen"), g.Text("Live")))
+	if b.Query.Session != "" {
+		title = g.Group{h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / session")), h.H1(text(b.Sessions[0].Client))}
+	}
+	scope := h.Data("query", b.Query.values())
 	return g.Group{
-		h.H1(h.Class("unseen"), g.Text("Live")),
+		title,
 		h.NoScript(h.P(h.Class("note"), g.Text("Without JavaScript this page does not follow the host: load it anew to see what has changed."))),
-		b.section("questions", g.Text("Waiting for you"), "questions", b.warning(), b.questions()),
-		b.section("tasks", g.Text("Background tasks"), "list", nil, b.tasks()),
-		b.section("calls", g.Group{g.Text("Calls "), h.Small(g.Textf("the last %d, newest first", b.MaxCalls))}, "list", nil, b.calls()),
+		section("questions", g.Text("Waiting for you"), "questions", b.warning(), b.questions()),
+		section("sessions", g.Text("Sessions"), "list", nil, b.sessions(), scope),
+		section("tasks", g.Text("Background tasks"), "list", nil, b.tasks()),
+		section("calls", g.Group{g.Text("Calls "), h.Small(g.Textf("of the last %d, newest first", MaxCalls))}, "list", b.filter(), b.calls(), scope),
 	}
 }
 
 // section holds a list that follows the host.
-func (liveBody) section(part string, title g.Node, class string, before, list g.Node) g.Node {
+func section(part string, title g.Node, class string, before, list g.Node, attributes ...g.Node) g.Node {
 	id := "h-" + part
-	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), title), before, h.Ol(h.Class(class), h.Data("part", part), list))
+	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), title), before,
+		h.Ol(h.Class(class), h.Data("part", part), g.Group(attributes), list))
+}
+
+// filter is the form that says which calls to show. Its script applies it while it is filled in.
+func (b liveBody) filter() g.Node {
+	return h.Form(h.Method("get"), h.Action("/"), h.Class("search filter"), h.ID("filter"), h.Role("search"), h.Aria("label", "Filter the calls"), plainForm(),
+		h.Div(h.Class("pair"),
+			h.Div(h.Class("wide"), h.Label(h.For("text"), g.Text("Filter")),
+				h.Input(h.Type("search"), keepInput("text", b.Query.Text), h.Placeholder("path, command, rule or error"))),
+			queryChoices(b.Query, tools(b.Tools, b.Query.Tool), b.All),
+			h.NoScript(button("", "Filter")),
+		),
+	)
+}
+
+// queryChoices are the fields of a query that have some values.
+func queryChoices(q query, tools g.Node, sessions []agentSession) g.Node {
+	anything := h.Option(h.Value(""), g.Text("any"))
+	verdicts := []string{"allow", verdictApproved, "ask", "deny"}
+	return g.Group{
+		choice("tool", "Tool", anything, tools),
+		choice("verdict", "Verdict", anything, g.Map(verdicts, func(v string) g.Node { return option(v, q.Verdict) })),
+		choice("session", "Session", anything, g.Map(sessions, func(s agentSession) g.Node {
+			return h.Option(h.Value(s.Key), g.If(s.Key == q.Session, h.Selected()), text(fmt.Sprintf("%s · %d calls", s.Client, s.Calls)))
+		})),
+	}
 }
 
 func (b liveBody) warning() g.Node {
@@ -41,6 +75,8 @@ func (b liveBody) part(name string) g.Node {
 	switch name {
 	case "questions":
 		return b.questions()
+	case "sessions":
+		return b.sessions()
 	case "tasks":
 		return b.tasks()
 	case "calls":
@@ -52,6 +88,53 @@ func (b liveBody) part(name string) g.Node {
 // nothing stands for the elements of an empty list.
 func nothing(list, said string) g.Node {
 	return h.Li(h.Class("empty"), h.ID(list+"-none"), h.Data("v", "0"), g.Text(said))
+}
+
+// maxAgentsShown is how many sessions the first page shows; the filter names all.
+const maxAgentsShown = 8
+
+func (b liveBody) sessions() g.Node {
+	if len(b.Sessions) == 0 {
+		return nothing("sessions", "No session yet. A client appears here with its first call.")
+	}
+	return g.Map(b.Sessions[:min(len(b.Sessions), maxAgentsShown)], b.session)
+}
+
+func (b liveBody) session(s agentSession) g.Node {
+	return h.Li(h.ID("session-"+s.Key), h.Data("v", fmt.Sprint(s.Version)), h.Class("item session"),
+		h.P(h.A(h.Class("what"), h.Href(address("sessions", s.Key)), h.Strong(text(s.Client))), h.Span(h.Class("meta"), text(" "+s.Principal+", "+s.Scope))),
+		meta(counted(s.Calls, "call", ""), counted(s.Refused, "refused", "bad"), counted(s.Failed, "failed", "bad"), counted(s.Approved, "approved", "good"),
+			g.Text(" · "), changed(s.Lines), g.Text("last "), timestamp(s.Last)),
+		g.If(b.Query.Session != "", b.statistics(s)),
+	)
+}
+
+// counted is a number and what it counts, nothing of what there is none, but for calls.
+func counted(n int, of, class string) g.Node {
+	switch {
+	case of != "call" && n == 0:
+		return nil
+	case of != "call":
+		return g.Group{g.Text(" · "), h.Span(h.Class(class), g.Textf("%d %s", n, of))}
+	case n != 1:
+		of += "s"
+	}
+	return g.Textf("%d %s", n, of)
+}
+
+// statistics are the numbers of the page of one session.
+func (b liveBody) statistics(s agentSession) g.Node {
+	mean := 0.0
+	if s.Calls > 0 {
+		mean = s.Millis / float64(s.Calls)
+	}
+	return h.Dl(h.Class("stats"),
+		term("Calls", g.Text(strconv.Itoa(s.Calls))), term("Approved", g.Text(strconv.Itoa(s.Approved))),
+		term("Refused", g.Text(strconv.Itoa(s.Refused))), term("Failed", g.Text(strconv.Itoa(s.Failed))),
+		term("Lines", g.Textf("+%d −%d", s.Lines.Added, s.Lines.Removed)), term("A call takes", g.Text(duration(mean))),
+		term("Began", timestamp(s.First)), term("Lasted", g.Text(s.Last.Sub(s.First).Round(time.Second).String())),
+		term("Tools", h.Ul(g.Map(s.Tools, func(t toolCount) g.Node { return h.Li(text(t.Name), g.Textf(" %d", t.Calls)) }))),
+	)
 }
 
 func (b liveBody) tasks() g.Node {
@@ -66,9 +149,9 @@ func (b liveBody) task(t taskView) g.Node {
 	if t.Done {
 		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), g.Text(" at "), timestamp(t.Ended)}
 	}
-	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(t.Done)), h.Class("item task"),
+	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(t.Done)+mcpserver.Sanitize(t.Last)), h.Class("item task"),
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
-		meta(state, text(" · "+t.Principal)),
+		meta(state, text(" · "+t.Principal), g.If(t.Last != "", g.Group{g.Text(" · "), code(t.Last)})),
 		g.If(!t.Done, post(address("tasks", t.Key, "stop"), b.Token,
 			button("danger", "Stop", h.Aria("label", "Stop the task "+mcpserver.Sanitize(t.Text))),
 		)),

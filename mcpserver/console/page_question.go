@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -25,7 +27,7 @@ func (b liveBody) questions() g.Node {
 
 func resolvedQuestion(o outcome) g.Node {
 	return h.Li(h.ID(fmt.Sprintf("question-%d", o.ID)), h.Data("v", "settled"), h.Class("settled"),
-		h.Strong(text(o.Tool)), text(" "+o.Text+"."))
+		h.Strong(text(o.Tool)), after(" ", o.Gist), text(" "+o.Text+"."))
 }
 
 func (b liveBody) question(q question) g.Node {
@@ -34,10 +36,10 @@ func (b liveBody) question(q question) g.Node {
 	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
 		h.Article(h.Aria("labelledby", id+"-what"),
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(asked.Tool)), g.Text(" asks to be allowed")),
-			meta(text("by "+asked.Principal+", "+asked.Scope), g.Text(" · since "), timestamp(q.Since), refusedAt(q)),
-			questionInput(q),
+			meta(text("by "+strings.TrimPrefix(clip(asked.Client, 2*maxClient)+", "+asked.Principal, ", ")+", "+asked.Scope), g.Text(" · since "), timestamp(q.Since), refusedAt(q)),
 			h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule", asked.Verdict.Rule), withNote("from", from(asked.Verdict.Source))),
-			wouldDo(asked.Verdict.Parts),
+			effects(asked.Question),
+			wholeInput(q),
 			b.answers(id, q),
 			whatAlways(id, asked),
 		),
@@ -52,31 +54,57 @@ func refusedAt(q question) g.Node {
 	return g.Group{g.Text(" · refused at "), timestamp(q.Until), g.Text(" if no one answers")}
 }
 
-// questionInput is the whole input of the call that is asked about.
-func questionInput(q question) g.Node {
+// effects are all that the call would do: its command, and each effect with the rule that speaks of it.
+func effects(q *mcpserver.Question) g.Node {
+	if len(q.Items) == 0 && q.Text == "" {
+		return nil
+	}
+	command := g.If(q.Text != "", argument(g.Text("command"), rows(plain("", clip(q.Text, maxField))), cutNote(q.Text)))
+	return h.Div(h.Class("input"), h.TabIndex("0"), h.Role("group"), h.Aria("label", "What the call would do"),
+		command,
+		g.If(q.Dir != "", argument(g.Text("runs in"), text(q.Dir), nil)),
+		h.Ul(h.Class("parts"), g.Map(q.Items, func(i guard.Item) g.Node {
+			if i.Rule == q.Verdict.Rule {
+				i.Rule, i.Source = "", "" // said above
+			}
+			return effect(i)
+		})),
+		g.Map(q.Notes, func(note string) g.Node { return meta(text(note)) }),
+	)
+}
+
+func effect(i guard.Item) g.Node {
+	changes := append(plainIf("del", i.Removed), plainIf("add", i.Added)...)
+	return h.Li(verdict(i.Action.String()), after(" ", clip(i.What, maxField)), withNote("by", i.Rule), withNote("from", from(i.Source)),
+		g.If(len(changes) > 0, h.Pre(rows(changes))), cutNote(i.What), cutNote(i.Removed), cutNote(i.Added))
+}
+
+func plainIf(kind, text string) []line {
+	if text == "" {
+		return nil
+	}
+	return plain(kind, clip(text, maxField))
+}
+
+// cutNote says how much of a text is not shown, if something is not.
+func cutNote(whole string) g.Node {
+	if len(whole) <= maxField {
+		return nil
+	}
+	return h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown.", len(whole)-maxField))
+}
+
+// wholeInput is the input of the call that is asked about, as it came.
+func wholeInput(q question) g.Node {
 	inputs := g.Map(q.Input, func(f field) g.Node {
 		return argument(text(f.Name), rows(f.Lines),
 			g.If(f.Cut > 0, h.P(h.Class("note warn"), g.Textf("%d more characters are not shown.", f.Cut))))
 	})
-	return h.Div(h.Class("input"), h.TabIndex("0"), h.Role("group"), h.Aria("label", "Input of the call"),
-		inputs, g.If(q.Asked.Dir != "", argument(g.Text("runs in"), text(q.Asked.Dir), nil)))
+	return h.Details(h.Class("parts"), g.If(len(q.Asked.Items) == 0, g.Attr("open")), h.Summary(g.Text("The whole input, as it came")), inputs)
 }
 
 func argument(name, value, note g.Node) g.Node {
 	return h.Div(h.Class("field"), h.Span(h.Class("name"), name), h.Pre(value), note)
-}
-
-// wouldDo lists what the call would do, part by part.
-func wouldDo(parts []guard.Part) g.Node {
-	if len(parts) == 0 {
-		return nil
-	}
-	return h.Details(h.Class("parts"),
-		h.Summary(g.Textf("What it would do, and which rule speaks of it (%d)", len(parts))),
-		h.Ul(g.Map(parts, func(p guard.Part) g.Node {
-			return h.Li(verdict(p.Action.String()), after(" ", p.What), withNote("by", p.Rule))
-		})),
-	)
 }
 
 // answers are the forms that answer a question.
@@ -103,8 +131,7 @@ func (b liveBody) answers(id string, q question) g.Node {
 // whatAlways says which rules “Always allow” would remember, or why it is not offered.
 func whatAlways(id string, asked mcpserver.OperatorQuestion) g.Node {
 	if len(asked.Always) == 0 {
-		return meta(g.Text("This can be allowed once only: no rule may allow it in advance, several agents may share its scope, " +
-			"or the caller is somebody else."))
+		return meta(g.Text("“Always allow” is not offered: "), text(asked.NoAlways+"."))
 	}
 	remembers := "“Always allow” remembers, for this workspace:"
 	if asked.ScopeOnly {
@@ -112,4 +139,18 @@ func whatAlways(id string, asked mcpserver.OperatorQuestion) g.Node {
 	}
 	return meta(h.ID(id+"-always"), g.Text(remembers),
 		g.Map(asked.Always, func(rule string) g.Node { return after(" ", rule) }))
+}
+
+// An approvalBody is the page of one question.
+type approvalBody struct {
+	live liveBody
+	ID   string
+}
+
+func (b approvalBody) show(layout) g.Node {
+	return g.Group{
+		h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / question")),
+		h.H1(h.Class("unseen"), g.Text("Question")),
+		section("questions", g.Text("Waiting for you"), "questions", b.live.warning(), b.live.questions(), h.Data("query", url.Values{"id": {b.ID}}.Encode())),
+	}
 }

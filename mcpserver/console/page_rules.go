@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"strconv"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -9,6 +10,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 func (b rulesBody) show(f layout) g.Node {
@@ -24,7 +26,7 @@ func (b rulesBody) show(f layout) g.Node {
 			g.If(b.Asked.Wrong != "", h.P(h.Class("note bad"), h.Role("status"), text(b.Asked.Wrong))),
 			explained(b.Asked.Verdict),
 		),
-		b.inForce(),
+		b.inForce(f),
 	}
 }
 
@@ -62,13 +64,14 @@ func explained(v *guard.Verdict) g.Node {
 }
 
 // inForce lists the rules.
-func (b rulesBody) inForce() g.Node {
+func (b rulesBody) inForce(f layout) g.Node {
 	const order = ". A deny goes before an ask, an ask before an allow. What stands outside the roots, protected paths " +
 		"and keys in the home directory are guarded without any rule."
 	return g.Group{
 		h.H2(g.Text("In force")),
 		h.P(g.Text("Mode "), code(b.Mode), withNote("from", b.ModeFrom), g.Text(order)),
-		g.Map(b.Lists, ruleList.show),
+		addRule(f),
+		g.Map(b.Lists, func(l ruleList) g.Node { return l.show(f) }),
 		g.If(!slices.ContainsFunc(b.Lists, ruleList.any), noRules()),
 		g.If(len(b.Warnings) > 0, g.Group{h.H2(g.Text("To be fixed")), h.Ul(h.Class("list"), g.Map(b.Warnings, func(w string) g.Node {
 			return h.Li(h.Class("item"), text(w))
@@ -78,14 +81,42 @@ func (b rulesBody) inForce() g.Node {
 
 func (l ruleList) any() bool { return len(l.Entries) > 0 }
 
-func (l ruleList) show() g.Node {
+// addRule is the form that adds a rule.
+func addRule(f layout) g.Node {
+	return post("/rules/change", f.Token, plainForm(), h.Class("search"), h.Aria("label", "Add a rule"),
+		h.Div(h.Class("pair"),
+			choice("list", "Add to", g.Map(ruleKinds, func(kind string) g.Node { return option(kind, "ask") })),
+			h.Div(h.Class("wide"), h.Label(h.For("rule"), g.Text("Rule")),
+				h.Input(keepInput("rule", ""), h.Placeholder("Bash(npm test *)"), h.Required())),
+			h.Div(h.Class("end"), button("", "Add the rule", g.If(f.Closed != "", h.Disabled()))),
+		),
+	)
+}
+
+// editRule is the form that removes a rule, or puts another in its place. A rule that cannot be shown as it is
+// cannot stand in a form either.
+func (l ruleList) editRule(e settings.Entry, f layout) g.Node {
+	if !editable(e) || !slices.Contains(ruleKinds, l.Name) || f.Closed != "" || e.Text != mcpserver.Sanitize(e.Text) {
+		return nil
+	}
+	id := l.Name + "-" + strconv.Itoa(e.Line)
+	return h.Details(h.Class("edit"), h.Summary(g.Text("Narrow or remove"), h.Span(h.Class("unseen"), text(" "+e.Text))),
+		post("/rules/change", f.Token, plainForm(), h.Class("line"), hidden("list", l.Name), hidden("old", e.Text),
+			h.Label(h.For(id), h.Class("unseen"), g.Text("Rule")),
+			h.Input(h.ID(id), h.Name("rule"), h.Value(e.Text), h.AutoComplete("off"), noSpellcheck()),
+			button("", "Replace"), button("danger", "Remove", h.Name("remove"), h.Value("1")),
+		),
+	)
+}
+
+func (l ruleList) show(f layout) g.Node {
 	if !l.any() {
 		return nil
 	}
 	return h.Section(
 		h.H3(verdict(l.Name), g.Text(" "), h.Small(g.Text(l.About))),
 		h.Ul(h.Class("list"), g.Map(l.Entries, func(e settings.Entry) g.Node {
-			return h.Li(h.Class("item rule-item"), h.Code(h.Class("what"), text(e.Text)), meta(text(e.Kind.String()+" · "+e.Where())))
+			return h.Li(h.Class("item rule-item"), h.Code(h.Class("what"), text(e.Text)), meta(text(e.Kind.String()+" · "+e.Where())), l.editRule(e, f))
 		})),
 	)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"net/http"
@@ -40,6 +41,11 @@ func (s *website) write(w http.ResponseWriter, v pageRequest, status int, f layo
 		f.Closed = err.Error()
 	}
 	render(w, status, f.document())
+}
+
+// gone is the page of what is not there, or not any more.
+func (s *website) gone(w http.ResponseWriter, v pageRequest, title, said string) {
+	s.write(w, v, http.StatusNotFound, layout{Page: "gone", Title: title, Said: said, Failed: true, Body: notFound{}})
 }
 
 // render writes a page, or a part of one.
@@ -85,12 +91,12 @@ func asset(name, kind string) http.Handler {
 	})
 }
 
-// resultLines are the lines of a result; where the call writes, a diff is shown as one.
-func resultLines(c call) []line {
+// resultLines are the lines of the beginning of a result; where the call writes, a diff is shown as one.
+func resultLines(c call, most int) []line {
 	if len(c.Record.Writes) == 0 {
-		return plain("", c.Result)
+		return plain("", clip(c.Result, most))
 	}
-	return diffLines(c.Result)
+	return diffLines(clip(c.Result, most))
 }
 
 // period names one of the [periods].
@@ -110,14 +116,14 @@ func period(p string) string {
 	return p
 }
 
-// recordText is what a call is about, in one or a few lines: its command, or its files.
+// recordText is what a call is about: what its record sums up of its command, or its files.
 func recordText(r audit.Record, short func(string) string) string {
+	if r.Command != "" {
+		return mcpserver.Sanitize(cmp.Or(r.Summary, r.Command))
+	}
 	files := r.Writes
 	if len(files) == 0 {
 		files = r.Reads
-	}
-	if r.Command != "" {
-		return mcpserver.Sanitize(r.Command)
 	}
 	var all []string
 	for _, f := range files {
@@ -127,6 +133,14 @@ func recordText(r audit.Record, short func(string) string) string {
 		all = append(all, mcpserver.Sanitize(e))
 	}
 	return strings.Join(all, "\n")
+}
+
+// summary is what a record sums up of a call that runs no command: a pattern, a range, the last line of a task.
+func summary(r audit.Record) string {
+	if r.Command != "" {
+		return r.LastLine
+	}
+	return strings.TrimSpace(r.Summary + " " + r.LastLine)
 }
 
 // shortener makes paths below the first root relative to it, as callers may write them.
@@ -151,12 +165,9 @@ func from(source string) string {
 // A lineCount is how many lines a diff adds and removes.
 type lineCount struct{ Added, Removed int }
 
-// changes counts the diff in the result of a call that writes.
-func changes(c call) (t lineCount) {
-	if len(c.Record.Writes) == 0 || c.State != stateDone {
-		return t
-	}
-	for _, l := range diffLines(c.Result) {
+// countLines counts the lines of a diff.
+func countLines(lines []line) (t lineCount) {
+	for _, l := range lines {
 		switch l.Kind {
 		case "add":
 			t.Added++
@@ -185,5 +196,5 @@ func sentence(s string) string {
 // A taskView is a task with a name that is no key to it: ids of tasks are.
 type taskView struct {
 	builtin.TaskInfo
-	Key string
+	Key, Last string // Last is its last line of output
 }

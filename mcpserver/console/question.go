@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/mcpserver"
@@ -23,7 +24,9 @@ type question struct {
 // An outcome is what became of a question.
 type outcome struct {
 	ID   uint64
+	Key  string // of the question: [mcpserver.Question.ID]
 	Tool string
+	Gist string // what was asked, in one line
 	Text string // "was allowed once at 15:04:05"
 	At   time.Time
 }
@@ -143,7 +146,7 @@ func (c *Console) resolve(id uint64, text string) error {
 		}
 		return errors.New("this had no effect: there is no such question, or it was settled long ago")
 	}
-	c.resolved = append(c.resolved, outcome{ID: id, Tool: c.waiting[i].Asked.Tool, Text: text, At: time.Now()})
+	c.resolved = append(c.resolved, c.waiting[i].outcome(text))
 	if len(c.resolved) > maxResolved {
 		c.resolved = slices.Delete(c.resolved, 0, 1)
 	}
@@ -155,17 +158,38 @@ func (c *Console) resolve(id uint64, text string) error {
 // showResolvedFor is how long a question is still shown with what became of it, so that nothing moves under a pointer.
 const showResolvedFor = 20 * time.Second
 
-// questions are those that wait, oldest first, and what became of those that were settled just now.
-func (c *Console) questions() (waiting []question, settled []outcome) {
+// outcome says what became of a question.
+func (q *question) outcome(text string) outcome {
+	return outcome{
+		ID: q.ID, Key: q.Asked.ID, Tool: clip(q.Asked.Tool, maxName), Text: text, At: time.Now(),
+		Gist: strings.TrimPrefix(clip(q.Asked.Gist, maxName), q.Asked.Tool+": "),
+	}
+}
+
+// questions are those that wait, oldest first, and what became of those that were settled just now. With a key
+// they are that one alone, also if it was settled earlier.
+func (c *Console) questions(key string) (waiting []question, settled []outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, q := range c.waiting {
-		waiting = append(waiting, *q)
+		if key == "" || q.Asked.ID == key {
+			waiting = append(waiting, *q)
+		}
 	}
 	for _, o := range c.resolved {
-		if time.Since(o.At) < showResolvedFor {
+		if key == o.Key && key != "" || key == "" && time.Since(o.At) < showResolvedFor {
 			settled = append(settled, o)
 		}
 	}
 	return waiting, settled
+}
+
+// URL returns the page of a question, "" if the pages have no address of their own.
+func (c *Console) URL(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base == "" {
+		return ""
+	}
+	return c.base + address("approvals", id)
 }

@@ -95,11 +95,11 @@ func TestQuestionsEnd(t *testing.T) {
 				if _, err := c.answer(1, mcpserver.AllowOnce, ""); err == nil || !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("a late answer: %v, want %q", err, tt.says)
 				}
-				if waiting, settled := c.questions(); len(waiting) != 0 || len(settled) != 1 {
+				if waiting, settled := c.questions(""); len(waiting) != 0 || len(settled) != 1 {
 					t.Errorf("%d wait and %d are settled", len(waiting), len(settled))
 				}
 				time.Sleep(showResolvedFor)
-				if _, settled := c.questions(); len(settled) != 0 {
+				if _, settled := c.questions(""); len(settled) != 0 {
 					t.Error("what was settled is still shown")
 				}
 			})
@@ -116,7 +116,7 @@ func TestAnswerAndEnd(t *testing.T) {
 		go func() { got <- c.Ask(ctx, mcpserver.OperatorQuestion{Question: &mcpserver.Question{}}) }()
 		var id uint64
 		for id == 0 {
-			if waiting, _ := c.questions(); len(waiting) > 0 {
+			if waiting, _ := c.questions(""); len(waiting) > 0 {
 				id = waiting[0].ID
 			}
 		}

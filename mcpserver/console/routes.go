@@ -33,17 +33,21 @@ func (s *website) pages() http.Handler {
 	mux.HandleFunc("POST /enter", login.enter)
 	mux.Handle("GET /console.css", asset("console.css", "text/css; charset=utf-8"))
 	mux.Handle("GET /console.js", asset("console.js", "text/javascript; charset=utf-8"))
+	mux.Handle("GET /favicon.svg", asset("favicon.svg", "image/svg+xml"))
 	for pattern, p := range map[string]page{
 		"GET /{$}": live.show, "GET /part/{name}": live.showPart, "GET /events": withoutDeadline(live.stream),
 		"GET /tasks/{key}": tasks.show, "GET /tasks/{key}/output/{from}": withoutDeadline(tasks.output),
-		"GET /history": history.show, "GET /history/{id}": history.showChange, "GET /rules": rules.show, "GET /audit": audit.show,
+		"GET /history": history.show, "GET /history/{id}": history.showChange, "GET /history/{id}/{view}": history.showChange,
+		"GET /sessions/{session}": live.show, "GET /calls/{id}": live.showCall, "GET /approvals/{id}": approvals.show,
+		"GET /rules": rules.show, "GET /audit": audit.show,
+		"GET /": func(w http.ResponseWriter, v pageRequest) { s.gone(w, v, "Not found", "The console has no such page.") },
 	} {
 		mux.HandleFunc(pattern, s.authenticated(p))
 	}
 	for pattern, p := range map[string]page{
 		"POST /answer": approvals.answer, "POST /tasks/{key}/stop": tasks.stop,
 		"POST /history": history.show, "POST /history/{id}/undo": history.undo, "POST /history/undo": history.undoChosen,
-		"POST /rules": rules.show, "POST /audit": audit.show, "POST /leave": login.leave,
+		"POST /rules": rules.show, "POST /rules/change": rules.change, "POST /audit": audit.show, "POST /leave": login.leave,
 	} {
 		mux.HandleFunc(pattern, s.authenticated(checkToken(p)))
 	}

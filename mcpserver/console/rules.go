@@ -2,7 +2,9 @@ package console
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -39,6 +41,10 @@ type explanation struct {
 }
 
 func (s rulesPages) show(w http.ResponseWriter, v pageRequest) {
+	s.showWith(w, v, http.StatusOK, "", false)
+}
+
+func (s rulesPages) showWith(w http.ResponseWriter, v pageRequest, status int, said string, failed bool) {
 	set := s.operator.Settings()
 	body := rulesBody{
 		Mode: set.DefaultMode, ModeFrom: set.DefaultModeFrom.Where(), Tools: s.host.Tools(mcpserver.Local()), Warnings: s.operator.RuleWarnings(),
@@ -56,11 +62,55 @@ func (s rulesPages) show(w http.ResponseWriter, v pageRequest) {
 	for _, err := range set.Broken {
 		body.Broken = append(body.Broken, err.Error())
 	}
-	if v.Method == http.MethodPost {
+	if v.PostFormValue("tool") != "" {
 		body.Asked = s.explain(v)
 	}
-	s.write(w, v, http.StatusOK, layout{Page: "rules", Title: "Rules", Body: body})
+	s.write(w, v, status, layout{Page: "rules", Title: "Rules", Said: said, Failed: failed, Body: body})
 }
+
+// change adds a rule to the owner's own settings, removes one, or puts a narrower one in its place.
+func (s rulesPages) change(w http.ResponseWriter, v pageRequest) {
+	said, err := s.changed(v)
+	if err != nil {
+		s.showWith(w, v, http.StatusConflict, sentence(err.Error()), true)
+		return
+	}
+	s.showWith(w, v, http.StatusOK, said, false)
+}
+
+func (s rulesPages) changed(v pageRequest) (said string, err error) {
+	name, old, rule := v.PostFormValue("list"), v.PostFormValue("old"), strings.TrimSpace(v.PostFormValue("rule"))
+	if err := s.operator.MayAnswer(); err != nil {
+		return "", fmt.Errorf("no rule was changed. %w", err)
+	}
+	if !slices.Contains(ruleKinds, name) {
+		return "", fmt.Errorf("list: expected one of %q, got %q; no rule was changed", ruleKinds, name)
+	}
+	remove := v.PostFormValue("remove") != ""
+	if !remove {
+		if err := s.operator.AddRule("permissions."+name, rule); err != nil {
+			return "", fmt.Errorf("no rule was changed: %w", err)
+		}
+		if said = fmt.Sprintf("Added to %s: %s.", name, rule); old == "" || old == rule {
+			return said, nil
+		}
+	}
+	lists := map[string][]settings.Entry{"allow": s.operator.Settings().Allow, "ask": s.operator.Settings().Ask, "deny": s.operator.Settings().Deny}
+	i := slices.IndexFunc(lists[name], func(e settings.Entry) bool { return e.Text == old && editable(e) })
+	if i < 0 {
+		return "", fmt.Errorf("%s is not in your own list of %s rules any more. %s", old, name, said)
+	}
+	if err := settings.Remove(lists[name][i], "permissions."+name); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(said + fmt.Sprintf(" Removed from %s: %s.", name, old)), nil
+}
+
+// ruleKinds are the lists of rules that the page changes.
+var ruleKinds = []string{"allow", "ask", "deny"}
+
+// editable reports whether an entry stands in toolhost's own settings of the user, which the page changes.
+func editable(e settings.Entry) bool { return e.Kind == settings.User && !e.Client && e.Line > 0 }
 
 // explain tells what the rules say of a call, without running it.
 func (s rulesPages) explain(v pageRequest) explanation {

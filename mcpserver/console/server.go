@@ -78,6 +78,9 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 		host.KeepPort(s.listener.Addr())
 	}
 	s.instance = rec
+	c.mu.Lock()
+	c.base = rec.file.URL
+	c.mu.Unlock()
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.sessions = newSessionStore(inst.ID, s.keepCode)
 	return s, nil

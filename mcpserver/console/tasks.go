@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -20,7 +21,7 @@ func (s taskPages) list() []taskView {
 	var all []taskView
 	for _, t := range s.operator.Tasks() {
 		sum := sha256.Sum256([]byte(t.ID))
-		all = append(all, taskView{t, hex.EncodeToString(sum[:8])})
+		all = append(all, taskView{t, hex.EncodeToString(sum[:8]), s.lastLine(t)})
 	}
 	return all
 }
@@ -32,6 +33,17 @@ func (s taskPages) find(key string) (builtin.TaskInfo, bool) {
 		}
 	}
 	return builtin.TaskInfo{}, false
+}
+
+// lastLine returns the last line that a task has written.
+func (s taskPages) lastLine(t builtin.TaskInfo) string {
+	const end, most = 1 << 62, 1 << 10
+	ctx := context.Background()                       // it waits for nothing
+	chunk, _ := s.operator.TaskOutput(ctx, t, end, 0) // of a task that is gone there is no line
+	from := max(0, chunk.Next-most)
+	chunk, _ = s.operator.TaskOutput(ctx, t, from, 0)
+	text := strings.TrimRight(chunk.Text+chunk.Line, "\r\n ")
+	return text[strings.LastIndexAny(text, "\r\n")+1:]
 }
 
 // noTask answers a request for a task that is not known any more.
@@ -53,11 +65,10 @@ func (s taskPages) showWith(w http.ResponseWriter, v pageRequest, said string, f
 	f := layout{Page: "task", Title: "Task", Said: said, Failed: failed}
 	task, ok := s.find(v.PathValue("key"))
 	if !ok {
-		f.Page, f.Body, f.Said, f.Failed = "gone", notFound{}, noTask, true
-		s.write(w, v, http.StatusNotFound, f)
+		s.gone(w, v, "Task", noTask)
 		return
 	}
-	body := taskBody{Task: taskView{task, v.PathValue("key")}}
+	body := taskBody{Task: taskView{TaskInfo: task, Key: v.PathValue("key")}}
 	chunk, err := s.operator.TaskOutput(context.WithoutCancel(v.Context()), task, 0, 0)
 	if err != nil {
 		f.Said, f.Failed = sentence(err.Error()), true

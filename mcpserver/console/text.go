@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,6 +47,42 @@ func diffKind(row string) string {
 		return "del"
 	}
 	return ""
+}
+
+// hunkStart matches where a hunk begins and how many lines it has in the new file, or in the old one if that is removed.
+var hunkStart = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
+
+// inFile puts the hunks of a diff into the whole file that they lead to.
+func inFile(file, diff []line) (all []line) {
+	at, removed := 0, slices.ContainsFunc(diff, func(l line) bool { return l.Text == "+++ /dev/null" })
+	if removed || len(diff) == 0 {
+		return file
+	}
+	for _, l := range diff {
+		switch l.Kind {
+		case "file":
+			continue
+		case "hunk":
+			m := hunkStart.FindStringSubmatch(l.Text)
+			if m == nil {
+				continue
+			}
+			start, _ := strconv.Atoi(m[2])
+			if m[3] != "0" { // of no lines: it names the line before it
+				start--
+			}
+			start = min(max(start, at), len(file))
+			all, at = append(all, file[at:start]...), start
+		case "del":
+			all = append(all, line{l.Kind, l.Text[1:]})
+		default:
+			if at < len(file) && !strings.HasPrefix(l.Text, `\`) { // not "\ No newline at end of file"
+				all = append(all, line{l.Kind, file[at].Text})
+				at++
+			}
+		}
+	}
+	return append(all, file[min(at, len(file)):]...)
 }
 
 // A field is one argument of a call, as the person who is asked reads it.
@@ -116,7 +155,7 @@ func clip(s string, most int) string {
 	return strings.Clone(s[:most])
 }
 
-// clock is a time of today, or with its date.
+// clock is a time of today, or with its date. The script of the page writes it anew in the zone of the browser.
 func clock(t time.Time) string {
 	switch now := time.Now(); {
 	case t.IsZero():

@@ -10,6 +10,19 @@ function say(text, bad) {
   $("say").classList.toggle("bad", !!bad);
 }
 
+// --- times, in the zone of the browser
+
+function localize(root) {
+  const today = new Date().toDateString();
+  for (const el of root.querySelectorAll("time[datetime]")) {
+    const t = new Date(el.dateTime);
+    const day = t.toDateString() === today ? "" : t.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" }) + " ";
+    el.textContent = day + t.toLocaleTimeString([], { hourCycle: "h23" });
+    el.title = t.toLocaleString([], { dateStyle: "full", timeStyle: "long" });
+  }
+}
+localize(document);
+
 // --- entering: the code stands in the part of the link that is sent nowhere
 
 const enter = $("enter");
@@ -31,7 +44,7 @@ for (const li of document.querySelectorAll(".question")) arrived.set(li.id, 0);
 function load(list) {
   return new Promise((done, failed) => {
     const x = new XMLHttpRequest();
-    x.open("GET", "/part/" + list.dataset.part);
+    x.open("GET", "/part/" + list.dataset.part + "?" + (list.dataset.query || ""));
     x.setRequestHeader("X-Since", Math.max(0, ...[...list.children].map((li) => Number(li.dataset.v) || 0)));
     x.responseType = "document";
     x.onload = () => (x.status === 200 && x.response ? done(x.response) : failed(x.status));
@@ -39,6 +52,8 @@ function load(list) {
     x.send();
   });
 }
+
+const collapsing = 5000; // ms for which an answered question keeps its height
 
 // merge makes a list what it is now, and leaves elements alone that have not changed: their focus, what is open
 // in them and what was typed stay.
@@ -50,14 +65,20 @@ function merge(list, fresh) {
     let old = $(now.id);
     if (!old) {
       old = document.adoptNode(now);
-      if (old.classList.contains("question")) arrived.set(old.id, performance.now());
+      if (old.classList.contains("question")) {
+        arrived.set(old.id, performance.now());
+        notify(old.querySelector("h3").textContent, old.querySelector(".input code, .input pre, .field pre"));
+      }
       list.insertBefore(old, before ? before.nextSibling : list.firstChild);
     } else if (old.dataset.v !== now.dataset.v) {
       const open = old.querySelector("details[open]"), focused = old.contains(document.activeElement), height = old.getBoundingClientRect().height;
       const fresh = document.adoptNode(now);
       if (open && fresh.querySelector("details")) fresh.querySelector("details").open = true;
       old.replaceWith(fresh);
-      if (fresh.classList.contains("settled")) fresh.style.minHeight = height + "px"; // what follows it stays in its place
+      if (fresh.classList.contains("settled")) {
+        fresh.style.minHeight = height + "px"; // what follows it stays in its place for a while
+        setTimeout(() => { if (!list.matches(":hover")) fresh.style.minHeight = ""; }, collapsing);
+      }
       if (focused) (fresh.querySelector("summary, button, a") || $("main")).focus({ preventScroll: true });
       old = fresh;
     }
@@ -81,9 +102,11 @@ async function refresh() {
   do {
     again = false;
     await Promise.all(parts.map(async (list) => {
+      const query = list.dataset.query;
       try {
         const doc = await load(list);
-        merge(list, [...doc.querySelectorAll("body > li")]);
+        localize(doc);
+        if (query === list.dataset.query) merge(list, [...doc.querySelectorAll("body > li")]); else again = true;
       } catch (status) {
         if (status === 401) link("lost", "signed out: reload");
       }
@@ -92,9 +115,48 @@ async function refresh() {
   loading = false;
 }
 
+// --- the filter of the calls, applied while it is filled in
+
+const filter = $("filter");
+if (filter) {
+  let later;
+  filter.addEventListener("input", () => {
+    clearTimeout(later);
+    later = setTimeout(() => {
+      const query = new URLSearchParams(new FormData(filter)).toString();
+      history.replaceState(null, "", "/?" + query);
+      for (const list of parts) {
+        if (!("query" in list.dataset)) continue;
+        list.dataset.query = query;
+        list.replaceChildren();
+      }
+      refresh();
+    }, 150);
+  });
+}
+
+// --- notifications of the desktop, of pages that are not looked at
+
+const button = $("notify");
+if (button && "Notification" in window && Notification.permission === "default") {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const answer = await Notification.requestPermission();
+    button.hidden = answer !== "default";
+    say(answer === "granted" ? "The desktop tells you of questions from now on." : "The browser does not let this page notify you.", answer !== "granted");
+  });
+}
+
+function notify(title, what) {
+  if (!("Notification" in window) || Notification.permission !== "granted" || document.hasFocus()) return;
+  const note = new Notification(title, { body: what ? what.textContent.slice(0, 200) : "", tag: "toolhost" });
+  note.onclick = () => { window.focus(); note.close(); };
+}
+
 let waiting = Number($("count-n") ? $("count-n").textContent : 0);
 const title = document.title;
 function count(n) {
+  if (n > waiting && !parts.some((list) => list.dataset.part === "questions")) notify("A call waits for you.");
   if (n > waiting) $("call").textContent = n === 1 ? "A call waits for you." : n + " calls wait for you.";
   if (n === 0) $("call").textContent = "";
   waiting = n;
@@ -113,7 +175,8 @@ function heard(message) {
   if (message.kind === "lost") return link("lost", message.ended ? "stopped: reload" : "connecting…");
   link("live", "live");
   count(message.waiting);
-  if (message.kind === "change") refresh();
+  // Other hosts write to the history too, and do not tell.
+  if (message.kind === "change" || document.querySelector('[data-part="history"]')) refresh();
 }
 
 // One tab of a browser follows the host for all of them: a browser keeps few connections to one place.
@@ -187,7 +250,36 @@ async function followOutput() {
     }
   }
 }
+// find marks what the search field holds, and shows the first or the next match.
+let at = 0;
+function find(step) {
+  const wanted = $("find").value.toLowerCase(), matches = [];
+  for (const node of wanted ? output.childNodes : []) {
+    const text = node.textContent.toLowerCase();
+    for (let i = text.indexOf(wanted); i >= 0 && matches.length < 10000; i = text.indexOf(wanted, i + wanted.length)) {
+      const range = new Range();
+      range.setStart(node, i);
+      range.setEnd(node, Math.min(i + wanted.length, node.length));
+      matches.push(range);
+    }
+  }
+  at = matches.length ? (at + step + matches.length) % matches.length : 0;
+  $("found").textContent = wanted ? (matches.length ? at + 1 + " of " : "") + matches.length + " found" : "";
+  CSS.highlights.set("found", new Highlight(...matches));
+  CSS.highlights.set("current", new Highlight(...matches.slice(at, at + 1)));
+  if (matches.length) {
+    const place = matches[at].getBoundingClientRect(), box = output.getBoundingClientRect();
+    output.scrollTop += place.top - box.top - box.height / 2;
+  }
+}
+
 if (output) {
+  document.querySelector(".tools").hidden = false;
+  $("find").addEventListener("input", () => { at = 0; find(0); });
+  $("find").addEventListener("keydown", (e) => { if (e.key === "Enter") find(e.shiftKey ? -1 : 1); });
+  $("find").hidden = !("highlights" in CSS);
+  $("wrap").addEventListener("click", () => $("wrap").setAttribute("aria-pressed", output.classList.toggle("unwrapped") ? "false" : "true"));
+  $("copy").addEventListener("click", () => navigator.clipboard.writeText(output.textContent).then(() => say("The output was copied."), () => say("The browser does not let this page copy.", true)));
   output.scrollTop = output.scrollHeight;
   followOutput();
 }
