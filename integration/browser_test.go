@@ -115,7 +115,15 @@ func tryEval[V any](b browser, expression string, args ...any) (v V, err error) 
 		}
 		shown = append(shown, string(raw))
 	}
-	return chromedp.Run(b.ctx, chromedp.Evaluate[V](fmt.Sprintf(expression, shown...), chromedp.EvalAwaitPromise))
+	return chromedp.Run(b.ctx, chromedp.Evaluate[V](expressionOf(expression, shown), chromedp.EvalAwaitPromise))
+}
+
+// expressionOf puts arguments into an expression, which may hold percent signs if there are none.
+func expressionOf(expression string, args []any) string {
+	if len(args) == 0 {
+		return expression
+	}
+	return fmt.Sprintf(expression, args...)
 }
 
 // until waits until an expression holds.
@@ -160,6 +168,14 @@ func (b browser) keep(name string, width, height int64, scheme string) {
 	if dir == "" {
 		return
 	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), b.picture(width, height, scheme), 0o644); err != nil {
+		b.Error(err)
+	}
+}
+
+// picture returns the page as it is seen in a window of this size, as a PNG.
+func (b browser) picture(width, height int64, scheme string) []byte {
+	b.Helper()
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
 		b.Fatal(err)
@@ -169,7 +185,27 @@ func (b browser) keep(name string, width, height int64, scheme string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
-		b.Error(err)
+	return png
+}
+
+// axeScript names the environment variable with the path of axe.min.js.
+const axeScript = "TOOLHOST_AXE"
+
+// accessible reports what axe-core finds wrong on the page in light and dark.
+func (b browser) accessible(page string) {
+	b.Helper()
+	source, err := os.ReadFile(os.Getenv(axeScript))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+			b.Fatal(err)
+		}
+		found := eval[[]string](b, string(source)+`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html + " " + n.failureSummary)))`)
+		for _, violation := range found {
+			b.Errorf("%s, %s: %s", page, scheme, violation)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	}{
 		{"calls appear", seesCalls}, {"hostile output is text", seesHostile}, {"allow", allows}, {"deny", denies}, {"always", allowsAlways},
 		{"answering moves nothing", movesNothing}, {"task", stopsTask}, {"undo", undoes}, {"rules", explains}, {"audit", searches}, {"keyboard", usesKeyboard},
-		{"nothing is wider than a phone", fitsPhone}, {"another browser gets nothing", staysOut},
+		{"the pages are accessible", isAccessible}, {"nothing is wider than a phone", fitsPhone}, {"another browser gets nothing", staysOut},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.do(b.in(t), c) })
 	}
@@ -258,9 +258,36 @@ func usesKeyboard(b browser, c *consoleHost) {
 	}
 }
 
+// isAccessible asks axe-core about every page, with a question waiting and a call open.
+func isAccessible(b browser, c *consoleHost) {
+	if os.Getenv(axeScript) == "" {
+		b.Skipf("$%s does not name the axe.min.js of the npm package axe-core", axeScript)
+	}
+	b.open(c.at("/"))
+	b.shows("#link-text", "live")
+	result := c.begin(b.T, "Bash", `{"command":"git push origin a11y"}`)
+	b.shows(".question", "a11y")
+	b.press(".call summary")
+	b.accessible("/")
+	for _, link := range []string{".session a", ".call .more a", ".task a"} {
+		path := eval[string](b, `document.querySelector(%s).getAttribute("href")`, link)
+		b.open(c.at(path))
+		b.accessible(path)
+		b.open(c.at("/"))
+	}
+	b.answer(".deny button")
+	result()
+	b.open(c.at("/history"))
+	change := eval[string](b, `document.querySelector(".change a").getAttribute("href")`)
+	for _, path := range []string{"/history", change, change + "/file", "/rules", "/audit", "/nothing"} {
+		b.open(c.at(path))
+		b.accessible(path)
+	}
+}
+
 func fitsPhone(b browser, c *consoleHost) {
 	b.size(360, 740)
-	for _, path := range []string{"/", "/history", "/rules", "/audit"} {
+	for _, path := range []string{"/", "/history", "/rules", "/audit", "/calls/1", "/nothing"} {
 		b.open(c.at(path))
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
 			b.Errorf("%s is %d pixels wide", path, wide)
