@@ -90,7 +90,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result,
 	if err != nil {
 		return Result{}, fmt.Errorf("%s was not changed: %w", path, err)
 	}
-	diff, _ := match.Diff(path.String(), before, contextLines, diffLines)
+	diff, complete := match.Diff(path.String(), before, contextLines, diffLines)
 	note, err := t.replace(env, content...)
 	if err != nil {
 		return Result{}, err
@@ -99,7 +99,7 @@ func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result,
 	return Result{
 		Text: changeText(fmt.Sprintf("Edited %s (%s)", path, count(n, "replacement")),
 			notes(match.MatchKind.Note(), note), diff),
-		Structured: changeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)},
+		Structured: changeOutput{Path: path.String(), Replacements: n, Bytes: sizeOf(content)}, Summary: plusMinus(diff, complete),
 	}, nil
 }
 

@@ -107,11 +107,11 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in notebookEdi
 		cleared = "the outputs of the cell were removed, because they belonged to its old source"
 	}
 	verb := map[document.EditMode]string{document.ReplaceCell: "Replaced", document.InsertCell: "Inserted", document.DeleteCell: "Deleted"}[mode]
-	diff, _ := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource), contextLines, diffLines)
+	diff, complete := text.Diff(path.String(), ended(changed.OldSource), ended(changed.NewSource), contextLines, diffLines)
 	head := fmt.Sprintf("%s the %s cell %s of %s", verb, changed.CellType, changed.CellID, path)
 	return Result{
 		Text:       changeText(head, notes(cleared, note), diff),
-		Structured: notebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)},
+		Structured: notebookEditOutput{path.String(), changed.CellID, changed.CellType, string(mode), sizeOf(content)}, Summary: plusMinus(diff, complete),
 	}, nil
 }
 

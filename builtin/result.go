@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,24 @@ func changeText(head string, notes []string, diff string) string {
 		out.WriteString("\n\n" + diff)
 	}
 	return out.String()
+}
+
+// plusMinus counts the lines that a diff adds and removes, as "+3 -1"; "" if the diff is cut.
+func plusMinus(diff string, complete bool) string {
+	if !complete {
+		return ""
+	}
+	added, removed := 0, 0
+	_, hunks, _ := strings.Cut(diff, "\n@@") // after the names of the files
+	for line := range strings.Lines(hunks) {
+		switch line[0] {
+		case '+':
+			added++
+		case '-':
+			removed++
+		}
+	}
+	return fmt.Sprintf("+%d -%d", added, removed)
 }
 
 // notes is a list of the notes that say something.

@@ -134,7 +134,7 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r shell.Readi
 	if len(remarks) > 0 {
 		fmt.Fprintf(&b, "\n[%s]\n", strings.Join(remarks, " "))
 	}
-	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out}, nil
+	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out, LastLine: lastLine(chunk.Text + chunk.Line)}, nil
 }
 
 // chunkText is the output in a chunk, and what there is to tell of it.
@@ -221,7 +221,7 @@ var taskStopTool = declare(Tool[taskStopInput]{
 				if err != nil {
 					return Result{}, err
 				}
-				return Result{Text: withRemarks("The task has ended, with everything it started. Its last output:\n"+lastLines(r.Text), r)}, nil
+				return Result{Text: withRemarks("The task has ended, with everything it started. Its last output:\n"+lastLines(r.Text), r), LastLine: lastLine(r.Text)}, nil
 			},
 		}, nil
 	},
@@ -253,6 +253,12 @@ func (b *Runtime) TasksEnded(principal, scope string, tell func(t TaskInfo, how 
 func (b *Runtime) StopTask(t TaskInfo) error {
 	_, err := b.tasks.Stop(t.Principal, "", t.ID)
 	return err
+}
+
+// lastLine is the last line of an output that is not blank.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // lastLines are the last lines of an output, up to a third of what a result may hold.

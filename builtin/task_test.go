@@ -51,3 +51,22 @@ func TestTaskOutputRefusesPatterns(t *testing.T) {
 		}
 	}
 }
+
+func TestPlusMinus(t *testing.T) {
+	for _, tt := range []struct {
+		diff     string
+		complete bool
+		want     string
+	}{
+		{"--- a\n+++ a\n@@ -1,2 +1,3 @@\n x\n-y\n+--- z\n+\n", true, "+2 -1"}, {"", true, "+0 -0"}, {"--- a\n+++ a\n@@ -1 +1 @@\n-y\n", false, ""},
+	} {
+		if got := plusMinus(tt.diff, tt.complete); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.diff, got, tt.want)
+		}
+	}
+	for text, want := range map[string]string{"": "", "a": "a", "a\nb\n\n": "b", "\n": ""} {
+		if got := lastLine(text); got != want {
+			t.Errorf("the last line of %q is %q", text, got)
+		}
+	}
+}

@@ -86,6 +86,6 @@ func write(ctx context.Context, env *Env, path guard.Path, content string) (Resu
 		after = like.With(raw).String()
 	}
 	head := fmt.Sprintf("Updated %s (%s, %s)", path, count(lineCount(content), "line"), count(len(raw), "byte"))
-	diff, _ := text.Diff(path.String(), before, after, contextLines, diffLines)
-	return Result{Text: changeText(head, append(kept, notes(note)...), diff), Structured: out}, nil
+	diff, complete := text.Diff(path.String(), before, after, contextLines, diffLines)
+	return Result{Text: changeText(head, append(kept, notes(note)...), diff), Structured: out, Summary: plusMinus(diff, complete)}, nil
 }
