@@ -316,7 +316,7 @@ func (p *Policy) For(c Caller) *Policy {
 			own = append(own, pathname.Place{Given: filepath.Clean(dir), Real: real})
 		}
 	}
-	return &Policy{data: p.data, caller: c, hidden: &hiddenFiles{data: p.data, own: pathname.PlacesOf(pathname.Exact, own...)}}
+	return &Policy{data: p.data, caller: c, hidden: &hiddenFiles{data: p.data, own: pathname.PlacesOf(pathname.Exact, own...)}, refused: p.refused}
 }
 
 // Commands returns what the policy says of where commands run.
