@@ -100,13 +100,13 @@ type ControlPaths struct {
 }
 
 // ControlPaths follows the names of control files.
-func (cs Commands) ControlPaths() ControlPaths {
-	c := cs.p.data.control()
-	out := ControlPaths{Names: c.names}
-	for _, name := range c.ends.Names {
+func (c Commands) ControlPaths() ControlPaths {
+	k := c.p.data.control()
+	out := ControlPaths{Names: k.names}
+	for _, name := range k.ends.Names {
 		out.Ends = append(out.Ends, pathname.Native(name))
 	}
-	for name := range c.steps {
+	for name := range k.steps {
 		out.Steps = append(out.Steps, name)
 	}
 	slices.Sort(out.Ends)

@@ -40,55 +40,55 @@ type SandboxPaths struct {
 
 // SandboxPaths walks the boundary and returns what a sandbox must hold. It takes
 // about a millisecond for a thousand files.
-func (cs Commands) SandboxPaths() SandboxPaths {
-	k := cs.p.data
-	c := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(cs.p.caller.Own)}
-	c.Denied = k.others()
-	bounds := c.Writable
-	k.files.widen(&c)
+func (c Commands) SandboxPaths() SandboxPaths {
+	k := c.p.data
+	out := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(c.p.caller.Own)}
+	out.Denied = k.others()
+	bounds := out.Writable
+	k.files.widen(&out)
 	for _, dir := range bounds {
 		if dir == k.scratch {
 			continue // large, and all of it the caller's own
 		}
 		frozen := k.readOnlyRoot(dir)
-		if c.walk(k, dir, frozen); frozen {
-			c.ReadOnly = append(c.ReadOnly, dir)
+		if out.walk(k, dir, frozen); frozen {
+			out.ReadOnly = append(out.ReadOnly, dir)
 		}
 	}
 	for _, name := range k.deny.Read.Absolute() {
-		if c.aroundScratch(name, k.scratch) && !c.Harmless(name) {
-			c.mask(name, k.scratch, nil)
+		if out.aroundScratch(name, k.scratch) && !out.Harmless(name) {
+			out.mask(name, k.scratch, nil)
 		} else {
-			c.Denied = append(c.Denied, name)
+			out.Denied = append(out.Denied, name)
 		}
 	}
-	c.ReadOnly = append(c.ReadOnly, k.deny.Edit.Absolute()...)
+	out.ReadOnly = append(out.ReadOnly, k.deny.Edit.Absolute()...)
 	for _, f := range k.hooks.files.Names {
-		c.ReadOnly = append(c.ReadOnly, pathname.Native(f))
+		out.ReadOnly = append(out.ReadOnly, pathname.Native(f))
 	}
-	c.Control = cs.p.Commands().ControlPaths()
-	for _, end := range c.Control.Ends {
+	out.Control = c.p.Commands().ControlPaths()
+	for _, end := range out.Control.Ends {
 		if !k.isState(pathname.Slashed(end)) || !realpath.Exists(end) { // what is masked is more than held
-			c.ReadOnly = append(c.ReadOnly, end)
+			out.ReadOnly = append(out.ReadOnly, end)
 		}
 	}
 	for _, m := range slices.Concat(k.state.Names, k.rotated(), k.secrets.Names) {
 		if name := pathname.Native(m); realpath.Exists(name) && (k.isState(m) || k.allow.Read.Match(m, true) == nil) {
-			c.Masked = append(c.Masked, name)
+			out.Masked = append(out.Masked, name)
 		}
 	}
 	for name := range k.allow.Read.Files() {
 		if k.secrets.Hold(name) && !k.isState(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
-			c.Shown = append(c.Shown, pathname.Native(name))
+			out.Shown = append(out.Shown, pathname.Native(name))
 		}
 	}
-	k.files.withhold(&c, k.scratch)
-	c.dropStray()
-	for _, list := range []*[]string{&c.Writable, &c.ReadOnly, &c.Denied, &c.Masked, &c.Shown} {
+	k.files.withhold(&out, k.scratch)
+	out.dropStray()
+	for _, list := range []*[]string{&out.Writable, &out.ReadOnly, &out.Denied, &out.Masked, &out.Shown} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
-	return c
+	return out
 }
 
 // readOnlyRoot reports whether every edit in a directory of the boundary is denied, also of what

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// wait is how long a program is given to give up its lease. A file server does so within milliseconds.
-const wait = time.Second
+// maxWait is how long a program is given to give up its lease. A file server does so within milliseconds.
+const maxWait = time.Second
 
 // pause is the time between two tries, at first; it doubles.
 const pause = time.Millisecond
@@ -20,7 +20,7 @@ const pause = time.Millisecond
 // ErrHeld is the cause of an error that a lease is.
 var ErrHeld = errors.New("another program holds a lease on the file")
 
-// Open calls open, which must not wait for a lease, until it succeeds or fails otherwise, for [wait] at most. The error then says
+// Open calls open, which must not wait for a lease, until it succeeds or fails otherwise, for [maxWait] at most. The error then says
 // which program holds the lease on the file at path.
 func Open[F any](path string, open func() (F, error)) (F, error) {
 	end := time.Time{}
@@ -30,9 +30,9 @@ func Open[F any](path string, open func() (F, error)) (F, error) {
 		case err == nil || !errors.Is(err, syscall.EAGAIN):
 			return f, err
 		case end.IsZero():
-			end = time.Now().Add(wait)
+			end = time.Now().Add(maxWait)
 		case time.Now().After(end):
-			return f, fmt.Errorf("%w and did not give it up within %v: %s, then repeat the call", ErrHeld, wait, remedy(path))
+			return f, fmt.Errorf("%w and did not give it up within %v: %s, then repeat the call", ErrHeld, maxWait, remedy(path))
 		}
 		time.Sleep(min(wait, time.Until(end)))
 	}

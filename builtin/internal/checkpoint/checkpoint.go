@@ -140,8 +140,7 @@ type Tracker struct {
 
 	events events
 
-	open []*Mark // marks that have not ended
-	log  []logged
+	log []logged
 }
 
 // logged is a change, and when it was found.

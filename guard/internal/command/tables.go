@@ -47,10 +47,6 @@ func (t *tables) add(section, line string) {
 	switch section {
 	case "reports":
 		t.lists[section][line] = true
-	default:
-		for word := range strings.FieldsSeq(line) {
-			t.lists[section][word] = true
-		}
 	case "programs":
 		r := parseRecord(line)
 		for _, name := range r.names {
@@ -71,6 +67,10 @@ func (t *tables) add(section, line string) {
 		r := parseRecord(line)
 		for other := range strings.FieldsSeq(r.lists["others"]) {
 			t.usual[r.names[0]+" "+other] = r.lists["name"]
+		}
+	default:
+		for word := range strings.FieldsSeq(line) {
+			t.lists[section][word] = true
 		}
 	}
 }
