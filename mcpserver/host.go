@@ -190,7 +190,7 @@ func (h *Host) AdmitNamed(name string) *Admission {
 }
 
 func (h *Host) admitTo(s *scope.Scope, rights auth.Rights) *Admission {
-	return &Admission{principal: s.Principal(), rights: rights, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Arrive()}
+	return &Admission{principal: s.Principal(), rights: rights, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Admit()}
 }
 
 // readmit takes the place of a call that is repeated with an answer: in the same scope, also one made for it.

@@ -192,7 +192,7 @@ func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builti
 	sel.Principal = builtin.AnyPrincipal
 	a := o.h.AdmitNamed("")
 	defer a.Leave()
-	if err := a.ticket.Enter(ctx, false); err != nil {
+	if err := a.ticket.Acquire(ctx, false); err != nil {
 		return nil, err
 	}
 	return o.h.runtime.Undo(ctx, o.h.env(a, o.policy(), Request{Tool: "undo"}), sel)

@@ -34,7 +34,7 @@ type Admission struct {
 // Leave gives the place up. Leaving twice does nothing.
 func (a *Admission) Leave() {
 	if a.ticket != nil {
-		a.ticket.Leave()
+		a.ticket.Release()
 	}
 }
 
@@ -245,10 +245,10 @@ func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.I
 // acquireSlot waits for the gate to let the call run. A call that could not be bound runs alone.
 func acquireSlot(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
 	if tool.SkipQueue {
-		ticket.Leave()
+		ticket.Release()
 		return nil
 	}
-	return ticket.Enter(ctx, call != nil && call.ConcurrencySafe)
+	return ticket.Acquire(ctx, call != nil && call.ConcurrencySafe)
 }
 
 // env is what the call may use.

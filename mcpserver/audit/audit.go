@@ -117,9 +117,9 @@ const (
 	MaxPhases = 16
 )
 
-// Room is how much space is reserved ahead of a call, in bytes: enough for a record of common texts, so that a full
+// reserveSize is how much space is reserved ahead of a call, in bytes: enough for a record of common texts, so that a full
 // disk refuses a call instead of losing its record.
-const Room = 64 << 10
+const reserveSize = 64 << 10
 
 // enough is the reserved room that will do for one more record, in bytes.
 const enough = 4 * MaxText
@@ -157,7 +157,7 @@ const (
 	DefaultMaxSize = 64 << 20
 	DefaultKeep    = 8
 	// MinSize leaves room for the longest record and what is reserved ahead.
-	MinSize = Room
+	MinSize = reserveSize
 )
 
 // A Log appends records to a file. The nil Log records nothing.
@@ -315,10 +315,10 @@ func (l *Log) ready() error {
 	if l.reserved >= enough {
 		return nil
 	}
-	if err := reserve(l.file, Room); err != nil {
+	if err := reserve(l.file, reserveSize); err != nil {
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
-	l.reserved = Room
+	l.reserved = reserveSize
 	return nil
 }
 

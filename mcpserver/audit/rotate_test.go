@@ -282,8 +282,8 @@ func TestTruncatedOutside(t *testing.T) {
 	if err := l.Ready(); err != nil {
 		t.Fatal(err)
 	}
-	if l.reserved != Room {
-		t.Errorf("%d bytes count as reserved after the file was truncated, want %d", l.reserved, Room)
+	if l.reserved != room {
+		t.Errorf("%d bytes count as reserved after the file was truncated, want %d", l.reserved, room)
 	}
 	if err := l.Write(Record{Tool: "Edit"}); err != nil {
 		t.Fatal(err)

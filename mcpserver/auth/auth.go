@@ -39,8 +39,8 @@ type Verifier interface {
 	Verify(ctx context.Context, bearer string) (Identity, error)
 }
 
-// MaxBearer is the longest token that is looked at, in bytes. Access tokens with many claims reach some 4 KB.
-const MaxBearer = 16 << 10
+// maxBearer is the longest token that is looked at, in bytes. Access tokens with many claims reach some 4 KB.
+const maxBearer = 16 << 10
 
 // Any accepts the tokens that any of the verifiers accepts, in order. Without a verifier it accepts none.
 type Any []Verifier

@@ -26,7 +26,7 @@ func TestSent(t *testing.T) {
 		{[]string{"Bearerabc"}, "", "does not begin with"}, {[]string{"Bearer\tabc"}, "", "does not begin with"},
 		{[]string{"Bearer a b"}, "", "not one token"}, {[]string{"Bearer a,b"}, "", "not one token"}, {[]string{"Bearer a\tb"}, "", "not one token"},
 		{[]string{"Bearer abc, Bearer abc"}, "", "not one token"},
-		{[]string{"Bearer " + strings.Repeat("x", MaxBearer+1)}, "", "longer than"},
+		{[]string{"Bearer " + strings.Repeat("x", maxBearer+1)}, "", "longer than"},
 		{[]string{"Bearer abc", "Bearer abc"}, "", "there 2 times"}, {[]string{"Bearer abc", "Basic eDp5"}, "", "there 2 times"},
 	}
 	for _, tt := range tests {
@@ -43,7 +43,7 @@ func FuzzBearer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header string) {
 		got, wrong := ParseAuthorization([]string{header})
-		if (got != "") == (wrong != "") || strings.ContainsAny(got, " \t\r\n,") || len(got) > MaxBearer || !strings.Contains(header, got) {
+		if (got != "") == (wrong != "") || strings.ContainsAny(got, " \t\r\n,") || len(got) > maxBearer || !strings.Contains(header, got) {
 			t.Errorf("Sent(%q) = %q, %q", header, got, wrong)
 		}
 		// Whatever comes is refused by a verifier that does not know it.
@@ -72,7 +72,7 @@ func TestChallenge(t *testing.T) {
 		{"too few rights", "", &Error{Kind: Insufficient, Reason: "none", Scope: "read"}, 403, `Bearer realm="toolhost", error="insufficient_scope", error_description="none", scope="read"`},
 		{"not to be told", "", refuse(Unavailable, "later"), 503, `Bearer realm="toolhost"`},
 		{"another error", "", errors.New("x"), 401, `Bearer realm="toolhost"`},
-		{"what a long token claims", "", refuse(Invalid, "%s", strings.Repeat("x", MaxBearer)), 401, `Bearer realm="toolhost", error="invalid_token", error_description="` + strings.Repeat("x", maxDescription) + `..."`},
+		{"what a long token claims", "", refuse(Invalid, "%s", strings.Repeat("x", maxBearer)), 401, `Bearer realm="toolhost", error="invalid_token", error_description="` + strings.Repeat("x", maxDescription) + `..."`},
 		{"what would end the parameter", "", refuse(Invalid, "a\"b\\c\r\nX: d\x80é"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="a'b'c''X: d''"`},
 	}
 	for _, tt := range tests {
@@ -184,7 +184,7 @@ func TestReadToken(t *testing.T) {
 	for _, tt := range []struct{ name, holds, says string }{
 		{"a token", good, ""},
 		{"a token with its line's end", " " + good + "\r\n", ""},
-		{"the longest", strings.Repeat("a", MaxBearer), ""},
+		{"the longest", strings.Repeat("a", maxBearer), ""},
 		{"nothing", "", "at least 16"},
 		{"a short one", good[1:], "at least 16"},
 		{"two", good + "\n" + good, "one token"},
@@ -192,8 +192,8 @@ func TestReadToken(t *testing.T) {
 		{"UTF-16", "0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00", "ASCII"},
 		{"another alphabet", good + "ä", "ASCII"},
 		{"a byte order mark", "\uFEFF" + good, "byte order mark"},
-		{"more than a header takes", strings.Repeat("a", MaxBearer+1), "16384"},
-		{"no end", strings.Repeat("a", 4*MaxBearer), "16384"},
+		{"more than a header takes", strings.Repeat("a", maxBearer+1), "16384"},
+		{"no end", strings.Repeat("a", 4*maxBearer), "16384"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tt.holds), 0o600); err != nil {

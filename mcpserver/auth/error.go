@@ -125,8 +125,8 @@ func parseBearer(header string) (token, wrong string) {
 		return "", "the Authorization header does not begin with the word Bearer and a blank"
 	case token == "":
 		return "", "the Authorization header holds no token after the word Bearer"
-	case len(token) > MaxBearer:
-		return "", fmt.Sprintf("the token is longer than %d bytes", MaxBearer)
+	case len(token) > maxBearer:
+		return "", fmt.Sprintf("the token is longer than %d bytes", maxBearer)
 	case strings.ContainsAny(token, " \t\r\n,"):
 		return "", "the text after the word Bearer is not one token: it has a blank or a comma"
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Skew is how far the clock of an issuer may be from ours. RFC 7519, section 4.1.4, speaks of "usually no more than a
+// skew is how far the clock of an issuer may be from ours. RFC 7519, section 4.1.4, speaks of "usually no more than a
 // few minutes"; one is plenty where both keep time.
-const Skew = time.Minute
+const skew = time.Minute
 
 // signatures are the algorithms that are accepted: those of key pairs. "none" needs no key, and of an HMAC the public
 // key would be the secret (RFC 8725, section 2.1).
@@ -132,7 +132,7 @@ func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	if rights == 0 {
 		return Identity{}, &Error{Kind: Insufficient, Reason: fmt.Sprintf("the access token has none of the scopes %s", o.scopes(All)), Scope: o.scopes(All)}
 	}
-	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(Skew), Scopes: o.scopes}, nil
+	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(skew), Scopes: o.scopes}, nil
 }
 
 // principal binds a subject to its issuer: two issuers can have the same subjects. An issuer has no blank, so that
@@ -162,7 +162,7 @@ func algorithms() []string {
 // token, is signed by no key pair, or says of itself that it is something else (RFC 9068, section 4; RFC 8725, section
 // 3.11). A token without a type is looked at like one of the type JWT, as several issuers leave it out.
 func checkHeader(bearer string) error {
-	if len(bearer) > MaxBearer || strings.Count(bearer, ".") != 2 {
+	if len(bearer) > maxBearer || strings.Count(bearer, ".") != 2 {
 		return refuse(Invalid, unknownToken)
 	}
 	jws, err := jose.ParseSignedCompact(bearer, signatures)
@@ -231,11 +231,11 @@ func (c *claims) check(now time.Time) error {
 		return refuse(Invalid, "the token is no access token: it has claims of an ID token or a logout token, which tell a client who has signed in or out")
 	case c.Expiry == nil:
 		return refuse(Invalid, "the access token has no end: exp is missing")
-	case now.After(c.Expiry.time().Add(Skew)):
+	case now.After(c.Expiry.time().Add(skew)):
 		return refuse(Expired, "the access token expired at %s", c.Expiry.time().UTC().Format(time.RFC3339))
-	case c.NotBefore != nil && now.Add(Skew).Before(c.NotBefore.time()):
+	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.time()):
 		return refuse(Invalid, "the access token is not good before %s", c.NotBefore.time().UTC().Format(time.RFC3339))
-	case c.IssuedAt != nil && now.Add(Skew).Before(c.IssuedAt.time()):
+	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):
 		return refuse(Invalid, "the access token was issued in the future, at %s: a clock is wrong", c.IssuedAt.time().UTC().Format(time.RFC3339))
 	case c.Subject == "" || len(c.Subject) > maxSubject || strings.ContainsFunc(c.Subject, func(r rune) bool { return r < ' ' || r > '~' }):
 		return refuse(Invalid, "the subject of the access token is not 1 to %d characters of printable ASCII", maxSubject)

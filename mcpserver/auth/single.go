@@ -22,7 +22,7 @@ func ReadToken(file string) (string, error) {
 		return "", fmt.Errorf("the token file: %w", err)
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, 2*MaxBearer))
+	raw, err := io.ReadAll(io.LimitReader(f, 2*maxBearer))
 	if err != nil {
 		return "", fmt.Errorf("the token file: %w", err)
 	}
@@ -31,8 +31,8 @@ func ReadToken(file string) (string, error) {
 	switch {
 	case strings.HasPrefix(token, "\uFEFF"):
 		return "", fmt.Errorf("the token file %s begins with a byte order mark, which no client sends: save it without", file)
-	case len(token) < minToken || len(token) > MaxBearer || strings.ContainsFunc(token, odd):
-		return "", fmt.Errorf("the token file %s must hold one token of at least %d and at most %d characters, printable ASCII without blanks and commas: no request could carry another one", file, minToken, MaxBearer)
+	case len(token) < minToken || len(token) > maxBearer || strings.ContainsFunc(token, odd):
+		return "", fmt.Errorf("the token file %s must hold one token of at least %d and at most %d characters, printable ASCII without blanks and commas: no request could carry another one", file, minToken, maxBearer)
 	}
 	return token, nil
 }

@@ -31,8 +31,8 @@ type Token struct {
 // Expired reports whether the token's time is over.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// MaxTokens is how many tokens a file may hold: each is compared with each request's, which takes some 50 ns.
-const MaxTokens = 1000
+// maxTokens is how many tokens a file may hold: each is compared with each request's, which takes some 50 ns.
+const maxTokens = 1000
 
 // tokenPrefix tells people and secret scanners what a token is for.
 const tokenPrefix = "th_"
@@ -76,8 +76,8 @@ func parseTokens(text []byte) ([]Token, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the list of tokens")
 	}
-	if len(list.Tokens) > MaxTokens {
-		return nil, fmt.Errorf("it holds %d tokens, %d are the most", len(list.Tokens), MaxTokens)
+	if len(list.Tokens) > maxTokens {
+		return nil, fmt.Errorf("it holds %d tokens, %d are the most", len(list.Tokens), maxTokens)
 	}
 	names, sums := map[string]bool{}, map[string]bool{}
 	for i, t := range list.Tokens {

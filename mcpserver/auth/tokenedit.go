@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxTokenFile bounds a tokens file, in bytes: [MaxTokens] of some 250 bytes each.
+	// maxTokenFile bounds a tokens file, in bytes: [maxTokens] of some 250 bytes each.
 	maxTokenFile = 1 << 20
 )
 
@@ -42,7 +42,7 @@ func AddToken(file, name string, rights Rights, lifetime time.Duration) (bearer 
 		if slices.ContainsFunc(all, func(o Token) bool { return o.Name == name }) {
 			return nil, fmt.Errorf("there is a token named %s: revoke it first, or choose another name", name)
 		}
-		if len(all) >= MaxTokens {
+		if len(all) >= maxTokens {
 			return nil, fmt.Errorf("%s holds %d tokens, which are the most: revoke some", file, len(all))
 		}
 		return append(all, t), nil

@@ -187,7 +187,7 @@ var brokenTokens = map[string]string{
 	"tokens twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"]}],"tokens":[]}`,
 	"an end twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"],"expires":"2020-01-01T00:00:00Z","Expires":"2999-01-01T00:00:00Z"}]}`,
 	"rights twice":    `{"tokens":[{"name":"a","sha256":"` + sum + `","rights":["read"],"rights":["exec"]}]}`,
-	"too many tokens": `{"tokens":[` + strings.Repeat(`{},`, MaxTokens) + `{}]}`,
+	"too many tokens": `{"tokens":[` + strings.Repeat(`{},`, maxTokens) + `{}]}`,
 }
 
 func TestBrokenFile(t *testing.T) {

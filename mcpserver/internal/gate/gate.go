@@ -72,8 +72,8 @@ const (
 	left
 )
 
-// Arrive takes the next place in the queue. It never blocks.
-func (g *Gate) Arrive() *Ticket {
+// Admit takes the next place in the queue. It never blocks.
+func (g *Gate) Admit() *Ticket {
 	t := &Ticket{gate: g, arrived: time.Now(), start: make(chan error, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,9 +81,9 @@ func (g *Gate) Arrive() *Ticket {
 	return t
 }
 
-// Enter waits for the call's turn. concurrent says whether it may run with others that may. The error is the
+// Acquire waits for the call's turn. concurrent says whether it may run with others that may. The error is the
 // context's, or a [*RefusedError]; a call that did not enter has left the queue.
-func (t *Ticket) Enter(ctx context.Context, concurrent bool) error {
+func (t *Ticket) Acquire(ctx context.Context, concurrent bool) error {
 	t.gate.mu.Lock()
 	t.bound, t.concurrent = true, concurrent
 	t.gate.advance()
@@ -97,13 +97,13 @@ func (t *Ticket) Enter(ctx context.Context, concurrent bool) error {
 	case err := <-t.start:
 		return err
 	case <-ctx.Done():
-		t.Leave()
+		t.Release()
 		return context.Cause(ctx)
 	}
 }
 
-// Leave gives the place up, before or after the call ran. Leaving twice does nothing.
-func (t *Ticket) Leave() {
+// Release gives the place up, before or after the call ran. Leaving twice does nothing.
+func (t *Ticket) Release() {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
 	t.leave()

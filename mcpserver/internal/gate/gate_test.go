@@ -20,14 +20,14 @@ func play(t *testing.T, o Options, script string) []string {
 		var wg sync.WaitGroup
 		began := time.Now()
 		for i, kind := range strings.Fields(script) {
-			ticket := g.Arrive()
+			ticket := g.Admit()
 			wg.Go(func() {
-				if err := ticket.Enter(t.Context(), kind == "r"); err != nil {
+				if err := ticket.Acquire(t.Context(), kind == "r"); err != nil {
 					t.Error(err)
 				}
 				started[i] = fmt.Sprintf("%s%d@%d", kind, i, time.Since(began).Milliseconds())
 				time.Sleep(10 * time.Millisecond)
-				ticket.Leave()
+				ticket.Release()
 			})
 			synctest.Wait()
 		}
@@ -63,37 +63,37 @@ func TestOrder(t *testing.T) {
 func TestUnboundTicketHoldsThoseBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Options{})
-		first, second := g.Arrive(), g.Arrive()
+		first, second := g.Admit(), g.Admit()
 		entered := false
 		go func() {
-			_ = second.Enter(t.Context(), true)
+			_ = second.Acquire(t.Context(), true)
 			entered = true
 		}()
 		synctest.Wait()
 		if entered {
 			t.Fatal("a call started before the call that had arrived earlier was bound")
 		}
-		first.Leave()
+		first.Release()
 		synctest.Wait()
 		if !entered {
 			t.Fatal("a ticket that was given up still holds those behind it")
 		}
-		second.Leave()
+		second.Release()
 	})
 }
 
 func TestCancelLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Options{})
-		running, waiting, behind := g.Arrive(), g.Arrive(), g.Arrive()
-		if err := running.Enter(t.Context(), true); err != nil {
+		running, waiting, behind := g.Admit(), g.Admit(), g.Admit()
+		if err := running.Acquire(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var err error
-		go func() { err = waiting.Enter(ctx, false) }()
+		go func() { err = waiting.Acquire(ctx, false) }()
 		entered := false
-		go func() { entered = behind.Enter(t.Context(), true) == nil }()
+		go func() { entered = behind.Acquire(t.Context(), true) == nil }()
 		synctest.Wait()
 		if entered {
 			t.Fatal("a reader passed a waiting writer")
@@ -103,8 +103,8 @@ func TestCancelLeavesTheQueue(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !entered {
 			t.Errorf("cancelled call: %v; the one behind it entered: %v", err, entered)
 		}
-		running.Leave()
-		behind.Leave()
+		running.Release()
+		behind.Release()
 		if !g.Idle() {
 			t.Error("the gate is not idle")
 		}
@@ -115,18 +115,18 @@ func TestFailRefusesSiblings(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			g := New(Options{KeepSiblings: keep})
-			failing, sibling := g.Arrive(), g.Arrive()
+			failing, sibling := g.Admit(), g.Admit()
 			time.Sleep(SiblingWindow + time.Millisecond)
-			later := g.Arrive()
+			later := g.Admit()
 			results := make([]error, 2)
 			var wg sync.WaitGroup
 			for i, ticket := range []*Ticket{sibling, later} {
 				wg.Go(func() {
-					results[i] = ticket.Enter(t.Context(), false)
-					ticket.Leave()
+					results[i] = ticket.Acquire(t.Context(), false)
+					ticket.Release()
 				})
 			}
-			if err := failing.Enter(t.Context(), false); err != nil {
+			if err := failing.Acquire(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -150,10 +150,10 @@ func BenchmarkGate(b *testing.B) {
 	g := New(Options{})
 	ctx := context.Background()
 	for b.Loop() {
-		t := g.Arrive()
-		if err := t.Enter(ctx, true); err != nil {
+		t := g.Admit()
+		if err := t.Acquire(ctx, true); err != nil {
 			b.Fatal(err)
 		}
-		t.Leave()
+		t.Release()
 	}
 }

@@ -97,13 +97,13 @@ func TestIdleScopesAreForgotten(t *testing.T) {
 		table := newTable(t)
 		old := table.use(identity{"p", "threadId", "old"}, true, true)
 		busy := table.use(identity{"p", "threadId", "busy"}, true, true)
-		ticket := busy.Gate.Arrive()
+		ticket := busy.Gate.Admit()
 		time.Sleep(Idle + time.Second)
 		table.use(identity{"p", "threadId", "new"}, true, true)
 		if len(table.byKey) != 2 || table.byKey[old.key] != nil || table.byKey[busy.key] != busy {
 			t.Errorf("%d scopes are left", len(table.byKey))
 		}
-		ticket.Leave()
+		ticket.Release()
 	})
 }
 
