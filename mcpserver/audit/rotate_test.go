@@ -282,8 +282,8 @@ func TestTruncatedOutside(t *testing.T) {
 	if err := l.Ready(); err != nil {
 		t.Fatal(err)
 	}
-	if l.reserved != room {
-		t.Errorf("%d bytes count as reserved after the file was truncated, want %d", l.reserved, room)
+	if l.reserved != reserveSize {
+		t.Errorf("%d bytes count as reserved after the file was truncated, want %d", l.reserved, reserveSize)
 	}
 	if err := l.Write(Record{Tool: "Edit"}); err != nil {
 		t.Fatal(err)
