@@ -123,20 +123,19 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared []*Def
+var declared = []*Def{Bash, editTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, writeTool}
 
 // All returns every tool, ordered by name.
 func All() []*Def {
 	return slices.SortedFunc(slices.Values(declared), func(a, b *Def) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// declare adds a tool to [All]. It panics on a mistake in the declaration, so that no host starts with one.
+// declare completes a tool of [All]. It panics on a mistake in the declaration, so that no host starts with one.
 func declare[In any](t Tool[In]) *Def {
 	d, err := Define(t)
 	if err != nil {
 		panic(fmt.Sprintf("builtin: tool %q: %v", t.Name, err))
 	}
-	declared = append(declared, d)
 	return d
 }
 

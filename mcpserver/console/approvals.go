@@ -13,7 +13,7 @@ type approvalPages struct{ *website }
 // answer takes a decision.
 func (s approvalPages) answer(w http.ResponseWriter, v pageRequest) {
 	said, err := s.decide(v)
-	s.tell(w, v, said, err, func(text string, failed bool, status int) { livePages{s.website}.showWith(w, v, text, failed, status) })
+	s.tell(w, v, said, err, func(text string, failed bool, status int) { livePages(s).showWith(w, v, text, failed, status) })
 }
 
 func (s approvalPages) decide(v pageRequest) (string, error) {
@@ -29,7 +29,7 @@ func (s approvalPages) decide(v pageRequest) (string, error) {
 
 // show is the page of one question, or tells what became of it.
 func (s approvalPages) show(w http.ResponseWriter, v pageRequest) {
-	body := livePages{s.website}.live(v)
+	body := livePages(s).live(v)
 	body.Waiting, body.Resolved = s.console.questions(cmp.Or(v.PathValue("id"), "-"))
 	if len(body.Waiting)+len(body.Resolved) == 0 {
 		s.gone(w, v, "Question", "There is no such question here, or it was settled long ago. A question that your client asks is answered there.")

@@ -30,7 +30,7 @@ func (s livePages) stream(w http.ResponseWriter, v pageRequest) {
 	ctx, cancel := context.WithCancel(v.Context())
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	out, tasks := http.NewResponseController(w), taskPages{s.website}
+	out, tasks := http.NewResponseController(w), taskPages(s)
 	s.console.follow(ctx, tasks.states, func(event string, waiting int) bool {
 		if _, ok := s.sessions.session(v.Request); !ok { // it was left, or grew too old
 			return false

@@ -33,7 +33,7 @@ type liveBody struct {
 func (s livePages) live(v pageRequest) liveBody {
 	q := queryOf(v)
 	b := liveBody{
-		Token: v.session.token, Query: q, Calls: s.console.recent(q, MaxCalls), Tasks: taskPages{s.website}.list(), Tools: s.host.Tools(mcpserver.Local()),
+		Token: v.session.token, Query: q, Calls: s.console.recent(q, MaxCalls), Tasks: taskPages(s).list(), Tools: s.host.Tools(mcpserver.Local()),
 		Sessions: s.console.agents(q.Session), All: s.console.agents(""), short: s.short,
 	}
 	b.Waiting, b.Resolved = s.console.questions(v.FormValue("id"))
@@ -65,7 +65,7 @@ func (s livePages) showWith(w http.ResponseWriter, v pageRequest, said string, f
 func (s livePages) showPart(w http.ResponseWriter, v pageRequest) {
 	var part g.Node
 	if name := v.PathValue("name"); name == "history" {
-		body, _ := historyPages{s.website}.list(v) // the page tells the error
+		body, _ := historyPages(s).list(v) // the page tells the error
 		part = body.list()
 	} else {
 		body := s.live(v)
