@@ -184,7 +184,8 @@ func undoes(b browser, c *consoleHost) {
 	b.keep("history-light", 1000, 900, "light")
 	b.keep("history-phone-dark", 360, 740, "dark")
 	b.size(1000, 900)
-	b.press(".change:first-child input")
+	// The newest change is that of the task, while which the test made a file.
+	b.until(`((row) => row && (row.querySelector("input").click(), true))([...document.querySelectorAll(".change")].find((row) => row.textContent.includes("notes.md")))`)
 	b.press("form > p > button.danger")
 	b.shows("#say", "Undone")
 	if _, err := os.Stat(filepath.Join(c.dir, "notes.md")); !os.IsNotExist(err) {

@@ -20,7 +20,8 @@ const maxChanges = 200
 // A historyBody is the list of changes.
 type historyBody struct {
 	Path    string
-	Changes []builtin.Change
+	Changes []builtin.Change // the first of each call
+	Paths   map[string]int   // how many paths a call changed, by its ID
 	More    bool
 
 	short func(path string) string
@@ -50,7 +51,15 @@ func (s historyPages) list(v pageRequest) (historyBody, error) {
 		}
 	}
 	all, err := s.operator.Changes(filter)
-	body.Changes = slices.DeleteFunc(all, func(c builtin.Change) bool { return !s.inRoots(c.Path) })
+	body.Paths = map[string]int{}
+	for _, c := range slices.Backward(all) {
+		if s.inRoots(c.Path) {
+			if body.Paths[c.ID]++; body.Paths[c.ID] == 1 {
+				body.Changes = append(body.Changes, c)
+			}
+		}
+	}
+	slices.Reverse(body.Changes)
 	if body.More = len(body.Changes) > maxChanges; body.More {
 		body.Changes = body.Changes[:maxChanges]
 	}

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -10,7 +12,7 @@ import (
 )
 
 func (b historyBody) show(f layout) g.Node {
-	const outside = "Changes made by commands are not journalled. Changes outside of this host's roots: "
+	const outside = "Changes outside of this host's roots: "
 	return g.Group{
 		h.H1(g.Text("History")),
 		post("/history", f.Token, h.Class("search"), plainForm(), h.Role("search"),
@@ -37,7 +39,7 @@ func (b historyBody) list() g.Node {
 	case b.Path != "":
 		return nothing("changes", "No change of this path is known. Clear the field to see all changes.")
 	}
-	return nothing("changes", "No change yet. What Edit and Write change appears here before it is made, and can be undone.")
+	return nothing("changes", "No change yet. What tools and commands change appears here, and can be undone.")
 }
 
 func (b historyBody) change(c builtin.Change) g.Node {
@@ -55,9 +57,27 @@ func (b historyBody) change(c builtin.Change) g.Node {
 	}
 	return h.Li(h.ID("change-"+c.ID), h.Data("v", string(c.State)+" "+c.UndoneBy), h.Class("item change"),
 		choice,
-		h.A(h.Class("what"), h.Href(address("history", c.ID)), code(b.short(c.Path))),
+		h.A(h.Class("what"), h.Href(address("history", c.ID)), code(b.what(c))),
 		meta(h.Span(h.Class(state), g.Text(word)), changeBy(c), g.If(c.State != stateDone, text(" · "+string(c.State)))),
 	)
+}
+
+// what names a change: the command that made it, or its file.
+func (b historyBody) what(c builtin.Change) string {
+	first, _, _ := strings.Cut(c.Command, "\n")
+	switch n := b.Paths[c.ID]; {
+	case n > 1:
+		return fmt.Sprintf("%s and %d more%s", b.short(c.Path), n-1, prefixed(": ", first))
+	default:
+		return b.short(c.Path) + prefixed(": ", first)
+	}
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
 }
 
 // changeWord says what happened to the file.
