@@ -73,8 +73,11 @@ func TestInstallCommand(t *testing.T) {
 		{"install vscode --project", true, []string{filepath.Join(p.project, ".vscode", "mcp.json"), "before you commit it"}},
 		{"install librechat --root .", true, []string{"mcpServers:\n  toolhost:\n    type: \"stdio\"\n", "next: "}},
 		{"uninstall vscode --project", true, []string{"removed from"}},
-		{"uninstall claude-desktop", true, []string{"toolhost removed from " + file}},
+		{"uninstall claude-desktop", true, []string{"toolhost removed from " + file, "next:   restart Claude Desktop"}},
 		{"uninstall claude-desktop", true, []string{"nothing to do"}},
+		{"install --all zed", false, []string{"exclude each other"}},
+		{"install --all --root .", true, []string{"toolhost added to " + file}},
+		{"uninstall claude-desktop", true, []string{"toolhost removed from " + file}},
 	}
 	for _, s := range steps {
 		out, ok := p.run(t, nil, binary, strings.Fields(s.args)...)

@@ -27,6 +27,7 @@ type installFlags struct {
 	dryRun   bool
 	force    bool
 	project  bool
+	all      bool
 }
 
 func installCommand() *cobra.Command {
@@ -46,12 +47,17 @@ and then only when the variable is set.`,
 		Example: `  toolhost install claude-desktop --root ~/src/project
   toolhost install claude-code
   toolhost install vscode --project
+  toolhost install --all --root ~/src/project
   toolhost install --list`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeClients,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case list:
 				return listClients(cmd.OutOrStdout(), flags.name, asJSON)
+			case flags.all && len(args) > 0:
+				return usageError{fmt.Errorf("--all and the client %s exclude each other", args[0])}
+			case flags.all:
+				return flags.installAll(cmd)
 			case len(args) == 0:
 				return usageError{fmt.Errorf("which client? One of %s; toolhost install --list says which are here", clientNames())}
 			}
@@ -61,6 +67,7 @@ and then only when the variable is set.`,
 	flags.add(cmd)
 	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
 	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "add toolhost to every client that is here")
 	cmd.Flags().BoolVar(&list, "list", false, "list the clients, where their files are and whether toolhost is in them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
 	return cmd
@@ -183,6 +190,32 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	return f.advise(out, r)
 }
 
+// installAll adds toolhost to every client that is here and has a file of its own. The error counts those where that failed.
+func (f *installFlags) installAll(cmd *cobra.Command) error {
+	env, err := clients.System()
+	if err != nil {
+		return err
+	}
+	here, failed := 0, 0
+	for _, c := range clients.All() {
+		if s := c.Status(env, thisServer(f.name)); !s.Present || !c.Editable() {
+			continue
+		}
+		here++
+		if err := f.install(cmd, c.Name); err != nil {
+			failed++
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", c.Title, sanitized(err.Error()))
+		}
+	}
+	switch {
+	case here == 0:
+		return errors.New("none of the clients that toolhost knows is here: toolhost install --list")
+	case failed > 0:
+		return fmt.Errorf("toolhost was not added to %d of %d clients", failed, here)
+	}
+	return nil
+}
+
 // local says how the client starts a host of its own.
 func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	self, err := clients.Self()
@@ -271,7 +304,11 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 	if r.DryRun {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "next:   %s\n", client.Next)
+	next := client.Next
+	if report.Action == clients.Removed {
+		next = "restart " + client.Title + " if it runs"
+	}
+	_, err := fmt.Fprintf(w, "next:   %s\n", next)
 	return err
 }
 
@@ -287,6 +324,9 @@ func (f *installFlags) advise(w io.Writer, r clients.Request) (err error) {
 		say("note:   the token stands in the file in clear\n")
 	case r.Server.URL != "":
 		say("        and start it with the token: export %s=\"$(cat %s)\"\n", clients.TokenVariable, shellQuote(filepath.Join(filepath.Dir(r.Backups.Dir), "token")))
+	}
+	if strings.Contains(filepath.ToSlash(r.Server.Command), "/_npx/") {
+		say("note:   %s lies in npm's cache, which npm may empty: install the package first, then repeat this command\n", sanitized(r.Server.Command))
 	}
 	if f.project && r.Server.Command != "" {
 		say("note:   the file names paths of this machine: think before you commit it\n")
