@@ -96,7 +96,7 @@ func BenchmarkShadowGit(b *testing.B) {
 			r.Close()
 			ours += time.Since(begin)
 		}
-		disk := tr.contents.end + int64(kept)
+		disk := tr.files.contents.end + int64(kept)
 		tr.Close()
 		sh(b, root, "git checkout -q .")
 		shadow := filepath.Join(b.TempDir(), "shadow")

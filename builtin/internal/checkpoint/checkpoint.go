@@ -126,17 +126,15 @@ type Tracker struct {
 	work  sync.WaitGroup
 	seq   atomic.Uint64 // counts what was read and what changed
 
-	mu       sync.Mutex
-	root     *walk.Root
-	queue    *walk.Queue // nil: the system announces no changes
-	contents *contents
-	top      *dir
-	files    int
-	linked   bool              // a file with several names has changed
-	err      error             // why the root is not covered
-	skipped  map[string]string // path -> why it could not be read
-	pending  []*dir            // not read yet
-	buf      walk.Buffer
+	mu      sync.Mutex
+	queue   *walk.Queue // nil: the system announces no changes
+	files   reader
+	top     *dir
+	count   int    // of files
+	linked  bool   // a file with several names has changed
+	err     error  // why the root is not covered
+	pending []*dir // not read yet
+	buf     walk.Buffer
 
 	events events
 
@@ -162,8 +160,8 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, errors.Join(err, root.Close())
 	}
 	t := &Tracker{
-		cfg: cfg, ready: make(chan struct{}), root: root, contents: store,
-		skipped: map[string]string{}, events: newEvents(),
+		cfg: cfg, ready: make(chan struct{}), events: newEvents(),
+		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
 	}
 	if t.queue, err = walk.OpenQueue(); err != nil || !root.Local() {
 		t.closeQueue()
@@ -205,7 +203,7 @@ func (t *Tracker) Close() error {
 	if t.err == nil {
 		t.err = errors.New("the history of commands is closed")
 	}
-	return errors.Join(t.root.Close(), t.contents.close())
+	return errors.Join(t.files.root.Close(), t.files.contents.close())
 }
 
 // Ready returns a channel that is closed when the base has been read.
@@ -270,7 +268,7 @@ func (m *Mark) End() *Report {
 	if t.err == nil {
 		t.compare()
 	}
-	r := &Report{Ignored: t.events.end(m), HeadMoved: headOf(t.cfg.Root) != m.head, store: t.contents}
+	r := &Report{Ignored: t.events.end(m), HeadMoved: headOf(t.cfg.Root) != m.head, store: t.files.contents}
 	if t.err != nil {
 		r.Notes = []string{fmt.Sprintf("Changes of commands are not kept: %v.", t.err)}
 		return r
@@ -303,7 +301,7 @@ func (t *Tracker) since(m *Mark) []Change {
 	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before == c.After })
 	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	for _, c := range all {
-		t.contents.retain(c.source)
+		t.files.contents.retain(c.source)
 	}
 	return all
 }
@@ -326,9 +324,9 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	if lost > 0 {
 		notes = append(notes, fmt.Sprintf("Of %d of the changed files the content before is not kept.", lost))
 	}
-	if n := len(t.skipped); n > 0 {
+	if n := len(t.files.skipped); n > 0 {
 		var some []string
-		for path, why := range t.skipped {
+		for path, why := range t.files.skipped {
 			if len(some) == maxNamed {
 				break
 			}
@@ -349,7 +347,7 @@ func (t *Tracker) record(path string, before *entry, after State) {
 		l.unsure = before.scanned != 0 && t.events.earlier(before.scanned)
 	}
 	if !t.events.marked() {
-		t.contents.release(l.change.source)
+		t.files.contents.release(l.change.source)
 		return
 	}
 	t.log = append(t.log, l)
@@ -362,7 +360,7 @@ func (t *Tracker) trim() {
 		if l.seq > oldest {
 			return false
 		}
-		t.contents.release(l.change.source)
+		t.files.contents.release(l.change.source)
 		return true
 	})
 }

@@ -224,7 +224,7 @@ func TestHidden(t *testing.T) {
 	if got := summary(t, r); strings.Contains(got, "secret") || strings.Contains(got, "keys/") || strings.Contains(got, ".env") {
 		t.Error(got)
 	}
-	for sum := range tr.contents.copies {
+	for sum := range tr.files.contents.copies {
 		if sum == sumOf("secret\n") || sum == sumOf("other\n") {
 			t.Error("a hidden file was copied")
 		}
@@ -267,7 +267,7 @@ func TestRandom(t *testing.T) {
 				}
 				r.Close()
 			}
-			if used := tr.contents.bytes; used < 0 {
+			if used := tr.files.contents.bytes; used < 0 {
 				t.Errorf("the copies take %d bytes", used)
 			}
 		})

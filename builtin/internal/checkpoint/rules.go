@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +60,7 @@ func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 			rules.Excl = excludesOf(filepath.Join(t.cfg.Root, d.rel))
 		case l.Name == ignore.GitIgnore && l.Kind == walk.File:
 			some = true
-			rules.Git = ignore.Parse(t.small(d.rel+l.Name), nil)
+			rules.Git = ignore.Parse(t.files.small(d.rel+l.Name), nil)
 		}
 	}
 	if some {
@@ -70,17 +69,6 @@ func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 		}
 		d.chain = d.chain.Push(rules)
 	}
-}
-
-// small reads an ignore file as far as it is used.
-func (t *Tracker) small(path string) []byte {
-	h, err := t.root.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer h.Close()
-	content, _ := io.ReadAll(io.NewSectionReader(h, 0, ignore.MaxFile))
-	return content
 }
 
 // gitDir is the directory of the repository whose work tree is dir: its objects, references and excludes are there.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
@@ -82,13 +81,13 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 		if id, err := t.queue.Add(fd); err == nil {
 			t.events.watch(id, d)
 		} else {
-			t.skip(d.rel, errors.New("the system does not allow more watches"))
+			t.files.skip(d.rel, errors.New("the system does not allow more watches"))
 		}
 	}
-	listed, err := t.root.List(strings.TrimSuffix(d.rel, "/"), &t.buf)
+	listed, err := t.files.root.List(strings.TrimSuffix(d.rel, "/"), &t.buf)
 	if err != nil {
 		if !walk.IsGone(err) {
-			t.skip(d.rel, err)
+			t.files.skip(d.rel, err)
 		}
 		return nil
 	}
@@ -125,13 +124,6 @@ func (t *Tracker) listAll(d *dir, why scan) {
 		d := pending[len(pending)-1]
 		pending = append(pending[:len(pending)-1], t.list(d, why)...)
 	}
-}
-
-func (t *Tracker) skip(rel string, err error) {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err
-	}
-	t.skipped[rel] = err.Error()
 }
 
 // compare looks at everything that may have changed.
@@ -204,13 +196,13 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 		return nil
 	}
 	path := d.rel + name
-	info, err := t.root.Stat(path)
+	info, err := t.files.root.Stat(path)
 	switch {
 	case walk.IsGone(err):
 		t.remove(d, name, State{}, why)
 		return nil
 	case err != nil:
-		t.skip(path, err)
+		t.files.skip(path, err)
 		return nil
 	case t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info):
 		t.drop(d, name)
@@ -266,8 +258,8 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 		return
 	}
 	if was == nil || was.sub != nil {
-		t.files++
-		if t.files > t.cfg.MaxFiles {
+		t.count++
+		if t.count > t.cfg.MaxFiles {
 			t.fail(fmt.Errorf("%w: it has more than %d files", ErrTooLarge, t.cfg.MaxFiles))
 			return
 		}
@@ -275,7 +267,7 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	if info.Links > 1 && why == scanAfter { // no event announces changes under its other names
 		t.linked = true
 	}
-	e := t.read(path, info, ignored)
+	e := t.files.read(path, info, ignored)
 	e.scanned = t.scanned(why)
 	before := was
 	if was != nil && was.sub != nil {
@@ -285,87 +277,12 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	d.entries[name] = e
 	switch {
 	case before != nil && before.state == e.state:
-		t.contents.release(before.source)
+		t.files.contents.release(before.source)
 	case why == scanAfter && (before != nil || was == nil):
 		t.record(path, before, e.state)
 	case before != nil:
-		t.contents.release(before.source)
+		t.files.contents.release(before.source)
 	}
-}
-
-// read reads what stands at a path, and keeps it.
-func (t *Tracker) read(path string, info walk.Info, ignored bool) *entry {
-	e := &entry{state: State{Mode: modeOf(info)}, stamp: info.Stamp, looked: time.Now().UnixNano()}
-	switch {
-	case info.Mode&fs.ModeSymlink != 0:
-		target, err := t.root.Readlink(path)
-		if err != nil && !walk.IsGone(err) {
-			t.skip(path, err)
-		}
-		e.state = State{Kind: Link, Link: target}
-		return e
-	case info.Kind != walk.File:
-		e.state.Kind = Special
-		return e
-	}
-	e.state.Kind, e.state.Size, e.state.time = File, info.Size, info.Change
-	limit := t.cfg.MaxFile
-	if ignored {
-		limit = min(limit, MaxIgnoredFile)
-	}
-	if info.Size > limit {
-		e.why = fmt.Sprintf("it is larger than %d MiB", limit>>20)
-		return e
-	}
-	content, stamp, err := t.readFile(path, info, limit)
-	if err != nil {
-		e.why = err.Error()
-		return e
-	}
-	e.stamp = stamp
-	e.state.Size, e.state.time = int64(len(content)), 0
-	e.state.Sum, e.source, err = t.contents.keep(content)
-	if err != nil {
-		e.why = err.Error()
-	}
-	return e
-}
-
-// errChanging is why a file is not kept that other programs write.
-var errChanging = errors.New("it changed while it was read")
-
-// readFile reads a file that holds still.
-func (t *Tracker) readFile(path string, info walk.Info, limit int64) (content []byte, stamp walk.Stamp, err error) {
-	for range 2 {
-		if content, stamp, err = t.readOnce(path, limit); err != errChanging {
-			break
-		}
-	}
-	if err != nil && !walk.IsGone(err) && err != errChanging {
-		t.skip(path, err)
-	}
-	return content, stamp, err
-}
-
-func (t *Tracker) readOnce(path string, limit int64) ([]byte, walk.Stamp, error) {
-	h, err := t.root.Open(path)
-	if err != nil {
-		return nil, walk.Stamp{}, err
-	}
-	defer h.Close()
-	before, err := h.Stat()
-	if err != nil || before.Kind != walk.File || before.Size > limit {
-		return nil, walk.Stamp{}, errors.Join(errChanging, err)
-	}
-	t.contents.scratch = slices.Grow(t.contents.scratch[:0], int(before.Size)+1)
-	n, err := h.ReadAt(t.contents.scratch[:before.Size+1], 0)
-	if after, statErr := h.Stat(); statErr != nil || after.Stamp != before.Stamp || int64(n) != before.Size {
-		return nil, walk.Stamp{}, errChanging
-	}
-	if err != nil && n < int(before.Size) {
-		return nil, walk.Stamp{}, err
-	}
-	return t.contents.scratch[:n], before.Stamp, nil
 }
 
 // remove records that what stood at a name is gone, with everything below it; after is what stands there now.
@@ -380,16 +297,16 @@ func (t *Tracker) remove(d *dir, name string, after State, why scan) {
 		}
 		t.events.forget(e.sub)
 	} else {
-		t.files--
+		t.count--
 	}
 	delete(d.entries, name)
-	delete(t.skipped, d.rel+name)
+	delete(t.files.skipped, d.rel+name)
 	ignored := e.sub != nil && e.sub.ignored
 	if why == scanAfter && !ignored && e.state != after {
 		t.record(d.rel+name, e, after)
 		return
 	}
-	t.contents.release(e.source)
+	t.files.contents.release(e.source)
 }
 
 // drop forgets an entry that is not to be known.
@@ -399,7 +316,7 @@ func (t *Tracker) drop(d *dir, name string) { t.remove(d, name, State{}, scanRul
 func (t *Tracker) fail(err error) {
 	t.err = err
 	t.pending = nil
-	t.contents.reset()
+	t.files.contents.reset()
 }
 
 func modeOf(info walk.Info) fs.FileMode {

@@ -1,0 +1,114 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+)
+
+// reader reads the files of a root and keeps their contents.
+type reader struct {
+	root     *walk.Root
+	contents *contents
+	maxFile  int64
+	skipped  map[string]string // path -> why it could not be read
+}
+
+// read reads what stands at a path, and keeps it.
+func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
+	e := &entry{state: State{Mode: modeOf(info)}, stamp: info.Stamp, looked: time.Now().UnixNano()}
+	switch {
+	case info.Mode&fs.ModeSymlink != 0:
+		target, err := r.root.Readlink(path)
+		if err != nil && !walk.IsGone(err) {
+			r.skip(path, err)
+		}
+		e.state = State{Kind: Link, Link: target}
+		return e
+	case info.Kind != walk.File:
+		e.state.Kind = Special
+		return e
+	}
+	e.state.Kind, e.state.Size, e.state.time = File, info.Size, info.Change
+	limit := r.maxFile
+	if ignored {
+		limit = min(limit, MaxIgnoredFile)
+	}
+	if info.Size > limit {
+		e.why = fmt.Sprintf("it is larger than %d MiB", limit>>20)
+		return e
+	}
+	content, stamp, err := r.readFile(path, info, limit)
+	if err != nil {
+		e.why = err.Error()
+		return e
+	}
+	e.stamp = stamp
+	e.state.Size, e.state.time = int64(len(content)), 0
+	e.state.Sum, e.source, err = r.contents.keep(content)
+	if err != nil {
+		e.why = err.Error()
+	}
+	return e
+}
+
+// errChanging is why a file is not kept that other programs write.
+var errChanging = errors.New("it changed while it was read")
+
+// readFile reads a file that holds still.
+func (r *reader) readFile(path string, info walk.Info, limit int64) (content []byte, stamp walk.Stamp, err error) {
+	for range 2 {
+		if content, stamp, err = r.readOnce(path, limit); err != errChanging {
+			break
+		}
+	}
+	if err != nil && !walk.IsGone(err) && err != errChanging {
+		r.skip(path, err)
+	}
+	return content, stamp, err
+}
+
+func (r *reader) readOnce(path string, limit int64) ([]byte, walk.Stamp, error) {
+	h, err := r.root.Open(path)
+	if err != nil {
+		return nil, walk.Stamp{}, err
+	}
+	defer h.Close()
+	before, err := h.Stat()
+	if err != nil || before.Kind != walk.File || before.Size > limit {
+		return nil, walk.Stamp{}, errors.Join(errChanging, err)
+	}
+	r.contents.scratch = slices.Grow(r.contents.scratch[:0], int(before.Size)+1)
+	n, err := h.ReadAt(r.contents.scratch[:before.Size+1], 0)
+	if after, statErr := h.Stat(); statErr != nil || after.Stamp != before.Stamp || int64(n) != before.Size {
+		return nil, walk.Stamp{}, errChanging
+	}
+	if err != nil && n < int(before.Size) {
+		return nil, walk.Stamp{}, err
+	}
+	return r.contents.scratch[:n], before.Stamp, nil
+}
+
+func (r *reader) skip(rel string, err error) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	r.skipped[rel] = err.Error()
+}
+
+// small reads an ignore file as far as it is used.
+func (r *reader) small(path string) []byte {
+	h, err := r.root.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer h.Close()
+	content, _ := io.ReadAll(io.NewSectionReader(h, 0, ignore.MaxFile))
+	return content
+}

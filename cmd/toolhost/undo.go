@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+func undoCommand() *cobra.Command {
+	var flags hostFlags
+	var u undoing
+	cmd := &cobra.Command{
+		Use: "undo [ID]... [flags]", Short: "Undo changes of files; without an ID the last one in this workspace",
+		Long: `Undo changes of files. Without an ID it is the last one in this workspace, or those that the flags name; what would become of
+each file is shown first, and asked at a terminal. A file that has changed since is left as it is, unless --force. An undo is a
+change too, and can be undone. Files that no tool changed are never touched. The exit status is 1 when a file was left as it is.`,
+		Example: `  toolhost undo --dry-run
+  toolhost undo 3k9x2m
+  toolhost undo --since 10m --yes`,
+		ValidArgsFunction: completeChanges(&flags),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := u.selected(args); err != nil {
+				return err
+			}
+			paths := func(state string) ([]string, error) { return builtin.UndonePaths(state, u.UndoSelection) }
+			return flags.onFiles(paths, func(host *mcpserver.Host) error { return u.undo(cmd, host.Operator(), len(args) > 0) })
+		},
+	}
+	u.addFlags(cmd, &flags)
+	cmd.Flags().StringVar(&u.since, "since", "", "all changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
+	return cmd
+}
+
+// undoing is what one undo command does.
+type undoing struct {
+	builtin.UndoSelection
+	since       string
+	yes, asJSON bool
+}
+
+// selected says which changes are meant. Without IDs they are of the workspace around the working directory alone.
+func (u *undoing) selected(ids []string) (err error) {
+	if u.Since, err = sinceTime(u.since); err != nil {
+		return err
+	}
+	if u.IDs = ids; len(ids) == 0 && u.since == "" && u.Scope == "" && u.Path == "" {
+		u.Last = 1
+	}
+	if u.Path != "" || len(ids) > 0 {
+		u.Path, err = absolute(u.Path)
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	home, _ := os.UserHomeDir()
+	u.Path = workspaceOf(filepath.Join(dir, "file"), home)
+	if real, err := filepath.EvalSymlinks(u.Path); err == nil {
+		u.Path = real // as the history names files
+	}
+	return nil
+}
+
+// undo shows what would be undone, asks, and undoes it. Changes that are named by their IDs need no asking.
+func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bool) error {
+	out := cmd.OutOrStdout()
+	if !named && !u.DryRun && !u.yes {
+		u.DryRun = true
+		plan, err := operator.Undo(cmd.Context(), u.UndoSelection)
+		if err != nil {
+			return err
+		}
+		if len(plan) > 0 {
+			if err := u.print(cmd.ErrOrStderr(), plan, false); err != nil && !errors.Is(err, errReported) {
+				return err
+			}
+			if err := confirmed(cmd, "Undo it?"); err != nil {
+				return err
+			}
+		}
+		u.DryRun = false
+	}
+	done, err := operator.Undo(cmd.Context(), u.UndoSelection)
+	if err != nil {
+		return err
+	}
+	return u.print(out, done, u.asJSON)
+}
+
+// confirmed asks a person at the terminal.
+func confirmed(cmd *cobra.Command, question string) error {
+	if !isTerminal(os.Stdin) {
+		return usageError{errors.New("nothing is done without an answer, and this is no terminal: add --yes, or --dry-run to see what it would do")}
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
+	var answer string
+	if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || answer != "y" && answer != "yes" {
+		return errors.New("nothing was done")
+	}
+	return nil
+}
+
+// An undoneFile is what `toolhost undo --json` prints of each file.
+type undoneFile struct {
+	Path    string `json:"path"`
+	Done    bool   `json:"done"`
+	Removed bool   `json:"removed,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Forced says that --force would restore it all the same.
+	Forced bool `json:"force_would,omitempty"`
+}
+
+// print says what became of each file, or in a dry run what would.
+func (u *undoing) print(w io.Writer, all []builtin.Undone, asJSON bool) error {
+	left := false
+	files := []undoneFile{}
+	for _, f := range all {
+		file := undoneFile{Path: f.Path, Done: f.Err == nil && !u.DryRun, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
+		if f.Err != nil {
+			file.Error, left = f.Err.Error(), true
+		}
+		files = append(files, file)
+	}
+	var err error
+	if asJSON {
+		err = printJSON(w, files)
+	} else {
+		err = printFiles(w, files, u.DryRun)
+	}
+	if err == nil && left {
+		err = errReported
+	}
+	return err
+}
+
+func printFiles(w io.Writer, files []undoneFile, planned bool) error {
+	if len(files) == 0 {
+		_, err := fmt.Fprintln(w, "there is nothing to undo")
+		return err
+	}
+	would := ""
+	if planned {
+		would = "would be "
+	}
+	for _, f := range files {
+		done := "restored"
+		if f.Removed {
+			done = "removed"
+		}
+		line := would + done + " " + sanitized(f.Path)
+		if f.Error != "" {
+			line = fmt.Sprintf("%sleft %s: %s", would, sanitized(f.Path), sanitized(f.Error))
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"time"
+)
+
+// A Record is one call.
+type Record struct {
+	Time      time.Time `json:"time"`
+	Principal string    `json:"principal"`
+	Scope     string    `json:"scope"`
+	Tool      string    `json:"tool"`
+	Reads     []string  `json:"reads,omitempty"`
+	Writes    []string  `json:"writes,omitempty"`
+	// Effects are those that no other field shows, each with its verb: "fetch https://example.org/".
+	Effects []string `json:"effects,omitempty"`
+	Command string   `json:"command,omitempty"`
+	// Verdict is allow, ask or deny; empty when the call ended before it was judged.
+	Verdict string `json:"verdict,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Source  string `json:"source,omitempty"`
+	// Answered is who put the question to a person whose answer the verdict is: client or console. Empty: no one
+	// was asked, or no one has answered yet.
+	Answered string `json:"answered,omitempty"`
+	// Question is the id of the question that a person was asked about the call. Phases tell what became of it, in order.
+	Question string  `json:"question,omitempty"`
+	Phases   []Phase `json:"phases,omitempty"`
+	// Summary is one line on what the call was: a pattern, a range of lines, "+3 -1", the description and first line of a command.
+	Summary string `json:"summary,omitempty"`
+	// LastLine is the last line of a task's output. It is for observers; contents are not logged.
+	LastLine string `json:"-"`
+	// Client and ClientVersion are what the client calls itself. Nothing verifies it.
+	Client        string `json:"client,omitempty"`
+	ClientVersion string `json:"client_version,omitempty"`
+	// Event says that the record is of something within a call, which has a record of its own: [EventExec]. Empty: it is of a call.
+	Event string `json:"event,omitempty"`
+	// Chain are the programs from the command's shell to the one that starts the program of an [EventExec].
+	Chain string `json:"chain,omitempty"`
+	// Millis is how long the call took, waiting included, in milliseconds.
+	Millis float64 `json:"duration_ms"`
+	// Bytes is the size of the text that was returned.
+	Bytes int `json:"result_bytes"`
+	// Error is the whole reason of a refusal, and the first line of any other error.
+	Error string `json:"error,omitempty"`
+}
+
+// A Phase is something that happened to a call before it ran or was refused.
+type Phase struct {
+	Time time.Time `json:"time"`
+	// What is one of the phases below.
+	What string `json:"what"`
+	// By is who did it: client, console, hook or classifier.
+	By string `json:"by,omitempty"`
+	// Note is the reason that was given, or what is remembered.
+	Note string `json:"note,omitempty"`
+}
+
+// Did adds a phase that happens now.
+func (r *Record) Did(what, by, note string) {
+	r.Phases = append(r.Phases, Phase{Time: time.Now(), What: what, By: by, Note: note})
+}
+
+// Add notes an effect under the field that shows it; see [guard.Effect].
+func (r *Record) Add(field, value string) {
+	switch field {
+	case "":
+	case "reads":
+		r.Reads = append(r.Reads, value)
+	case "writes":
+		r.Writes = append(r.Writes, value)
+	case "command":
+		r.Command = value
+	default:
+		r.Effects = append(r.Effects, field+" "+value)
+	}
+}
