@@ -63,7 +63,7 @@ func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 		return Report{}, fmt.Errorf("%s does not seem to be installed here: neither %s nor a program of its own was found (--force adds the entry anyway)", c.Title, r.Env.dir(file))
 	}
 	if !r.DryRun {
-		if err := c.makeDir(r, file); err != nil {
+		if err := makeDir(c, r, file); err != nil {
 			return Report{}, err
 		}
 	}
@@ -176,7 +176,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 		if err := old.writable(); err != nil {
 			return err
 		}
-		report.Action, report.Diff, report.Ran = action, diff(file, old, now), c.programLine(r, action)
+		report.Action, report.Diff, report.Ran = action, diff(file, old, now), programLine(c, r, action)
 		if r.DryRun {
 			return nil
 		}
@@ -196,7 +196,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 }
 
 // makeDir makes the directory of a file that is to be made.
-func (c Client) makeDir(r Request, file string) error {
+func makeDir(c Client, r Request, file string) error {
 	mode := os.FileMode(newDirMode)
 	if r.Project != "" {
 		mode = newProjectDirMode
@@ -210,8 +210,8 @@ func (c Client) carryOut(ctx context.Context, r Request, file string, old, now t
 		return "", err
 	}
 	switch {
-	case c.programLine(r, action) != nil:
-		if err = c.runProgram(ctx, r, file, now, action); err != nil {
+	case programLine(c, r, action) != nil:
+		if err = runProgram(ctx, c, r, file, now, action); err != nil {
 			err = fmt.Errorf("%w\nwhat %s held before is kept in %s", err, file, backup)
 		}
 	case !now.exists:

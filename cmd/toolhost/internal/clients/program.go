@@ -15,7 +15,7 @@ import (
 const programPatience = time.Minute
 
 // programLine is the client's own command that makes a change; nil when the file is edited instead.
-func (c Client) programLine(r Request, action Action) []string {
+func programLine(c Client, r Request, action Action) []string {
 	program := ""
 	if c.viaProgram && r.Project == "" {
 		program = r.Env.LookPath(c.program)
@@ -41,16 +41,16 @@ func isBatch(program string) bool {
 }
 
 // runProgram has the client change its file itself and then looks whether it says what it should.
-func (c Client) runProgram(ctx context.Context, r Request, file string, now target, action Action) error {
+func runProgram(ctx context.Context, c Client, r Request, file string, now target, action Action) error {
 	ctx, cancel := context.WithTimeout(ctx, programPatience)
 	defer cancel()
 	_, want, err := c.inspect(now.raw, r.Server)
 	if err != nil {
 		return err
 	}
-	line := c.programLine(r, action)
+	line := programLine(c, r, action)
 	if action == Updated { // it does not replace an entry, and members that were there already must stay
-		if err := run(ctx, c.programLine(r, Removed)); err != nil {
+		if err := run(ctx, programLine(c, r, Removed)); err != nil {
 			return err
 		}
 		entry, err := json.Marshal(want)
