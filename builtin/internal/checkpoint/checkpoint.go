@@ -170,10 +170,10 @@ func New(cfg Config) (*Tracker, error) {
 	t.pending = []*dir{t.top}
 	var ctx context.Context
 	ctx, t.stop = context.WithCancel(context.Background())
-	t.work.Go(func() { t.readBase(ctx) })
 	if q := t.queue; q != nil {
-		t.work.Go(func() { q.Wait(t.drain) })
+		t.work.Go(func() { q.Wait(func() { t.drain(q) }) })
 	}
+	t.work.Go(func() { t.readBase(ctx) })
 	return t, nil
 }
 
@@ -194,9 +194,9 @@ func (t *Tracker) closeQueue() {
 // Close ends the tracking and gives back what is kept. Reports that are open can no longer be read.
 func (t *Tracker) Close() error {
 	t.stop()
-	if q := t.queue; q != nil {
-		q.Close()
-	}
+	t.mu.Lock()
+	t.closeQueue()
+	t.mu.Unlock()
 	t.work.Wait()
 	t.mu.Lock()
 	defer t.mu.Unlock()

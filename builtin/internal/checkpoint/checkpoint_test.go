@@ -394,3 +394,20 @@ func TestBounds(t *testing.T) {
 }
 
 func sumOf(content string) Sum { return Sum(sha256.Sum256([]byte(content))) }
+
+// TestWithoutWatches: where the system announces nothing, everything is compared.
+func TestWithoutWatches(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; mkdir d; echo a >d/g")
+	tr := start(t, Config{Root: root})
+	tr.mu.Lock()
+	tr.closeQueue()
+	tr.mu.Unlock()
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo b >d/g; mkdir e; echo b >e/h; rm f")
+	r := m.End()
+	defer r.Close()
+	if got, want := summary(t, r), "changed d/g \"a\\n\"\nnew e\nnew e/h\ndeleted f \"a\\n\"\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+}

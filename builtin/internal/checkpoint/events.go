@@ -71,6 +71,13 @@ func (e *events) watch(id int32, d *dir) {
 	e.watched[id], d.watch = d, id
 }
 
+// watching is how many directories are watched.
+func (e *events) watching() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.watched)
+}
+
 // forget notes that a directory is gone.
 func (e *events) forget(d *dir) {
 	e.mu.Lock()
@@ -112,11 +119,11 @@ func (e *events) take() (dirty map[*dir]map[string]bool, overflow bool) {
 const maxIgnoredNames = 100_000
 
 // drain reads the events that the system holds.
-func (t *Tracker) drain() {
+func (t *Tracker) drain(q *walk.Queue) {
 	e := &t.events
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := t.queue.Drain(func(ev walk.Event) {
+	err := q.Drain(func(ev walk.Event) {
 		d := e.watched[ev.Watch]
 		switch {
 		case ev.Kind == walk.Overflow:

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -41,6 +40,13 @@ const clockTick = 20e6
 // readBase reads the whole root, a directory at a time.
 func (t *Tracker) readBase(ctx context.Context) {
 	defer close(t.ready)
+	defer func() {
+		if fault := recover(); fault != nil { // the host goes on without
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.fail(fmt.Errorf("reading the workspace met a fault: %v", fault))
+		}
+	}()
 	lowPriority()
 	for ctx.Err() == nil && t.readNext() {
 	}
@@ -74,16 +80,7 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 	if d.gone || t.err != nil {
 		return nil
 	}
-	t.buf.Opened = func(fd int) {
-		if t.queue == nil {
-			return
-		}
-		if id, err := t.queue.Add(fd); err == nil {
-			t.events.watch(id, d)
-		} else {
-			t.files.skip(d.rel, errors.New("the system does not allow more watches"))
-		}
-	}
+	t.buf.Opened = func(fd int) { t.watch(d, fd) }
 	listed, err := t.files.root.List(strings.TrimSuffix(d.rel, "/"), &t.buf)
 	if err != nil {
 		if !walk.IsGone(err) {
@@ -118,6 +115,27 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 	return subs
 }
 
+// watch has the system announce changes in a directory. Where it cannot for all of them, everything is compared after each command.
+func (t *Tracker) watch(d *dir, fd int) {
+	n := t.events.watching()
+	if t.queue == nil || d.ignored && n >= maxIgnoredWatches { // its changes are not counted
+		return
+	}
+	id, err := t.queue.Add(fd)
+	if err != nil || n >= maxWatches {
+		t.closeQueue()
+		return
+	}
+	t.events.watch(id, d)
+}
+
+// maxWatches is how many directories of one root are watched, maxIgnoredWatches from how many on ignored ones are not. Each takes about
+// 1 KiB of the kernel's memory; Linux allows a user 65,536 or more.
+const (
+	maxWatches        = 50_000
+	maxIgnoredWatches = 10_000
+)
+
 // listAll is list for a directory and everything below.
 func (t *Tracker) listAll(d *dir, why scan) {
 	for pending := []*dir{d}; len(pending) > 0 && t.err == nil; {
@@ -129,7 +147,7 @@ func (t *Tracker) listAll(d *dir, why scan) {
 // compare looks at everything that may have changed.
 func (t *Tracker) compare() {
 	if t.queue != nil {
-		t.drain()
+		t.drain(t.queue)
 	}
 	for range maxRounds {
 		dirty, overflow := t.events.take()
@@ -148,7 +166,9 @@ func (t *Tracker) compare() {
 			t.linked = false
 			t.listKnown(t.top, scanAfter)
 		}
-		t.drain()
+		if t.queue != nil {
+			t.drain(t.queue)
+		}
 	}
 }
 
@@ -205,7 +225,7 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 		t.files.skip(path, err)
 		return nil
 	case t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info):
-		t.drop(d, name)
+		t.remove(d, name, State{}, scanRules)
 		return nil
 	}
 	ignored := d.ignored || d.chain.Match(path, info.Kind == walk.Dir) == ignore.Ignored
@@ -213,7 +233,7 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 		return t.lookDir(d, name, info, ignored, why)
 	}
 	if d.ignored {
-		t.drop(d, name)
+		t.remove(d, name, State{}, scanRules)
 		return nil
 	}
 	t.lookFile(d, name, info, ignored, why)
@@ -308,9 +328,6 @@ func (t *Tracker) remove(d *dir, name string, after State, why scan) {
 	}
 	t.files.contents.release(e.source)
 }
-
-// drop forgets an entry that is not to be known.
-func (t *Tracker) drop(d *dir, name string) { t.remove(d, name, State{}, scanRules) }
 
 // fail ends the tracking.
 func (t *Tracker) fail(err error) {

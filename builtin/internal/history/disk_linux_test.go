@@ -180,6 +180,7 @@ func TestShareOfTheDisk(t *testing.T) {
 	for i := range 40 {
 		change(t, s, Change{Path: path}, strings.Repeat(fmt.Sprintf("%09d\n", i), 1000))
 	}
+	s.still() // a change may have started to tidy
 	if err := s.tidyAll(); err != nil {
 		t.Fatal(err)
 	}
