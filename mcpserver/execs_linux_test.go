@@ -101,6 +101,10 @@ func TestExecAskModern(t *testing.T) {
 			t.Errorf("the answer counted twice: %s", answer.Result)
 		}
 	}
+	log, err := os.ReadFile(c.host.Operator().AuditPath())
+	if n := strings.Count(string(log), `"command":"`+python+`"`); err != nil || n < 3 || strings.Count(string(log), `"note":"touch done"`) < 6 {
+		t.Errorf("the record has the command %d times, %v: %s", n, err, log)
+	}
 }
 
 func TestExecAskModernTwice(t *testing.T) {

@@ -218,7 +218,7 @@ func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *au
 		rec.Verdict = guard.Deny.String()
 		return reply.with(refused(err))
 	}
-	rec.Verdict, rec.Rule, rec.Source, rec.Answered, rec.Command = verdict.Action.String(), verdict.Rule, verdict.Source, req.Answer.By, s.asked.Question.Text
+	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, req.Answer.By
 	if result.Asks != nil {
 		return h.approvals.suspend(s.call, result, rec, reply)
 	}

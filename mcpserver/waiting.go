@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ func (w *waitingRecords) resume(rec *audit.Record, state string, digest []byte) 
 	was.timer.Stop()
 	delete(w.records, state)
 	rec.Time, rec.Question, rec.Phases = was.rec.Time, was.rec.Question, append(was.rec.Phases, rec.Phases...)
+	if strings.HasPrefix(state, resumePrefix) { // it is not planned again
+		rec.Command, rec.Reads, rec.Writes, rec.Effects, rec.Summary = was.rec.Command, was.rec.Reads, was.rec.Writes, was.rec.Effects, was.rec.Summary
+	}
 }
 
 // expire writes the record of a question that no one answered.
