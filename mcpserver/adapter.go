@@ -152,6 +152,10 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if c.arguments != nil {
 		arguments = c.arguments
 	}
+	answer, err := s.answerTo(ctx, c, req.Params.MultiRoundTripParams)
+	if err != nil {
+		return nil, err
+	}
 	asks := s.canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
 	program := clientinfo.FromRequest(ctx, req)
@@ -159,7 +163,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	defer shown.stop()
 	call := Request{
 		Tool: c.Params.Name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
-		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: s.host.approvals.pages.answerTo(ctx, answerIn(req.Params.MultiRoundTripParams), accepted(req.Params.MultiRoundTripParams)),
+		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answer,
 		Origin: originOf(ctx, c, req, program), ClientLimits: program.Passes,
 	}
 	if call.Repeats = repeats; asks && !repeats {

@@ -108,22 +108,26 @@ func (o *openPages) open(state string, ask func() *Answer) {
 	}()
 }
 
-// answerTo returns the answer to a question: that of its page if one was opened and the person did not decline to open it.
-func (o *openPages) answerTo(ctx context.Context, from *Answer, accepted bool) *Answer {
-	if from == nil || !accepted {
-		return from
-	}
+func (o *openPages) of(state string) *openPage {
 	o.mu.Lock()
-	p := o.answers[from.State]
-	o.mu.Unlock()
-	if p == nil {
-		return from
+	defer o.mu.Unlock()
+	return o.answers[state]
+}
+
+// answerTo returns the answer that a call is repeated with: that of the question's page if one was opened and the person did not decline
+// to open it. A call that waits for it gives up its place in its scope, which others need, and takes a new one.
+func (s adapter) answerTo(ctx context.Context, c *message, p mcp.MultiRoundTripParams) (*Answer, error) {
+	from, opened := answerIn(p), s.host.approvals.pages.of(p.RequestState)
+	if from == nil || opened == nil || !accepted(p) || c.admission.err != nil {
+		return from, nil
 	}
+	c.admission.Leave()
 	select {
-	case <-p.answered:
-		return p.answer
+	case <-opened.answered:
+		c.admission = s.host.readmit(c.admission)
+		return opened.answer, nil
 	case <-ctx.Done():
-		return &Answer{State: from.State, By: byConsole}
+		return nil, ctx.Err()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
@@ -207,5 +209,39 @@ func TestQuestionOpensItsPage(t *testing.T) {
 		if ran(c) != (decision == AllowOnce) {
 			t.Errorf("legacy, %s: ran: %v: %s", decision, ran(c), m.Result)
 		}
+	}
+}
+
+// TestOpenPageHoldsNoPlace has a call wait for the answer at its page: others of its scope run meanwhile, and its end uses up no answer.
+func TestOpenPageHoldsNoPlace(t *testing.T) {
+	answered := make(chan struct{})
+	o := &paged{owner{answer: Answer{Decision: AllowOnce}, meet: func() { <-answered }}}
+	c := startPipe(t, nil, askBeforeCommands, func(c *Config) { c.Asker = o })
+	if err := c.host.Operator().MayAnswer(); err != nil {
+		t.Skip(err)
+	}
+	send := func(id, extra string) {
+		c.send(strings.Replace(modernBash(id, "touch done", extra), askCapability, `"elicitation":{"url":{}}`, 1))
+	}
+	send("1", "")
+	var q struct{ RequestState string }
+	if a := c.receive(); json.Unmarshal(a.Result, &q) != nil || q.RequestState == "" {
+		t.Fatalf("no question: %s", a.Result)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	accept := mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept}}
+	opened := mcp.MultiRoundTripParams{RequestState: q.RequestState, InputResponses: mcp.InputResponses{questionID: mcp.NewElicitationInputResponse(accept)}}
+	if answer, err := (adapter{&Server{host: c.host}}).answerTo(ended, &message{admission: c.host.AdmitNamed("one")}, opened); err == nil {
+		t.Errorf("a call that has ended got the answer %+v", answer)
+	}
+	send("2", `"requestState":"`+q.RequestState+`","inputResponses":{"approval":{"action":"accept"}},`)
+	c.send(strings.Replace(modernBash("3", "x", ""), `"Bash","arguments":{"command":"x"}`, `"Glob","arguments":{"pattern":"*"}`, 1))
+	if a := c.receive(); string(a.ID) != "3" || a.Error != nil {
+		t.Errorf("a later call of the scope waits: %s %s", a.ID, a.Result)
+	}
+	close(answered)
+	if a := c.receive(); string(a.ID) != "2" || !ran(c) {
+		t.Errorf("ran: %v: %s", ran(c), a.Result)
 	}
 }
