@@ -71,7 +71,7 @@ func (in Intent) Describe(v Verdict) Description {
 		}
 	}
 	for i := range d.Items {
-		d.Items[i].decided(v)
+		d.Items[i].decided(v, d.Text)
 	}
 	for _, p := range v.Parts {
 		whole := d.Text != "" && p.What == "run "+d.Text
@@ -119,8 +119,8 @@ func dangerOf(what string) danger {
 	return unknown
 }
 
-// decided sets the verdict on an item: that of its own parts, or else of the whole call.
-func (i *Item) decided(v Verdict) {
+// decided sets the verdict on an item: that of its own parts, or else of the whole call. line is the command line, if it is of one.
+func (i *Item) decided(v Verdict, line string) {
 	if i.judged == "" {
 		i.judged = i.What
 	}
@@ -135,7 +135,7 @@ func (i *Item) decided(v Verdict) {
 		return
 	}
 	for _, p := range v.Parts { // what allows the whole line allows its commands
-		if p.Action == Allow && strings.HasPrefix(p.What, "run ") {
+		if p.Action == Allow && p.What == "run "+line {
 			i.Action, i.Rule, i.Source, i.Reason = p.Action, p.Rule, p.Source, p.Reason
 		}
 	}

@@ -223,14 +223,19 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 		return part, true
 	}
 	if !s.Complete && j.data.deny.HasPaths() {
-		return t.part(Ask, ruleHardLink, "The file has other names, and the workspace is too large to find them: "+t.path.given+".",
-			"Copy the file and work on the copy."), true
+		return t.maybeDenied("The file has other names, and the workspace is too large to find them: " + t.path.given + "."), true
 	}
 	if !s.Outside && uint64(s.Inside[t.path.file]) < t.path.links {
-		return t.part(Ask, ruleHardLink, "The file has names outside of the workspace, and too much is denied there to find them: "+t.path.given+".",
-			"Copy the file and work on the copy."), true
+		return t.maybeDenied("The file has names outside of the workspace, and too much is denied there to find them: " + t.path.given + "."), true
 	}
 	return Part{}, false
+}
+
+// maybeDenied asks a person each time: a rule may deny the file under another name.
+func (t *target) maybeDenied(reason string) Part {
+	part := t.part(Ask, ruleHardLink, reason, "Copy the file and work on the copy.")
+	part.Final = true
+	return part
 }
 
 func (j *judge) planMode(t *target) (Part, bool) {

@@ -30,9 +30,10 @@ func personCommand(s command.Simple) string {
 	if strings.TrimSuffix(s.Name, ".exe") != "toolhost" {
 		return ""
 	}
-	named := func(text string) bool {
-		return slices.ContainsFunc(s.Args, func(w command.Word) bool { return w.Text == text || strings.HasPrefix(w.Text, text+"=") })
+	named := func(text string) bool { // with =false it is not
+		return slices.ContainsFunc(s.Args, func(w command.Word) bool { return w.Text == text })
 	}
+	remove := slices.ContainsFunc(s.Args, func(w command.Word) bool { return strings.HasPrefix(w.Text, "--remove") })
 	for i, w := range s.Args[1:] {
 		switch {
 		case isOption(w.Text):
@@ -40,7 +41,7 @@ func personCommand(s command.Simple) string {
 			if !isOption(s.Args[i].Text) || strings.Contains(s.Args[i].Text, "=") { // the word before
 				return ""
 			}
-		case named("--help"), w.Text == "rules" && !named("--remove"), w.Text == "trust" && named("--list"):
+		case named("--help"), w.Text == "rules" && !remove, w.Text == "trust" && named("--list"):
 			return ""
 		default:
 			return w.Text

@@ -32,6 +32,8 @@ func TestPersonCommands(t *testing.T) {
 		"toolhost trust --list":                        false,
 		"toolhost history":                             false,
 		"toolhost check Bash '{\"command\":\"undo\"}'": false,
+		"toolhost trust --list=false -y .":               true,
+		"toolhost allow --help=false 'Bash(rm *)'":       true,
 		"toolhost undo --help":                         false,
 		"toolhost help undo":                           false,
 		"echo toolhost trust":                          false,

@@ -201,7 +201,10 @@ func (f *installFlags) installAll(cmd *cobra.Command) error {
 		if s := c.Status(env, thisServer(f.name)); !s.Present || !c.Editable() {
 			continue
 		}
-		here++
+		if here++; len(f.roots) == 0 && f.http == "" && !f.project && !c.InProject {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: skipped, because it needs --root DIR\n", c.Title)
+			continue
+		}
 		if err := f.install(cmd, c.Name); err != nil {
 			failed++
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", c.Title, sanitized(err.Error()))

@@ -22,7 +22,7 @@ func refuseInCall(cmd *cobra.Command) error {
 	if cmd.Parent() != cmd.Root() || !slices.Contains(guard.PersonCommands(), cmd.Name()) || !builtin.InCall() {
 		return nil
 	}
-	if list := cmd.Flags().Lookup("list"); list != nil && list.Changed || cmd.Name() == "rules" && !cmd.Flags().Changed("remove") {
+	if list := cmd.Flags().Lookup("list"); list != nil && list.Value.String() == "true" || cmd.Name() == "rules" && !cmd.Flags().Changed("remove") {
 		return nil
 	}
 	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process, and no call can change what calls may do or did. Run it in a terminal of your own", cmd.Name())

@@ -44,9 +44,13 @@ func Remove(e Entry, list string) error {
 	if e.Kind != User || e.Client {
 		return fmt.Errorf("%s stands in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
 	}
-	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(now []Entry, doc *hujson.Value) error {
-		for i, other := range now {
-			if other.Text == e.Text {
+	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(_ []Entry, doc *hujson.Value) error {
+		elements, err := elementsOf(doc, list)
+		if err != nil {
+			return err
+		}
+		for i, element := range elements {
+			if literal(element) == e.Text {
 				patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.ReplaceAll(list, ".", "/"), i)
 				return doc.Patch([]byte(patch))
 			}
@@ -130,6 +134,24 @@ func insert(doc *hujson.Value, root, list, text string) error {
 	}
 	entries.Elements = append(entries.Elements, hujson.Value{Value: hujson.String(text)})
 	return nil
+}
+
+// elementsOf returns the elements of a list, those that are no entries included.
+func elementsOf(doc *hujson.Value, list string) ([]hujson.Value, error) {
+	for name := range strings.SplitSeq(list, ".") {
+		object, err := objectIn(doc, "what holds "+name)
+		if err != nil {
+			return nil, err
+		}
+		if doc = member(object, name); doc == nil {
+			return nil, fmt.Errorf("it has no %s", list)
+		}
+	}
+	entries, ok := doc.Value.(*hujson.Array)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an array: edit it by hand", list)
+	}
+	return entries.Elements, nil
 }
 
 // child returns the member's value; one that is missing or null becomes empty.

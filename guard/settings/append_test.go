@@ -133,7 +133,7 @@ func TestAppendAndRemove(t *testing.T) {
 		}
 	}
 	file := p.cfg.UserFile()
-	commented := "{\n  // mine\n  \"permissions\": {\"deny\": [\"x\", /* why */ \"y\"]}, // end\n}\n"
+	commented := "{\n  // mine\n  \"permissions\": {\"deny\": [\"\", 7, \"x\", /* why */ \"y\"]}, // end\n}\n"
 	if err := os.WriteFile(file, []byte(commented), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -213,11 +213,12 @@ func (m *merger) scalar(k *key) Entry {
 	for ; at >= 0; at-- {
 		v := m.views[at]
 		for _, e := range v.held[k.name] {
-			if e = m.permitted(k, e); k.tighter(result.Text, e.Text) {
+			if e = meet(k, result, m.permitted(k, e)); k.tighter(result.Text, e.Text) {
 				result = e
 			}
 		}
 		e, ok := v.scalars[k.name]
+		e = meet(k, result, e)
 		switch {
 		case !ok || v.grantsScalar(k, e) || e.Text == result.Text:
 		case k.tighter(result.Text, e.Text):
@@ -229,6 +230,15 @@ func (m *merger) scalar(k *key) Entry {
 		}
 	}
 	return result
+}
+
+// meet returns the entry, or for a mode what is not looser than it and than the result: acceptEdits runs uncontained commands of a local
+// user, which auto does not, and auto asks for fewer changes.
+func meet(k *key, result, e Entry) Entry {
+	if k.name == keyMode && result.Text == ModeAuto && e.Text == ModeAcceptEdits {
+		e.Text = ModeDefault
+	}
+	return e
 }
 
 // permitted returns the entry, or what stands for it where another setting

@@ -209,6 +209,7 @@ func TestUntrustedTightens(t *testing.T) {
 		{"laxer mode", `{"permissions": {"defaultMode": "plan"}}`, `{"permissions": {"defaultMode": "default"}}`, ModePlan},
 		{"stricter than a forbidden mode", `{"permissions": {"defaultMode": "bypassPermissions", "disableBypassPermissionsMode": "disable"}}`,
 			`{"permissions": {"defaultMode": "acceptEdits"}}`, ModeDefault},
+		{"neither looser than auto", `{"permissions": {"defaultMode": "auto"}}`, `{"permissions": {"defaultMode": "acceptEdits"}}`, ModeDefault},
 		{"misspelt mode asks", `{}`, `{"permissions": {"defaultMode": "plam"}}`, ModeDefault},
 		{"misspelt mode of the user asks", `{"permissions": {"defaultMode": "plam"}}`, `{}`, ModeDefault},
 	} {
