@@ -31,6 +31,7 @@ func TestAllowRules(t *testing.T) {
 		{"a comment that was quoted", []Part{ask("run make # a")}, nil},
 		{"a quote that was quoted", []Part{ask("run make it's")}, nil},
 		{"what keeps asking", []Part{ask("run make"), {What: "write /a/.git/config", Action: Ask, Final: true}}, nil},
+		{"what a hook asks for", []Part{{What: "run ls", Action: Allow}}, nil},
 		{"what cannot be decided", []Part{{What: "run eval $x", Action: Ask, Rule: ruleUndecidable}}, nil},
 	}
 	for _, test := range tests {
