@@ -40,10 +40,10 @@ func (s *Server) canAsk(ctx context.Context) bool {
 	return can != nil && (can.URL == nil || can.Form != nil || s.host.approvals.pageOf("any") != "")
 }
 
-// opens reports whether the client opens the page of a question.
-func opens(ctx context.Context, q *Question) bool {
+// opens reports whether the client opens the page of a question. One that can also show the form does where a browser has the console open.
+func (s *Server) opens(ctx context.Context, q *Question) bool {
 	can := elicitation(ctx)
-	return q.URL != "" && can != nil && can.URL != nil
+	return q.URL != "" && can != nil && can.URL != nil && (can.Form == nil || s.host.approvals.operatorPresent())
 }
 
 // form returns the question as a form of flat fields, the only kind that all clients can show.
@@ -71,7 +71,7 @@ func page(q *Question) mcp.ElicitationParams {
 // toQuestion returns a question as the result of a call in the modern era. A question that opens a page waits at the console.
 func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Question) *mcp.CallToolResult {
 	shown := form(q)
-	if opens(ctx, q) {
+	if s.opens(ctx, q) {
 		shown = page(q)
 		s.host.approvals.pages.open(q.State, func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
 	}
@@ -173,7 +173,7 @@ func (s *Server) putPage(ctx context.Context, q *Question) *Answer {
 
 // put asks a legacy client and waits. No answer in time, and any failure to ask, is a refusal.
 func (s *Server) put(ctx context.Context, q *Question) *Answer {
-	if opens(ctx, q) {
+	if s.opens(ctx, q) {
 		return s.putPage(ctx, q)
 	}
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)

@@ -245,3 +245,21 @@ func TestOpenPageHoldsNoPlace(t *testing.T) {
 		t.Errorf("ran: %v: %s", ran(c), a.Result)
 	}
 }
+
+// TestQuestionPageOrForm has clients that can show both open the page only where the operator has the console open.
+func TestQuestionPageOrForm(t *testing.T) {
+	for _, tt := range []struct {
+		can    string
+		absent bool
+		mode   string
+	}{{`"url":{}`, true, "url"}, {`"url":{},"form":{}`, false, "url"}, {`"url":{},"form":{}`, true, "form"}, {`"form":{}`, false, "form"}} {
+		c := startPipe(t, nil, askBeforeCommands, func(c *Config) { c.Asker = &paged{owner{absent: tt.absent}} })
+		if err := c.host.Operator().MayAnswer(); err != nil {
+			t.Skip(err)
+		}
+		c.send(strings.Replace(modernBash("1", "touch done", ""), askCapability, `"elicitation":{`+tt.can+`}`, 1))
+		if a := c.receive(); !strings.Contains(string(a.Result), `"mode":"`+tt.mode+`"`) {
+			t.Errorf("%s, absent %v: %s", tt.can, tt.absent, a.Result)
+		}
+	}
+}
