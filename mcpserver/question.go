@@ -208,11 +208,12 @@ func (q *Question) message(tool string) string {
 
 // writeItem writes an effect with the verdict on it, and with the text that it removes and adds.
 func (q *Question) writeItem(b *strings.Builder, i guard.Item) {
-	fmt.Fprintf(b, "- %s [%s", oneLine(shorten(i.What, maxItem)), verdictWord(i.Action))
+	what := shorten(i.What, maxItem)
+	fmt.Fprintf(b, "- %s [%s", oneLine(what), verdictWord(i.Action))
 	if i.Rule != "" {
 		fmt.Fprintf(b, ": %s", oneLine(i.Rule))
 	}
-	b.WriteString("]\n")
+	b.WriteString("]\n" + q.leftOut(what != i.What))
 	b.WriteString(q.excerpt("-", i.Removed, 0) + q.excerpt("+", i.Added, 0))
 }
 
@@ -231,20 +232,28 @@ func (q *Question) excerpt(mark, text string, whole int) string {
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	var b strings.Builder
+	cut, shortened := len(text) > whole, false
 	for n, line := range lines {
-		cut := len(text) > whole
 		if skipped := len(lines) - firstLines - lastLines; cut && n >= firstLines && n < firstLines+skipped {
 			if n == firstLines {
 				fmt.Fprintf(&b, "  … %d lines left out: %s\n", skipped, q.whereWhole())
 			}
 			continue
 		}
-		if cut {
-			line = shorten(line, maxItem)
+		if short := shorten(line, maxItem); cut && short != line {
+			line, shortened = short, true
 		}
 		b.WriteString("  |" + mark + " " + line + "\n")
 	}
-	return b.String()
+	return b.String() + q.leftOut(shortened)
+}
+
+// leftOut says that the middle of a line above was left out, if it was.
+func (q *Question) leftOut(shortened bool) string {
+	if !shortened {
+		return ""
+	}
+	return "  … the middle of a long line left out: " + q.whereWhole() + "\n"
 }
 
 // whereWhole says where a person sees what the message leaves out.

@@ -47,6 +47,8 @@ func TestQuestionNamesEveryEffect(t *testing.T) {
 		{"Edit", `{"file_path":"a.txt","old_string":"two","new_string":"three\u202e"}`, []string{"a.txt"}, []string{"|- two", "|+ three⟨U+202E⟩"}},
 		{"NotebookEdit", `{"notebook_path":"n.ipynb","new_source":"import os","cell_type":"code","edit_mode":"insert"}`, []string{"n.ipynb"}, []string{"|+ import os", "insert cell"}},
 		{"Write", fmt.Sprintf(`{"file_path":"big","content":%q}`, strings.Repeat("line\n", 5000)+"the end"), []string{"big"}, []string{"lines left out: the whole is", "|+ the end"}},
+		{"Write", fmt.Sprintf(`{"file_path":"wide","content":%q}`, strings.Repeat("x", 2000)), []string{"wide"}, []string{"a long line left out: the whole is"}},
+		{"Bash", "echo " + strings.Repeat("x", 13_000), []string{"echo xxx"}, []string{"  | echo xxx", "a long line left out: the whole is"}},
 		{"Read", `{"file_path":"/etc/passwd"}`, []string{"/etc/passwd"}, []string{"read /etc/passwd [asks: boundary]"}},
 	} {
 		args := json.RawMessage(tt.args)
