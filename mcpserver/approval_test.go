@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
@@ -313,4 +317,25 @@ func TestAlwaysAllowed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestQuestionRecordsAreBounded has one principal ask more than may be open: the oldest records are written, and none holds a long command.
+func TestQuestionRecordsAreBounded(t *testing.T) {
+	const beyond = 5
+	var written []string
+	w := waitingRecords{write: func(r audit.Record) error { written = append(written, r.Tool); return nil }}
+	w.put(&Question{State: "other"}, audit.Record{Principal: "other"})
+	for n := range approvals.MaxOpen + beyond {
+		tool := strconv.Itoa(n)
+		w.put(&Question{State: tool}, audit.Record{Principal: "p", Tool: tool, Time: time.Unix(int64(n), 0), Command: strings.Repeat("x", 10*audit.MaxText)})
+	}
+	if !slices.Equal(written, []string{"0", "1", "2", "3", "4"}) || len(w.records) != approvals.MaxOpen+1 {
+		t.Errorf("%d wait, and %q are written", len(w.records), written)
+	}
+	for _, r := range w.records {
+		if len(r.rec.Command) > audit.MaxText+utf8.UTFMax {
+			t.Fatalf("%d bytes of the command are kept", len(r.rec.Command))
+		}
+	}
+	w.close()
 }

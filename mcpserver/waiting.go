@@ -32,15 +32,37 @@ type waitingRecord struct {
 	timer  *time.Timer
 }
 
-// put keeps the record of a call that was answered with a question.
+// put keeps the record of a call that was answered with a question. Beyond [approvals.MaxOpen] of one principal the oldest has expired,
+// as its question has.
 func (w *waitingRecords) put(q *Question, rec audit.Record) {
+	defer func() { w.expire(w.over(rec.Principal)) }()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.records == nil {
 		w.records = map[string]*waitingRecord{}
 	}
-	timer := time.AfterFunc(approvals.Lifetime+answerGrace, func() { w.expire(q.State) })
-	w.records[q.State] = &waitingRecord{rec, q.digest, timer}
+	state := q.State // the whole question is not kept
+	timer := time.AfterFunc(approvals.Lifetime+answerGrace, func() { w.expire(state) })
+	w.records[state] = &waitingRecord{rec.Clipped(), q.digest, timer}
+}
+
+// over returns the state of the oldest question of a principal that has too many, "" if it has not.
+func (w *waitingRecords) over(principal string) (oldest string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for state, r := range w.records {
+		if r.rec.Principal != principal {
+			continue
+		}
+		if n++; oldest == "" || r.rec.Time.Before(w.records[oldest].rec.Time) {
+			oldest = state
+		}
+	}
+	if n <= approvals.MaxOpen {
+		return ""
+	}
+	return oldest
 }
 
 // resume continues the record of the call whose question the state is of.

@@ -256,7 +256,7 @@ func (l *Log) Write(r Record) error {
 	if l == nil {
 		return nil
 	}
-	line := r.clipped().appendTo(make([]byte, 0, usualLine))
+	line := r.Clipped().appendTo(make([]byte, 0, usualLine))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.append(append(line, '\n'), r.Time); err != nil {

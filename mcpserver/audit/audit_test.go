@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -72,6 +73,9 @@ func TestLines(t *testing.T) {
 		{"many paths", Record{Reads: paths, Writes: paths}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if once := tt.rec.Clipped(); !reflect.DeepEqual(once, once.Clipped()) {
+				t.Errorf("%+v is clipped again", once)
+			}
 			path := filepath.Join(t.TempDir(), "audit.jsonl")
 			l, err := Open(Config{Path: path})
 			if err != nil {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// clipped returns the record with texts and lists of bounded length.
-func (r Record) clipped() Record {
+// Clipped returns the record with texts and lists of bounded length, as it is written.
+func (r Record) Clipped() Record {
 	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Summary, &r.Client, &r.ClientVersion, &r.Chain, &r.Error} {
 		*text = Clip(*text)
 	}
@@ -26,7 +26,7 @@ func (r Record) clipped() Record {
 func clipAll(paths []string) []string {
 	var all []string
 	for i, path := range paths {
-		if i == MaxPaths {
+		if i == MaxPaths && len(paths) > MaxPaths+1 { // one more takes no more room than to say so
 			return append(all, fmt.Sprintf("… and %d more", len(paths)-i))
 		}
 		all = append(all, Clip(path))

@@ -22,8 +22,8 @@ import (
 // Lifetime is how long a person has to answer.
 const Lifetime = 5 * time.Minute
 
-// maxOpen is how many questions about the calls of one principal may be open; beyond it the oldest is given up.
-const maxOpen = 256
+// MaxOpen is how many questions about the calls of one principal may be open; beyond it the oldest is given up.
+const MaxOpen = 256
 
 // A Store has the questions that are open.
 type Store struct {
@@ -68,7 +68,7 @@ func (b *Store) Issue(principal string, call []byte) string {
 	for e := b.byAge.Front(); e != nil && now.After(e.Value.(pending).end); e = b.byAge.Front() {
 		b.drop(e)
 	}
-	for e := b.byAge.Front(); e != nil && b.perPrincipal[principal] >= maxOpen; {
+	for e := b.byAge.Front(); e != nil && b.perPrincipal[principal] >= MaxOpen; {
 		next := e.Next()
 		if e.Value.(pending).principal == principal {
 			b.drop(e)
@@ -121,7 +121,7 @@ func (b *Store) Redeem(state string, call []byte) error {
 		b.drop(e)
 	}
 	if !ok || time.Now().After(e.Value.(pending).end) {
-		return fmt.Errorf("the answer came twice, later than %s, or after %d newer questions: call again without it to be asked again", Lifetime, maxOpen)
+		return fmt.Errorf("the answer came twice, later than %s, or after %d newer questions: call again without it to be asked again", Lifetime, MaxOpen)
 	}
 	return nil
 }

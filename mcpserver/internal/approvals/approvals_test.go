@@ -19,10 +19,10 @@ func TestOpenQuestionsAreBounded(t *testing.T) {
 	others := q.Issue("other", call)
 	first := q.Issue("p", call)
 	var last string
-	for range 3 * maxOpen {
+	for range 3 * MaxOpen {
 		last = q.Issue("p", call)
 	}
-	if len(q.pending) != maxOpen+1 || q.byAge.Len() != len(q.pending) {
+	if len(q.pending) != MaxOpen+1 || q.byAge.Len() != len(q.pending) {
 		t.Errorf("%d questions are open, %d by age", len(q.pending), q.byAge.Len())
 	}
 	if err := q.Redeem(first, call); err == nil {
@@ -33,7 +33,7 @@ func TestOpenQuestionsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if q.perPrincipal["other"] != 0 || q.perPrincipal["p"] != maxOpen-1 {
+	if q.perPrincipal["other"] != 0 || q.perPrincipal["p"] != MaxOpen-1 {
 		t.Errorf("it is counted %v", q.perPrincipal)
 	}
 }
