@@ -33,6 +33,7 @@ const (
 type checkpoints struct {
 	dir string // of copies; "": nothing is kept
 
+	told     sync.Once // that a root is not covered
 	mu       sync.Mutex
 	trackers map[trackerKey]*tracker
 	closed   bool
@@ -42,9 +43,20 @@ type checkpoints struct {
 type trackerKey struct{ principal, root, hiding string }
 
 type tracker struct {
-	*checkpoint.Tracker
-	commands int // that run
-	used     time.Time
+	*checkpoint.Tracker // nil until it was opened, or if that failed
+	open                sync.Once
+	err                 error
+	commands            int // that run
+	used                time.Time
+}
+
+// close closes the tracker, after it was opened.
+func (t *tracker) close() error {
+	t.open.Do(func() {})
+	if t.Tracker == nil {
+		return nil
+	}
+	return t.Close()
 }
 
 // openCheckpoints keeps copies below the state directory.
@@ -67,7 +79,7 @@ func (c *checkpoints) close() error {
 	c.mu.Unlock()
 	var err error
 	for _, t := range all {
-		err = errors.Join(err, t.Close())
+		err = errors.Join(err, t.close())
 	}
 	return err
 }
@@ -75,22 +87,37 @@ func (c *checkpoints) close() error {
 // acquire returns the tracker of a root. Its base is read from then on if it is new.
 func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	hidden, tag := env.Policy.Hiding()
-	key := trackerKey{env.Principal, root, tag}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.trackers[key]
-	if t == nil {
-		if c.closed {
-			return nil, errors.New("the host is closing")
-		}
+	t, err := c.entry(trackerKey{env.Principal, root, tag})
+	if err != nil {
+		return nil, err
+	}
+	t.open.Do(func() { // other callers do not wait for the packs of this root
 		links := env.Policy.HidingLinks()
-		created, err := checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Hidden: func(path string, info walk.Info) bool {
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Hidden: func(path string, info walk.Info) bool {
 			return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
 		}})
-		if err != nil {
-			return nil, err
-		}
-		t = &tracker{Tracker: created}
+	})
+	if t.err != nil {
+		c.release(t)
+		return nil, t.err
+	}
+	return t, nil
+}
+
+// entry counts a command on the tracker of a key, which is a new one if another directory has taken the place of the root.
+func (c *checkpoints) entry(key trackerKey) (*tracker, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errors.New("the host is closing")
+	}
+	t := c.trackers[key]
+	if t != nil && t.commands == 0 && (t.err != nil || t.Tracker != nil && checkpoint.IsMoved(t.Tracker)) {
+		go t.close()
+		t = nil
+	}
+	if t == nil {
+		t = &tracker{}
 		c.trackers[key] = t
 	}
 	t.commands++
@@ -120,7 +147,7 @@ func (c *checkpoints) evict() {
 			return
 		}
 		delete(c.trackers, oldest)
-		go o.Close()
+		go o.close()
 	}
 }
 
@@ -130,6 +157,7 @@ type commandMark struct {
 	command string
 	begun   time.Time
 	roots   []rootMark
+	notes   []string
 	end     func() commandChanges // once
 }
 
@@ -155,6 +183,9 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 	}
 	for _, root := range outermost(env.Policy.Roots()) {
 		if !tracked(root) {
+			b.checkpoints.told.Do(func() {
+				m.notes = append(m.notes, fmt.Sprintf("What commands change in %s cannot be taken back: it is, or holds, the home directory. This is said once", root))
+			})
 			continue
 		}
 		t, err := b.checkpoints.acquire(env, root)
@@ -180,13 +211,13 @@ func outermost(dirs []string) (roots []string) {
 	return roots
 }
 
-// tracked reports whether a root is one that is read as a whole: not the whole disk, and no home directory.
+// tracked reports whether a root is one that is read as a whole: not the home directory, and none that holds it.
 func tracked(root string) bool {
 	home, err := os.UserHomeDir()
 	if err == nil {
 		home, err = filepath.EvalSymlinks(home)
 	}
-	return root != filepath.Dir(root) && (err != nil || root != home)
+	return root != filepath.Dir(root) && (err != nil || !isBelow(home, root))
 }
 
 // finish records what the command changed.
@@ -194,6 +225,7 @@ func (m *commandMark) finish() (all commandChanges) {
 	call := history.Change{Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun}
 	call.Command = m.command
 	var changes []history.PathChange
+	all.notes = m.notes
 	for _, r := range m.roots {
 		report := r.mark.End()
 		defer report.Close()

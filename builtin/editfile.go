@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -313,7 +314,7 @@ func (t *target) full(env *Env, err error) bool {
 // options say how the file is replaced or removed.
 func (t *target) options(env *Env) atomicfile.Options {
 	return atomicfile.Options{
-		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps,
+		Sync: env.Durable, Mode: cmp.Or(env.undoModes[1].Perm(), 0o666), MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps,
 		Expect: t.verifyUnchanged, BreakLinks: env.undoModes != [2]fs.FileMode{}, // a command made the link, or may have
 	}
 }

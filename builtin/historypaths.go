@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -34,8 +35,9 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 	return distinct(paths), errors.Join(err, store.Close())
 }
 
-// ChangeTime returns when the call with an ID, or with the only one that begins so, began.
-func ChangeTime(stateDir, id string) (time.Time, error) {
+// ChangeTime returns when the call with an ID, or with the only one that begins so, began. The error says if it changed nothing at or
+// below a path.
+func ChangeTime(stateDir, id, path string) (time.Time, error) {
 	store, err := openHistoryOf(stateDir)
 	if err != nil {
 		return time.Time{}, err
@@ -43,6 +45,9 @@ func ChangeTime(stateDir, id string) (time.Time, error) {
 	changes, _, err := store.Show(AnyPrincipal, id)
 	if err = errors.Join(err, store.Close()); err != nil {
 		return time.Time{}, err
+	}
+	if !slices.ContainsFunc(changes, func(c Change) bool { return isBelow(c.Path, path) }) {
+		return time.Time{}, fmt.Errorf("call %s changed nothing in %s, but %s: run this there, or name it with --path", id, path, changes[0].Path)
 	}
 	return changes[0].Time, nil
 }

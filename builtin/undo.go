@@ -121,6 +121,11 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 	}
 	var all []Undone
 	for _, f := range plan.Files {
+		if f.Expect.Mode.IsDir() && f.Restore.Mode.IsDir() && !sel.DryRun { // so that what is in it can be restored
+			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second one tells the error
+		}
+	}
+	for _, f := range plan.Files {
 		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent()}
 		if !sel.DryRun {
 			u.Err = b.restore(ctx, env, f)
@@ -129,7 +134,7 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 	}
 	for i, f := range slices.Backward(plan.Files) {
 		if f.Restore.Mode.IsDir() && all[i].Err == nil && !sel.DryRun { // once everything is in it
-			all[i].Err = b.chmodDir(env, f)
+			all[i].Err = chmodDir(env, f, f.Restore.Mode)
 		}
 	}
 	for _, r := range plan.Refused {

@@ -39,7 +39,7 @@ touched. A rewind is a change too, and can be undone.`,
 					return nil, err
 				}
 				if u.Last = 0; id != "" {
-					if u.Since, err = builtin.ChangeTime(state, id); err != nil {
+					if u.Since, err = builtin.ChangeTime(state, id, u.Path); err != nil {
 						return nil, err
 					}
 				}

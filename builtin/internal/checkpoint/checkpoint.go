@@ -131,6 +131,7 @@ type Tracker struct {
 	files   reader
 	top     *dir
 	count   int    // of files
+	told    int    // how many paths that could not be read were told
 	linked  bool   // a file with several names has changed
 	err     error  // why the root is not covered
 	pending []*dir // not read yet
@@ -162,6 +163,9 @@ func New(cfg Config) (*Tracker, error) {
 	t := &Tracker{
 		cfg: cfg, ready: make(chan struct{}), events: newEvents(),
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
+	}
+	if cfg.Hidden != nil {
+		t.files.hidden = func(path string, info walk.Info) bool { return cfg.Hidden(cfg.Root+"/"+path, info) }
 	}
 	if t.queue, err = walk.OpenQueue(); err != nil || !root.Local() {
 		t.closeQueue()
@@ -208,6 +212,13 @@ func (t *Tracker) Close() error {
 
 // Ready returns a channel that is closed when the base has been read.
 func (t *Tracker) Ready() <-chan struct{} { return t.ready }
+
+// IsMoved reports whether another directory has taken the place of the root.
+func IsMoved(t *Tracker) bool {
+	info, err := walk.Lstat(t.cfg.Root)
+	id := t.files.root.ID() // zero where it is not known
+	return err != nil || id != (walk.ID{}) && id != (walk.ID{Device: info.Device, Inode: info.Inode})
+}
 
 // Err returns why the root is not covered, or nil.
 func (t *Tracker) Err() error {
@@ -315,7 +326,7 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	if m.partial {
 		notes = append(notes, "The command began before the workspace had been read: changes that it made before are missing here.")
 	}
-	lost := 0
+	lost, told := 0, t.told
 	for _, c := range changes {
 		if c.Why != "" {
 			lost++
@@ -324,7 +335,8 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	if lost > 0 {
 		notes = append(notes, fmt.Sprintf("Of %d of the changed files the content before is not kept.", lost))
 	}
-	if n := len(t.files.skipped); n > 0 {
+	t.told = len(t.files.skipped)
+	if n := t.told; n > 0 && n != told { // else it is known
 		var some []string
 		for path, why := range t.files.skipped {
 			if len(some) == maxNamed {

@@ -78,15 +78,16 @@ func (e *events) watching() int {
 	return len(e.watched)
 }
 
-// forget notes that a directory is gone.
-func (e *events) forget(d *dir) {
+// forget notes that a directory is gone. It returns the watch that no other directory has.
+func (e *events) forget(d *dir) (id int32, watched bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d.watch != 0 && e.watched[d.watch] == d {
+	if watched = d.watch != 0 && e.watched[d.watch] == d; watched {
 		delete(e.watched, d.watch)
 	}
 	delete(e.dirty, d)
 	d.gone = true
+	return d.watch, watched
 }
 
 // ignoredFile counts a file in a new ignored directory.

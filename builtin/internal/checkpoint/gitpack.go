@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // The pack files of a repository, as described in gitformat-pack(5). They are opened when the base is read: git may replace them
@@ -39,7 +41,7 @@ func openPacks(dir string) *packs {
 		return ps
 	}
 	git := gitDir(repo)
-	if config, err := os.ReadFile(filepath.Join(git, "config")); err != nil || strings.Contains(strings.ToLower(string(config)), "objectformat") {
+	if config := readSmall(filepath.Join(git, "config")); strings.Contains(strings.ToLower(string(config)), "objectformat") {
 		return ps
 	}
 	room := int64(maxIndexes)
@@ -57,7 +59,7 @@ func openPacks(dir string) *packs {
 // objectDirs are a directory of objects and those that it borrows from.
 func objectDirs(objects string) []string {
 	dirs := []string{objects}
-	alternates, _ := os.ReadFile(filepath.Join(objects, "info", "alternates"))
+	alternates := readSmall(filepath.Join(objects, "info", "alternates"))
 	for line := range strings.Lines(string(alternates)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			dirs = append(dirs, pathIn(objects, line))
@@ -74,7 +76,7 @@ const (
 	perObject    = nameSize + 4 + 4 // name, CRC, offset
 	trailer      = 2 * nameSize
 	largeOffset  = 1 << 31
-	maxDeltas    = 10_000 // git makes chains of 50, and reads up to 4,095
+	maxDeltas    = 4095 // git makes chains of 50, and reads no longer ones
 	maxInflated  = DefaultMaxFile
 	typeBlob     = 3
 	typeOffDelta = 6
@@ -83,11 +85,7 @@ const (
 
 // openPack opens a pack by the name of its index.
 func openPack(name string, room *int64) (*pack, error) {
-	info, err := os.Stat(name)
-	if err != nil || info.Size() > *room {
-		return nil, errors.Join(err, errors.New("the index is too large"))
-	}
-	index, err := os.ReadFile(name)
+	index, err := privatefile.Read(name, *room)
 	if err != nil || !bytes.HasPrefix(index, []byte(indexMagic)) || len(index) < namesAt+trailer {
 		return nil, errors.Join(err, errors.New("no index that is known"))
 	}
@@ -95,9 +93,12 @@ func openPack(name string, room *int64) (*pack, error) {
 	if len(index) < namesAt+count*perObject+trailer {
 		return nil, errors.New("the index is cut off")
 	}
-	data, err := os.Open(strings.TrimSuffix(name, ".idx") + ".pack")
+	data, err := os.OpenFile(strings.TrimSuffix(name, ".idx")+".pack", os.O_RDONLY|privatefile.NoWait, 0)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := data.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("the pack is not a regular file"), data.Close())
 	}
 	*room -= int64(len(index))
 	return &pack{data: data, index: index, count: count}, nil
@@ -152,10 +153,11 @@ var errPack = errors.New("the pack file is damaged")
 // blob reads the content of an object. The caller compares it with what it expects.
 func (p *pack) blob(off int64) ([]byte, error) {
 	var deltas [][]byte
+	room := 2 * maxInflated
 	for range maxDeltas {
 		kind, base, content, err := p.object(off)
-		if err != nil {
-			return nil, err
+		if room -= len(content); err != nil || room < 0 {
+			return nil, errors.Join(err, errPack)
 		}
 		switch kind {
 		case typeOffDelta, typeRefDelta:
@@ -193,7 +195,9 @@ func (p *pack) object(off int64) (kind int, base int64, content []byte, err erro
 			b = r.byte()
 			back = (back+1)<<7 | int64(b&0x7f)
 		}
-		base = off - back
+		if base = off - back; base >= off {
+			return 0, 0, nil, errPack
+		}
 	case typeRefDelta:
 		var name [nameSize]byte
 		for i := range name {

@@ -18,6 +18,7 @@ type reader struct {
 	contents *contents
 	maxFile  int64
 	skipped  map[string]string // path -> why it could not be read
+	hidden   func(path string, info walk.Info) bool
 }
 
 // read reads what stands at a path, and keeps it.
@@ -44,12 +45,13 @@ func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
 		e.why = fmt.Sprintf("it is larger than %d MiB", limit>>20)
 		return e
 	}
-	content, stamp, err := r.readFile(path, info, limit)
+	content, found, err := r.readFile(path, info, limit)
 	if err != nil {
 		e.why = err.Error()
 		return e
 	}
-	e.stamp = stamp
+	delete(r.skipped, path)
+	e.stamp, e.state.Mode = found.Stamp, modeOf(found)
 	e.state.Size, e.state.time = int64(len(content)), 0
 	e.state.Sum, e.source, err = r.contents.keep(content)
 	if err != nil {
@@ -62,37 +64,39 @@ func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
 var errChanging = errors.New("it changed while it was read")
 
 // readFile reads a file that holds still.
-func (r *reader) readFile(path string, info walk.Info, limit int64) (content []byte, stamp walk.Stamp, err error) {
+func (r *reader) readFile(path string, info walk.Info, limit int64) (content []byte, found walk.Info, err error) {
 	for range 2 {
-		if content, stamp, err = r.readOnce(path, limit); err != errChanging {
+		if content, found, err = r.readOnce(path, info, limit); err != errChanging {
 			break
 		}
 	}
 	if err != nil && !walk.IsGone(err) && err != errChanging {
 		r.skip(path, err)
 	}
-	return content, stamp, err
+	return content, found, err
 }
 
-func (r *reader) readOnce(path string, limit int64) ([]byte, walk.Stamp, error) {
+// readOnce reads the file that info describes: what was put in its place meanwhile may be hidden.
+func (r *reader) readOnce(path string, info walk.Info, limit int64) ([]byte, walk.Info, error) {
 	h, err := r.root.Open(path)
 	if err != nil {
-		return nil, walk.Stamp{}, err
+		return nil, walk.Info{}, err
 	}
 	defer h.Close()
 	before, err := h.Stat()
-	if err != nil || before.Kind != walk.File || before.Size > limit {
-		return nil, walk.Stamp{}, errors.Join(errChanging, err)
+	if err != nil || before.Inode != info.Inode || before.Device != info.Device || before.Kind != walk.File || before.Size > limit ||
+		r.hidden != nil && r.hidden(path, before) {
+		return nil, walk.Info{}, errors.Join(errChanging, err)
 	}
 	r.contents.scratch = slices.Grow(r.contents.scratch[:0], int(before.Size)+1)
 	n, err := h.ReadAt(r.contents.scratch[:before.Size+1], 0)
 	if after, statErr := h.Stat(); statErr != nil || after.Stamp != before.Stamp || int64(n) != before.Size {
-		return nil, walk.Stamp{}, errChanging
+		return nil, walk.Info{}, errChanging
 	}
 	if err != nil && n < int(before.Size) {
-		return nil, walk.Stamp{}, err
+		return nil, walk.Info{}, err
 	}
-	return r.contents.scratch[:n], before.Stamp, nil
+	return r.contents.scratch[:n], before, nil
 }
 
 func (r *reader) skip(rel string, err error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // parentRules are the git ignore rules of the directories above a root, up to that of its repository.
@@ -17,7 +18,7 @@ func parentRules(root string) *ignore.Chain {
 	for dir := root; !isRepo(dir) && filepath.Dir(dir) != dir; {
 		above = filepath.Base(dir) + "/" + above
 		dir = filepath.Dir(dir)
-		content, _ := os.ReadFile(filepath.Join(dir, ignore.GitIgnore))
+		content := readSmall(filepath.Join(dir, ignore.GitIgnore))
 		level := &ignore.DirRules{Above: above, Git: ignore.Parse(content, nil), Repo: isRepo(dir)}
 		if level.Repo {
 			level.Excl = excludesOf(dir)
@@ -39,7 +40,7 @@ func isRepo(dir string) bool {
 }
 
 func excludesOf(dir string) *ignore.Rules {
-	content, _ := os.ReadFile(filepath.Join(gitDir(dir), "info", "exclude"))
+	content := readSmall(filepath.Join(gitDir(dir), "info", "exclude"))
 	return ignore.Parse(content, nil)
 }
 
@@ -71,13 +72,25 @@ func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 	}
 }
 
+// maxGitFile bounds what is read of a file of git's own, in bytes: packed-refs with some 100,000 references.
+const maxGitFile = 8 << 20
+
+// readSmall reads a regular file that commands may have put anything in the place of. It returns nothing if it cannot be read.
+func readSmall(path string) []byte {
+	content, err := privatefile.Read(path, maxGitFile)
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
 // gitDir is the directory of the repository whose work tree is dir: its objects, references and excludes are there.
 func gitDir(dir string) string {
 	git := filepath.Join(dir, ".git")
-	if file, err := os.ReadFile(git); err == nil {
+	if file := readSmall(git); len(file) > 0 {
 		git = pathIn(dir, strings.TrimPrefix(string(file), "gitdir: "))
 	}
-	if common, err := os.ReadFile(filepath.Join(git, "commondir")); err == nil {
+	if common := readSmall(filepath.Join(git, "commondir")); len(common) > 0 {
 		return pathIn(git, string(common))
 	}
 	return git
@@ -111,17 +124,21 @@ func headOf(root string) string {
 		return ""
 	}
 	git := filepath.Join(repo, ".git")
-	if file, err := os.ReadFile(git); err == nil { // a linked work tree has a HEAD of its own
+	if file := readSmall(git); len(file) > 0 { // a linked work tree has a HEAD of its own
 		git = pathIn(repo, strings.TrimPrefix(string(file), "gitdir: "))
 	}
-	head, _ := os.ReadFile(filepath.Join(git, "HEAD"))
+	head := readSmall(filepath.Join(git, "HEAD"))
 	ref, found := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
 	if !found || !filepath.IsLocal(ref) {
 		return string(head)
 	}
-	commit, err := os.ReadFile(filepath.Join(gitDir(repo), ref))
-	if err != nil {
-		commit, _ = os.ReadFile(filepath.Join(gitDir(repo), "packed-refs"))
+	if commit := readSmall(filepath.Join(gitDir(repo), ref)); len(commit) > 0 {
+		return string(head) + string(commit)
 	}
-	return string(head) + string(commit)
+	for line := range strings.Lines(string(readSmall(filepath.Join(gitDir(repo), "packed-refs")))) {
+		if strings.HasSuffix(strings.TrimSpace(line), " "+ref) {
+			return string(head) + line
+		}
+	}
+	return string(head)
 }

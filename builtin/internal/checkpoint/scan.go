@@ -88,6 +88,7 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 		}
 		return nil
 	}
+	delete(t.files.skipped, d.rel)
 	listed = slices.Clone(listed)
 	t.readRules(d, listed)
 	fresh := d.entries == nil
@@ -96,7 +97,9 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 	}
 	here := make(map[string]bool, len(listed))
 	for _, l := range listed {
-		here[l.Name] = true
+		if here[l.Name] = true; t.err != nil {
+			return nil
+		}
 		if d.ignored && l.Kind != walk.Dir {
 			if fresh && why == scanAfter {
 				t.events.ignoredFile()
@@ -222,7 +225,9 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 		t.remove(d, name, State{}, why)
 		return nil
 	case err != nil:
-		t.files.skip(path, err)
+		if t.cfg.Hidden == nil || !t.cfg.Hidden(t.cfg.Root+"/"+path, walk.Info{}) {
+			t.files.skip(path, err)
+		}
 		return nil
 	case t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info):
 		t.remove(d, name, State{}, scanRules)
@@ -315,12 +320,15 @@ func (t *Tracker) remove(d *dir, name string, after State, why scan) {
 		for _, below := range slices.Collect(maps.Keys(e.sub.entries)) {
 			t.remove(e.sub, below, State{}, why)
 		}
-		t.events.forget(e.sub)
+		if id, watched := t.events.forget(e.sub); watched && t.queue != nil {
+			t.queue.Remove(id)
+		}
 	} else {
 		t.count--
 	}
 	delete(d.entries, name)
 	delete(t.files.skipped, d.rel+name)
+	delete(t.files.skipped, d.rel+name+"/")
 	ignored := e.sub != nil && e.sub.ignored
 	if why == scanAfter && !ignored && e.state != after {
 		t.record(d.rel+name, e, after)
@@ -332,7 +340,8 @@ func (t *Tracker) remove(d *dir, name string, after State, why scan) {
 // fail ends the tracking.
 func (t *Tracker) fail(err error) {
 	t.err = err
-	t.pending = nil
+	t.pending, t.top.entries = nil, nil
+	t.closeQueue()
 	t.files.contents.reset()
 }
 

@@ -121,10 +121,26 @@ func (c *Config) forget(records []record) int {
 		over := used > c.Quota || len(records)-i > maxChanges
 		tight := used > limit && limit < c.Quota && i < len(records)-1
 		if old || (over && age >= youngest || tight) && r.State != Pending {
-			return i + 1
+			return wholeEntries(records, i+1)
 		}
 	}
 	return 0
+}
+
+// wholeEntries moves a cut to the end of an entry, or before the newest one: part of an entry would be undone in part.
+func wholeEntries(records []record, cut int) int {
+	if cut == len(records) {
+		return cut
+	}
+	for cut < len(records) && records[cut].ID == records[cut-1].ID {
+		cut++
+	}
+	if cut == len(records) {
+		for cut > 0 && records[cut-1].ID == records[len(records)-1].ID {
+			cut--
+		}
+	}
+	return cut
 }
 
 // usedBy returns how many bytes the contents of changes take.

@@ -189,11 +189,26 @@ func TestForget(t *testing.T) {
 		{"shared", slices.Repeat([]record{of(time.Minute, Done, big("a"))}, 9), 0},
 		{"not kept", slices.Repeat([]record{of(time.Minute, Done, big("too large"+big("")))}, 9), 0},
 		{"too many", slices.Repeat([]record{of(time.Minute, Done, "a")}, maxChanges+3), 3},
+		{"too many, the oldest of one entry", oneEntry(slices.Repeat([]record{of(time.Minute, Done, "a")}, maxChanges+9), 0, 12), 12},
+		{"too many in the newest entry", oneEntry(slices.Repeat([]record{of(time.Minute, Done, "a")}, maxChanges+9), 1, maxChanges+9), 1},
 	} {
+		for i := range tt.records {
+			if tt.records[i].ID == "" {
+				tt.records[i].ID = fmt.Sprint(i)
+			}
+		}
 		if got := s.cfg.forget(tt.records); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
+}
+
+// oneEntry makes an entry of some of the records.
+func oneEntry(records []record, from, to int) []record {
+	for i := from; i < to; i++ {
+		records[i].ID = "entry"
+	}
+	return records
 }
 
 // TestAStartDoesNotWaitForTidying holds that a host that starts looks at what is kept when its client has been answered, and when it
