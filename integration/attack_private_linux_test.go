@@ -202,8 +202,9 @@ func attackPrivate(t *testing.T, w *world) {
 		}
 	}
 	text := make([]byte, 200)
-	must(t, syscall.SetNonblock(int(hosts.ends.Fd()), true))
-	if n, err := syscall.Read(int(hosts.ends.Fd()), text); err != nil || string(text[:n]) != canaryKey+"\n" {
+	fd := int(hosts.ends.Fd()) // which makes it blocking
+	must(t, syscall.SetNonblock(fd, true))
+	if n, err := syscall.Read(fd, text); err != nil || string(text[:n]) != canaryKey+"\n" {
 		t.Errorf("the pipe holds %q, %v", text[:max(n, 0)], err)
 	}
 	w.before = w.snapshot()
