@@ -48,7 +48,8 @@ function load(list) {
     x.setRequestHeader("X-Since", Math.max(0, ...[...list.children].map((li) => Number(li.dataset.v) || 0)));
     x.responseType = "document";
     x.onload = () => (x.status === 200 && x.response ? done(x.response) : failed(x.status));
-    x.onerror = () => failed(0);
+    x.timeout = 10000;
+    x.onerror = x.ontimeout = x.onabort = () => failed(0);
     x.send();
   });
 }
@@ -95,12 +96,12 @@ for (const list of parts) {
   });
 }
 
-let loading = false, again = false;
+let loading = false, again = false, stale = false; // stale: a list could not be loaded, and is at the next beat
 async function refresh() {
   if (loading) { again = true; return; }
   loading = true;
   do {
-    again = false;
+    again = stale = false;
     await Promise.all(parts.map(async (list) => {
       const query = list.dataset.query;
       try {
@@ -108,7 +109,7 @@ async function refresh() {
         localize(doc);
         if (query === list.dataset.query) merge(list, [...doc.querySelectorAll("body > li")]); else again = true;
       } catch (status) {
-        if (status === 401) link("lost", "signed out: reload");
+        if (status === 401) link("lost", "signed out: reload"); else stale = true;
       }
     }));
   } while (again);
@@ -176,7 +177,7 @@ function heard(message) {
   link("live", "live");
   count(message.waiting);
   // Other hosts write to the history too, and do not tell.
-  if (message.kind === "change" || document.querySelector('[data-part="history"]')) refresh();
+  if (message.kind === "change" || stale || document.querySelector('[data-part="history"]')) refresh();
 }
 
 // One tab of a browser follows the host for all of them: a browser keeps few connections to one place.
