@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/metrics"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/telemetry"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/metrics"
-	"github.com/toolhost/toolhost/mcpserver/telemetry"
 )
 
 // observeFlags are the flags of what is told about a host: its messages, its record and its metrics.

@@ -22,8 +22,8 @@ func TestTableInTheDocumentation(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the metrics of the process are served on Linux only")
 	}
-	const file = "../../cmd/toolhost/docs/observability.md"
-	marked := regexp.MustCompile(`(?s)(<!-- metrics: go generate ./mcpserver/metrics -->\n).*?(<!-- /metrics -->)`)
+	const file = "../../docs/observability.md"
+	marked := regexp.MustCompile(`(?s)(<!-- metrics: go generate ./cmd/toolhost/internal/metrics -->\n).*?(<!-- /metrics -->)`)
 	old, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -36,13 +36,13 @@ func TestTableInTheDocumentation(t *testing.T) {
 	h.Call(t.Context(), h.AdmitNamed(""), mcpserver.Request{Tool: "Read", Args: json.RawMessage(`{"file_path":"a.txt"}`)})
 	table := tableOf(string(m.write(h.Operator().Stats(), "v1")))
 	now := marked.ReplaceAllStringFunc(string(old), func(string) string {
-		return "<!-- metrics: go generate ./mcpserver/metrics -->\n" + table + "<!-- /metrics -->"
+		return "<!-- metrics: go generate ./cmd/toolhost/internal/metrics -->\n" + table + "<!-- /metrics -->"
 	})
 	if now == string(old) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is out of date: run go generate ./mcpserver/metrics\nwant:\n%s", file, table)
+		t.Fatalf("%s is out of date: run go generate ./cmd/toolhost/internal/metrics\nwant:\n%s", file, table)
 	}
 	if err := os.WriteFile(file, []byte(now), 0o644); err != nil {
 		t.Fatal(err)

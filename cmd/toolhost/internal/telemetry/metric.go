@@ -1,4 +1,4 @@
-package otlp
+package telemetry
 
 import (
 	"context"
@@ -11,16 +11,18 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// A MetricExporter sends metrics.
-type MetricExporter struct{ exporter }
+// A metricExporter sends metrics.
+type metricExporter struct{ exporter }
 
-// NewMetricExporter returns an exporter of metrics.
-func NewMetricExporter(cfg Config) *MetricExporter { return &MetricExporter{exporter{newSender(cfg)}} }
+// newMetricExporter returns an exporter of metrics.
+func newMetricExporter(cfg endpoint) *metricExporter {
+	return &metricExporter{exporter{newSender(cfg)}}
+}
 
-var _ sdk.Exporter = (*MetricExporter)(nil)
+var _ sdk.Exporter = (*metricExporter)(nil)
 
 // Temporality implements the SDK's interface.
-func (e *MetricExporter) Temporality(k sdk.InstrumentKind) metricdata.Temporality {
+func (e *metricExporter) Temporality(k sdk.InstrumentKind) metricdata.Temporality {
 	if e.sender.cfg.Delta && k != sdk.InstrumentKindUpDownCounter && k != sdk.InstrumentKindObservableUpDownCounter {
 		return metricdata.DeltaTemporality
 	}
@@ -28,12 +30,12 @@ func (e *MetricExporter) Temporality(k sdk.InstrumentKind) metricdata.Temporalit
 }
 
 // Aggregation implements the SDK's interface.
-func (e *MetricExporter) Aggregation(k sdk.InstrumentKind) sdk.Aggregation {
+func (e *metricExporter) Aggregation(k sdk.InstrumentKind) sdk.Aggregation {
 	return sdk.DefaultAggregationSelector(k)
 }
 
 // Export implements the SDK's interface.
-func (e *MetricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
+func (e *metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
 	if len(rm.ScopeMetrics) == 0 {
 		return nil
 	}
@@ -45,7 +47,7 @@ func (e *MetricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetr
 }
 
 // ForceFlush implements the SDK's interface: nothing is held back here.
-func (e *MetricExporter) ForceFlush(context.Context) error { return nil }
+func (e *metricExporter) ForceFlush(context.Context) error { return nil }
 
 // encodeMetrics writes an ExportMetricsServiceRequest.
 func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) {

@@ -1,4 +1,4 @@
-package otlp
+package telemetry
 
 import (
 	"crypto/tls"
@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A Signal is one kind of data. Its value is its part in the names of environment variables.
-type Signal string
+// A signalName is one kind of data. Its value is its part in the names of environment variables.
+type signalName string
 
 // The signals that are sent.
 const (
-	Traces  Signal = "TRACES"
-	Metrics Signal = "METRICS"
+	tracesSignal  signalName = "TRACES"
+	metricsSignal signalName = "METRICS"
 )
 
 // Defaults of the OTLP exporter specification.
@@ -27,8 +27,8 @@ const (
 	defaultTimeout  = 10 * time.Second
 )
 
-// A Config says where one signal is sent, and how.
-type Config struct {
+// An endpoint says where one signal is sent, and how.
+type endpoint struct {
 	URL     string
 	Headers map[string]string
 	Timeout time.Duration // of one request
@@ -40,7 +40,7 @@ type Config struct {
 
 // An environment looks up variables, those of one signal before those for all.
 type environment struct {
-	signal Signal
+	signal signalName
 	get    func(string) string
 }
 
@@ -53,28 +53,28 @@ func (e environment) value(name string) (value, variable string) {
 	return e.get(variable), variable
 }
 
-// FromEnv reads the standard environment variables for one signal. ok is false when they do not ask for it.
-func FromEnv(signal Signal, getenv func(string) string) (cfg Config, ok bool, err error) {
+// endpointFromEnv reads the standard environment variables for one signal. ok is false when they do not ask for it.
+func endpointFromEnv(signal signalName, getenv func(string) string) (cfg endpoint, ok bool, err error) {
 	e := environment{signal, getenv}
 	if !e.asked() {
-		return Config{}, false, nil
+		return endpoint{}, false, nil
 	}
 	protocol, variable := e.value("PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		return Config{}, false, fmt.Errorf("%s=%s: only http/protobuf is spoken here; collectors take it on port 4318", variable, protocol)
+		return endpoint{}, false, fmt.Errorf("%s=%s: only http/protobuf is spoken here; collectors take it on port 4318", variable, protocol)
 	}
 	if cfg.URL, err = e.url(); err != nil {
-		return Config{}, false, err
+		return endpoint{}, false, err
 	}
 	headers, variable := e.value("HEADERS")
 	if cfg.Headers, err = parseHeaders(headers); err != nil {
-		return Config{}, false, fmt.Errorf("%s: %w", variable, err)
+		return endpoint{}, false, fmt.Errorf("%s: %w", variable, err)
 	}
 	cfg.Timeout = defaultTimeout
 	if text, variable := e.value("TIMEOUT"); text != "" {
 		millis, err := strconv.Atoi(text)
 		if err != nil || millis <= 0 {
-			return Config{}, false, fmt.Errorf("%s=%s: it must be a number of milliseconds", variable, text)
+			return endpoint{}, false, fmt.Errorf("%s=%s: it must be a number of milliseconds", variable, text)
 		}
 		cfg.Timeout = time.Duration(millis) * time.Millisecond
 	}
@@ -83,7 +83,7 @@ func FromEnv(signal Signal, getenv func(string) string) (cfg Config, ok bool, er
 		cfg.Gzip = true
 	case "", "none":
 	default:
-		return Config{}, false, fmt.Errorf("%s=%s: it must be gzip or none", variable, kind)
+		return endpoint{}, false, fmt.Errorf("%s=%s: it must be gzip or none", variable, kind)
 	}
 	preference := getenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE")
 	cfg.Delta = strings.EqualFold(preference, "delta") || strings.EqualFold(preference, "lowmemory")

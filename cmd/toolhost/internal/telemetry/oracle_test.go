@@ -1,4 +1,4 @@
-package otlp
+package telemetry
 
 import (
 	"compress/gzip"
@@ -89,7 +89,7 @@ func TestSpansAreSentAsTheReferenceDoes(t *testing.T) {
 	}
 	var want, got tracepb.ExportTraceServiceRequest
 	unmarshal(t, last, &want)
-	if err := NewSpanExporter(Config{URL: url + "/v1/traces", Timeout: time.Minute}).ExportSpans(t.Context(), spans); err != nil {
+	if err := newSpanExporter(endpoint{URL: url + "/v1/traces", Timeout: time.Minute}).ExportSpans(t.Context(), spans); err != nil {
 		t.Fatal(err)
 	}
 	unmarshal(t, last, &got)
@@ -109,7 +109,7 @@ func TestMetricsAreSentAsTheReferenceDoes(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			url, last := collect(t)
-			ours := NewMetricExporter(Config{URL: url + "/v1/metrics", Timeout: time.Minute, Delta: delta, Gzip: true})
+			ours := newMetricExporter(endpoint{URL: url + "/v1/metrics", Timeout: time.Minute, Delta: delta, Gzip: true})
 			rm := measured(t, ours)
 			reference, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL(url+"/v1/metrics"))
 			if err != nil {
@@ -138,7 +138,7 @@ func TestMetricsAreSentAsTheReferenceDoes(t *testing.T) {
 }
 
 // measured returns what one instrument of each kind has recorded.
-func measured(t *testing.T, e *MetricExporter) *metricdata.ResourceMetrics {
+func measured(t *testing.T, e *metricExporter) *metricdata.ResourceMetrics {
 	t.Helper()
 	reader := sdkmetric.NewManualReader(sdkmetric.WithTemporalitySelector(e.Temporality))
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(described))
@@ -186,7 +186,7 @@ func TestKindThatIsNotSent(t *testing.T) {
 	rm := metricdata.ResourceMetrics{Resource: described, ScopeMetrics: []metricdata.ScopeMetrics{{
 		Metrics: []metricdata.Metrics{{Name: "x", Data: metricdata.Summary{}}},
 	}}}
-	if err := NewMetricExporter(Config{}).Export(context.Background(), &rm); err == nil {
+	if err := newMetricExporter(endpoint{}).Export(context.Background(), &rm); err == nil {
 		t.Error("a kind that is not encoded was dropped without a word")
 	}
 }

@@ -1,4 +1,4 @@
-package otlp
+package telemetry
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 
 func TestFromEnv(t *testing.T) {
 	const generic = "OTEL_EXPORTER_OTLP_ENDPOINT"
-	plain := Config{URL: "http://c:4318/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}
+	plain := endpoint{URL: "http://c:4318/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}
 	tests := []struct {
 		name    string
 		env     map[string]string
-		want    Config
+		want    endpoint
 		ok      bool
 		problem string
 	}{
@@ -27,16 +27,16 @@ func TestFromEnv(t *testing.T) {
 		{name: "the common endpoint", env: map[string]string{generic: "http://c:4318"}, want: plain, ok: true},
 		{name: "a slash at its end", env: map[string]string{generic: "http://c:4318/"}, want: plain, ok: true},
 		{name: "a path before the signal's", env: map[string]string{generic: "https://c/otlp"},
-			want: Config{URL: "https://c/otlp/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
+			want: endpoint{URL: "https://c/otlp/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
 		{name: "the signal's own endpoint is taken as it is", env: map[string]string{generic: "http://d", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c/x"},
-			want: Config{URL: "http://c/x", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
+			want: endpoint{URL: "http://c/x", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
 		{name: "the exporter by its name", env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp"},
-			want: Config{URL: "http://localhost:4318/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
+			want: endpoint{URL: "http://localhost:4318/v1/traces", Headers: map[string]string{}, Timeout: defaultTimeout}, ok: true},
 		{name: "everything", env: map[string]string{
 			generic: "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=1=2", "OTEL_EXPORTER_OTLP_TIMEOUT": "9",
 			"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "250", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
 			"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "Delta",
-		}, want: Config{URL: "http://c:4318/v1/traces", Headers: map[string]string{"api-key": "a b", "x": "1=2"}, Timeout: 250 * time.Millisecond, Gzip: true, Delta: true}, ok: true},
+		}, want: endpoint{URL: "http://c:4318/v1/traces", Headers: map[string]string{"api-key": "a b", "x": "1=2"}, Timeout: 250 * time.Millisecond, Gzip: true, Delta: true}, ok: true},
 		{name: "disabled", env: map[string]string{generic: "http://c:4318", "OTEL_SDK_DISABLED": "True"}},
 		{name: "no traces", env: map[string]string{generic: "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}},
 		{name: "only metrics", env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://c"}},
@@ -50,7 +50,7 @@ func TestFromEnv(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok, err := FromEnv(Traces, func(name string) string { return tt.env[name] })
+			got, ok, err := endpointFromEnv(tracesSignal, func(name string) string { return tt.env[name] })
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) || strings.Contains(err.Error(), "s3cr3t") {
 					t.Errorf("error %v, want one with %q", err, tt.problem)
@@ -88,7 +88,7 @@ func TestSend(t *testing.T) {
 				w.WriteHeader(tt.status[min(n, len(tt.status))-1])
 			})
 			synctest.Test(t, func(t *testing.T) {
-				s := newSender(Config{URL: "http://collector/"})
+				s := newSender(endpoint{URL: "http://collector/"})
 				s.http = inProcess(handler)
 				err := s.send(t.Context(), []byte("x"))
 				if (err != nil) != tt.fails {
@@ -105,7 +105,7 @@ func TestSend(t *testing.T) {
 func TestSendGivesUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-		s := newSender(Config{URL: "http://collector/"})
+		s := newSender(endpoint{URL: "http://collector/"})
 		s.http = inProcess(handler)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

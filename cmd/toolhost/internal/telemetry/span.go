@@ -1,4 +1,4 @@
-package otlp
+package telemetry
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A SpanExporter sends spans.
-type SpanExporter struct{ exporter }
+// A spanExporter sends spans.
+type spanExporter struct{ exporter }
 
-// NewSpanExporter returns an exporter of spans.
-func NewSpanExporter(cfg Config) *SpanExporter { return &SpanExporter{exporter{newSender(cfg)}} }
+// newSpanExporter returns an exporter of spans.
+func newSpanExporter(cfg endpoint) *spanExporter { return &spanExporter{exporter{newSender(cfg)}} }
 
-var _ sdk.SpanExporter = (*SpanExporter)(nil)
+var _ sdk.SpanExporter = (*spanExporter)(nil)
 
 // ExportSpans implements the SDK's interface.
-func (e *SpanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
 	}

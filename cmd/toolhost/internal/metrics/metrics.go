@@ -5,8 +5,6 @@
 // and the names of the process and Go metrics to its collectors.
 //
 // Labels have few values: tools that are served, verdicts, outcomes, roots. No principal is ever a label.
-//
-// Its Go API is not stable.
 package metrics
 
 import (

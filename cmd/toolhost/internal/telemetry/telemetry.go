@@ -5,8 +5,6 @@
 // Spans and metrics follow the semantic conventions for MCP servers. They tell of tools, verdicts, durations and
 // sizes. Paths, commands, rules and principals are left out unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
 // is true; arguments and results are never recorded.
-//
-// Its Go API is not stable.
 package telemetry
 
 import (
@@ -28,8 +26,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/toolhost/toolhost/mcpserver/telemetry/internal/otlp"
 )
 
 // FlushTime bounds how long the end of a host waits for a collector to take what is still to be sent.
@@ -116,8 +112,8 @@ func Files() (certificates, keys []string) {
 // Start begins to trace and measure as the environment asks for. It returns nil when that asks for nothing. Of
 // an error in one variable the host need not die: what can be done is done, and the error says what is not.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
-	traces, withTraces, err1 := otlp.FromEnv(otlp.Traces, os.Getenv)
-	metrics, withMetrics, err2 := otlp.FromEnv(otlp.Metrics, os.Getenv)
+	traces, withTraces, err1 := endpointFromEnv(tracesSignal, os.Getenv)
+	metrics, withMetrics, err2 := endpointFromEnv(metricsSignal, os.Getenv)
 	wrong := errors.Join(err1, err2)
 	if !withTraces && !withMetrics {
 		return nil, wrong
@@ -127,13 +123,13 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	otel.SetErrorHandler(&quiet{log: cfg.Log, now: time.Now})
 	t := &Telemetry{details: strings.EqualFold(os.Getenv(variableDetails), "true")}
 	if withTraces {
-		exporter := otlp.NewSpanExporter(traces)
+		exporter := newSpanExporter(traces)
 		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 		t.tracer = provider.Tracer(scopeName, trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(schemaURL))
 		t.shutdown, t.giveUp = append(t.shutdown, provider.Shutdown), append(t.giveUp, exporter.Close)
 	}
 	if withMetrics {
-		exporter := otlp.NewMetricExporter(metrics)
+		exporter := newMetricExporter(metrics)
 		reader := sdkmetric.NewPeriodicReader(exporter)
 		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
 		meter := provider.Meter(scopeName, metric.WithInstrumentationVersion(cfg.Version), metric.WithSchemaURL(schemaURL))
