@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"context"
+	"encoding/json"
 	"io/fs"
 	"sync"
 	"time"
@@ -38,6 +40,9 @@ type Env struct {
 	Durable bool
 	// Progress tells the client how a long call goes; nil if the client did not ask.
 	Progress func(lastLines string)
+	// Elicit has the client put the question of another server to its user while the call waits, in the words of
+	// MCP: the params of elicitation/create, and its result. Nil: the client cannot be asked in the middle of a call.
+	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
 	undoOf    []string       // the changes that the change at hand undoes
 	undoModes [2]fs.FileMode // what it finds, and what it leaves

@@ -12,6 +12,17 @@ import (
 // as they came, once they are known to be one JSON object. What such a tool does is not known, so that an allow
 // rule on its name or a person must permit each call. It runs alone in its scope.
 func External(d Def, run func(ctx context.Context, env *Env, args json.RawMessage) (Result, error)) *Def {
+	return Foreign(d, false, func(_ context.Context, env *Env, args json.RawMessage) (Plan, error) {
+		return Plan{
+			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{}}},
+			Run:    func(ctx context.Context) (Result, error) { return run(ctx, env, args) },
+		}, nil
+	})
+}
+
+// Foreign is [External] for a tool that says itself what a call would do. Concurrent says that calls may run
+// concurrently with others that may.
+func Foreign(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		given, _, err := object(raw)
 		if err != nil {
@@ -25,13 +36,13 @@ func External(d Def, run func(ctx context.Context, env *Env, args json.RawMessag
 			args = json.RawMessage("{}")
 		}
 		return &Call{
-			Args:  scalars(given),
-			Input: func() (json.RawMessage, error) { return args, nil },
-			plan: func(_ context.Context, env *Env) (Plan, error) {
-				return Plan{
-					Intent: guard.Intent{Tool: d.Name, Effects: []guard.Effect{guard.CallTool{}}},
-					Run:    func(ctx context.Context) (Result, error) { return run(ctx, env, args) },
-				}, nil
+			ConcurrencySafe: concurrent,
+			Args:            scalars(given),
+			Input:           func() (json.RawMessage, error) { return args, nil },
+			plan: func(ctx context.Context, env *Env) (Plan, error) {
+				p, err := plan(ctx, env, args)
+				p.Intent.Tool = d.Name
+				return p, err
 			},
 		}, nil
 	}

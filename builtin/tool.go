@@ -93,6 +93,17 @@ type Def struct {
 	SkipQueue               bool
 	Schema                  *jsonschema.Schema
 
+	// The rest is for tools of other servers. RawSchema is served in the place of Schema, as it came.
+	RawSchema json.RawMessage
+	// Server is the server that the tool belongs to; "" for a tool of this host.
+	Server string
+	// Listed is the name on the list of tools where it is not Name, which rules, hooks and the audit log know.
+	Listed string
+	// Unlisted keeps the tool off the list; a call says why it does not run.
+	Unlisted bool
+	// AlwaysLoad asks for the tool to be listed where others are left to a search.
+	AlwaysLoad bool
+
 	bind    func(json.RawMessage) (*Call, error)
 	enabled func(*Runtime) bool
 }

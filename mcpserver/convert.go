@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -24,11 +25,14 @@ const (
 
 // toMCP describes a tool to clients. All four hints are always given: clients assume the worst of a missing one.
 func toMCP(d *builtin.Def) (mcp.Tool, error) {
-	schema, err := json.Marshal(d.Schema)
-	if err != nil {
-		return mcp.Tool{}, fmt.Errorf("the schema of %s: %w", d.Name, err)
+	schema, name := d.RawSchema, cmp.Or(d.Listed, d.Name)
+	if schema == nil {
+		var err error
+		if schema, err = json.Marshal(d.Schema); err != nil {
+			return mcp.Tool{}, fmt.Errorf("the schema of %s: %w", d.Name, err)
+		}
 	}
-	tool := mcp.NewToolWithRawSchema(d.Name, d.Doc, schema)
+	tool := mcp.NewToolWithRawSchema(name, d.Doc, schema)
 	tool.Title = d.Title
 	tool.Annotations = mcp.ToolAnnotation{
 		ReadOnlyHint:    mcp.ToBoolPtr(d.Hints.ReadOnly),

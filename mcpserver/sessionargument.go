@@ -16,7 +16,7 @@ import (
 
 // takesSession reports whether a tool has the session argument in addition to its own.
 func (t *toolset) takesSession(d *builtin.Def) bool {
-	return t.session && d.Schema.Properties[scope.Argument] == nil
+	return t.session && d.Schema != nil && d.Schema.Properties[scope.Argument] == nil
 }
 
 // shown returns a tool as clients see it.

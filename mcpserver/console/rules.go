@@ -130,7 +130,7 @@ func (s rulesPages) inputOf(tool, text string) json.RawMessage {
 		return json.RawMessage(text)
 	}
 	for _, d := range s.host.Tools(mcpserver.Local()) {
-		if d.Name == tool && len(d.Schema.Required) > 0 {
+		if d.Name == tool && d.Schema != nil && len(d.Schema.Required) > 0 {
 			raw, err := json.Marshal(map[string]string{d.Schema.Required[0]: text})
 			if err == nil {
 				return raw
