@@ -39,7 +39,7 @@ func installCommand() *cobra.Command {
 Nothing else in the file changes; what it held is kept in the state directory, and the difference is shown.
 toolhost uninstall takes it out again.
 
-CLIENT is one of ` + clientNames() + `.
+toolhost install --list names the clients that toolhost knows.
 
 With --http the client reaches a host that listens already. The token stands in the environment variable
 ` + clients.TokenVariable + `, which the entry refers to; it is written into the file for a client that knows no such reference,

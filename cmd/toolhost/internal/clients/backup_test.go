@@ -16,7 +16,7 @@ func TestHomeIsALink(t *testing.T) {
 		t.Skip("symbolic links need a privilege on Windows")
 	}
 	for _, dir := range []bool{true, false} {
-		c := cursor()
+		c := known("cursor")
 		r := scratch(t, c)
 		if !dir {
 			r.Force = true
@@ -66,7 +66,7 @@ func TestClockStandsStill(t *testing.T) {
 
 // TestBackupsAreBounded keeps the newest.
 func TestBackupsAreBounded(t *testing.T) {
-	c := cursor()
+	c := known("cursor")
 	r := scratch(t, c)
 	for i := range 2 * maxBackups {
 		r.Server.Args = []string{"stdio", "--root", "/" + strings.Repeat("x", i+1)}

@@ -1,64 +1,57 @@
 package clients
 
 import (
+	"cmp"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 )
 
-// A Client is a program that can use an MCP server.
+// A Client is a program that can use an MCP server, as clients.json says it.
 type Client struct {
 	// Name is what the user calls the client on the command line, such as "claude-desktop".
 	Name string
 	// Title is the name its maker gives it.
 	Title string
+	// Program is the client's command; empty when it has none.
+	Program string
 	// Next says what must be done for a change to count.
 	Next string
 	// InProject reports that the client starts servers in the directory the user works in. Where it does not,
 	// roots must be named.
 	InProject bool
-
-	format    format // nil: the file is not edited, the lines are printed
-	container string // the key that holds the servers
-	// files are the places of the user's file, the most telling first.
-	files func(Env) []string
-	// project is the file below a project's directory; empty when the client has none.
-	project []string
-	// markers are paths that exist where the client is used; nil: the directories of files.
-	markers func(Env) []string
-	// program is the client's command, where it has one.
-	program string
-	// stdio and http make the entry; http is nil when the file cannot name a URL.
-	stdio, http func(Server) object
-	// secret is how the file refers to an environment variable in a header; empty when it cannot.
-	secret string
-	// note is what else must be done for an entry to work; nil: nothing.
-	note func(Server) string
-	// viaProgram makes the change through the client's own command where that is installed, because the
-	// client itself rewrites its file while it runs.
-	viaProgram bool
+	// Format is that of its file: "json", "jsonc", "toml" or "yaml". Empty: the file is not edited, the lines are printed.
+	Format string
+	// Container is the key that holds the servers.
+	Container string
+	// Files are the places of the user's file by system, the most telling first; "" stands for the other systems.
+	Files map[string][]string
+	// Project is the file below a project's directory; empty when the client has none.
+	Project string
+	// Markers are paths that exist where the client is used; nil: the directories of Files.
+	Markers []string
+	// Stdio and HTTP are the entry; HTTP is nil when the file cannot name a URL.
+	Stdio, HTTP object
+	// Token is how the file refers to the environment variable of the token; empty when it cannot.
+	Token string
+	// PrivateNote is what else must be done for an entry with an address that is not on the Internet to work.
+	PrivateNote string
+	// ViaProgram: the change is made by the client's own command where that is installed, because the client itself
+	// rewrites its file while it runs.
+	ViaProgram bool
 }
 
 // TokenVariable is the environment variable that entries for HTTP refer to for the bearer token.
 const TokenVariable = "TOOLHOST_TOKEN"
 
-// callTimeout is how long a client may wait for one call, in seconds. Commands run for ten minutes at most.
-const callTimeout = 600
-
-// All returns the clients that are known, by name.
-func All() []Client {
-	return []Client{
-		antigravity(), claudeCode(), claudeDesktop(), codex(), copilot(), cursor(), devin(), gemini(), goose(), libreChat(), opencode(), vsCode(),
-		windsurf(), zed(),
-	}
-}
-
-// Find returns the client of a name. Letter case, blanks and hyphens do not count.
+// Find returns the client of a name, a title or a program. Letter case, blanks and hyphens do not count.
 func Find(name string) (Client, error) {
 	folded := fold(name)
 	var names []string
 	for _, c := range All() {
-		if fold(c.Name) == folded || fold(c.Title) == folded {
+		if folded != "" && (fold(c.Name) == folded || fold(c.Title) == folded || fold(c.Program) == folded) {
 			return c, nil
 		}
 		names = append(names, c.Name)
@@ -70,12 +63,21 @@ func fold(name string) string {
 	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(name))
 }
 
+// files are the places of the user's file.
+func (c Client) files(e Env) []string {
+	templates, ok := c.Files[e.OS]
+	if !ok {
+		templates = c.Files[""]
+	}
+	return e.paths(templates)
+}
+
 // UserFile is where the client's own file is, or would be.
 func (c Client) UserFile(e Env) string {
-	if c.files == nil {
+	all := c.files(e)
+	if len(all) == 0 {
 		return ""
 	}
-	all := c.files(e)
 	if i := slices.IndexFunc(all, e.Exists); i >= 0 {
 		return all[i]
 	}
@@ -84,22 +86,16 @@ func (c Client) UserFile(e Env) string {
 
 // ProjectFile is the client's file in a project; ok is false when it has none.
 func (c Client) ProjectFile(e Env, dir string) (path string, ok bool) {
-	if len(c.project) == 0 {
-		return "", false
-	}
-	return e.join(append([]string{dir}, c.project...)...), true
+	return dir + e.path("/"+c.Project), c.Project != ""
 }
 
 // Present reports whether the client seems to be installed here.
 func (c Client) Present(e Env) bool {
-	if c.program != "" && e.LookPath(c.program) != "" {
+	if c.Program != "" && e.LookPath(c.Program) != "" {
 		return true
 	}
-	var signs []string
-	switch {
-	case c.markers != nil:
-		signs = c.markers(e)
-	case c.files != nil:
+	signs := e.paths(c.Markers)
+	if c.Markers == nil {
 		for _, file := range c.files(e) {
 			signs = append(signs, e.dir(file))
 		}
@@ -108,17 +104,36 @@ func (c Client) Present(e Env) bool {
 }
 
 // Editable reports whether the client's file is edited; if not, [Client.Lines] are what it should say.
-func (c Client) Editable() bool { return c.format != nil }
+func (c Client) Editable() bool { return c.Format != "" }
+
+// format is that of the client's file; YAML, in which lines are printed, where it is not edited.
+func (c Client) format() format {
+	switch c.Format {
+	case "json", "jsonc":
+		return jsonFormat{strict: c.Format == "json"}
+	case "toml":
+		return tomlFormat{}
+	}
+	return yamlFormat{}
+}
 
 // TokenInClear reports whether an entry for HTTP must hold the bearer token itself.
-func (c Client) TokenInClear() bool { return c.http != nil && c.secret == "" }
+func (c Client) TokenInClear() bool { return c.HTTP != nil && c.Token == "" }
 
 // Note is what else must be done for the entry of a server to work; empty when nothing.
 func (c Client) Note(s Server) string {
-	if c.note == nil {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Host == "" {
 		return ""
 	}
-	return c.note(s)
+	host, port := u.Hostname(), u.Port()
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsPrivate() || ip == nil && strings.Contains(host, ".") {
+		return ""
+	}
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return strings.ReplaceAll(c.PrivateNote, "{address}", quote(net.JoinHostPort(host, port)))
 }
 
 // A Server is what a client is told of toolhost.
@@ -136,33 +151,23 @@ type Server struct {
 
 // entry is what the client's file says of a server.
 func (c Client) entry(s Server) object {
+	template := c.Stdio
 	if s.URL != "" {
-		return c.http(s)
+		template = c.HTTP
 	}
-	return c.stdio(s)
-}
-
-// bearer is the header that carries the token.
-func (c Client) bearer(s Server) field {
-	value := c.secret
-	if value == "" {
-		value = s.Token
-	}
-	return field{key: "headers", value: object{{key: "Authorization", value: "Bearer " + value}}}
+	with := strings.NewReplacer("{name}", s.Name, "{command}", s.Command, "{url}", s.URL, "{token}", cmp.Or(c.Token, s.Token))
+	return filled(template, s.Args, with).(object)
 }
 
 // conflictingKeys are the keys that an entry of the other transport may have and this one must not.
 func (c Client) conflictingKeys(s Server) []string {
-	if c.http == nil {
-		return nil
-	}
-	mine, other := c.stdio, c.http
+	mine, other := c.Stdio, c.HTTP
 	if s.URL != "" {
 		mine, other = other, mine
 	}
 	var keys []string
-	for _, f := range other(s) {
-		if _, kept := mine(s).get(f.key); !kept {
+	for _, f := range other {
+		if _, kept := mine.get(f.key); !kept {
 			keys = append(keys, f.key)
 		}
 	}

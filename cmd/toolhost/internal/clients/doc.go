@@ -1,6 +1,6 @@
 // Package clients adds toolhost to the configuration files of MCP clients, and takes it out again.
 //
-// A client is data: where its file is on each platform, which format it has, and what an entry looks like for
+// A client is data, in clients.json: where its file is on each platform, which format it has, and what an entry looks like for
 // each transport. The files belong to somebody else, so an edit changes nothing but the one entry: comments,
 // order, indentation, line endings, a byte order mark, mode, owner and symbolic links stay. Every edit is
 // decoded again and everything else in it compared for equality before it is written; what cannot be edited

@@ -33,19 +33,19 @@ func cutBOM(raw []byte) (mark, body []byte) {
 
 // servers is the container of a decoded file; nil when there is none.
 func (c Client) servers(file map[string]any) (map[string]any, error) {
-	switch v := file[c.container].(type) {
+	switch v := file[c.Container].(type) {
 	case nil:
 		return nil, nil
 	case map[string]any:
 		return v, nil
 	}
-	return nil, fmt.Errorf("%q is there but is not a set of named servers", c.container)
+	return nil, fmt.Errorf("%q is there but is not a set of named servers", c.Container)
 }
 
 // inspect looks for the entry of a server.
 func (c Client) inspect(raw []byte, s Server) (State, any, error) {
 	_, body := cutBOM(raw)
-	file, err := c.format.decode(body)
+	file, err := c.format().decode(body)
 	if err != nil {
 		return "", nil, err
 	}
@@ -140,7 +140,7 @@ func ownArguments(entry any) []string {
 // set, unless replace says that it goes as a whole.
 func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	mark, body := cutBOM(raw)
-	before, err := c.format.decode(body)
+	before, err := c.format().decode(body)
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +148,10 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, edited := []string{c.container, s.Name}, body
+	path, edited := []string{c.Container, s.Name}, body
 	old, exists := servers[s.Name]
 	if exists && replace {
-		if edited, err = c.format.remove(edited, path); err != nil {
+		if edited, err = c.format().remove(edited, path); err != nil {
 			return nil, err
 		}
 		exists = false
@@ -160,7 +160,7 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	if exists {
 		edited, want, err = c.merge(edited, path, s, old)
 	} else {
-		edited, err = c.format.set(edited, path, c.entry(s))
+		edited, err = c.format().set(edited, path, c.entry(s))
 	}
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (c Client) merge(body []byte, path []string, s Server, old any) (edited []b
 			continue
 		}
 		delete(want, key)
-		if body, err = c.format.remove(body, append(path, key)); err != nil {
+		if body, err = c.format().remove(body, append(path, key)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -195,7 +195,7 @@ func (c Client) merge(body []byte, path []string, s Server, old any) (edited []b
 			continue
 		}
 		want[f.key] = plain(f.value)
-		if body, err = c.format.set(body, append(path, f.key), f.value); err != nil {
+		if body, err = c.format().set(body, append(path, f.key), f.value); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -205,11 +205,11 @@ func (c Client) merge(body []byte, path []string, s Server, old any) (edited []b
 // take removes the entry of a server from raw.
 func (c Client) take(raw []byte, name string) ([]byte, error) {
 	mark, body := cutBOM(raw)
-	before, err := c.format.decode(body)
+	before, err := c.format().decode(body)
 	if err != nil {
 		return nil, err
 	}
-	edited, err := c.format.remove(body, []string{c.container, name})
+	edited, err := c.format().remove(body, []string{c.Container, name})
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (c Client) take(raw []byte, name string) ([]byte, error) {
 
 // verify holds an edit to its promise: the entry is what it should be (nil: gone), all else is equal.
 func (c Client) verify(before map[string]any, edited []byte, name string, want map[string]any) error {
-	after, err := c.format.decode(edited)
+	after, err := c.format().decode(edited)
 	if err != nil {
 		return byHand("the edited file would not parse: %v", err)
 	}
@@ -252,18 +252,14 @@ func (c Client) without(file map[string]any, name string) map[string]any {
 			others[key] = v
 		}
 	}
-	if rest[c.container] = others; len(others) == 0 {
-		delete(rest, c.container)
+	if rest[c.Container] = others; len(others) == 0 {
+		delete(rest, c.Container)
 	}
 	return rest
 }
 
 // Lines are what a person would add to the client's file by hand.
 func (c Client) Lines(s Server) (string, error) {
-	f := c.format
-	if f == nil {
-		f = yamlFormat{}
-	}
-	text, err := f.set(nil, []string{c.container, s.Name}, c.entry(s))
+	text, err := c.format().set(nil, []string{c.Container, s.Name}, c.entry(s))
 	return string(text), err
 }

@@ -48,15 +48,6 @@ func System() (Env, error) {
 	}, nil
 }
 
-// join puts a path together as the platform writes it.
-func (e Env) join(elements ...string) string {
-	separator := "/"
-	if e.OS == "windows" {
-		separator = `\`
-	}
-	return strings.Join(elements, separator)
-}
-
 // dir is the directory of path.
 func (e Env) dir(path string) string {
 	if i := strings.LastIndexAny(path, e.separators()); i > 0 {
@@ -72,32 +63,45 @@ func (e Env) separators() string {
 	return "/"
 }
 
-// home is a path below the home directory.
-func (e Env) home(elements ...string) string {
-	return e.join(append([]string{e.Home}, elements...)...)
+// paths are the paths of the table on this platform. A * stands for what is there.
+func (e Env) paths(templates []string) (paths []string) {
+	for _, t := range templates {
+		head, tail, some := strings.Cut(e.path(t), "*")
+		if !some {
+			paths = append(paths, head)
+			continue
+		}
+		for _, found := range e.Glob(head + "*") {
+			paths = append(paths, found+tail)
+		}
+	}
+	return paths
 }
 
-// or is the directory that a variable names, or else the given one.
-func (e Env) or(variable, path string) string {
-	if v := e.Getenv(variable); v != "" {
+// path is a path of the table on this platform, with what its variables stand for.
+func (e Env) path(template string) string {
+	if e.OS == "windows" {
+		template = strings.ReplaceAll(template, "/", `\`)
+	}
+	return os.Expand(template, e.variable)
+}
+
+// variable is $HOME, $CONFIG, the directory for configuration, $SUPPORT, where desktop programs keep their files, or what an
+// environment variable names.
+func (e Env) variable(name string) string {
+	name, other, _ := strings.Cut(name, ":-")
+	switch {
+	case name == "HOME":
+		return e.Home
+	case name == "SUPPORT" && e.OS == "windows":
+		name, other = "APPDATA", "$HOME/AppData/Roaming"
+	case name == "SUPPORT" && e.OS == "darwin":
+		return e.path("$HOME/Library/Application Support")
+	case name == "SUPPORT", name == "CONFIG":
+		name, other = "XDG_CONFIG_HOME", "$HOME/.config"
+	}
+	if v := e.Getenv(name); v != "" {
 		return strings.TrimRight(v, e.separators())
 	}
-	return path
-}
-
-// config is a path below the directory for configuration: $XDG_CONFIG_HOME or ~/.config.
-func (e Env) config(elements ...string) string {
-	return e.join(append([]string{e.or("XDG_CONFIG_HOME", e.home(".config"))}, elements...)...)
-}
-
-// support is a path below where desktop programs keep their files: %APPDATA%, ~/Library/Application Support,
-// or the directory for configuration.
-func (e Env) support(elements ...string) string {
-	switch e.OS {
-	case "windows":
-		return e.join(append([]string{e.or("APPDATA", e.home("AppData", "Roaming"))}, elements...)...)
-	case "darwin":
-		return e.home(append([]string{"Library", "Application Support"}, elements...)...)
-	}
-	return e.config(elements...)
+	return e.path(other)
 }

@@ -51,8 +51,8 @@ func fuzzEdit(f *testing.F, c Client, decode func([]byte) (map[string]any, error
 			t.Fatalf("%q became %q: %v", raw, without, err)
 		}
 		for _, m := range []map[string]any{before, after} {
-			if v, ok := m[c.container].(map[string]any); m[c.container] == nil || ok && len(v) == 0 {
-				delete(m, c.container)
+			if v, ok := m[c.Container].(map[string]any); m[c.Container] == nil || ok && len(v) == 0 {
+				delete(m, c.Container)
 			}
 		}
 		if len(before)+len(after) > 0 && !reflect.DeepEqual(before, after) && !bytes.Contains(bytes.ToLower(raw), []byte("nan")) {
@@ -74,7 +74,7 @@ func contains(whole, part []byte) bool {
 }
 
 func FuzzJSON(f *testing.F) {
-	fuzzEdit(f, zed(), func(body []byte) (map[string]any, error) {
+	fuzzEdit(f, known("zed"), func(body []byte) (map[string]any, error) {
 		if len(bytes.TrimSpace(body)) == 0 {
 			return map[string]any{}, nil
 		}
@@ -90,14 +90,14 @@ func FuzzJSON(f *testing.F) {
 }
 
 func FuzzTOML(f *testing.F) {
-	fuzzEdit(f, codex(), func(body []byte) (map[string]any, error) {
+	fuzzEdit(f, known("codex"), func(body []byte) (map[string]any, error) {
 		m := map[string]any{}
 		return m, toml.Unmarshal(body, &m)
 	})
 }
 
 func FuzzYAML(f *testing.F) {
-	fuzzEdit(f, goose(), func(body []byte) (map[string]any, error) {
+	fuzzEdit(f, known("goose"), func(body []byte) (map[string]any, error) {
 		m := map[string]any{}
 		return m, yaml.Unmarshal(body, &m)
 	})

@@ -95,7 +95,7 @@ var samples = map[string][]sample{
 // samplesOf are the files that a client may have.
 func samplesOf(c Client) []sample {
 	var all []sample
-	switch f := c.format.(type) {
+	switch f := c.format().(type) {
 	case jsonFormat:
 		all = append(all, samples["json"]...)
 		if !f.strict {
@@ -107,7 +107,7 @@ func samplesOf(c Client) []sample {
 		all = samples["yaml"]
 	}
 	for i := range all {
-		all[i].body = strings.ReplaceAll(all[i].body, "OURS", c.container)
+		all[i].body = strings.ReplaceAll(all[i].body, "OURS", c.Container)
 	}
 	return all
 }
@@ -147,7 +147,7 @@ func TestGolden(t *testing.T) {
 				}
 				add(s.name, raw)
 			}
-			if c.http != nil {
+			if c.HTTP != nil {
 				raw, err := c.put(nil, remote, false)
 				if err != nil {
 					t.Fatal(err)
@@ -209,7 +209,7 @@ func TestTakeUndoesPut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasSuffix(s.body, "\n") && c.format != (jsonFormat{}) && c.format != (jsonFormat{strict: true}) {
+			if !strings.HasSuffix(s.body, "\n") && c.format() != (jsonFormat{}) && c.format() != (jsonFormat{strict: true}) {
 				without = bytes.TrimRight(without, "\r\n") // the last line had to be ended
 			}
 			if diff := cmp.Diff(s.body, string(without)); diff != "" {
@@ -228,7 +228,7 @@ func TestCommentBehindEmptyMapping(t *testing.T) {
 		"# top\r\nextensions: # none\r\nz: 1 # one\r\n": "# top\r\nextensions: {} # none\r\nz: 1 # one\r\n",
 		"a: 1\r\nextensions: {}\t# none\r\n":            "a: 1\r\nextensions: {}\t# none\r\n",
 	} {
-		c := goose()
+		c := known("goose")
 		with, err := c.put([]byte(before), local, false)
 		if err != nil {
 			t.Fatalf("%q: %v", before, err)

@@ -52,7 +52,7 @@ type Report struct {
 
 // Install adds the server to the client's file, or brings the entry up to date.
 func (c Client) Install(ctx context.Context, r Request) (Report, error) {
-	if r.Server.URL != "" && c.http == nil {
+	if r.Server.URL != "" && c.HTTP == nil {
 		return Report{}, fmt.Errorf("the file of %s cannot name a server by its URL: leave --http out", c.Title)
 	}
 	file, err := c.file(r)
@@ -85,7 +85,7 @@ func (c Client) Uninstall(ctx context.Context, r Request) (Report, error) {
 
 // file is the file that a request is about.
 func (c Client) file(r Request) (string, error) {
-	if c.format == nil {
+	if !c.Editable() {
 		return "", fmt.Errorf("the file of %s is not edited: toolhost install %s prints what it should say", c.Title, c.Name)
 	}
 	if r.Project == "" {
@@ -263,7 +263,7 @@ const Broken State = "broken"
 // Status looks at the client's own file.
 func (c Client) Status(e Env, s Server) Status {
 	status := Status{Client: c.Name, Title: c.Title, Present: c.Present(e), File: c.UserFile(e), State: Absent}
-	if c.format == nil {
+	if !c.Editable() {
 		return status
 	}
 	t, err := readTarget(status.File)

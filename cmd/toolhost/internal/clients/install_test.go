@@ -30,8 +30,8 @@ func scratch(t *testing.T, c Client) Request {
 	if err := os.MkdirAll(filepath.Dir(c.UserFile(e)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if c.markers != nil {
-		if err := os.MkdirAll(c.markers(e)[0], 0o755); err != nil {
+	if c.Markers != nil {
+		if err := os.MkdirAll(e.paths(c.Markers)[0], 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestUninstallAfterOthers: what somebody else changed after Install stays.
 func TestUninstallAfterOthers(t *testing.T) {
-	c := cursor()
+	c := known("cursor")
 	r := scratch(t, c)
 	file := c.UserFile(r.Env)
 	write(t, file, "{\n  \"a\": 1\n}\n", 0o600)
@@ -146,27 +146,27 @@ func TestRefused(t *testing.T) {
 		mode   fs.FileMode
 		want   string
 	}{
-		{"broken", cursor(), "{\n  \"a\": }\n", 0o600, "line 2, column 8"},
-		{"broken strict", claudeDesktop(), "{\n  \"a\": ]\n}\n", 0o600, "line 2, column 8"},
-		{"comments where the client reads none", claudeDesktop(), "{\n  // c\n}\n", 0o600, "line 2, column 3"},
-		{"two objects", claudeDesktop(), "{}\n{}\n", 0o600, "line 2, column 1"},
-		{"broken TOML", codex(), "a = 1\nb = \n", 0o600, "line 2, column 5"},
-		{"TOML twice", codex(), "a = 1\na = 2\n", 0o600, "line 2"},
-		{"broken YAML", goose(), "a: 1\nb: [\n", 0o600, "line 2, column 4"},
-		{"YAML twice", goose(), "a: 1\na: 2\n", 0o600, "line 2, column 1"},
-		{"a list", cursor(), "[]", 0o600, "does not hold a JSON object"},
-		{"a YAML list", goose(), "- a\n", 0o600, "does not hold a mapping"},
-		{"two YAML documents", goose(), "a: 1\n---\nb: 1\n", 0o600, "several documents"},
-		{"servers are a list", cursor(), `{"mcpServers": []}`, 0o600, "not a set of named servers"},
-		{"servers twice", cursor(), "{\"mcpServers\": {},\n\"mcpServers\": {}}", 0o600, "line 2, column 1: \"mcpServers\" stands here a second time"},
-		{"servers in one line of TOML", codex(), "mcp_servers = { a = { command = \"x\" } }\n", 0o600, "[mcp_servers.toolhost]\ncommand ="},
-		{"servers in braces of YAML", goose(), "extensions: {a: {type: builtin}}\n", 0o600, "extensions:\n  toolhost:\n"},
-		{"UTF-16", cursor(), "\xff\xfe{\x00}\x00", 0o600, "line 1"},
-		{"another server of that name", cursor(), foreign, 0o600, "not toolhost (npx other)"},
-		{"another URL of that name", cursor(), `{"mcpServers": {"toolhost": {"url": "https://example.com/mcp"}}}`, 0o600, "not toolhost (https://example.com/mcp)"},
-		{"not a server", cursor(), `{"mcpServers": {"toolhost": 1}}`, 0o600, "not toolhost"},
-		{"arguments of its own", cursor(), `{"mcpServers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--deny", "Read(.env)"]}}}`, 0o600, "arguments of its own (--deny)"},
-		{"read-only", cursor(), "{}", 0o400, "is read-only"},
+		{"broken", known("cursor"), "{\n  \"a\": }\n", 0o600, "line 2, column 8"},
+		{"broken strict", known("claude-desktop"), "{\n  \"a\": ]\n}\n", 0o600, "line 2, column 8"},
+		{"comments where the client reads none", known("claude-desktop"), "{\n  // c\n}\n", 0o600, "line 2, column 3"},
+		{"two objects", known("claude-desktop"), "{}\n{}\n", 0o600, "line 2, column 1"},
+		{"broken TOML", known("codex"), "a = 1\nb = \n", 0o600, "line 2, column 5"},
+		{"TOML twice", known("codex"), "a = 1\na = 2\n", 0o600, "line 2"},
+		{"broken YAML", known("goose"), "a: 1\nb: [\n", 0o600, "line 2, column 4"},
+		{"YAML twice", known("goose"), "a: 1\na: 2\n", 0o600, "line 2, column 1"},
+		{"a list", known("cursor"), "[]", 0o600, "does not hold a JSON object"},
+		{"a YAML list", known("goose"), "- a\n", 0o600, "does not hold a mapping"},
+		{"two YAML documents", known("goose"), "a: 1\n---\nb: 1\n", 0o600, "several documents"},
+		{"servers are a list", known("cursor"), `{"mcpServers": []}`, 0o600, "not a set of named servers"},
+		{"servers twice", known("cursor"), "{\"mcpServers\": {},\n\"mcpServers\": {}}", 0o600, "line 2, column 1: \"mcpServers\" stands here a second time"},
+		{"servers in one line of TOML", known("codex"), "mcp_servers = { a = { command = \"x\" } }\n", 0o600, "[mcp_servers.toolhost]\ncommand ="},
+		{"servers in braces of YAML", known("goose"), "extensions: {a: {type: builtin}}\n", 0o600, "extensions:\n  toolhost:\n"},
+		{"UTF-16", known("cursor"), "\xff\xfe{\x00}\x00", 0o600, "line 1"},
+		{"another server of that name", known("cursor"), foreign, 0o600, "not toolhost (npx other)"},
+		{"another URL of that name", known("cursor"), `{"mcpServers": {"toolhost": {"url": "https://example.com/mcp"}}}`, 0o600, "not toolhost (https://example.com/mcp)"},
+		{"not a server", known("cursor"), `{"mcpServers": {"toolhost": 1}}`, 0o600, "not toolhost"},
+		{"arguments of its own", known("cursor"), `{"mcpServers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--deny", "Read(.env)"]}}}`, 0o600, "arguments of its own (--deny)"},
+		{"read-only", known("cursor"), "{}", 0o400, "is read-only"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestForce(t *testing.T) {
 		`{"mcpServers": {"toolhost": {"command": "npx", "args": ["other"], "env": {"K": "v"}}, "z": 1}}`,
 		`{"mcpServers": {"toolhost": 1, "z": 1}}`,
 	} {
-		c := cursor()
+		c := known("cursor")
 		r := scratch(t, c)
 		r.Force = true
 		r.Server.Args = []string{"stdio"}
@@ -220,17 +220,17 @@ func TestMembersOfTheUser(t *testing.T) {
 		before, want string
 	}{
 		{
-			zed(),
+			known("zed"),
 			"{\n  \"context_servers\": {\n    \"toolhost\": {\n      // mine\n      \"command\": \"/old/toolhost\",\n      \"args\": [\"stdio\"],\n      \"env\": {\"K\": \"v\"}\n    }\n  }\n}\n",
 			"{\n  \"context_servers\": {\n    \"toolhost\": {\n      // mine\n      \"command\": \"/opt/bin/toolhost\",\n      \"args\": [\"stdio\", \"--root\", \"/r\"],\n      \"env\": {\"K\": \"v\"}\n    }\n  }\n}\n",
 		},
 		{
-			codex(),
+			known("codex"),
 			"[mcp_servers.toolhost]\ncommand = \"/old/toolhost\" # mine\ntool_timeout_sec = 1200\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
 			"[mcp_servers.toolhost]\ncommand = \"/opt/bin/toolhost\" # mine\ntool_timeout_sec = 1200\nargs = [\"stdio\", \"--root\", \"/r\"]\n\n[mcp_servers.toolhost.env]\nK = \"v\"\n[z]\n",
 		},
 		{
-			goose(),
+			known("goose"),
 			"extensions:\n  toolhost:\n    # mine\n    enabled: false\n    type: stdio\n    name: toolhost\n    cmd: /old/toolhost\n    args:\n      - stdio\n    envs:\n      K: v\n    timeout: 9\n  z: {}\n",
 			"extensions:\n  toolhost:\n    # mine\n    enabled: false\n    type: stdio\n    name: toolhost\n    cmd: \"/opt/bin/toolhost\"\n    args: [\"stdio\", \"--root\", \"/r\"]\n    envs:\n      K: v\n    timeout: 9\n  z: {}\n",
 		},
@@ -252,7 +252,7 @@ func TestSymbolicLink(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("symbolic links need a privilege on Windows")
 	}
-	c := cursor()
+	c := known("cursor")
 	r := scratch(t, c)
 	file, behind := c.UserFile(r.Env), filepath.Join(r.Env.Home, "dotfiles.json")
 	if err := os.Symlink("../dotfiles.json", file); err != nil {
@@ -281,7 +281,7 @@ func TestSymbolicLink(t *testing.T) {
 
 // TestDryRun shows the change and leaves the disk alone.
 func TestDryRun(t *testing.T) {
-	c := codex()
+	c := known("codex")
 	r := scratch(t, c)
 	r.DryRun = true
 	before := tree(t, r.Env.Home)
@@ -296,8 +296,8 @@ func TestDryRun(t *testing.T) {
 
 // TestNotHere: no file is made for a client that is not there, unless that is forced.
 func TestNotHere(t *testing.T) {
-	c := windsurf()
-	r := scratch(t, cursor())
+	c := known("windsurf")
+	r := scratch(t, known("cursor"))
 	if _, err := c.Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "does not seem to be installed") {
 		t.Errorf("got %v", err)
 	}
@@ -312,14 +312,14 @@ func TestNotHere(t *testing.T) {
 
 // TestProject edits the file in a project.
 func TestProject(t *testing.T) {
-	c := vsCode()
-	r := scratch(t, cursor())
+	c := known("vscode")
+	r := scratch(t, known("cursor"))
 	r.Project = t.TempDir()
 	report, err := c.Install(t.Context(), r)
 	if want := filepath.Join(r.Project, ".vscode", "mcp.json"); err != nil || report.File != want {
 		t.Errorf("%s, %v; want %s", report.File, err, want)
 	}
-	if _, err := claudeDesktop().Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no file for a project") {
+	if _, err := known("claude-desktop").Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no file for a project") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -394,7 +394,7 @@ func TestLocked(t *testing.T) {
 // TestTokenStaysOut: the token stands in no file and no output of a client that can do without.
 func TestTokenStaysOut(t *testing.T) {
 	for _, c := range editable() {
-		if c.http == nil {
+		if c.HTTP == nil {
 			continue
 		}
 		r := scratch(t, c)
@@ -422,7 +422,7 @@ func TestProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in is a shell script")
 	}
-	c := claudeCode()
+	c := known("claude-code")
 	r := scratch(t, c)
 	file := c.UserFile(r.Env)
 	write(t, file, "{}", 0o600)
@@ -465,7 +465,7 @@ mcp remove toolhost -s user
 
 // TestStatus tells the states apart.
 func TestStatus(t *testing.T) {
-	c := cursor()
+	c := known("cursor")
 	r := scratch(t, c)
 	for _, tt := range []struct {
 		body, server string

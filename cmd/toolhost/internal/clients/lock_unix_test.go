@@ -26,7 +26,7 @@ func TestPlantedLock(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cursor()
+			c := known("cursor")
 			r := scratch(t, c)
 			file := c.UserFile(r.Env)
 			write(t, file, "{}\n", 0o600)

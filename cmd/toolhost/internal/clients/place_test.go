@@ -1,6 +1,8 @@
 package clients
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
 )
 
 // TestUserFiles holds the places on every platform.
@@ -79,10 +82,13 @@ func TestUserFiles(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	for name, want := range map[string]string{"claude-desktop": "claude-desktop", "Claude Desktop": "claude-desktop", "VSCODE": "vscode", "vs code": "vscode", "gemini_cli": "gemini"} {
+	for name, want := range map[string]string{"claude-desktop": "claude-desktop", "Claude Desktop": "claude-desktop", "VSCODE": "vscode", "vs code": "vscode", "gemini_cli": "gemini", "agy": "antigravity"} {
 		if c, err := Find(name); err != nil || c.Name != want {
 			t.Errorf("%s: %s, %v", name, c.Name, err)
 		}
+	}
+	if c, err := Find("-"); err == nil {
+		t.Errorf("a name without letters is %s", c.Name)
 	}
 	if _, err := Find("emacs"); err == nil || !strings.Contains(err.Error(), "windsurf") {
 		t.Errorf("got %v", err)
@@ -134,7 +140,7 @@ func TestSelf(t *testing.T) {
 
 // TestLines are what a person adds by hand.
 func TestLines(t *testing.T) {
-	got, err := libreChat().Lines(remote)
+	got, err := known("librechat").Lines(remote)
 	want := `mcpServers:
   toolhost:
     type: "streamable-http"
@@ -160,12 +166,38 @@ func TestNote(t *testing.T) {
 		"https://192.0.2.1:8443/mcp":  "",
 		"http://localhost:8377/other": `["localhost:8377"]`,
 	} {
-		got := libreChat().Note(Server{URL: url})
+		got := known("librechat").Note(Server{URL: url})
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: got %q, want %s", url, got, want)
 		}
 	}
-	if note := cursor().Note(remote); note != "" {
+	if note := known("cursor").Note(remote); note != "" {
 		t.Errorf("cursor: %q", note)
+	}
+}
+
+// known is a client of the table.
+func known(name string) Client {
+	c, err := Find(name)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// TestTable: a member of the table that no field takes would be without effect.
+func TestTable(t *testing.T) {
+	plain, err := hujson.Standardize(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(plain))
+	dec.DisallowUnknownFields()
+	var all []Client
+	if err := dec.Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSortedFunc(all, func(a, b Client) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the clients are not in the order of their names")
 	}
 }

@@ -17,8 +17,8 @@ const programPatience = time.Minute
 // programLine is the client's own command that makes a change; nil when the file is edited instead.
 func programLine(c Client, r Request, action Action) []string {
 	program := ""
-	if c.viaProgram && r.Project == "" {
-		program = r.Env.LookPath(c.program)
+	if c.ViaProgram && r.Project == "" {
+		program = r.Env.LookPath(c.Program)
 	}
 	switch {
 	case program == "", isBatch(program):
