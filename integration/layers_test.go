@@ -91,7 +91,7 @@ var mcpserverMayImport = map[string][]string{
 	"mcpserver": {
 		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/gate", "mcpserver/internal/approvals",
 		"mcpserver/internal/stdio", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc", "mcpserver/internal/scope",
-		"mcpserver/internal/clientinfo", "mcpserver/internal/httpserver",
+		"mcpserver/internal/httpserver",
 	},
 	"mcpserver/audit":               {},
 	"mcpserver/auth":                {},
@@ -104,7 +104,6 @@ var mcpserverMayImport = map[string][]string{
 	"mcpserver/internal/jsonrpc":    {},
 	"mcpserver/listen":              {},
 	"mcpserver/internal/scope":      {"mcpserver/internal/gate"},
-	"mcpserver/internal/clientinfo": {},
 	"mcpserver/internal/httpserver": {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
@@ -158,13 +157,13 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	asks := s.canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
-	program := clientinfo.FromRequest(ctx, req)
+	program := clientOf(ctx, req)
 	shown := newReporter(ctx, c.peer, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
 	call := Request{
 		Tool: c.Params.Name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answer,
-		Origin: originOf(ctx, c, req, program), ClientLimits: program.Passes,
+		Origin: originOf(ctx, c, req, program), ClientLimits: program.passes,
 	}
 	if call.Repeats = repeats; asks && !repeats {
 		call.AskUser = s.put
@@ -194,7 +193,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		return own.answer(reply), nil
 	}
 	result := toResult(s.host.tools.tellSession(reply))
-	if !s.host.cfg.Structured.To(program) {
+	if !s.host.cfg.Structured.to(program) {
 		result.StructuredContent = nil
 	}
 	return result, nil

@@ -14,7 +14,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
@@ -61,7 +60,7 @@ type Config struct {
 	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
-	Structured clientinfo.Structured
+	Structured Structured
 	// Extension is what a program serves in addition, in the types of the MCP library.
 	Extension Extension
 	// Observers see every call. They must not block.
@@ -202,8 +201,3 @@ func scratchOf(dir, principal string) string {
 
 // ParseScopeKey reads an element of [Config.ScopeKeys]: NAME, NAME=shared or NAME=exact.
 func ParseScopeKey(text string) (scope.Key, error) { return scope.ParseKey(text) }
-
-// ParseStructured reads a value of [Config.Structured]: auto, always or never.
-func ParseStructured(text string) (clientinfo.Structured, error) {
-	return clientinfo.ParseStructured(text)
-}

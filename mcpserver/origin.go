@@ -7,12 +7,11 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
 )
 
 // originOf returns how a call came over MCP. The trace in the message has priority over the header, which a proxy
 // may have set.
-func originOf(ctx context.Context, c *message, req mcp.CallToolRequest, client clientinfo.Info) audit.Origin {
+func originOf(ctx context.Context, c *message, req mcp.CallToolRequest, client clientInfo) audit.Origin {
 	o := audit.Origin{Transport: c.peer.Transport, Client: client.Name, ClientVersion: client.Version}
 	if len(req.Header) > 0 {
 		o.Protocol = req.Header.Get(mcp.HeaderProtocolVersion)

@@ -17,7 +17,7 @@ import (
 type Question struct {
 	// ID names the question in the audit log and in addresses of the console. It is no secret, and no answer needs it.
 	ID string
-	// Gist says what is asked in one line of at most [MaxGist] characters, the most dangerous first.
+	// Gist says what is asked in one line of at most [maxGist] characters, the most dangerous first.
 	Gist string
 	// Message is the whole question as text, the gist first. Long contents are shown by their first and last lines.
 	Message string
@@ -90,8 +90,8 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 
 // Bounds of what a question shows.
 const (
-	// MaxGist is the longest gist, in characters: some clients show that much.
-	MaxGist = 200
+	// maxGist is the longest gist, in characters: some clients show that much.
+	maxGist = 200
 	// maxShown is how much of a command line is shown whole, in characters: more than guard reads of one.
 	maxShown = 12_000
 	// firstLines and lastLines are how many lines of what is longer are shown, and of the content of a file.
@@ -127,7 +127,7 @@ func gist(tool string, d guard.Description) string {
 		if left := len(items) - i - 1; left > 0 {
 			rest = fmt.Sprintf(" and %d more", left)
 		}
-		room := MaxGist - used - len(rest) - len("; ")
+		room := maxGist - used - len(rest) - len("; ")
 		if len(items) > 1 && i < len(items)-1 {
 			room = min(room, maxGistItem)
 		}
@@ -143,7 +143,7 @@ func gist(tool string, d guard.Description) string {
 		b.WriteString(text)
 		used += utf8.RuneCountInString(text)
 	}
-	return shorten(oneLine(b.String()), MaxGist)
+	return shorten(oneLine(b.String()), maxGist)
 }
 
 func countRuns(items []guard.Item) (n int) {

@@ -61,7 +61,7 @@ func TestQuestionNamesEveryEffect(t *testing.T) {
 			t.Errorf("%s: nothing was asked", tt.args)
 			continue
 		}
-		if first, _, _ := strings.Cut(q.Message, "\n"); first != q.Gist || utf8.RuneCountInString(q.Gist) > MaxGist {
+		if first, _, _ := strings.Cut(q.Message, "\n"); first != q.Gist || utf8.RuneCountInString(q.Gist) > maxGist {
 			t.Errorf("the gist of %d characters is %q, the first line %q", utf8.RuneCountInString(q.Gist), q.Gist, first)
 		}
 		missing := func(text string, all []string) []string {

@@ -8,7 +8,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/internal/clientinfo"
 )
 
 func TestStructuredTo(t *testing.T) {
@@ -33,25 +32,25 @@ func TestStructuredTo(t *testing.T) {
 		"mcp-hub":                       false,
 		"github-example":                true,
 	} {
-		if got := clientinfo.StructuredAuto.To(clientinfo.Info{Name: name}); got != want {
+		if got := structuredAuto.to(clientInfo{Name: name}); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
-		if clientinfo.StructuredAuto.To(clientinfo.Info{Name: name, Views: true}) {
+		if structuredAuto.to(clientInfo{Name: name, Views: true}) {
 			t.Errorf("%q: gets the structure although it shows views", name)
 		}
-		if !clientinfo.StructuredAlways.To(clientinfo.Info{Name: name, Views: true}) || clientinfo.StructuredNever.To(clientinfo.Info{Name: name}) {
+		if !structuredAlways.to(clientInfo{Name: name, Views: true}) || structuredNever.to(clientInfo{Name: name}) {
 			t.Errorf("%q: always or never is not heeded", name)
 		}
 	}
 }
 
 func TestParseStructured(t *testing.T) {
-	for text, want := range map[string]clientinfo.Structured{"auto": clientinfo.StructuredAuto, "always": clientinfo.StructuredAlways, "never": clientinfo.StructuredNever} {
-		if got, err := clientinfo.ParseStructured(text); got != want || err != nil {
+	for text, want := range map[string]Structured{"auto": structuredAuto, "always": structuredAlways, "never": structuredNever} {
+		if got, err := ParseStructured(text); got != want || err != nil {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if _, err := clientinfo.ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
+	if _, err := ParseStructured(""); err == nil || !strings.Contains(err.Error(), "auto, always or never") {
 		t.Error(err)
 	}
 }

@@ -26,11 +26,11 @@ import (
 
 // Defaults of Config. They bound memory to about 64 MiB of contents plus a few hundred bytes for each file of each live scope.
 const (
-	DefaultMaxKept    = 64 << 20
-	DefaultMaxFile    = 1 << 20
-	DefaultMaxFiles   = 4096
-	DefaultMaxScopes  = 512
-	DefaultIdleScopes = 24 * time.Hour
+	defaultMaxKept    = 64 << 20
+	defaultMaxFile    = 1 << 20
+	defaultMaxFiles   = 4096
+	defaultMaxScopes  = 512
+	defaultIdleScopes = 24 * time.Hour
 )
 
 // writeBehind is how long after a change exact scopes are written. A kill within it forgets reads, which costs the agent another Read
@@ -57,11 +57,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.MaxKept = orDefault(c.MaxKept, DefaultMaxKept)
-	c.MaxFile = orDefault(c.MaxFile, DefaultMaxFile)
-	c.MaxFiles = orDefault(c.MaxFiles, DefaultMaxFiles)
-	c.MaxScopes = orDefault(c.MaxScopes, DefaultMaxScopes)
-	c.IdleScopes = orDefault(c.IdleScopes, DefaultIdleScopes)
+	c.MaxKept = orDefault(c.MaxKept, defaultMaxKept)
+	c.MaxFile = orDefault(c.MaxFile, defaultMaxFile)
+	c.MaxFiles = orDefault(c.MaxFiles, defaultMaxFiles)
+	c.MaxScopes = orDefault(c.MaxScopes, defaultMaxScopes)
+	c.IdleScopes = orDefault(c.IdleScopes, defaultIdleScopes)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

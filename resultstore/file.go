@@ -67,7 +67,7 @@ type Kept struct {
 
 // Create returns a new file to stream a result into. It is readable under its path at once, by its owner only, and counts as unfinished
 // until Close: what a killed process leaves is removed soon. name, such as "bash", opens the file's name, which cannot be
-// guessed. Older results make room; ErrQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
+// guessed. Older results make room; errQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
 func (sh *PrincipalStore) Create(name string) (*File, error) {
 	return sh.create(name, unknownSize)
 }
@@ -113,7 +113,7 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*File, 
 		}
 	}
 	if !u.enter(cfg.Quota) {
-		return nil, ErrQuota
+		return nil, errQuota
 	}
 	f, err := sh.fileIn(h, shelf, name, moves)
 	if err != nil {
@@ -250,7 +250,7 @@ func (f *File) put(p []byte) {
 	cfg := f.store.cfg
 	var tooLarge error
 	if room := cfg.MaxOne - f.kept.Stored; int64(len(p)) > room {
-		p, tooLarge = p[:room], ErrTooLarge
+		p, tooLarge = p[:room], errTooLarge
 	}
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
@@ -261,7 +261,7 @@ func (f *File) put(p []byte) {
 			n += more
 		}
 		if n < len(p) && err == nil {
-			err = ErrQuota
+			err = errQuota
 		}
 	}
 	if f.kept.Err = err; err == nil {

@@ -26,11 +26,11 @@ func TestQuota(t *testing.T) {
 			t.Errorf("%s exists: %v, want %v", path, got, want)
 		}
 	}
-	if n, err := f.Write(make([]byte, 60)); n != 40 || !errors.Is(err, ErrTooLarge) {
-		t.Errorf("Write = %d, %v, want 40 and ErrTooLarge", n, err)
+	if n, err := f.Write(make([]byte, 60)); n != 40 || !errors.Is(err, errTooLarge) {
+		t.Errorf("Write = %d, %v, want 40 and errTooLarge", n, err)
 	}
-	if k := f.Kept(); k.Stored != 40 || !errors.Is(k.Err, ErrTooLarge) {
-		t.Errorf("stored %d, %v, want 40 and ErrTooLarge", k.Stored, k.Err)
+	if k := f.Kept(); k.Stored != 40 || !errors.Is(k.Err, errTooLarge) {
+		t.Errorf("stored %d, %v, want 40 and errTooLarge", k.Stored, k.Err)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestQuotaIsShared(t *testing.T) {
 	for _, f := range files {
 		writers.Go(func() {
 			for range 60 {
-				if n, err := f.Write([]byte("x")); err != nil && !errors.Is(err, ErrQuota) || n > 1 {
+				if n, err := f.Write([]byte("x")); err != nil && !errors.Is(err, errQuota) || n > 1 {
 					t.Errorf("Write = %d, %v", n, err)
 				}
 			}
@@ -64,7 +64,7 @@ func TestQuotaIsShared(t *testing.T) {
 		if k.Stored > longest.Kept().Stored {
 			longest = f
 		}
-		if k.Bytes != 60 || k.Stored < 60 && !errors.Is(k.Err, ErrQuota) {
+		if k.Bytes != 60 || k.Stored < 60 && !errors.Is(k.Err, errQuota) {
 			t.Errorf("kept %+v", k)
 		}
 	}
@@ -94,20 +94,20 @@ func TestQuotaOfYoungAndUnfinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := partly.Write(make([]byte, 60)); n != 40 || !errors.Is(err, ErrQuota) {
-		t.Errorf("Write = %d, %v, want 40 and ErrQuota", n, err)
+	if n, err := partly.Write(make([]byte, 60)); n != 40 || !errors.Is(err, errQuota) {
+		t.Errorf("Write = %d, %v, want 40 and errQuota", n, err)
 	}
-	if k := partly.Kept(); k.Stored != 40 || !errors.Is(k.Err, ErrQuota) {
-		t.Errorf("stored %d, %v, want the 40 that were left and ErrQuota", k.Stored, k.Err)
+	if k := partly.Kept(); k.Stored != 40 || !errors.Is(k.Err, errQuota) {
+		t.Errorf("stored %d, %v, want the 40 that were left and errQuota", k.Stored, k.Err)
 	}
 	if err := partly.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sh.Create("bash"); !errors.Is(err, ErrQuota) {
-		t.Errorf("no room left: %v, want ErrQuota", err)
+	if _, err := sh.Create("bash"); !errors.Is(err, errQuota) {
+		t.Errorf("no room left: %v, want errQuota", err)
 	}
 	got, err := sh.Fit(numbered(1, 100), 50)
-	if !errors.Is(err, ErrQuota) || !got.Cut || got.Path != "" || !strings.Contains(got.Text, "not kept: "+ErrQuota.Error()) {
+	if !errors.Is(err, errQuota) || !got.Cut || got.Path != "" || !strings.Contains(got.Text, "not kept: "+errQuota.Error()) {
 		t.Errorf("Fit: %+v, %v, want it cut, not kept, and said", got, err)
 	}
 	if !exists(unfinished.Path()) || !exists(partly.Path()) {

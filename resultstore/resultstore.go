@@ -31,8 +31,8 @@ import (
 // Defaults of Config.
 const (
 	DefaultQuota  = 256 << 20
-	DefaultMaxAge = 7 * 24 * time.Hour
-	DefaultMaxOne = 64 << 20
+	defaultMaxAge = 7 * 24 * time.Hour
+	defaultMaxOne = 64 << 20
 )
 
 const (
@@ -46,9 +46,9 @@ const (
 
 // Reasons why a whole result, or the rest of it, is not in a file.
 var (
-	ErrNoDir    = errors.New("no directory for results is set")
-	ErrQuota    = errors.New("the quota for kept results is used up by results less than a minute old or still being written")
-	ErrTooLarge = errors.New("the result is larger than one kept result may be")
+	errNoDir    = errors.New("no directory for results is set")
+	errQuota    = errors.New("the quota for kept results is used up by results less than a minute old or still being written")
+	errTooLarge = errors.New("the result is larger than one kept result may be")
 
 	errClosed = errors.New("the result store is closed")
 )
@@ -89,10 +89,10 @@ func Open(cfg Config) (*Store, error) {
 		cfg.Quota = DefaultQuota
 	}
 	if cfg.MaxAge <= 0 {
-		cfg.MaxAge = DefaultMaxAge
+		cfg.MaxAge = defaultMaxAge
 	}
 	if cfg.MaxOne <= 0 {
-		cfg.MaxOne = DefaultMaxOne
+		cfg.MaxOne = defaultMaxOne
 	}
 	cfg.MaxOne = min(cfg.MaxOne, cfg.Quota)
 	if cfg.Log == nil {
@@ -133,7 +133,7 @@ func (s *Store) open() (*rootDir, error) {
 		return nil, errClosed
 	}
 	if s.cfg.Dir == "" {
-		return nil, ErrNoDir
+		return nil, errNoDir
 	}
 	if s.rootDir != nil && !s.rootDir.inPlace() {
 		_ = s.rootDir.close() // what is written there cannot be found

@@ -91,8 +91,8 @@ func TestFile(t *testing.T) {
 	write("one\n", Kept{Bytes: 4, Lines: 1, Stored: 4})
 	write("t", Kept{Bytes: 5, Lines: 2, Stored: 5})
 	write("wo", Kept{Bytes: 7, Lines: 2, Stored: 7})
-	write("\nthree\n", Kept{Bytes: 14, Lines: 3, Stored: 10, Err: ErrTooLarge})
-	write("four\n", Kept{Bytes: 19, Lines: 4, Stored: 10, Err: ErrTooLarge})
+	write("\nthree\n", Kept{Bytes: 14, Lines: 3, Stored: 10, Err: errTooLarge})
+	write("four\n", Kept{Bytes: 19, Lines: 4, Stored: 10, Err: errTooLarge})
 	if data, err := os.ReadFile(f.Path()); string(data) != "one\ntwo\nth" {
 		t.Errorf("in the file: %q, %v", data, err)
 	}
@@ -408,7 +408,7 @@ func TestWithoutDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ dir, want string }{
-		"none set": {"", ErrNoDir.Error()},
+		"none set": {"", errNoDir.Error()},
 		"a file":   {file, "not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {

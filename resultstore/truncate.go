@@ -62,7 +62,7 @@ func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
 func (f *File) writeText(text string) error {
 	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
 	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
-	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, ErrTooLarge) && !errors.Is(kept.Err, ErrQuota) {
+	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, errTooLarge) && !errors.Is(kept.Err, errQuota) {
 		err = errors.Join(kept.Err, f.Discard()) // a disk that is full has no use for half a result
 	}
 	return errors.Join(err, f.Close())

@@ -11,8 +11,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockWait is how long [Locked] waits for another process. A lock is held for milliseconds, unless its holder is stopped.
-const LockWait = 2 * time.Second
+// lockWait is how long [Locked] waits for another process. A lock is held for milliseconds, unless its holder is stopped.
+const lockWait = 2 * time.Second
 
 // lockRetry is how often a lock that is held is tried again.
 const lockRetry = 5 * time.Millisecond
@@ -24,7 +24,7 @@ func NewLock(path string) *flock.Flock {
 }
 
 // Locked runs do while no other holder has the lock at path, in a directory that only its owner can use: a link there is followed. It
-// fails without running do when it gets no lock within [LockWait].
+// fails without running do when it gets no lock within [lockWait].
 func Locked(path string, do func() error) error {
 	return Hold(flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|NoWait)), do)
 }
@@ -33,13 +33,13 @@ func Locked(path string, do func() error) error {
 func Hold(lock *flock.Flock, do func() error) error {
 	free, err := lock.TryLock()
 	if err == nil && !free {
-		ctx, cancel := context.WithTimeout(context.Background(), LockWait)
+		ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 		defer cancel()
 		_, err = lock.TryLockContext(ctx, lockRetry)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("another process has held %s for %v", lock.Path(), LockWait)
+		return fmt.Errorf("another process has held %s for %v", lock.Path(), lockWait)
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", lock.Path(), err)
 	}

@@ -40,10 +40,10 @@ const EventExec = "exec"
 const (
 	// MaxText bounds each text in a record, in bytes.
 	MaxText = 4096
-	// MaxPaths bounds how many files a record names as read, and as written; how many there were beyond it is said.
-	MaxPaths = 64
-	// MaxPhases bounds the phases of a record; later ones are left out.
-	MaxPhases = 16
+	// maxPaths bounds how many files a record names as read, and as written; how many there were beyond it is said.
+	maxPaths = 64
+	// maxPhases bounds the phases of a record; later ones are left out.
+	maxPhases = 16
 )
 
 // reserveSize is how much space is reserved ahead of a call, in bytes: enough for a record of common texts, so that a full

@@ -53,7 +53,7 @@ func TestWrite(t *testing.T) {
 // Whatever a caller makes up is one line of bounded length that a terminal can show, and that says what it was.
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 10*MaxText)
-	paths := make([]string, 10*MaxPaths)
+	paths := make([]string, 10*maxPaths)
 	for i := range paths {
 		paths[i] = "p"
 	}
@@ -97,7 +97,7 @@ func TestLines(t *testing.T) {
 			if err := json.Unmarshal(raw, &got); err != nil || tt.want != "" && got.Command != tt.want || got.Verdict != "" {
 				t.Errorf("%q is read as %+v, %v", line, got, err)
 			}
-			if n := len(got.Reads); n > MaxPaths+1 || n > 1 && got.Reads[n-1] != "… and 576 more" {
+			if n := len(got.Reads); n > maxPaths+1 || n > 1 && got.Reads[n-1] != "… and 576 more" {
 				t.Errorf("%d paths, the last is %s", n, got.Reads[n-1])
 			}
 		})

@@ -15,7 +15,7 @@ func (r Record) Clipped() Record {
 	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Summary, &r.Client, &r.ClientVersion, &r.Chain, &r.Error} {
 		*text = Clip(*text)
 	}
-	r.Phases = slices.Clone(r.Phases[:min(len(r.Phases), MaxPhases)])
+	r.Phases = slices.Clone(r.Phases[:min(len(r.Phases), maxPhases)])
 	for i := range r.Phases {
 		r.Phases[i].Note = Clip(r.Phases[i].Note)
 	}
@@ -26,7 +26,7 @@ func (r Record) Clipped() Record {
 func clipAll(paths []string) []string {
 	var all []string
 	for i, path := range paths {
-		if i == MaxPaths && len(paths) > MaxPaths+1 { // one more takes no more room than to say so
+		if i == maxPaths && len(paths) > maxPaths+1 { // one more takes no more room than to say so
 			return append(all, fmt.Sprintf("… and %d more", len(paths)-i))
 		}
 		all = append(all, Clip(path))

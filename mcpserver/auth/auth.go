@@ -19,7 +19,7 @@ import (
 // An Identity is who calls. The zero Identity has no rights.
 type Identity struct {
 	// Principal names whose state a call works on. Verifiers of different kinds never give the same name: see
-	// [TokenPrincipal] and [OAuth].
+	// [tokenPrincipal] and [OAuth].
 	Principal string
 	// Rights are the kinds of tools that may be called.
 	Rights Rights

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// FailureBurst is how many wrong tokens an address may send at once, and FailureEvery how soon it has another try:
+	// FailureBurst is how many wrong tokens an address may send at once, and failureEvery how soon it has another try:
 	// a client that is set up wrongly tries a few times, who guesses needs thousands of millions.
 	FailureBurst = 10
-	FailureEvery = 3 * time.Second
+	failureEvery = 3 * time.Second
 	// maxAddresses bounds the addresses that are remembered; beyond it the one that failed longest ago is forgotten.
 	maxAddresses = 4096
 	// goodFor is how long a token that was right is never held up by what others at its address do, and maxGood how
@@ -69,7 +69,7 @@ func delayFor(tries float64) time.Duration {
 	if tries >= 1 {
 		return 0
 	}
-	return time.Duration((1 - tries) * float64(FailureEvery))
+	return time.Duration((1 - tries) * float64(failureEvery))
 }
 
 // Failed counts a wrong token. It returns how long to wait until the next try, once there have been too many.
@@ -85,7 +85,7 @@ func (t *Throttle) Failed(remote string) time.Duration {
 			delete(t.failed, oldest.Value.(*client).from)
 			t.order.Remove(oldest)
 		}
-		e = t.order.PushFront(&client{from: from, tries: rate.NewLimiter(rate.Every(FailureEvery), FailureBurst)})
+		e = t.order.PushFront(&client{from: from, tries: rate.NewLimiter(rate.Every(failureEvery), FailureBurst)})
 		t.failed[from] = e
 	}
 	t.order.MoveToFront(e)

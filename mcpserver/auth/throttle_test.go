@@ -15,7 +15,7 @@ func exhaust(t *testing.T, th *Throttle, remote string) {
 			t.Fatalf("failure %d must wait %s", n+1, wait)
 		}
 	}
-	if wait := th.Failed(remote); wait <= 0 || wait > FailureEvery {
+	if wait := th.Failed(remote); wait <= 0 || wait > failureEvery {
 		t.Fatalf("after %d failures the wait is %s", FailureBurst+1, wait)
 	}
 }
@@ -42,7 +42,7 @@ func TestThrottle(t *testing.T) {
 				th := NewThrottle()
 				th.Passed(tt.other, "known")
 				exhaust(t, th, tt.offender)
-				if wait := th.Delay(tt.other, "new"); wait > 0 != tt.held || wait > FailureEvery {
+				if wait := th.Delay(tt.other, "new"); wait > 0 != tt.held || wait > failureEvery {
 					t.Errorf("a new token waits %s", wait)
 				}
 				if wait := th.Delay(tt.other, ""); wait != 0 {
@@ -51,9 +51,9 @@ func TestThrottle(t *testing.T) {
 				if wait := th.Delay(tt.other, "known"); wait != 0 {
 					t.Errorf("a token that was right waits %s", wait)
 				}
-				time.Sleep(FailureEvery)
+				time.Sleep(failureEvery)
 				if wait := th.Delay(tt.other, "new"); wait != 0 {
-					t.Errorf("after %s a new token still waits %s", FailureEvery, wait)
+					t.Errorf("after %s a new token still waits %s", failureEvery, wait)
 				}
 				time.Sleep(goodFor)
 				exhaustAgain(th, tt.offender)

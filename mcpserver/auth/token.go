@@ -40,9 +40,9 @@ const tokenPrefix = "th_"
 // newToken makes a token: [rand.Text] has 130 random bits.
 func newToken() string { return tokenPrefix + rand.Text() }
 
-// TokenPrincipal is who bears the token of this name. No name contains a colon, and no other verifier's names begin
+// tokenPrincipal is who bears the token of this name. No name contains a colon, and no other verifier's names begin
 // like this.
-func TokenPrincipal(name string) string { return "token:" + name }
+func tokenPrincipal(name string) string { return "token:" + name }
 
 // maxName is the longest name of a token, in characters.
 const maxName = 64

@@ -81,7 +81,7 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Expired, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
 	}
 	f.watch.Do(f.startWatch)
-	return Identity{Principal: TokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Valid: found.valid}, nil
+	return Identity{Principal: tokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Valid: found.valid}, nil
 }
 
 // Close ends the watch of the file.

@@ -15,9 +15,9 @@ import (
 
 // Bounds of connections.
 const (
-	// MaxConnections is how many connections are open at once: a thousand clients with a stream of events and a
+	// maxConnections is how many connections are open at once: a thousand clients with a stream of events and a
 	// few requests each.
-	MaxConnections = 4096
+	maxConnections = 4096
 	// fromOneAddress is the part of them that may come from one address of a network, so that one machine cannot
 	// keep all others out: a quarter. Of IPv6 the whole network counts as one address.
 	fromOneAddress = 4
@@ -50,7 +50,7 @@ type limiter struct {
 
 func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter {
 	if most <= 0 {
-		most = min(MaxConnections, max(maxDescriptors()/2, 1))
+		most = min(maxConnections, max(maxDescriptors()/2, 1))
 	}
 	return &limiter{Listener: l, limit: most, plain: plain, log: log, notice: make(chan struct{}, refusals), perPeer: map[netip.Prefix]int{}, idle: list.New()}
 }

@@ -44,9 +44,9 @@ type Config struct {
 	PlainHTTP bool
 	// Hosts are the names under which clients address the server. The first is shown in [Listener.URL].
 	Hosts []string
-	// MaxConnections bounds the open connections. Zero: [MaxConnections], or half of the descriptors that the
+	// maxConnections bounds the open connections. Zero: [maxConnections], or half of the descriptors that the
 	// process may have if that is less.
-	MaxConnections int
+	maxConnections int
 	// Log is told of connections that are refused and of certificates that cannot be read. Nil: they are not logged.
 	Log *slog.Logger
 }
@@ -149,7 +149,7 @@ func (c Config) guard(l *Listener) (net.Listener, error) {
 	if err := c.permit(l.Addr()); err != nil {
 		return l.Listener, err
 	}
-	limited := newLimiter(l.Listener, c.MaxConnections, c.CertFile == "", c.Log)
+	limited := newLimiter(l.Listener, c.maxConnections, c.CertFile == "", c.Log)
 	if c.CertFile == "" {
 		return limited, nil
 	}

@@ -208,7 +208,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	l := open(t, Config{Address: "127.0.0.1:0", MaxConnections: 2})
+	l := open(t, Config{Address: "127.0.0.1:0", maxConnections: 2})
 	accepted := make(chan net.Conn, 10)
 	go func() {
 		for {

@@ -11,7 +11,7 @@ import (
 
 // A new client gets the place of a connection that rests, the longest first, and none of one that has a request.
 func TestRestingConnectionsGiveWay(t *testing.T) {
-	l := open(t, Config{Address: "127.0.0.1:0", MaxConnections: 2})
+	l := open(t, Config{Address: "127.0.0.1:0", maxConnections: 2})
 	states := make(chan http.ConnState, 100)
 	held, release := make(chan struct{}), make(chan struct{})
 	web := &http.Server{

@@ -1,6 +1,4 @@
-// Package clientinfo describes client programs: how much of a result each passes on to a model, and which of them pass its structured
-// content instead of its text.
-package clientinfo
+package mcpserver
 
 import (
 	"context"
@@ -12,14 +10,14 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// An Info is what tells how a client passes results on to a model: what it calls itself, and whether it shows views.
-type Info struct {
+// A clientInfo is what tells how a client passes results on to a model: what it calls itself, and whether it shows views.
+type clientInfo struct {
 	Name, Version string
 	Views         bool
 }
 
-// FromRequest is the client of a call: as the call says, or as its session began.
-func FromRequest(ctx context.Context, req mcp.CallToolRequest) (c Info) {
+// clientOf is the client of a call: as the call says, or as its session began.
+func clientOf(ctx context.Context, req mcp.CallToolRequest) (c clientInfo) {
 	if meta := req.Params.Meta; meta != nil {
 		if info, ok := meta.AdditionalFields[mcp.MetaKeyClientInfo].(map[string]any); ok {
 			c.Name, _ = info["name"].(string)
@@ -56,8 +54,8 @@ var passing = []struct {
 	{"@cline", builtin.ClientLimits{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
 }
 
-// Passes is how much of a result the client passes on to a model: of a client that is not known, other characters.
-func (c Info) Passes(other int) builtin.ClientLimits {
+// passes is how much of a result the client passes on to a model: of a client that is not known, other characters.
+func (c clientInfo) passes(other int) builtin.ClientLimits {
 	for i := range passing {
 		if strings.HasPrefix(c.Name, passing[i].name) {
 			return passing[i].ClientLimits

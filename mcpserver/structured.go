@@ -1,4 +1,4 @@
-package clientinfo
+package mcpserver
 
 import (
 	"fmt"
@@ -16,20 +16,20 @@ import (
 type Structured string
 
 const (
-	// StructuredAuto, the default, is for all but the clients that are known to work for a model.
-	StructuredAuto Structured = ""
-	// StructuredAlways is for every client, StructuredNever for none.
-	StructuredAlways Structured = "always"
-	StructuredNever  Structured = "never"
+	// structuredAuto, the default, is for all but the clients that are known to work for a model.
+	structuredAuto Structured = ""
+	// structuredAlways is for every client, structuredNever for none.
+	structuredAlways Structured = "always"
+	structuredNever  Structured = "never"
 )
 
-// ParseStructured reads auto, always or never.
+// ParseStructured reads a value of [Config.Structured]: auto, always or never.
 func ParseStructured(text string) (Structured, error) {
 	switch s := Structured(text); s {
-	case StructuredAlways, StructuredNever:
+	case structuredAlways, structuredNever:
 		return s, nil
 	case "auto":
-		return StructuredAuto, nil
+		return structuredAuto, nil
 	}
 	return "", fmt.Errorf("%q does not say who gets structured results: give auto, always or never", text)
 }
@@ -48,10 +48,10 @@ var modelClients = []string{
 // alone: it calls itself what its user calls the server.
 const viewsExtension = "io.modelcontextprotocol/ui"
 
-// To reports whether a client gets the structure of results. A client without a name is a program.
-func (s Structured) To(c Info) bool {
-	if s != StructuredAuto {
-		return s == StructuredAlways
+// to reports whether a client gets the structure of results. A client without a name is a program.
+func (s Structured) to(c clientInfo) bool {
+	if s != structuredAuto {
+		return s == structuredAlways
 	}
 	words := strings.FieldsFunc(strings.ToLower(c.Name), func(r rune) bool { return !unicode.IsLetter(r) })
 	return !c.Views && !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(modelClients, word) })
