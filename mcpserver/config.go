@@ -57,6 +57,9 @@ type Config struct {
 	ScopeKeys []scope.Key
 	// StrictScope refuses calls over HTTP whose scope is not exact.
 	StrictScope bool
+	// ToolSearch says whether clients that do not choose search for the tools of other servers ("on") or list them ("off"). "auto" or
+	// empty: they search when the definitions are long.
+	ToolSearch string
 	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
@@ -128,6 +131,9 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	c.Settings, c.OwnFiles, c.Obeyed = slices.Clone(c.Settings), slices.Clone(c.OwnFiles), slices.Clone(c.Obeyed)
+	if err := checkToolSearch(c.ToolSearch); err != nil {
+		return c, err
+	}
 	if c.StateDir == "" {
 		dir, err := DefaultStateDir()
 		if err != nil {

@@ -44,8 +44,11 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	if d.MaxResult > 0 {
 		meta[metaLongest] = d.MaxResult
 	}
-	if d.Core {
-		meta[metaAlwaysLoad], meta[metaSearchHint] = true, d.Brief
+	if d.Core || d.AlwaysLoad {
+		meta[metaAlwaysLoad] = true
+	}
+	if d.Brief != "" && (d.Core || d.Server != "") {
+		meta[metaSearchHint] = d.Brief
 	}
 	if len(meta) > 0 {
 		tool.Meta = &mcp.Meta{AdditionalFields: meta}

@@ -14,7 +14,6 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/settings"
-	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/resultstore"
 )
 
@@ -38,8 +37,8 @@ type policies struct {
 	mu            sync.Mutex
 	compiledCount int                // of compiled
 	warned        *settings.Settings // whose warnings were logged
-	// listed are the tools that the rules leave on the list, and listeners are told when they have changed.
-	listed    []string
+	// listed is the digest of the tools that the rules leave on the list, and listeners are told when it has changed.
+	listed    string
 	listeners []func()
 }
 
@@ -76,7 +75,7 @@ func (p *policies) start() (*guard.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.listed = names(p.tools.listed(rules, auth.All))
+	p.listed = p.tools.digest(rules)
 	p.compiled.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
 	p.compiledCount++
 	p.denyAll = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
@@ -184,7 +183,7 @@ func (p *policies) compile(s *settings.Settings, principal string) (*guard.Polic
 // sharedDenies returns the denies, perhaps meant for Claude Code, that remove a tool of this host.
 func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	var names []string
-	for _, d := range p.tools.all {
+	for _, d := range p.tools.own {
 		if d.Enabled(p.runtime) {
 			names = append(names, d.Name)
 		}
@@ -194,8 +193,8 @@ func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 
 // noteList tells the listeners if the rules have changed the list of tools. The caller holds the lock.
 func (p *policies) noteList(rules *guard.Policy) {
-	now := names(p.tools.listed(rules, auth.All))
-	if slices.Equal(now, p.listed) {
+	now := p.tools.digest(rules)
+	if now == p.listed {
 		return
 	}
 	p.listed = now

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -43,7 +42,7 @@ func NewServer(h *Host) (*Server, error) {
 	})
 	hooks.AddBeforeCallTool(func(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		if r, ok := callOf(ctx); ok { // it may be called by an alias
-			req.Params.Name = r.tool.name
+			req.Params.Name = r.tool.handler()
 		}
 	})
 	hooks.AddBeforeSubscriptionsListen(s.subscribe)
@@ -57,17 +56,14 @@ func NewServer(h *Host) (*Server, error) {
 	}
 	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
 	s.extend(h.cfg.Extension)
-	for _, d := range h.tools.all {
+	for _, d := range h.tools.own {
 		if !d.Enabled(h.runtime) {
 			continue
 		}
-		tool, err := toMCP(h.tools.shown(d))
-		if err != nil {
-			return nil, err
-		}
-		s.mcp.AddTool(tool, adapter{s}.call)
-		s.tools[d.Name] = h.tools.byName[d.Name].extra == nil
+		s.mcp.AddTool(h.tools.now().shown[d], adapter{s}.call)
+		s.tools[d.Name] = h.tools.extra[d.Name] == nil
 	}
+	s.mcp.AddTool(mcp.NewTool(foreignHandler), adapter{s}.call)
 	h.policies.onList(s.listChanged)
 	return s, nil
 }
@@ -84,7 +80,7 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 	const longest = 1200
 	var briefs []string
 	for _, d := range tools {
-		if d.Brief != "" {
+		if d.Brief != "" && d.Server == "" {
 			briefs = append(briefs, d.Name+" ("+d.Brief+")")
 		}
 	}
@@ -104,10 +100,20 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next." + notice
 }
 
-// filterTools takes tools off the list that a rule denies by name, or that the caller has no right to.
+// foreignHandler is the name under which the library has a handler for the tools of other servers. It knows none of them, so that a call
+// goes on whatever becomes of the list.
+const foreignHandler = "mcp__"
+
+// filterTools makes the list what the host serves the caller. The library adds what else the options of an extension have.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
-	seen := s.host.Tools(transport.PeerOf(ctx).Who)
-	result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool {
-		return !slices.ContainsFunc(seen, func(d *builtin.Def) bool { return d.Name == t.Name })
-	})
+	now, list, who := s.host.tools.now(), []mcp.Tool{}, transport.PeerOf(ctx).Who
+	for _, d := range s.host.tools.listed(now, s.host.policies.of(who.Principal), who.Rights) {
+		list = append(list, now.shown[d])
+	}
+	for _, t := range result.Tools {
+		if _, ours := s.tools[t.Name]; !ours && t.Name != foreignHandler {
+			list = append(list, t)
+		}
+	}
+	result.Tools = list
 }

@@ -16,7 +16,39 @@ import (
 
 // takesSession reports whether a tool has the session argument in addition to its own.
 func (t *toolset) takesSession(d *builtin.Def) bool {
-	return t.session && d.Schema != nil && d.Schema.Properties[scope.Argument] == nil
+	if d.Schema == nil {
+		return t.session && rawProperties(d.RawSchema)[scope.Argument] == nil
+	}
+	return t.session && d.Schema.Properties[scope.Argument] == nil
+}
+
+// rawProperties returns the properties of a schema that another server gave.
+func rawProperties(schema json.RawMessage) map[string]json.RawMessage {
+	var shown struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(schema, &shown) // what is no object has none
+	return shown.Properties
+}
+
+// withRawProperty adds a property to a schema that another server gave.
+func withRawProperty(schema json.RawMessage, name string, property *jsonschema.Schema) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(schema, &fields); err != nil {
+		return nil, err
+	}
+	properties := rawProperties(schema)
+	if properties == nil {
+		properties = map[string]json.RawMessage{}
+	}
+	var err error
+	if properties[name], err = json.Marshal(property); err == nil {
+		fields["properties"], err = json.Marshal(properties)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 // shown returns a tool as clients see it.
@@ -24,16 +56,23 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 	if !t.takesSession(d) {
 		return d
 	}
-	schema, def := *d.Schema, *d
-	schema.Properties = maps.Clone(schema.Properties)
-	if schema.Properties == nil {
-		schema.Properties = map[string]*jsonschema.Schema{}
-	}
-	schema.Properties[scope.Argument] = &jsonschema.Schema{
+	def, argument := *d, &jsonschema.Schema{
 		Type: "string",
 		Description: `The session this call belongs to. Pass "` + scope.NewHandle + `" in the first call; its result names the session, which you pass in every further call. ` +
 			`Leave it out if you were not given one. Never make one up.`,
 	}
+	if d.Schema == nil {
+		if schema, err := withRawProperty(d.RawSchema, scope.Argument, argument); err == nil {
+			def.RawSchema = schema
+		}
+		return &def
+	}
+	schema := *d.Schema
+	schema.Properties = maps.Clone(schema.Properties)
+	if schema.Properties == nil {
+		schema.Properties = map[string]*jsonschema.Schema{}
+	}
+	schema.Properties[scope.Argument] = argument
 	schema.PropertyOrder = append(slices.Clip(schema.PropertyOrder), scope.Argument)
 	def.Schema = &schema
 	return &def

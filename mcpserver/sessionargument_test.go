@@ -9,8 +9,8 @@ import (
 
 func TestSessionArgument(t *testing.T) {
 	h, _ := openHost(t, map[string]string{"a.txt": "a\n"}, func(c *Config) { c.SessionArgument = true })
-	read := h.tools.all[0]
-	for _, d := range h.tools.all {
+	read := h.tools.own[0]
+	for _, d := range h.tools.own {
 		if d.Name == "Read" {
 			read = d
 		}

@@ -1,11 +1,14 @@
 package mcpserver
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
@@ -13,12 +16,46 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// A toolset is the tools of a host.
+// A toolset holds the tools of a host. What it serves is a snapshot that a change replaces as a whole.
 type toolset struct {
-	all     []*builtin.Def // ordered by name
-	byName  map[string]resolved
+	own     []*builtin.Def // of this host, ordered by name
+	extra   map[string]*ExtraTool
 	runtime *builtin.Runtime
 	session bool // see [Config.SessionArgument]
+	search  searchMode
+
+	replacing sync.Mutex
+	snapshot  atomic.Pointer[snapshot]
+}
+
+// A snapshot is the tools that a host serves at one time. It never changes.
+type snapshot struct {
+	foreignSet
+	all    []*builtin.Def // those of this host by name, and then those of other servers by name
+	byName map[string]resolved
+	shown  map[*builtin.Def]mcp.Tool // as clients see them
+	// searched says that clients that did not choose find the tools of other servers with ToolSearch.
+	searched bool
+}
+
+// A foreignSet is the tools of other servers.
+type foreignSet struct {
+	// Servers are all that are configured, also those that do not run.
+	Servers []foreignServer
+	// Tools are those that are known of them. Their names are unique.
+	Tools []*builtin.Def
+	// Configured says that a person has changed which servers there are. Only that makes a list longer that was cut short.
+	Configured bool
+}
+
+// A foreignServer is another server.
+type foreignServer struct {
+	// Name stands in the names of its tools, between mcp__ and __.
+	Name string
+	// Purpose says in one line what it is for; empty if nothing is known.
+	Purpose string
+	// Down is why it cannot be called at present; empty: it can.
+	Down string
 }
 
 // A resolved tool is what the name in a call stands for.
@@ -31,78 +68,126 @@ type resolved struct {
 	err error
 }
 
+// foreign reports whether the tool is one of another server.
+func (r resolved) foreign() bool { return r.def != nil && r.def.Server != "" }
+
+// handler returns the name under which the library has the handler of a call.
+func (r resolved) handler() string {
+	if r.foreign() {
+		return foreignHandler
+	}
+	return r.name
+}
+
 // newToolset returns the tools that were asked for by name, or all, with the custom ones and those of the extension.
 func newToolset(cfg Config) (*toolset, error) {
-	t := &toolset{byName: map[string]resolved{}, session: cfg.SessionArgument}
+	t := &toolset{extra: map[string]*ExtraTool{}, session: cfg.SessionArgument, search: searchMode(cfg.ToolSearch)}
 	for _, d := range slices.Concat(builtin.All(), cfg.CustomTools) {
-		if len(cfg.Tools) > 0 && !slices.Contains(cfg.Tools, d.Name) && !slices.Contains(cfg.CustomTools, d) {
-			continue
-		}
-		if err := t.add(d, nil); err != nil {
-			return nil, err
+		if len(cfg.Tools) == 0 || slices.Contains(cfg.Tools, d.Name) || slices.Contains(cfg.CustomTools, d) {
+			t.own = append(t.own, d)
 		}
 	}
 	for i := range cfg.Extension.Tools {
 		extra := &cfg.Extension.Tools[i]
 		d, err := extra.def()
-		if err == nil {
-			err = t.add(d, extra)
-		}
 		if err != nil {
 			return nil, err
 		}
+		t.own, t.extra[d.Name] = append(t.own, d), extra
 	}
-	slices.SortFunc(t.all, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
-	return t, nil
+	slices.SortFunc(t.own, byName)
+	return t, t.replace(foreignSet{Configured: true})
 }
 
-func (t *toolset) add(d *builtin.Def, extra *ExtraTool) error {
-	if t.has(d.Name) {
-		return fmt.Errorf("there are two tools with the name %q: rename one", d.Name)
+func byName(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) }
+
+// replace makes a snapshot with these tools of other servers the current one.
+func (t *toolset) replace(f foreignSet) error {
+	t.replacing.Lock()
+	defer t.replacing.Unlock()
+	s := &snapshot{foreignSet: f, byName: map[string]resolved{}, shown: map[*builtin.Def]mcp.Tool{}}
+	was := t.snapshot.Load()
+	s.searched = t.search.needed(f.Tools) || !f.Configured && was != nil && was.searched
+	s.all = slices.Concat(t.own, slices.SortedFunc(slices.Values(f.Tools), byName))
+	for _, d := range s.all {
+		if s.byName[d.Name].def != nil {
+			return fmt.Errorf("there are two tools with the name %q: rename one", d.Name)
+		}
+		r := resolved{def: d, name: d.Name}
+		if d.Server == "" {
+			r.extra = t.extra[d.Name]
+		}
+		if s.byName[d.Name] = r; d.Listed != "" {
+			s.byName[d.Listed] = r
+		}
+		shown, err := toMCP(t.shown(d))
+		if err != nil {
+			return err
+		}
+		s.shown[d] = shown
 	}
-	t.all = append(t.all, d)
-	t.byName[d.Name] = resolved{def: d, name: d.Name, extra: extra}
+	t.snapshot.Store(s)
 	return nil
 }
 
+// now returns the tools that are served at this time.
+func (t *toolset) now() *snapshot { return t.snapshot.Load() }
+
 // resolve finds the tool that is served under a name, or that the name stands for.
 func (t *toolset) resolve(name string) resolved {
-	if r, ok := t.byName[name]; ok && r.def.Enabled(t.runtime) {
+	now := t.now()
+	if r, ok := now.byName[name]; ok && r.def.Enabled(t.runtime) {
 		return r
 	}
-	if r, ok := t.byName[alias.Tool(name)]; ok && r.def.Enabled(t.runtime) {
+	if r, ok := now.byName[alias.Tool(name)]; ok && r.def.Enabled(t.runtime) {
 		return r
 	}
 	if s, ok := alias.Instead(name); ok {
-		if r, ok := t.byName[s.Tool]; ok && r.def.Enabled(t.runtime) {
+		if r, ok := now.byName[s.Tool]; ok && r.def.Enabled(t.runtime) {
 			return resolved{name: s.Tool, err: fmt.Errorf("%s is not served here: %s", name, s.How)}
 		}
 	}
 	if name == "" {
 		return resolved{err: fmt.Errorf("%w: the call names none", errNoTool)}
 	}
-	near, distance := "", 1+len(name)/3
-	for _, d := range t.all {
-		if n := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(d.Name)); n <= distance && (near == "" || n < distance) {
-			near, distance = " (did you mean "+d.Name+"?)", n
-		}
+	near := ""
+	if names := now.nearest(name, 1, func(*builtin.Def) bool { return true }); len(names) > 0 {
+		near = " (did you mean " + names[0] + "?)"
 	}
 	return resolved{name: name, err: fmt.Errorf("%w: %s%s", errNoTool, name, near)}
 }
 
 // has reports whether there is a tool of that name.
-func (t *toolset) has(name string) bool { return t.byName[name].def != nil }
+func (t *toolset) has(name string) bool { return t.now().byName[name].def != nil }
 
 // listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name.
-func (t *toolset) listed(policy *guard.Policy, rights auth.Rights) (listed []*builtin.Def) {
-	for _, d := range t.all {
-		ok, v := policy.ToolEnabled(d.Name)
-		ok = ok || v.Rule == guard.RuleSettings // a call says why everything is refused, an empty list does not
-		if ok && d.Enabled(t.runtime) && rights.Has(rightTo(d.Permission)) {
+func (t *toolset) listed(now *snapshot, policy *guard.Policy, rights auth.Rights) (listed []*builtin.Def) {
+	for _, d := range now.all {
+		if t.visible(d, policy, rights) {
 			listed = append(listed, d)
 		}
 	}
 	return listed
+}
+
+// visible reports whether a caller may know of a tool.
+func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, rights auth.Rights) bool {
+	ok, v := policy.ToolEnabled(d.Name)
+	ok = ok || v.Rule == guard.RuleSettings // a call says why everything is refused, an empty list does not
+	return ok && !d.Unlisted && d.Enabled(t.runtime) && rights.Has(rightTo(d.Permission))
+}
+
+// digest returns a text that differs when what clients can see of the tools differs.
+func (t *toolset) digest(policy *guard.Policy) string {
+	sum, now := sha256.New(), t.now()
+	for _, d := range t.listed(now, policy, auth.All) {
+		fmt.Fprintf(sum, "%q %q %t %s\n", d.Name, d.Doc, d.AlwaysLoad, d.RawSchema)
+	}
+	for _, s := range now.Servers { // whether one runs changes no list
+		fmt.Fprintf(sum, "%q %q\n", s.Name, s.Purpose)
+	}
+	fmt.Fprint(sum, now.searched)
+	return string(sum.Sum(nil))
 }
 
 // names returns the names of tools.

@@ -1,0 +1,133 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+)
+
+// foreignTool is a tool of another server that answers with its name and its arguments.
+func foreignTool(server, tool, doc, schema string) *builtin.Def {
+	name := "mcp__" + server + "__" + tool
+	return builtin.External(builtin.Def{Name: name, Doc: doc, Server: server, RawSchema: json.RawMessage(schema)},
+		func(_ context.Context, _ *builtin.Env, args json.RawMessage) (builtin.Result, error) {
+			return builtin.Result{Text: fmt.Sprintf("%s ran with %s", name, args)}, nil
+		})
+}
+
+const pathSchema = `{"type":"object","properties":{"path":{"type":"string"},"depth":{"type":"integer"}},"required":["path"],"oneOf":[{}]}`
+
+// serve makes these the tools of other servers.
+func serve(t testing.TB, h *Host, configured bool, tools ...*builtin.Def) {
+	t.Helper()
+	f := foreignSet{Tools: tools, Configured: configured}
+	for _, d := range tools {
+		if n := len(f.Servers); n == 0 || f.Servers[n-1].Name != d.Server {
+			f.Servers = append(f.Servers, foreignServer{Name: d.Server, Purpose: "what " + d.Server + " does"})
+		}
+	}
+	if err := h.setForeign(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listedNames returns the names on a list of tools, in order.
+func listedNames(t testing.TB, a rpcAnswer) (names []string) {
+	t.Helper()
+	var result struct {
+		Tools []struct{ Name string }
+	}
+	if err := json.Unmarshal(a.Result, &result); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range result.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// TestForeignList: our tools come first, each block by name; a schema is served as it came; rules by server and by tool hold.
+func TestForeignList(t *testing.T) {
+	c := startPipe(t, nil, func(c *Config) {
+		c.Tools, c.ToolSearch, c.Deny = []string{"Write", "Read"}, "off", []string{"mcp__a__out", "mcp__c"}
+	})
+	serve(t, c.host, true, foreignTool("b", "one", "One.", pathSchema), foreignTool("a", "two", "Two.", "{}"), foreignTool("a", "out", "Out.", "{}"), foreignTool("c", "any", "Any.", "{}"))
+	c.send(listTools)
+	a := c.receive()
+	if got := strings.Join(listedNames(t, a), " "); got != "Read Write mcp__a__two mcp__b__one" {
+		t.Errorf("listed: %s", got)
+	}
+	if !strings.Contains(string(a.Result), pathSchema) {
+		t.Errorf("the schema was changed: %s", a.Result)
+	}
+}
+
+// TestForeignSwap replaces the tools while they are listed and called: a list is of one snapshot, and a call that has been resolved runs.
+func TestForeignSwap(t *testing.T) {
+	h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch, c.Allow = "off", []string{"mcp__s"} })
+	var sets [2][]*builtin.Def
+	for i := range 20 {
+		sets[0] = append(sets[0], foreignTool("s", fmt.Sprint("a", i), "", "{}"))
+		sets[1] = append(sets[1], foreignTool("s", fmt.Sprint("b", i), "", "{}"))
+	}
+	serve(t, h, false, sets[0]...)
+	s, err := NewServer(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := transport.WithPeer(t.Context(), transport.Peer{Transport: transport.Stdio, Who: Local()})
+	var swaps sync.WaitGroup
+	swaps.Go(func() {
+		for i := range 200 {
+			serve(t, h, false, sets[i%2]...)
+		}
+	})
+	for range 50 {
+		answer, err := json.Marshal(s.mcp.HandleMessage(ctx, []byte(listTools)))
+		if n := strings.Count(string(answer), `"mcp__s__a`); err != nil || n != 0 && n != 20 {
+			t.Fatalf("a list has %d tools of one set: %v", n, err)
+		}
+		if r := do(h, "mcp__s__a1", "{}"); r.IsError && !strings.Contains(r.Text, "no such tool") {
+			t.Fatal(r.Text)
+		}
+	}
+	swaps.Wait()
+}
+
+// TestForeignChanged: clients of both eras are told of a change that they can see, and of no other.
+func TestForeignChanged(t *testing.T) {
+	for era, listen := range map[string]string{
+		"modern": listenForTools,
+		"legacy": `{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`,
+	} {
+		t.Run(era, func(t *testing.T) {
+			c := startPipe(t, nil, func(c *Config) { c.ToolSearch, c.Deny = "off", []string{"mcp__s__hidden"} })
+			c.send(listen)
+			c.receive()
+			if era == "legacy" {
+				c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+				c.send(toolCall(1, "Glob", `{"pattern":"*"}`))
+				c.receive()
+			}
+			serve(t, c.host, false, foreignTool("s", "one", "One.", "{}"))
+			if a := c.receive(); !isListChanged(a) {
+				t.Fatalf("not told of a tool: %+v", a)
+			}
+			serve(t, c.host, false, foreignTool("s", "one", "One.", "{}"), foreignTool("s", "hidden", "", "{}"))
+			serve(t, c.host, false, foreignTool("s", "one", "One, changed.", "{}"))
+			if a := c.receive(); !isListChanged(a) {
+				t.Fatalf("not told of a definition: %+v", a)
+			}
+			c.send(toolCall(2, "Glob", `{"pattern":"*"}`))
+			if a := c.receive(); string(a.ID) != "2" {
+				t.Errorf("told of a change that cannot be seen: %+v", a)
+			}
+		})
+	}
+}
