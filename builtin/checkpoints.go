@@ -158,6 +158,7 @@ type commandMark struct {
 	begun   time.Time
 	roots   []rootMark
 	notes   []string
+	ended   func()                // lets other hosts know that it has ended
 	end     func() commandChanges // once
 }
 
@@ -178,10 +179,16 @@ type commandChanges struct {
 func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *commandMark {
 	m := &commandMark{env: env, command: command, begun: time.Now()}
 	m.end = sync.OnceValue(m.finish)
+	roots := outermost(env.Policy.Roots())
+	var err error
+	if m.ended, err = history.Announce(b.history, history.Running{Command: command, Roots: roots}); err != nil {
+		b.log.Warn("a rewind will not know that a command runs", "error", err)
+		m.ended = func() {}
+	}
 	if b.checkpoints.dir == "" || !env.Shell.KeepChanges {
 		return m
 	}
-	for _, root := range outermost(env.Policy.Roots()) {
+	for _, root := range roots {
 		if !tracked(root) {
 			b.checkpoints.told.Do(func() {
 				m.notes = append(m.notes, fmt.Sprintf("What commands change in %s cannot be taken back: it is, or holds, the home directory. This is said once", root))
@@ -222,6 +229,7 @@ func tracked(root string) bool {
 
 // finish records what the command changed.
 func (m *commandMark) finish() (all commandChanges) {
+	defer m.ended()
 	call := history.Change{Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun}
 	call.Command = m.command
 	var changes []history.PathChange

@@ -2,12 +2,10 @@ package builtin
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -25,7 +23,7 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 	if err != nil {
 		return nil, err
 	}
-	f.Principal = AnyPrincipal
+	f.Principal = history.AllPrincipals
 	all, err := store.List(f)
 	for _, c := range all {
 		if strings.HasPrefix(c.ID, id) {
@@ -35,30 +33,13 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 	return distinct(paths), errors.Join(err, store.Close())
 }
 
-// ChangeTime returns when the call with an ID, or with the only one that begins so, began. The error says if it changed nothing at or
-// below a path.
-func ChangeTime(stateDir, id, path string) (time.Time, error) {
-	store, err := openHistoryOf(stateDir)
-	if err != nil {
-		return time.Time{}, err
-	}
-	changes, _, err := store.Show(AnyPrincipal, id)
-	if err = errors.Join(err, store.Close()); err != nil {
-		return time.Time{}, err
-	}
-	if !slices.ContainsFunc(changes, func(c Change) bool { return isBelow(c.Path, path) }) {
-		return time.Time{}, fmt.Errorf("call %s changed nothing in %s, but %s: run this there, or name it with --path", id, path, changes[0].Path)
-	}
-	return changes[0].Time, nil
-}
-
 // UndonePaths returns the files that an undo would restore, or leave as they are.
 func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error) {
 	store, err := openHistoryOf(stateDir)
 	if err != nil {
 		return nil, err
 	}
-	sel.Principal = AnyPrincipal
+	sel.Principal = history.AllPrincipals
 	plan, err := store.PlanUndo(sel)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -24,17 +24,53 @@ type (
 	UndoSelection = history.Selection
 )
 
+// A ChangedCall is what one call changed, as the history knows it.
+type ChangedCall struct {
+	Change          // of its first file; what is not of that file alone holds for all
+	Files  []Change // by path
+	// NumChanged, NumCreated and NumRemoved count the files.
+	NumChanged, NumCreated, NumRemoved int
+}
+
+// Calls lists the calls that made changes, newest first, as far as the rules let their files be read. UndoneBy is empty until all of a
+// call is undone.
+func (b *Runtime) Calls(policy *guard.Policy, f ChangeFilter) (calls []ChangedCall, err error) {
+	changes, err := b.Changes(policy, f)
+	for _, c := range changes {
+		n := len(calls) - 1
+		if n < 0 || calls[n].ID != c.ID {
+			calls = append(calls, ChangedCall{Change: c})
+			n++
+		}
+		call := &calls[n]
+		if c.UndoneBy == "" {
+			call.UndoneBy = ""
+		}
+		call.Files = append(call.Files, c)
+		switch {
+		case c.Created:
+			call.NumCreated++
+		case c.Deleted:
+			call.NumRemoved++
+		default:
+			call.NumChanged++
+		}
+	}
+	for _, c := range calls {
+		slices.SortFunc(c.Files, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	}
+	return calls, err
+}
+
 // A Holding is what the history holds of one principal.
 type Holding = history.Holding
 
 // Holdings returns what the history holds, the most first.
 func (b *Runtime) Holdings() ([]Holding, error) { return b.history.Holdings() }
 
-// AnyPrincipal stands for all principals in a filter or selection. It is the owner's alone.
-const AnyPrincipal = history.AllPrincipals
-
-// Changes lists changes, newest first, leaving out those of files that a rule now denies reading.
+// Changes lists changes of all principals, newest first, leaving out those of files that a rule now denies reading.
 func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error) {
+	f.Principal = history.AllPrincipals
 	all, err := b.history.List(f)
 	if err != nil {
 		return nil, err
@@ -49,8 +85,8 @@ func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 }
 
 // ShowChange returns the first change of an entry, and the diffs of all its files that the rules let be read.
-func (b *Runtime) ShowChange(policy *guard.Policy, principal, id string) (Change, string, error) {
-	changes, diffs, err := b.history.Show(principal, id)
+func (b *Runtime) ShowChange(policy *guard.Policy, id string) (Change, string, error) {
+	changes, diffs, err := b.history.Show(history.AllPrincipals, id)
 	if err != nil {
 		return Change{}, "", err
 	}
@@ -104,21 +140,73 @@ func readable(policy *guard.Policy, path string) error {
 	return nil
 }
 
+// An UndoResult is what an undo did, or in a dry run would do.
+type UndoResult struct {
+	ID    string // of the undo in the history; "" if it changed nothing
+	Files []Undone
+	// Running are the commands that run in the workspace.
+	Running []history.Running
+	// Refused is why nothing since a time is undone while commands run, unless it is forced. Without a dry run it is the error as well.
+	Refused error
+	// HeadMoved are the IDs of the calls to be undone after which git had another commit checked out. The work tree will show the
+	// reversed changes.
+	HeadMoved []string
+}
+
 // An Undone is what became of one file of an undo.
 type Undone struct {
 	Path    string
-	Removed bool  // the file did not exist before the changes
-	Err     error // why the file was left as it is
-	Forced  bool  // UndoSelection.Force would restore it all the same
+	Removed bool   // the file did not exist before the changes
+	Err     error  // why the file was left as it is
+	Forced  bool   // UndoSelection.Force would restore it all the same
+	Diff    string // from what it holds now to what it would hold, in a dry run with UndoSelection.Diffs
 }
 
 // Undo restores what files held before changes. Files that have changed since are left alone unless the
 // selection forces it. The undo is journalled, and can be undone.
-func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undone, error) {
+func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r UndoResult, err error) {
+	sel.Principal = history.AllPrincipals
 	plan, err := b.history.PlanUndo(sel)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
+	r.HeadMoved = plan.HeadMoved
+	if r.Running, err = runningIn(b.history, env.Policy, sel); err != nil {
+		return r, err
+	}
+	if n := len(r.Running); n > 0 && !sel.Force && sel.IsRewind() {
+		r.Refused = fmt.Errorf("%s in this workspace, and may change files while it is rewound: stop what runs first (TaskStop, or kill the process), or force the rewind",
+			plural(n, "a command still runs", "commands still run"))
+	}
+	if r.Refused != nil && !sel.DryRun {
+		return r, r.Refused
+	}
+	r.Files, err = b.undo(ctx, env, sel, plan)
+	return r, err
+}
+
+// runningIn returns the commands that run where changes are to be undone.
+func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([]history.Running, error) {
+	if sel.Path != "" {
+		return history.RunningIn(store, sel.Path)
+	}
+	var all []history.Running
+	for _, root := range outermost(policy.Roots()) {
+		some, err := history.RunningIn(store, root)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range some {
+			if !slices.ContainsFunc(all, func(o history.Running) bool { return o.PID == r.PID && o.Begun.Equal(r.Begun) }) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+// undo does what was planned.
+func (b *Runtime) undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo) ([]Undone, error) {
 	var all []Undone
 	for _, f := range plan.Files {
 		if f.Expect.Mode.IsDir() && f.Restore.Mode.IsDir() && !sel.DryRun { // so that what is in it can be restored
@@ -127,8 +215,14 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) ([]Undo
 	}
 	for _, f := range plan.Files {
 		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent()}
-		if !sel.DryRun {
+		switch {
+		case !sel.DryRun:
 			u.Err = b.restore(ctx, env, f)
+		case sel.Diffs && readable(env.Policy, f.Path) == nil:
+			var err error
+			if u.Diff, err = b.history.DiffNodes(f.Principal, f.Path, f.Expect, f.Restore); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, u)
 	}

@@ -170,8 +170,12 @@ func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.runtime.StopTa
 
 // Changes lists changes of files, newest first.
 func (o Operator) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
-	f.Principal = builtin.AnyPrincipal
 	return o.h.runtime.Changes(o.policy(), f)
+}
+
+// Calls lists the calls that changed files, newest first, with what each changed.
+func (o Operator) Calls(f builtin.ChangeFilter) ([]builtin.ChangedCall, error) {
+	return o.h.runtime.Calls(o.policy(), f)
 }
 
 // Holdings returns whose changes take how much of the disk, the most first.
@@ -179,7 +183,7 @@ func (o Operator) Holdings() ([]builtin.Holding, error) { return o.h.runtime.Hol
 
 // ShowChange returns one change and its diff. The beginning of its id suffices.
 func (o Operator) ShowChange(id string) (builtin.Change, string, error) {
-	return o.h.runtime.ShowChange(o.policy(), builtin.AnyPrincipal, id)
+	return o.h.runtime.ShowChange(o.policy(), id)
 }
 
 // ChangedFile returns what the file of a change held after it, or before it when the change removed the file.
@@ -187,13 +191,13 @@ func (o Operator) ChangedFile(c builtin.Change) (string, error) {
 	return o.h.runtime.ChangedFile(o.policy(), c)
 }
 
-// Undo restores what files held before the selected changes, and returns for each file what became of it.
-func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) ([]builtin.Undone, error) {
-	sel.Principal = builtin.AnyPrincipal
+// Undo restores what files held before the selected changes, and returns what became of each file. A selection before a call or since a
+// time is a rewind: it is refused while commands run in the workspace, unless it is forced. A dry run returns the plan.
+func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) (builtin.UndoResult, error) {
 	a := o.h.AdmitNamed("")
 	defer a.Leave()
 	if err := a.ticket.Acquire(ctx, false); err != nil {
-		return nil, err
+		return builtin.UndoResult{}, err
 	}
 	return o.h.runtime.Undo(ctx, o.h.env(a, o.policy(), Request{Tool: "undo"}), sel)
 }

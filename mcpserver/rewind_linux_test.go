@@ -123,7 +123,7 @@ func undo(t *testing.T, h *Host, since time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range all {
+	for _, u := range all.Files {
 		if u.Err != nil {
 			t.Errorf("%s: %v", u.Path, u.Err)
 		}
@@ -178,7 +178,7 @@ func TestRewindLeavesOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := map[string]string{}
-	for _, u := range all {
+	for _, u := range all.Files {
 		left[u.Path[len(root)+1:]] = fmt.Sprint(u.Err)
 	}
 	for _, path := range []string{"a", "d/f"} {
@@ -190,5 +190,39 @@ func TestRewindLeavesOthers(t *testing.T) {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
+	}
+}
+
+// TestRewindWhileRunning: nothing is rewound while a command of any host runs in the workspace, unless that is forced.
+func TestRewindWhileRunning(t *testing.T) {
+	h, root := openHost(t, map[string]string{"a": "1\n"})
+	since := time.Now()
+	bash(t, h, "echo 2 > a")
+	call := h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: json.RawMessage(`{"command":"sleep 600","run_in_background":true}`)})
+	if call.IsError {
+		t.Fatal(call.Text)
+	}
+	operator := h.Operator()
+	plan, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: root, DryRun: true, Diffs: true})
+	if err != nil || plan.Refused == nil || len(plan.Running) != 1 || plan.Running[0].Command != "sleep 600" || plan.Running[0].PID != os.Getpid() {
+		t.Errorf("the plan is %+v, %v", plan, err)
+	}
+	if len(plan.Files) != 1 || !strings.Contains(plan.Files[0].Diff, "-2\n+1\n") {
+		t.Errorf("the files are %+v", plan.Files)
+	}
+	if r, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: root}); err == nil || len(r.Files) > 0 {
+		t.Errorf("rewound while a command runs: %+v", r)
+	}
+	if r, err := operator.Undo(t.Context(), builtin.UndoSelection{Since: since, Path: t.TempDir()}); err != nil || len(r.Running) > 0 {
+		t.Errorf("another workspace: %+v, %v", r, err)
+	}
+	for _, task := range operator.Tasks() {
+		if err := operator.StopTask(task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	undo(t, h, since)
+	if got, err := os.ReadFile(filepath.Join(root, "a")); err != nil || string(got) != "1\n" {
+		t.Errorf("a is %q, %v", got, err)
 	}
 }

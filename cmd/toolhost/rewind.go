@@ -21,7 +21,8 @@ func rewindCommand() *cobra.Command {
 		Use: "rewind ID|TIME [flags]", Short: "Put the workspace back to before a call, or to a time",
 		Long: `Put the workspace back to what it was before a call, named by its ID in the history, or at a time. All later changes by tools and
 commands are taken back: contents, modes, links and directories. The list is shown first, and asked at a terminal. What another
-program has changed since is left as it is, unless --force. What is ignored by git in whole directories, and .git itself, is not
+program has changed since is left as it is, and nothing is done while commands run in the workspace, unless --force. What is
+ignored by git in whole directories, and .git itself, is not
 touched. A rewind is a change too, and can be undone.`,
 		Example: `  toolhost rewind 3k9x2m --dry-run
   toolhost rewind 15m
@@ -34,21 +35,12 @@ touched. A rewind is a change too, and can be undone.`,
 					u.since, id = id, ""
 				}
 			}
-			paths := func(state string) (paths []string, err error) {
-				if err := u.selected(nil); err != nil {
-					return nil, err
-				}
-				if u.Last = 0; id != "" {
-					if u.Since, err = builtin.ChangeTime(state, id, u.Path); err != nil {
-						return nil, err
-					}
-				}
-				return builtin.UndonePaths(state, u.UndoSelection)
+			if err := u.selected(nil); err != nil {
+				return err
 			}
+			u.Last, u.Before = 0, id
+			paths := func(state string) ([]string, error) { return builtin.UndonePaths(state, u.UndoSelection) }
 			return flags.onFiles(paths, func(host *mcpserver.Host) error {
-				if err := u.sayHeadMoved(cmd, host.Operator()); err != nil {
-					return err
-				}
 				return u.undo(cmd, host.Operator(), false)
 			})
 		},
@@ -74,21 +66,6 @@ func (u *undoing) addFlags(cmd *cobra.Command, flags *hostFlags) {
 	cmd.Flags().BoolVar(&u.DryRun, "dry-run", false, "show what would become of each file, and change nothing")
 	cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
-}
-
-// sayHeadMoved says that git has another commit checked out since, which a rewind does not change.
-func (u *undoing) sayHeadMoved(cmd *cobra.Command, operator mcpserver.Operator) error {
-	changes, err := operator.Changes(builtin.ChangeFilter{Path: u.Path, Scope: u.Scope, Since: u.Since})
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
-		if c.HeadMoved {
-			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "Git has another commit checked out since %s: its work tree will show the reversed changes.\n", c.ID)
-			return err
-		}
-	}
-	return nil
 }
 
 // callsOf lists the calls that made changes, in the order of these.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +79,12 @@ func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bo
 		if err != nil {
 			return err
 		}
-		if len(plan) > 0 {
+		if plan.Refused != nil {
+			warn(cmd.ErrOrStderr(), plan)
+			return plan.Refused
+		}
+		if len(plan.Files) > 0 {
+			warn(cmd.ErrOrStderr(), plan)
 			if err := u.print(cmd.ErrOrStderr(), plan, false); err != nil && !errors.Is(err, errReported) {
 				return err
 			}
@@ -89,10 +95,23 @@ func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bo
 		u.DryRun = false
 	}
 	done, err := operator.Undo(cmd.Context(), u.UndoSelection)
+	if err != nil || u.DryRun || u.yes {
+		warn(cmd.ErrOrStderr(), done)
+	}
 	if err != nil {
 		return err
 	}
 	return u.print(out, done, u.asJSON)
+}
+
+// warn lists the commands that still run, and says where git has another commit checked out since, which an undo does not change.
+func warn(w io.Writer, r builtin.UndoResult) {
+	for _, c := range r.Running {
+		fmt.Fprintf(w, "Still running since %s, in process %d: %s\n", c.Begun.Local().Format(time.DateTime), c.PID, sanitized(c.Command))
+	}
+	for _, id := range r.HeadMoved {
+		fmt.Fprintf(w, "Git has another commit checked out since %s: its work tree will show the reversed changes.\n", id)
+	}
 }
 
 // confirmed asks a person at the terminal.
@@ -119,10 +138,10 @@ type undoneFile struct {
 }
 
 // print says what became of each file, or in a dry run what would.
-func (u *undoing) print(w io.Writer, all []builtin.Undone, asJSON bool) error {
+func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) error {
 	left := false
 	files := []undoneFile{}
-	for _, f := range all {
+	for _, f := range result.Files {
 		file := undoneFile{Path: f.Path, Done: f.Err == nil && !u.DryRun, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
 		if f.Err != nil {
 			file.Error, left = f.Err.Error(), true

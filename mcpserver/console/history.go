@@ -71,7 +71,7 @@ func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 	f := layout{Page: "history", Title: "History"}
 	undone, err := s.operator.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
 	var restored, left []string
-	for _, u := range undone {
+	for _, u := range undone.Files {
 		if u.Err != nil {
 			left = append(left, fmt.Sprintf("%s was left as it is: %v", u.Path, u.Err))
 		} else {
@@ -143,7 +143,8 @@ func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []
 // undo restores what the file of a change held before it.
 func (s historyPages) undo(w http.ResponseWriter, v pageRequest) {
 	sel := builtin.UndoSelection{IDs: []string{v.PathValue("id")}, Force: v.PostFormValue("force") != ""}
-	undone, err := s.operator.Undo(v.Context(), sel)
+	result, err := s.operator.Undo(v.Context(), sel)
+	undone := result.Files
 	if err == nil && len(undone) == 0 {
 		err = errors.New("there was nothing to undo")
 	}

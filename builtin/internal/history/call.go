@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // maxCommand is how much of a command line the history keeps, in bytes.
@@ -105,7 +104,7 @@ func (s *Store) Record(c Change, changes []PathChange) error {
 	}
 	j := s.journal(journalName(c.Principal))
 	c.ID, c.Time, c.State = shortID(), c.Time.UTC().Round(0), Done
-	c.Command = strings.ToValidUTF8(c.Command[:min(len(c.Command), maxCommand)], "\uFFFD")
+	c.Command = shortened(c.Command)
 	full := false
 	record := func() error {
 		if err := os.MkdirAll(j.dir, ownerDir); err != nil {

@@ -13,6 +13,7 @@
 //
 //	lock                    held while owners come and go
 //	owners/OWNER            locked by a process while it lives; it holds the IDs of the entries that this process has not ended
+//	running/OWNER.ID        a command that runs now
 //	PRINCIPAL/lock          held while the directory changes
 //	PRINCIPAL/index         the entries, a line with a checksum for each; one more for each entry that failed
 //	PRINCIPAL/index.copy    the same again: what is damaged or missing in one is read from the other

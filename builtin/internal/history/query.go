@@ -77,30 +77,30 @@ func (s *Store) Show(principal, id string) ([]Change, []string, error) {
 	var changes []Change
 	var diffs []string
 	for _, r := range found {
-		diff, err := s.diffOf(r)
-		if err != nil {
-			return nil, nil, err
+		diff := fmt.Sprintf("(what was there before is not kept: %s)\n", r.Lost)
+		if r.Lost == "" {
+			if diff, err = s.DiffNodes(r.Principal, r.Path, r.before(), r.after()); err != nil {
+				return nil, nil, err
+			}
 		}
 		changes, diffs = append(changes, r.Change), append(diffs, diff)
 	}
 	return changes, diffs, nil
 }
 
-// diffOf is the diff of one change, with a line for what no diff of contents shows.
-func (s *Store) diffOf(r record) (string, error) {
+// DiffNodes is the diff between what stood at a path and what stood there later, with a line for what no diff of contents shows.
+func (s *Store) DiffNodes(principal, path string, before, after Node) (string, error) {
 	note := ""
-	switch before, after := r.before(), r.after(); {
-	case r.Lost != "":
-		note = fmt.Sprintf("(what was there before is not kept: %s)\n", r.Lost)
+	switch {
 	case before.Mode != after.Mode && before.Mode != 0 && after.Mode != 0:
 		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode, before.Mode)
 	case before.Mode.IsDir() || after.Mode.IsDir():
 		note = "(directory)\n"
 	}
-	if r.Lost != "" || r.Before == r.After {
+	if before.Blob == after.Blob {
 		return note, nil
 	}
-	diff, err := s.Diff(r.Principal, r.Path, r.Before, r.After)
+	diff, err := s.Diff(principal, path, before.Blob, after.Blob)
 	return note + diff, err
 }
 
@@ -160,12 +160,12 @@ func (s *Store) Content(principal string, b Blob) ([]byte, error) {
 // what stands in its way: that a content is binary, or is not kept.
 func (s *Store) Diff(principal, path string, from, to Blob) (string, error) {
 	var sides [2]string
-	for i, b := range []Blob{from, to} {
+	for i, b := range [...]Blob{from, to} {
 		if b.IsZero() {
 			continue
 		}
 		raw, err := s.Content(principal, b)
-		if errors.Is(err, ErrNotKept) && i == 1 && b.Size <= s.cfg.MaxFile {
+		if errors.Is(err, ErrNotKept) && b.Size <= s.cfg.MaxFile {
 			raw, err = contentNow(path, b) // what a command left
 		}
 		if errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {

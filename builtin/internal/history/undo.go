@@ -18,18 +18,26 @@ type Selection struct {
 	Path      string    // of this file, or of those below this directory
 	Scope     string    // made in this scope
 	Since     time.Time // begun at this time or later, undos included: files become what they were then
+	Before    string    // the ID of a call: made by it or later, as with Since
 	Last      int       // the last so many that are neither undone nor undos
 
 	// Force also undoes what would lose other changes: FileUndo.Loses says which.
 	Force bool
 	// DryRun plans alone: nothing is restored.
 	DryRun bool
+	// Diffs asks for what would become of the contents, in a dry run.
+	Diffs bool
 }
+
+// IsRewind reports whether all changes since a time are selected.
+func (sel Selection) IsRewind() bool { return sel.Before != "" || !sel.Since.IsZero() }
 
 // An Undo is what has to be done to undo changes. Nothing has been done yet.
 type Undo struct {
 	Files   []FileUndo // in the order in which they are to be restored
 	Refused []Refusal  // files that cannot be restored
+	// HeadMoved are the IDs of the calls after which git had another commit checked out.
+	HeadMoved []string
 }
 
 // A FileUndo is what has to be done to one file. The caller makes sure under the lock of the file that it holds Expect, journals the
@@ -80,6 +88,11 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 		changes[f] = append(changes[f], r)
 	}
 	u := new(Undo)
+	for _, r := range chosen {
+		if r.HeadMoved && !slices.Contains(u.HeadMoved, r.ID) {
+			u.HeadMoved = append(u.HeadMoved, r.ID)
+		}
+	}
 	for _, f := range order {
 		if err := s.planFile(u, changes[f], all, sel.Force); err != nil {
 			return nil, err
@@ -115,7 +128,7 @@ func inOrder(a, b FileUndo) int {
 
 // choose returns the changes to undo, oldest first.
 func (sel Selection) choose(all []record) ([]record, error) {
-	filtered := sel.Path != "" || sel.Scope != "" || !sel.Since.IsZero() || sel.Last != 0
+	filtered := sel.Path != "" || sel.Scope != "" || sel.IsRewind() || sel.Last != 0
 	switch {
 	case len(sel.IDs) > 0 && filtered:
 		return nil, errors.New("give the IDs of changes, or say which to undo by other means, not both")
@@ -123,6 +136,16 @@ func (sel Selection) choose(all []record) ([]record, error) {
 		return chooseIDs(all, sel.IDs)
 	case !filtered || sel.Last < 0:
 		return nil, errors.New("nothing says which changes to undo")
+	}
+	if sel.Before != "" {
+		first, err := find(all, sel.Before)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(first, func(r record) bool { return sel.Path == "" || isWithin(r.Path, sel.Path) }) {
+			return nil, fmt.Errorf("call %s changed nothing in %s, but %s: run this there, or name that path", sel.Before, sel.Path, first[0].Path)
+		}
+		sel.Since = first[0].Time
 	}
 	var some []record
 	within := make(map[string]bool)
