@@ -73,7 +73,7 @@ type Store struct {
 	usage   map[string]*usage
 	closed  bool
 
-	work         sync.WaitGroup
+	work sync.WaitGroup
 }
 
 // Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when
