@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 )
 
 // A dialer reaches into the network of a sandbox.
 type dialer interface {
 	dial(ctx context.Context, port int) (net.Conn, error)
+	listen(port int) (net.Listener, error)
 	listening() ([]int, error)
 }
 
@@ -33,4 +35,22 @@ func (s *Sandbox) Listening() ([]int, error) {
 		return nil, errNoNetwork
 	}
 	return p.listening()
+}
+
+// Forward lets commands reach a TCP service on the loopback interface of the host under its own port, until ctx is done.
+func (s *Sandbox) Forward(ctx context.Context, port int) error {
+	p, ok := s.engine.(dialer)
+	if !ok || s.proxy == nil {
+		return errNoNetwork
+	}
+	l, err := p.listen(port)
+	if err != nil {
+		return err
+	}
+	f := &publisher{dial: func(ctx context.Context, port int) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(port)))
+	}}
+	context.AfterFunc(ctx, func() { l.Close() })
+	go f.accept(ctx, l, port)
+	return nil
 }

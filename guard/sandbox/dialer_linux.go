@@ -16,10 +16,30 @@ import (
 // dial implements dialer: process 1 makes the socket, inside, and hands it out
 // connected.
 func (n *namespaces) dial(_ context.Context, port int) (net.Conn, error) {
+	f, err := n.socket(msgDial, port)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// listen implements dialer.
+func (n *namespaces) listen(port int) (net.Listener, error) {
+	f, err := n.socket(msgListen, port)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+// socket has process 1 open a socket at a port.
+func (n *namespaces) socket(k kind, port int) (*os.File, error) {
 	if port < 1 || port > 65535 {
 		return nil, fmt.Errorf("sandbox: %d is not a port", port)
 	}
-	r, err := n.request(msgDial, func(e *encoder) { e.uint(uint64(port)) })
+	r, err := n.request(k, func(e *encoder) { e.uint(uint64(port)) })
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: port %d: %w", port, err)
 	}
@@ -27,9 +47,7 @@ func (n *namespaces) dial(_ context.Context, port int) (net.Conn, error) {
 		closeAll(r.files)
 		return nil, errMalformed
 	}
-	f := os.NewFile(uintptr(r.files[0]), "port")
-	defer f.Close()
-	return net.FileConn(f)
+	return os.NewFile(uintptr(r.files[0]), "port"), nil
 }
 
 // listening implements dialer. Port 0 asks process 1 for the list, which comes
@@ -92,14 +110,17 @@ func takenPorts() map[int]bool {
 
 // dial answers msgDial.
 func (g *initProcess) dial(id uint64, port int) error {
-	m := newMessage(msgDone, id)
-	var fd, size int
-	var err error
-	if port == 0 {
-		fd, size, err = portTables()
-	} else {
-		fd, err = dialLoopback(port)
+	if port != 0 {
+		return g.reply(id, 0, func() (int, error) { return dialLoopback(port) })
 	}
+	fd, size, err := portTables()
+	return g.reply(id, size, func() (int, error) { return fd, err })
+}
+
+// reply answers a request with a descriptor.
+func (g *initProcess) reply(id uint64, size int, open func() (int, error)) error {
+	m := newMessage(msgDone, id)
+	fd, err := open()
 	m.err(err)
 	m.uint(uint64(size))
 	if err != nil {

@@ -26,6 +26,7 @@ const (
 	roleEnter     = "enter"            // become a command
 	roleCheck     = "check"            // report which of the named files can be read
 	roleTry       = "try"              // try a canary
+	roleJob       = "job"              // run a program as a job in a terminal
 )
 
 // Descriptors of process 1 at its start.
@@ -54,6 +55,8 @@ func Init(args []string) (ran bool) {
 		err = checkHidden(args[3:])
 	case roleTry:
 		err = tryCanary(args[3:])
+	case roleJob:
+		err = runJob(args[3:])
 	default:
 		err = fmt.Errorf("unknown part %q", args[2])
 	}
@@ -201,7 +204,7 @@ func (g *initProcess) setUp() ([]int, error) {
 		if err := loopbackUp(); err != nil {
 			return nil, err
 		}
-		fd, err := listenLoopback()
+		fd, err := listenLoopback(0)
 		if err != nil {
 			return nil, err
 		}
@@ -315,10 +318,13 @@ func (g *initProcess) handle(buf []byte, files []int) error {
 		return send(g.conn, m.buf)
 	case msgProbe:
 		return g.probe(id, d)
-	case msgDial:
+	case msgDial, msgListen:
 		port := int(d.uint())
 		if d.err != nil {
 			return d.err
+		}
+		if k == msgListen {
+			return g.reply(id, 0, func() (int, error) { return listenLoopback(port) })
 		}
 		go g.dial(id, port) // a full backlog makes it wait
 		return nil
@@ -330,7 +336,7 @@ func (g *initProcess) handle(buf []byte, files []int) error {
 // start starts a command, and returns the number of its UTS namespace, or 0, and the
 // descriptors by which the host can conclude it.
 func (g *initProcess) start(id uint64, d *decoder, files []int) (mark uint64, tether []int, err error) {
-	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), files: files}
+	spec := command{dir: d.str(), argv: d.strs(), env: d.strs(), terminal: d.bool(), files: files}
 	if d.err != nil {
 		return 0, nil, d.err
 	}
@@ -368,18 +374,18 @@ func loopbackUp() error {
 	return nil
 }
 
-// listenLoopback opens the socket at which commands will find the proxy. The
+// listenLoopback opens a socket at which commands will find the proxy, or a service of the host. The
 // host accepts from it: a socket stays in the network namespace it was made in.
-func listenLoopback() (int, error) {
+func listenLoopback(port int) (int, error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Bind(s, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = unix.Listen(s, unix.SOMAXCONN)
+	}
 	if err != nil {
-		return -1, fmt.Errorf("proxy socket: %w", err)
-	}
-	if err := unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return -1, fmt.Errorf("proxy socket: %w", err)
-	}
-	if err := unix.Listen(s, unix.SOMAXCONN); err != nil {
-		return -1, fmt.Errorf("proxy socket: %w", err)
+		return -1, fmt.Errorf("a listening socket: %w", err)
 	}
 	return s, nil
 }

@@ -191,6 +191,9 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 	if s.Execs != nil && n.execs == nil && n.backend == Namespaces {
 		return nil, errors.New("sandbox: a command whose programs are to be judged needs a sandbox with Policy.Execs")
 	}
+	if s.Terminal != nil {
+		s.Files = s.Terminal.files(s.Files)
+	}
 	files, release, err := descriptors(s.Files)
 	if err != nil {
 		return nil, err
@@ -205,6 +208,7 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		e.str(s.Dir)
 		e.strs(s.Argv)
 		e.strs(s.Env)
+		e.bool(s.Terminal != nil)
 	}, files...)
 	if err != nil {
 		n.mu.Lock()
@@ -213,6 +217,9 @@ func (n *namespaces) spawn(s Spec) (Process, error) {
 		return nil, fmt.Errorf("sandbox: starting %s: %w", s.Argv[0], err)
 	}
 	c.hold(r.files)
+	if s.Terminal != nil {
+		s.Terminal.started()
+	}
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -94,13 +95,15 @@ type Network struct {
 	// AllowPrivate lets allowed names resolve to addresses of private networks
 	// (RFC 1918, 4193 and 6598), not to those of this machine or its link.
 	AllowPrivate bool
+	// Ask is asked about a host that no list names, and reports whether it is reached. It may take its time. Nil: it is not.
+	Ask func(ctx context.Context, host, port string) bool
 	// PortRecords is the directory in which hosts note with [RecordPort] where they listen; "": there is none.
 	PortRecords string
 }
 
 // rules are what the proxy holds.
 func (n Network) rules() proxy.Rules {
-	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate}
+	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate, Ask: n.Ask}
 }
 
 // validate reports the first thing in p that cannot be meant.

@@ -15,7 +15,7 @@ type kind byte
 
 // Requests of the host, then answers of process 1.
 const (
-	msgSpawn  kind = 'S' // dir, argv, env; descriptors: files
+	msgSpawn  kind = 'S' // dir, argv, env, whether it has a terminal; descriptors: files
 	msgSignal kind = 'G' // signal number
 	msgKill   kind = 'K'
 	msgDeny   kind = 'D' // covers
@@ -23,6 +23,7 @@ const (
 	msgShow   kind = 'V' // entries of the host in private directories
 	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
+	msgListen kind = 'T' // loopback port
 
 	msgReady   kind = 'r' // error; descriptors: see initProcess.setUp
 	msgSpawned kind = 's' // error, number of the UTS namespace or 0

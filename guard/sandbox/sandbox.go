@@ -41,6 +41,9 @@ type Spec struct {
 	// descriptor what its open mode allows, whatever the policy says about the
 	// file, so pass pipes.
 	Files []*os.File
+	// Terminal, unless it is nil, is the controlling terminal of the command, and those of its first three Files that are nil. It can be
+	// given to one command.
+	Terminal *Terminal
 	// Execs judges the programs that the command and its descendants start; nil: none is
 	// judged. With [Namespaces] the sandbox must have [Policy].Execs.
 	Execs *ExecGate
@@ -187,6 +190,9 @@ func (s *Sandbox) Spawn(spec Spec) (Process, error) {
 		if err := ExecGateWorks(s.report.Backend); err != nil {
 			return nil, err
 		}
+	}
+	if spec.Terminal != nil && s.report.Backend != Namespaces {
+		return nil, fmt.Errorf("sandbox: %s has no terminals", s.report.Backend)
 	}
 	return s.engine.spawn(spec)
 }

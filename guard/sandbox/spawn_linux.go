@@ -17,6 +17,7 @@ import (
 type command struct {
 	dir       string
 	argv, env []string
+	terminal  bool // it is a job in the terminal that terminalSlave is
 	files     []int
 }
 
@@ -81,6 +82,10 @@ func (s *spawner) fork(c command) (forked, error) {
 		return p, err
 	}
 	attr := &syscall.SysProcAttr{Setsid: true}
+	if c.terminal {
+		attr.Setctty, attr.Ctty = true, terminalSlave
+		program, c.argv = "/proc/self/exe", append([]string{"toolhost", initArg, roleJob, program}, c.argv...)
+	}
 	if s.mark {
 		if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
 			return p, fmt.Errorf("making a namespace for the command: %w", err)

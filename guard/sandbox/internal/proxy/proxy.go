@@ -22,6 +22,7 @@ import (
 type Rules struct {
 	AllowedDomains, DeniedDomains []string
 	AllowPrivate                  bool
+	Ask                           func(ctx context.Context, host, port string) bool
 }
 
 // DialFunc opens a connection to an address that has been judged already.
@@ -226,16 +227,16 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 // connection goes to an address that was looked at: a name that changes its
 // address between two questions gains nothing.
 func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &refusedError{address, "it is not a host and a port"}
 	}
 	host = canonicalHost(host)
-	if err := p.judge(host, port); err != nil {
+	if err := p.judge(ctx, host, port); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	addresses, err := p.addresses(ctx, host)
 	if err != nil {
 		return nil, err
@@ -274,14 +275,15 @@ func (p *Proxy) unreachable(a netip.Addr, port string) string {
 }
 
 // judge decides by name.
-func (p *Proxy) judge(host, port string) error {
+func (p *Proxy) judge(ctx context.Context, host, port string) error {
 	where := net.JoinHostPort(host, port)
 	switch {
 	case host == "":
 		return &refusedError{where, "it is not a host name"}
 	case matchesAny(p.rules.DeniedDomains, host, port):
 		return &refusedError{where, "it is denied by sandbox.network.deniedDomains"}
-	case !matchesAny(p.rules.AllowedDomains, host, port):
+	case matchesAny(p.rules.AllowedDomains, host, port):
+	case p.rules.Ask == nil || !p.rules.Ask(ctx, host, port):
 		return &refusedError{where, "it is not in sandbox.network.allowedDomains"}
 	}
 	return nil
