@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
@@ -25,14 +26,33 @@ func (k *policyData) recursive(path string) string {
 	return rest
 }
 
+// worktreesDir is the directory in the host's state in which the worktrees of agents lie.
+const worktreesDir = "/worktrees/"
+
 // isState reports whether a slashed path is in the host's state, or one of its own files, also one that was
-// rotated: audit.jsonl.1.
+// rotated: audit.jsonl.1. A root that is the worktree of an agent is not.
 func (k *policyData) isState(path string) bool {
 	if k.state.Hold(path) {
-		return true
+		return !inWorktree(path, k.roots, k.state.Names)
 	}
 	whole := strings.TrimRight(path, "0123456789")
 	return len(whole) < len(path) && strings.HasSuffix(whole, ".") && k.state.Hold(whole[:len(whole)-1])
+}
+
+// inWorktree reports whether a path of the state lies in a root that is STATE/worktrees/NAME/tree.
+func inWorktree(path string, roots []pathname.Place, state []string) bool {
+	for _, root := range roots {
+		for _, name := range root.Names() {
+			if pathname.Within(path, name) && slices.ContainsFunc(state, func(dir string) bool {
+				rest, ok := strings.CutPrefix(name, dir+worktreesDir)
+				worktree, tree, _ := strings.Cut(rest, "/")
+				return ok && worktree != "" && tree == "tree"
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isCritical reports whether removing path would remove a root directory, one of

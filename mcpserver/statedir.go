@@ -14,7 +14,7 @@ import (
 
 // stateNames are the prefixes of the names in a state directory.
 var stateNames = []string{
-	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hosts", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json",
+	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hosts", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json", "worktrees",
 }
 
 // openStateDir makes the state directory ready. The error says why its content cannot be trusted: its writer could choose what
