@@ -21,6 +21,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/worktree"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hook"
 	"github.com/toolhost/toolhost/guard/privatedir"
@@ -45,8 +46,9 @@ type Runtime struct {
 	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
 	cache string
 	// journal is where content is saved while a file is written in place; "" where nothing can be kept.
-	journal  string
-	baseline *baseline.Keeper
+	journal   string
+	baseline  *baseline.Keeper
+	worktrees worktree.Room // zero without a state directory
 	// sandboxes contain commands, where this machine can.
 	sandboxes *sandboxpool.Pool
 	// probe says what this machine can contain; the first call finds that out.
@@ -104,6 +106,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 			box.recover(cfg.Log)
 		}
 		box.cache = filepath.Join(cfg.StateDir, "cache")
+		box.worktrees = Worktrees(cfg.StateDir)
 	}
 	if err := box.openHistory(cfg.StateDir); err != nil { // after what a crash tore has been repaired: it looks at files
 		return nil, errors.Join(err, box.search.Close())
@@ -164,6 +167,7 @@ func (b *Runtime) Containment() guard.Containment {
 func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
 	defer b.warmSearch(policy)
 	b.recover(b.log) // once more: a process that a killed host was just starting holds the locks of that host for a moment longer
+	sweepWorktrees(ctx, b.worktrees, b.log)
 	if b.SandboxReport().Backend != sandbox.Namespaces {
 		if err := supervise.Harden(); err != nil { // namespaces need no such help, and would not start any more
 			b.log.Warn("commands could reach into this process", "error", err)

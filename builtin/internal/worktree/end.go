@@ -1,0 +1,265 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrInUse says that something still works in a worktree.
+var ErrInUse = errors.New("the worktree is in use")
+
+// A Report is what is left of a worktree.
+type Report struct {
+	Branch string   // "" where nothing is left: the worktree was removed
+	Commit string   // its tip
+	Tree   string   // what stands there
+	Others []string // further branches, of what was committed elsewhere than on the branch
+	Notes  []string // what could not be brought home; it is in the worktree
+}
+
+// End commits what was left in the worktree, and brings it home on its branch. A worktree in which nothing was changed is removed, its
+// branch as well. It may be called again.
+func (w *Worktree) End(ctx context.Context) (report Report, err error) {
+	if err := w.unused(); err != nil {
+		return report, err
+	}
+	room := Room{filepath.Dir(w.dir)}
+	err = room.locked(ctx, w.Meta, func() (err error) {
+		if !w.Ready { // nothing has worked in it
+			return w.remove(ctx)
+		}
+		if report, err = w.settle(ctx); err != nil {
+			return err
+		}
+		if report.Branch == "" && report.Tree == w.Begun && len(report.Notes) == 0 {
+			return w.remove(ctx)
+		}
+		step("kept")
+		w.Branch, w.Commit = report.Branch, report.Commit
+		if w.Kept.IsZero() {
+			w.Kept = time.Now()
+		}
+		return w.save()
+	})
+	if err != nil {
+		err = fmt.Errorf("the worktree %s could not be ended, and is left as it is: %w", w.Tree(), err)
+	}
+	return report, err
+}
+
+func (w *Worktree) unused() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users > 0 {
+		return fmt.Errorf("%s: %w", w.Tree(), ErrInUse)
+	}
+	return nil
+}
+
+// settle commits what stands in the worktree, and moves the branch to it.
+func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
+	step("look")
+	if r.Tree, err = w.store.look(ctx, w.Tree(), index, w.Base, "", true); err != nil {
+		return r, err
+	}
+	if w.Common == "" {
+		return r, nil
+	}
+	head, moved := w.tips()
+	head, moved = w.home(ctx, head, moved, &r)
+	last := w.last(ctx, head)
+	if w.Commit == "" && len(moved) == 0 && (head == "" || head == w.Base) && r.Tree == w.Begun {
+		return r, nil
+	}
+	if r.Commit, err = w.unfinished(ctx, r.Tree, last); err != nil {
+		return r, err
+	}
+	step("update")
+	if r.Branch, err = w.move(ctx, w.branch(), r.Commit); err != nil {
+		return r, err
+	}
+	for _, t := range moved {
+		name := w.branch() + "+" + strings.TrimPrefix(strings.TrimPrefix(t.ref, "refs/"), "heads/")
+		if _, err := w.move(ctx, name, t.commit); err != nil {
+			r.Notes = append(r.Notes, err.Error())
+			continue
+		}
+		r.Others = append(r.Others, name)
+	}
+	slices.Sort(r.Others)
+	return r, nil
+}
+
+// last returns the commit that what stands in the worktree follows, whose HEAD is at head.
+func (w *Worktree) last(ctx context.Context, head string) string {
+	r := w.store.run(index)
+	if head == "" {
+		head = w.Base
+	}
+	if w.Commit != "" { // it has ended before
+		if _, err := r.git(ctx, "merge-base", "--is-ancestor", head, w.Commit); err == nil {
+			return w.Commit
+		}
+	}
+	if head == w.Base {
+		if held, err := r.text(ctx, "rev-parse", "-q", "--verify", w.ref()); err == nil {
+			return held // what was brought along is a commit of its own
+		}
+	}
+	return head
+}
+
+// home brings the child's commits into the repository, and returns what is sound.
+func (w *Worktree) home(ctx context.Context, head string, moved []tip, r *Report) (string, []tip) {
+	commits := make([]string, 0, 1+len(moved))
+	if head != "" && head != w.Base {
+		commits = append(commits, head)
+	}
+	for _, t := range moved {
+		commits = append(commits, t.commit)
+	}
+	if len(commits) == 0 {
+		return head, nil
+	}
+	if err := w.bringHome(ctx, commits); err != nil {
+		r.Notes = append(r.Notes, err.Error())
+		return "", nil
+	}
+	return head, moved
+}
+
+// unfinished returns a commit of what stands in the worktree: the last one, if that is all.
+func (w *Worktree) unfinished(ctx context.Context, tree, last string) (string, error) {
+	if committed, err := w.store.run(index).text(ctx, "rev-parse", last+"^{tree}"); err != nil || committed == tree {
+		return last, err
+	}
+	step("commit")
+	return w.store.commit(ctx, tree, "toolhost: unfinished", last)
+}
+
+// move moves a branch of the user's repository to a commit. A person may have moved it since: then another name is taken.
+func (w *Worktree) move(ctx context.Context, branch, commit string) (string, error) {
+	r := w.store.run(index)
+	for n := 1; n <= maxRefs; n++ {
+		name := branch
+		if n > 1 {
+			name = fmt.Sprintf("%s.%d", branch, n)
+		}
+		old, _ := r.text(ctx, "rev-parse", "-q", "--verify", "refs/heads/"+name) // "" if there is none
+		if old != "" && old != commit {
+			if _, err := r.git(ctx, "merge-base", "--is-ancestor", old, commit); err != nil {
+				continue
+			}
+		}
+		_, err := r.git(ctx, "update-ref", "-m", "toolhost: end", "refs/heads/"+name, commit, old)
+		return name, err
+	}
+	return "", fmt.Errorf("there is no free name for the branch %s", branch)
+}
+
+// Remove removes a worktree that has ended. Its branch stays where it is.
+func (w *Worktree) Remove(ctx context.Context) error {
+	if err := w.unused(); err != nil {
+		return err
+	}
+	return (Room{filepath.Dir(w.dir)}).locked(ctx, w.Meta, func() error { return w.remove(ctx) })
+}
+
+// Discard removes a worktree and its branches with all that was done there.
+func (w *Worktree) Discard(ctx context.Context, r Report) error {
+	if err := w.unused(); err != nil {
+		return err
+	}
+	return (Room{filepath.Dir(w.dir)}).locked(ctx, w.Meta, func() error {
+		var errs []error
+		for name, commit := range map[string]string{r.Branch: r.Commit} {
+			if name != "" {
+				_, err := w.store.run(index).git(ctx, "update-ref", "-d", "refs/heads/"+name, commit)
+				errs = append(errs, err)
+			}
+		}
+		for _, name := range r.Others {
+			_, err := w.store.run(index).git(ctx, "update-ref", "-d", "refs/heads/"+name)
+			errs = append(errs, err)
+		}
+		return errors.Join(append(errs, w.remove(ctx))...)
+	})
+}
+
+// remove removes the directory, the branch where it stands at its beginning, and what held that which was brought along.
+func (w *Worktree) remove(ctx context.Context) error {
+	var errs []error
+	if _, err := os.Lstat(w.store.dir); w.Common != "" && w.store.dir != "" && err == nil {
+		step("unref")
+		r := w.store.run(index)
+		if at, err := r.text(ctx, "rev-parse", "-q", "--verify", "refs/heads/"+w.branch()); err == nil && at == w.Base {
+			_, err = r.git(ctx, "update-ref", "-d", "refs/heads/"+w.branch(), w.Base)
+			errs = append(errs, err)
+		}
+		if held, err := r.text(ctx, "rev-parse", "-q", "--verify", w.ref()); err == nil {
+			_, err = r.git(ctx, "update-ref", "-d", w.ref(), held)
+			errs = append(errs, err)
+		}
+	}
+	if w.dir != "" {
+		step("aside")
+		aside := filepath.Join(filepath.Dir(w.dir), unfinished+strings.TrimPrefix(filepath.Base(w.dir), unfinished))
+		if err := os.Rename(w.dir, aside); err == nil { // a half of it must not be taken for a worktree
+			w.dir = aside
+		}
+		step("remove")
+		errs = append(errs, removeAll(w.dir))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lock != nil {
+		errs = append(errs, w.lock.Close())
+		w.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// removeAll removes a directory, also where a child has taken away the right to.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error { // the removal tells what is wrong
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// Close gives up a worktree that was kept.
+func (w *Worktree) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lock == nil {
+		return nil
+	}
+	err := w.lock.Close()
+	w.lock = nil
+	return err
+}
+
+// Diff writes what was changed in the worktree.
+func (w *Worktree) Diff(ctx context.Context, r Report, to io.Writer, args ...string) error {
+	out, err := w.store.run(index).git(ctx, append(append([]string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"}, args...), w.Begun, r.Tree)...)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(out)
+	return err
+}
+
+func limited(r io.Reader) io.Reader { return io.LimitReader(r, maxRefFile) }

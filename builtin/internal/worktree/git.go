@@ -1,0 +1,124 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxGitError is how much of what git says of a failure is shown, in bytes.
+const maxGitError = 2000
+
+// A gitRun is one run of git.
+type gitRun struct {
+	dir string   // working directory
+	env []string // in addition
+	in  io.Reader
+}
+
+// git runs git and returns what it prints.
+func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	var out, said bytes.Buffer
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, r.in, &out, &said
+	cmd.Env = append(plainEnvironment(), r.env...)
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errors.New("git is not installed: worktrees need git 2.38 or later")
+	}
+	if err != nil {
+		text := strings.TrimSpace(said.String())
+		return out.Bytes(), &gitError{what: args[0], err: err, said: text[:min(len(text), maxGitError)]}
+	}
+	return out.Bytes(), nil
+}
+
+// text is git with what it prints as one line.
+func (r gitRun) text(ctx context.Context, args ...string) (string, error) {
+	out, err := r.git(ctx, args...)
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+type gitError struct {
+	what, said string
+	err        error
+}
+
+func (e *gitError) Error() string { return fmt.Sprintf("git %s: %v: %s", e.what, e.err, e.said) }
+
+func (e *gitError) Unwrap() error { return e.err }
+
+// plainEnvironment is the environment of this process without what steers git: GIT_DIR of a hook that started us, for one.
+func plainEnvironment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GIT_") || strings.HasPrefix(entry, "LC_") })
+	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_AUTHOR_NAME=toolhost", "GIT_AUTHOR_EMAIL=toolhost@localhost", "GIT_COMMITTER_NAME=toolhost", "GIT_COMMITTER_EMAIL=toolhost@localhost")
+}
+
+// A store is a git directory of the host's own, in front of the objects and refs of a repository. Its configuration is ours: of the
+// repository's only values are taken that run no program. So no hook, filter, file system monitor, diff or merge driver that stands
+// there, or that a child plants in its worktree, is ever run.
+type store struct {
+	dir     string
+	objects string // of the repository, "" for its own
+}
+
+// run is a run of git on the store, whose index is the file of that name in it.
+func (s store) run(index string) gitRun {
+	env := []string{"GIT_DIR=" + s.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_INDEX_FILE=" + filepath.Join(s.dir, index)}
+	if s.objects != "" { // by their own path: alternates may be relative to it
+		env = append(env, "GIT_OBJECT_DIRECTORY="+s.objects)
+	}
+	return gitRun{dir: s.dir, env: env}
+}
+
+// on is run with a work tree.
+func (s store) on(tree, index string) gitRun {
+	r := s.run(index)
+	r.dir, r.env = tree, append(r.env, "GIT_WORK_TREE="+tree)
+	return r
+}
+
+// taken are the keys of a repository's configuration that the store and the child's repository take over.
+var taken = map[string]bool{
+	"core.repositoryformatversion": true, "core.filemode": true, "core.symlinks": true, "core.ignorecase": true, "core.precomposeunicode": true,
+	"core.autocrlf": true, "core.eol": true, "core.excludesfile": true, "core.longpaths": true, "extensions.objectformat": true, "merge.conflictstyle": true,
+	"user.name": true, "user.email": true,
+}
+
+// ours are set in every configuration that is written here.
+var ours = map[string]string{"core.bare": "false", "gc.auto": "0", "maintenance.auto": "false"}
+
+// writeConfig writes a configuration.
+func writeConfig(file string, settings ...map[string]string) error {
+	all := map[string]string{}
+	for _, s := range settings {
+		maps.Copy(all, s)
+	}
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		section, name := key[:strings.IndexByte(key, '.')], key[strings.LastIndexByte(key, '.')+1:]
+		if sub := strings.TrimSuffix(strings.TrimPrefix(key, section+"."), name); sub != "" {
+			section += ` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.TrimSuffix(sub, ".")) + `"`
+		}
+		value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(all[key])
+		fmt.Fprintf(&b, "[%s]\n\t%s = \"%s\"\n", section, name, value)
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o600)
+}
+
+// fields splits what git -z prints.
+func fields(out []byte) []string {
+	if len(out) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}

@@ -1,0 +1,283 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+)
+
+// index is the file in the store that knows the worktree, so that a snapshot reads only what has changed.
+const index = "index"
+
+// checkOut fills the worktree of a repository, and makes the child's repository in it.
+func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
+	tree, err := w.store.run(index).text(ctx, "rev-parse", w.Base+"^{tree}")
+	if err != nil {
+		return err
+	}
+	if err := w.check(ctx, s, tree); err != nil {
+		return err
+	}
+	w.Begun = tree
+	if dirty {
+		if w.Begun, err = w.store.look(ctx, s.top, "brought", w.Base, filepath.Join(s.git, "index"), false); err != nil {
+			return err
+		}
+	}
+	step("branch")
+	if _, err := w.store.run(index).git(ctx, "update-ref", "-m", "toolhost: begin", "refs/heads/"+w.branch(), w.Base, ""); err != nil {
+		return err
+	}
+	if w.Begun != tree {
+		if err := w.hold(ctx); err != nil {
+			return err
+		}
+	}
+	step("checkout")
+	if _, err := w.store.on(w.Tree(), index).git(ctx, "read-tree", "--reset", "-u", w.Begun); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(w.Dir(), 0o700); err != nil { // git keeps no empty directory
+		return err
+	}
+	step("child")
+	return w.makeChild(ctx, s, tree)
+}
+
+// check refuses a commit with what a worktree cannot have: submodules, and files that a program turns into what is checked out.
+func (w *Worktree) check(ctx context.Context, s *source, tree string) error {
+	r := w.store.run("check")
+	if _, err := r.git(ctx, "read-tree", tree); err != nil {
+		return err
+	}
+	staged, err := r.git(ctx, "ls-files", "-s", "-z")
+	if err != nil {
+		return err
+	}
+	var names strings.Builder
+	for _, entry := range fields(staged) {
+		kind, name, _ := strings.Cut(entry, "\t")
+		if strings.HasPrefix(kind, "160000 ") {
+			return fmt.Errorf("%s has the submodule %s: isolation is refused", s.top, name)
+		}
+		names.WriteString(name + "\x00")
+	}
+	r.in = strings.NewReader(names.String())
+	out, err := r.git(ctx, "check-attr", "--cached", "--stdin", "-z", "filter")
+	if err != nil {
+		return err
+	}
+	for f := fields(out); len(f) >= 3; f = f[3:] {
+		if value := f[2]; value != "unspecified" && value != "unset" {
+			return fmt.Errorf("%s passes through the filter %q (LFS or another program): isolation is refused", filepath.Join(s.top, f[0]), value)
+		}
+	}
+	return nil
+}
+
+// hold makes a commit of what was brought along, which keeps its objects.
+func (w *Worktree) hold(ctx context.Context) error {
+	commit, err := w.store.commit(ctx, w.Begun, "toolhost: changes that were not committed", w.Base)
+	if err == nil {
+		_, err = w.store.run(index).git(ctx, "update-ref", w.ref(), commit)
+	}
+	return err
+}
+
+// commit makes a commit of a tree.
+func (s store) commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	args := []string{"commit-tree", "-m", message}
+	for _, p := range parents {
+		if p != "" {
+			args = append(args, "-p", p)
+		}
+	}
+	return s.run(index).text(ctx, append(args, tree)...)
+}
+
+// look makes a tree of what stands in a directory now, without changing anything there. The index of that name in the store says what
+// is known of its files; if there is none, that is copied which git has at from, or else it begins with a commit. With all, repositories
+// that lie in the directory are taken as the files that they are, and otherwise left out.
+func (s store) look(ctx context.Context, top, name, commit, from string, all bool) (tree string, err error) {
+	known := filepath.Join(s.dir, name)
+	if _, err := os.Lstat(known); err != nil {
+		if raw, err := os.ReadFile(from); err == nil {
+			_ = os.WriteFile(known, raw, 0o600) // else all files are read
+		}
+	}
+	nested, err := nestedIn(top)
+	if err != nil {
+		return "", err
+	}
+	r := s.on(top, name)
+	add := func() error {
+		specs := ".\x00"
+		for _, dir := range nested {
+			specs += ":(exclude,literal)" + dir + "\x00"
+		}
+		r.in = strings.NewReader(specs)
+		_, err := r.git(ctx, s.addAll("--pathspec-from-file=-", "--pathspec-file-nul")...)
+		return err
+	}
+	if err = add(); err != nil { // an index that is split, or damaged: begin anew
+		if err := os.Remove(known); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		r.in = nil
+		if commit != "" {
+			if _, err := r.git(ctx, "read-tree", commit); err != nil {
+				return "", err
+			}
+		}
+		if err = add(); err != nil {
+			return "", err
+		}
+	}
+	r.in = nil
+	if all {
+		for _, dir := range nested {
+			if err := s.addNested(ctx, r, top, dir); err != nil {
+				return "", err
+			}
+		}
+	}
+	return r.text(ctx, "write-tree")
+}
+
+// addAll is the command that adds files. Without a repository nothing is ignored: its files are nowhere else.
+func (s store) addAll(more ...string) []string {
+	args := []string{"-c", "advice.addEmbeddedRepo=false", "add", "-A"}
+	if s.objects == "" {
+		args = append(args, "-f")
+	}
+	return append(args, more...)
+}
+
+// nestedIn lists the directories below top that hold a repository. Git would take each as one commit, and could obey its
+// configuration.
+func nestedIn(top string) (dirs []string, err error) {
+	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && path == top:
+			return err
+		case err != nil: // what cannot be listed is told by git
+			return nil
+		case strings.EqualFold(d.Name(), ".git") && filepath.Dir(path) != top:
+			rel, err := filepath.Rel(top, filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			if n := len(dirs); n == 0 || rel != dirs[n-1] && !strings.HasPrefix(rel, dirs[n-1]+"/") {
+				dirs = append(dirs, filepath.ToSlash(rel))
+			}
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case d.IsDir() && strings.EqualFold(d.Name(), ".git") && path != top:
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return dirs, err
+}
+
+// addNested adds the files of a directory that is a repository of its own.
+func (s store) addNested(ctx context.Context, r gitRun, top, dir string) error {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var entries strings.Builder
+	err = fs.WalkDir(root.FS(), dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.EqualFold(d.Name(), ".git"):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular() && d.Type() != fs.ModeSymlink:
+			return nil
+		}
+		mode, blob, err := s.store(ctx, root, path, d)
+		if err == nil {
+			fmt.Fprintf(&entries, "%s %s\t%s\x00", mode, blob, path)
+		}
+		return err
+	})
+	if err != nil || entries.Len() == 0 {
+		return err
+	}
+	r.in = strings.NewReader(entries.String())
+	_, err = r.git(ctx, "update-index", "-z", "--index-info")
+	return err
+}
+
+// store stores a file or link of a nested repository as it stands.
+func (s store) store(ctx context.Context, root *os.Root, path string, d fs.DirEntry) (mode, blob string, err error) {
+	r := s.run(index)
+	mode = "100644"
+	if d.Type() == fs.ModeSymlink {
+		target, err := root.Readlink(path)
+		if err != nil {
+			return "", "", err
+		}
+		mode, r.in = "120000", strings.NewReader(target)
+	} else {
+		f, err := openRegular(root, path)
+		if err != nil {
+			return "", "", err
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Mode()&0o100 != 0 {
+			mode = "100755"
+		}
+		r.in = f
+	}
+	blob, err = r.text(ctx, "hash-object", "-w", "--no-filters", "--stdin")
+	return mode, blob, err
+}
+
+// openRegular opens a regular file below a root, and waits for no pipe.
+func openRegular(root *os.Root, path string) (*os.File, error) {
+	f, err := root.OpenFile(path, os.O_RDONLY|privatefile.NoWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// copyFile copies a regular file below one root to another.
+func copyFile(from *os.Root, name string, to *os.Root, as string) error {
+	src, err := openRegular(from, name)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	dst, err := to.OpenFile(as, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}

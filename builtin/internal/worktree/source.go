@@ -1,0 +1,155 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrNoRepository says that a directory is not in a git repository.
+var ErrNoRepository = errors.New("not a git repository")
+
+// A source is the repository that a worktree is made of, as git found it from the caller's directory.
+type source struct {
+	top    string // its work tree
+	git    string // its git directory, which differs from common in a linked worktree
+	common string
+	below  string // the caller's directory, relative to top
+	base   string // the commit of HEAD
+	config map[string]string
+}
+
+// inspect looks at the repository that dir lies in. It runs git where it runs nothing else: rev-parse and config.
+func inspect(ctx context.Context, dir string) (*source, error) {
+	if _, err := (gitRun{dir: dir}).git(ctx, "--version"); err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := gitRun{dir: real}
+	s := &source{config: map[string]string{}}
+	if s.git, err = r.text(ctx, "rev-parse", "--absolute-git-dir"); err != nil {
+		if hasRepository(real) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoRepository)
+	}
+	if bare, err := r.text(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || bare != "true" {
+		return nil, fmt.Errorf("%s: the repository has no work tree here (it is bare, or this is its .git): call it from a checkout", dir)
+	}
+	if s.top, err = r.text(ctx, "rev-parse", "--show-toplevel"); err != nil {
+		return nil, err
+	}
+	if s.common, err = r.text(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir"); err != nil {
+		return nil, err
+	}
+	if err := s.place(real); err != nil {
+		return nil, err
+	}
+	if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "HEAD^{commit}"); err != nil {
+		return nil, fmt.Errorf("%s: the repository has no commit to start from: commit something first", s.top)
+	}
+	return s, s.configure(ctx, r)
+}
+
+// hasRepository reports whether a directory, or one above it, has a .git: git has refused it, then.
+func hasRepository(dir string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+// place refuses a repository whose parts do not lie where they do by default: what is done there could reach other files.
+func (s *source) place(dir string) error {
+	below, err := filepath.Rel(s.top, dir)
+	if err != nil || !filepath.IsLocal(below) {
+		return fmt.Errorf("%s: the work tree of its repository is %s (core.worktree), which does not hold it: isolation is refused", dir, s.top)
+	}
+	s.below = below
+	info, err := os.Lstat(filepath.Join(s.top, ".git"))
+	if err != nil {
+		return fmt.Errorf("%s: its repository is elsewhere (core.worktree): isolation is refused", s.top)
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s/.git is a symbolic link: isolation is refused", s.top)
+	}
+	return nil
+}
+
+// configure takes over what the store and the child may know of the configuration, and refuses what a worktree cannot have.
+func (s *source) configure(ctx context.Context, r gitRun) error {
+	out, err := r.git(ctx, "config", "--list", "-z", "--includes")
+	if err != nil {
+		return err
+	}
+	for _, entry := range fields(out) {
+		key, value, has := strings.Cut(entry, "\n")
+		if !has {
+			value = "true"
+		}
+		section, name := key[:max(strings.IndexByte(key, '.'), 0)], key[strings.LastIndexByte(key, '.')+1:]
+		switch {
+		case key == "extensions.partialclone" || section == "remote" && name == "promisor" && value == "true":
+			return fmt.Errorf("%s is a partial clone, whose objects may be missing: isolation is refused", s.top)
+		case key == "extensions.refstorage" && value != "files":
+			return fmt.Errorf("%s keeps its refs as %s: isolation is refused", s.top, value)
+		case taken[key], section == "remote" && (name == "url" || name == "fetch"):
+			s.config[key] = value
+		}
+	}
+	s.config["core.repositoryformatversion"] = "0"
+	if s.config["extensions.objectformat"] != "" {
+		s.config["core.repositoryformatversion"] = "1"
+	}
+	return nil
+}
+
+// openStore makes the store of a worktree at dir. It is linked to the repository's objects and refs, as git-new-workdir does it;
+// without a repository it has its own.
+func (s *source) openStore(ctx context.Context, dir, branch string) (store, error) {
+	st := store{dir: dir}
+	if s.common != "" {
+		st.objects = filepath.Join(s.common, "objects")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return st, err
+	}
+	if s.common == "" {
+		if _, err := st.run("index").git(ctx, "init", "-q", "--template="); err != nil {
+			return st, err
+		}
+	} else if err := s.link(dir); err != nil {
+		return st, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o600); err != nil {
+		return st, err
+	}
+	return st, writeConfig(filepath.Join(dir, "config"), s.config, ours, map[string]string{
+		"core.hookspath": os.DevNull, "core.fsmonitor": "false", "core.untrackedcache": "false", "core.logallrefupdates": "false",
+	})
+}
+
+// link makes the entries of a store that lead to the repository.
+func (s *source) link(dir string) error {
+	for _, name := range []string{"objects", "refs", "packed-refs", "info", "shallow"} {
+		to := filepath.Join(s.common, name)
+		if _, err := os.Lstat(to); err != nil && name == "shallow" {
+			continue
+		}
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,306 @@
+// Package worktree makes working trees in which an agent works on a copy of a repository, and brings home what it did.
+//
+// A worktree lies below the state directory of the host. To git it is a repository of its own: the objects of the user's repository
+// are its alternates, and it has a copy of the refs. So nothing of the user's repository needs to be writable to what runs in a
+// worktree, and nothing there reaches the user's checkout, index, refs or stashes. The host brings home what was done: it checks the
+// new objects, and moves the one branch that it made, which is called after the worktree.
+//
+//	NAME/lock    locked by the host that uses the worktree
+//	NAME/meta    what it was made of
+//	NAME/git     the git directory of the host, see [store]
+//	NAME/tree    the worktree
+//	locks/HASH   held while a worktree is made or ended, one for each repository
+//
+// What was changed is committed before anything is removed. What a killed host left is ended by the next one, in the same way. The
+// worktrees of which something is left are listed, and removed after 30 days; their branches stay.
+package worktree
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+)
+
+const (
+	// keepFor is how long a worktree is kept that was not merged or removed.
+	keepFor = 30 * 24 * time.Hour
+	// unfinished begins the names of directories that are being made, and leftAfter is when nobody is at it any more.
+	unfinished, leftAfter = "new-", time.Hour
+	// lockRetry is how often a repository's lock is tried while another worktree is made there.
+	lockRetry = 20 * time.Millisecond
+	// lockWait bounds that: a checkout of a large repository takes a minute.
+	lockWait = 5 * time.Minute
+)
+
+// A Kind is what a worktree is for. It begins the name of its branch.
+type Kind string
+
+// The kinds of worktrees.
+const (
+	Agent Kind = "agent"
+	Try   Kind = "try"
+)
+
+// step is called before each step that a killed host can leave half done. Tests replace it.
+var step = func(string) {}
+
+// A Room is where the worktrees of a state directory lie.
+type Room struct{ dir string }
+
+// In returns the room below a state directory.
+func In(stateDir string) Room { return Room{filepath.Join(stateDir, "worktrees")} }
+
+// Meta is what is known of a worktree.
+type Meta struct {
+	Name   string // "try-0123abcd"
+	Source string // the work tree that it was made of
+	Below  string // the caller's directory in it
+	Common string // the repository's git directory; "" without a repository
+	Base   string // the commit that the branch begins at; "" without a repository
+	Begun  string // the tree that stood in the worktree when it was handed over
+	Kept   time.Time
+	Ready  bool   // something may have worked in it
+	Branch string // the branch, once there is something to find there; "" before
+	Commit string // its tip, then
+}
+
+// A Worktree is one that this process holds. Its methods may be called concurrently.
+type Worktree struct {
+	Meta
+	dir   string
+	store store
+	lock  *flock.Flock
+
+	mu    sync.Mutex
+	users int
+}
+
+// branch is the name of the branch in the user's repository.
+func (m Meta) branch() string { return "toolhost/" + m.Name }
+
+// ref holds what was brought along from the user's work tree, so that git keeps the objects.
+func (m Meta) ref() string { return "refs/toolhost-begun/" + m.Name }
+
+// Tree is the directory of the worktree.
+func (w *Worktree) Tree() string { return filepath.Join(w.dir, "tree") }
+
+// Dir is the caller's directory in it.
+func (w *Worktree) Dir() string { return filepath.Join(w.Tree(), w.Below) }
+
+// Use counts a user of the worktree: it is not ended until release is called. It fails once the worktree was ended.
+func (w *Worktree) Use() (release func(), err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lock == nil {
+		return nil, fmt.Errorf("the worktree %s has ended", w.Name)
+	}
+	w.users++
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.users--
+	}), nil
+}
+
+// Make makes a worktree of the repository that dir lies in, from its HEAD. With dirty the changes that are not committed come
+// along, untracked files too. The error matches [ErrNoRepository] where there is none.
+func (r Room) Make(ctx context.Context, dir string, kind Kind, dirty bool) (*Worktree, error) {
+	s, err := inspect(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.checkOut(ctx, s, dirty) })
+}
+
+// Copy makes a worktree of a directory that is in no repository: a copy of its files.
+func (r Room) Copy(ctx context.Context, dir string, kind Kind) (*Worktree, error) {
+	top, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{top: top, below: ".", config: map[string]string{}}
+	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.copyIn(ctx, top) })
+}
+
+// begin makes a worktree's directory under the lock of its repository, and removes it again where fill fails.
+func (r Room) begin(ctx context.Context, s *source, kind Kind, fill func(*Worktree) error) (w *Worktree, err error) {
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails
+	w = &Worktree{Meta: Meta{Name: string(kind) + "-" + hex.EncodeToString(id), Source: s.top, Below: s.below, Common: s.common, Base: s.base}}
+	err = r.locked(ctx, w.Meta, func() (err error) {
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, w.remove(context.WithoutCancel(ctx)))
+			}
+		}()
+		if err := r.claim(w); err != nil {
+			return err
+		}
+		step("store")
+		if w.store, err = s.openStore(ctx, filepath.Join(w.dir, "git"), w.branch()); err != nil {
+			return err
+		}
+		if err := os.Mkdir(w.Tree(), 0o700); err != nil {
+			return err
+		}
+		if err := fill(w); err != nil {
+			return err
+		}
+		step("ready")
+		w.Ready = true
+		return w.save()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("a worktree of %s could not be made: %w", s.top, err)
+	}
+	return w, nil
+}
+
+// claim makes and locks the directory of a new worktree, in the real path of the state directory.
+func (r Room) claim(w *Worktree) error {
+	step("claim")
+	if err := privatefile.MakeDir(r.dir); err != nil {
+		return err
+	}
+	room, err := filepath.EvalSymlinks(r.dir)
+	if err != nil {
+		return err
+	}
+	w.dir = filepath.Join(room, unfinished+w.Name) // which no other host looks at before it is locked
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return err
+	}
+	w.lock = privatefile.NewLock(filepath.Join(w.dir, "lock"))
+	if free, err := w.lock.TryLock(); err != nil || !free {
+		return errors.Join(err, fmt.Errorf("%s is in use", w.dir))
+	}
+	step("meta")
+	if err := w.save(); err != nil {
+		return err
+	}
+	step("rename")
+	dir := filepath.Join(room, w.Name)
+	if err := os.Rename(w.dir, dir); err != nil {
+		return err
+	}
+	w.dir = dir
+	return nil
+}
+
+func (w *Worktree) save() error {
+	raw, err := json.Marshal(w.Meta)
+	if err != nil {
+		return err
+	}
+	return privatefile.Replace(filepath.Join(w.dir, "meta"), raw)
+}
+
+// locked runs do while no other worktree of that repository is made or ended.
+func (r Room) locked(ctx context.Context, m Meta, do func() error) error {
+	dir := filepath.Join(r.dir, "locks")
+	if err := privatefile.MakeDir(dir); err != nil {
+		return err
+	}
+	key := m.Common
+	if key == "" {
+		key = m.Source
+	}
+	sum := sha256.Sum256([]byte(key))
+	lock := privatefile.NewLock(filepath.Join(dir, hex.EncodeToString(sum[:8])))
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		return fmt.Errorf("another worktree of %s is being made: %w", m.Source, err)
+	}
+	return errors.Join(do(), lock.Close())
+}
+
+// open takes a worktree over that no process uses; nil if one does, or there is none.
+func (r Room) open(name string) (*Worktree, error) {
+	w := &Worktree{Meta: Meta{Name: name}, dir: filepath.Join(r.dir, name)}
+	w.lock = privatefile.NewLock(filepath.Join(w.dir, "lock"))
+	if free, err := w.lock.TryLock(); errors.Is(err, fs.ErrNotExist) || err == nil && !free {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(filepath.Join(w.dir, "meta"))
+	if err == nil {
+		err = json.Unmarshal(raw, &w.Meta)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("the worktree %s cannot be read: %w", w.dir, err), w.lock.Close())
+	}
+	w.Name, w.store = name, store{dir: filepath.Join(w.dir, "git")}
+	if w.Common != "" {
+		w.store.objects = filepath.Join(w.Common, "objects")
+	}
+	return w, nil
+}
+
+// names are those of all worktrees.
+func (r Room) names() (names []string) {
+	entries, _ := os.ReadDir(r.dir) // an absent one has none
+	for _, e := range entries {
+		if kind, _, ok := strings.Cut(e.Name(), "-"); ok && e.IsDir() && (kind == string(Agent) || kind == string(Try)) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// List returns the worktrees that were kept, for people to look at.
+func (r Room) List() (kept []Meta) {
+	for _, name := range r.names() {
+		var m Meta
+		raw, err := os.ReadFile(filepath.Join(r.dir, name, "meta"))
+		if err == nil && json.Unmarshal(raw, &m) == nil && !m.Kept.IsZero() {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// Sweep ends the worktrees of hosts that were killed, and removes those that were kept for 30 days.
+func (r Room) Sweep(ctx context.Context, now time.Time) error {
+	var errs []error
+	begun, _ := filepath.Glob(filepath.Join(r.dir, unfinished+"*")) // the pattern is well formed
+	for _, dir := range begun {
+		if info, err := os.Lstat(dir); err == nil && now.Sub(info.ModTime()) > leftAfter {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	for _, name := range r.names() {
+		w, err := r.open(name)
+		if w == nil {
+			errs = append(errs, err)
+			continue
+		}
+		switch {
+		case w.Kept.IsZero():
+			_, err = w.End(ctx)
+		case now.Sub(w.Kept) > keepFor:
+			if _, err = w.End(ctx); err == nil { // somebody may have worked in it since
+				err = w.Remove(ctx)
+			}
+		default:
+			err = w.lock.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
