@@ -4,25 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-
-	"github.com/toolhost/toolhost/guard"
 )
 
-// External completes the description d of a tool that is not declared in this package: its arguments go to run
-// as they came, once they are known to be one JSON object. What such a tool does is not known, so that an allow
-// rule on its name or a person must permit each call. It runs alone in its scope.
-func External(d Def, run func(ctx context.Context, env *Env, args json.RawMessage) (Result, error)) *Def {
-	return Foreign(d, false, func(_ context.Context, env *Env, args json.RawMessage) (Plan, error) {
-		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{}}},
-			Run:    func(ctx context.Context) (Result, error) { return run(ctx, env, args) },
-		}, nil
-	})
-}
-
-// Foreign is [External] for a tool that says itself what a call would do. Concurrent says that calls may run
-// concurrently with others that may.
-func Foreign(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
+// External completes the description d of a tool that is not declared in this package: its arguments go to plan
+// as they came, once they are known to be one JSON object. What such a tool does is not known: its plan has the
+// effect [guard.CallTool], so that an allow rule or a person must permit each call. Concurrent says that calls may
+// run concurrently with others that may.
+func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		given, _, err := object(raw)
 		if err != nil {

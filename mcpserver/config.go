@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	TrustWorkspace bool
 	// Tools limits the host to the tools of these names. Empty: all.
 	Tools []string
+	// MCPConfig are files with the entries of other servers, in the user's own words: their tools are served as mcp__SERVER__TOOL.
+	MCPConfig []string
 	// CustomTools are served in addition to the tools of package builtin, under the same rules.
 	CustomTools []*builtin.Def
 	// StateDir keeps results, read state and journals. Empty: [DefaultStateDir].
@@ -130,7 +133,7 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("--tools: there is no tool %q", name)
 		}
 	}
-	c.Settings, c.OwnFiles, c.Obeyed = slices.Clone(c.Settings), slices.Clone(c.OwnFiles), slices.Clone(c.Obeyed)
+	c.Settings, c.MCPConfig, c.OwnFiles, c.Obeyed = slices.Clone(c.Settings), slices.Clone(c.MCPConfig), slices.Clone(c.OwnFiles), slices.Concat(c.Obeyed, c.MCPConfig)
 	if err := checkToolSearch(c.ToolSearch); err != nil {
 		return c, err
 	}
@@ -141,7 +144,7 @@ func (c Config) complete() (Config, error) {
 		}
 		c.StateDir = dir
 	}
-	for _, path := range slices.Concat([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings), pointers(c.OwnFiles), pointers(c.Obeyed)) {
+	for _, path := range slices.Concat([]*string{&c.StateDir, &c.AuditLog}, pointers(c.Settings), pointers(c.MCPConfig), pointers(c.OwnFiles), pointers(c.Obeyed)) {
 		if *path == "" {
 			continue
 		}
@@ -150,6 +153,11 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("the path %s: %w", *path, err)
 		}
 		*path = abs
+	}
+	for _, file := range c.MCPConfig {
+		if err := gateway.CheckFile(file); err != nil {
+			return c, fmt.Errorf("--mcp-config: %w", err)
+		}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // An Extension is what a program serves in addition to the tools of this host, in the types of the MCP library.
@@ -70,7 +71,7 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 		return nil, fmt.Errorf("the schema of %s: %w", t.Tool.Name, err)
 	}
 	d := builtin.Def{Name: t.Tool.Name, Title: t.Tool.Title, Doc: t.Tool.Description, Schema: shown.InputSchema}
-	return builtin.External(d, func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
+	run := func(ctx context.Context, env *builtin.Env, args json.RawMessage) (builtin.Result, error) {
 		now, ok := ctx.Value(extraKey{}).(*extraRun)
 		if !ok {
 			return builtin.Result{}, fmt.Errorf("%s is served over MCP only", t.Tool.Name)
@@ -82,6 +83,12 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 		}
 		now.result = result
 		return builtin.Result{Text: textIn(result), IsError: result.IsError}, nil
+	}
+	return builtin.External(d, false, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+		return builtin.Plan{
+			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{}}},
+			Run:    func(ctx context.Context) (builtin.Result, error) { return run(ctx, env, args) },
+		}, nil
 	}), nil
 }
 

@@ -9,15 +9,21 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // foreignTool is a tool of another server that answers with its name and its arguments.
 func foreignTool(server, tool, doc, schema string) *builtin.Def {
 	name := "mcp__" + server + "__" + tool
-	return builtin.External(builtin.Def{Name: name, Doc: doc, Server: server, RawSchema: json.RawMessage(schema)},
-		func(_ context.Context, _ *builtin.Env, args json.RawMessage) (builtin.Result, error) {
-			return builtin.Result{Text: fmt.Sprintf("%s ran with %s", name, args)}, nil
+	return builtin.External(builtin.Def{Name: name, Doc: doc, Server: server, RawSchema: json.RawMessage(schema)}, false,
+		func(_ context.Context, _ *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+			return builtin.Plan{
+				Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{Server: server, Tool: tool}}},
+				Run: func(context.Context) (builtin.Result, error) {
+					return builtin.Result{Text: fmt.Sprintf("%s ran with %s", name, args)}, nil
+				},
+			}, nil
 		})
 }
 

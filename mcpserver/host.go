@@ -22,6 +22,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/gate"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/readstate"
 	"github.com/toolhost/toolhost/resultstore"
@@ -38,6 +39,7 @@ type Host struct {
 	seen        *readstate.Store
 	results     *resultstore.Store
 	runtime     *builtin.Runtime
+	gateway     *gateway.Gateway
 	scopes      *scope.Table
 	hooks       *hookset
 	approvals   *approver
@@ -110,6 +112,7 @@ func (h *Host) open() error {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
+	h.gateway = servers{h}.open(state)
 	return nil
 }
 
@@ -139,6 +142,9 @@ func (h *Host) Warm(principal string) {
 // Close ends everything the host started: commands first, then the stores.
 func (h *Host) Close() error {
 	var errs []error
+	if h.gateway != nil {
+		h.gateway.Close()
+	}
 	if h.hooks != nil {
 		h.hooks.runner.Close()
 	}

@@ -65,6 +65,7 @@ func NewServer(h *Host) (*Server, error) {
 	}
 	s.mcp.AddTool(mcp.NewTool(foreignHandler), adapter{s}.call)
 	h.policies.onList(s.listChanged)
+	h.gateway.Look()
 	return s, nil
 }
 
@@ -106,6 +107,7 @@ const foreignHandler = "mcp__"
 
 // filterTools makes the list what the host serves the caller. The library adds what else the options of an extension have.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+	s.host.gateway.Wait(ctx)
 	now, list, who := s.host.tools.now(), []mcp.Tool{}, transport.PeerOf(ctx).Who
 	for _, d := range s.host.tools.listed(now, s.host.policies.of(who.Principal), who.Rights) {
 		list = append(list, now.shown[d])

@@ -37,7 +37,7 @@ const (
 
 const (
 	lockName   = "lock"   // held while the directory changes
-	keyName    = "key"    // the key of the names of directories
+	keyName    = "key"    // the key of shelf names
 	openName   = "open"   // holds, for each owner, a lock and the marks of its unfinished files
 	tidiedName = "tidied" // was made when what is over its age was last looked for everywhere
 	lockMark   = ".lock"
@@ -68,12 +68,14 @@ type Store struct {
 
 	mu      sync.Mutex
 	rootDir *rootDir       // nil until the directory could be used
-	key     []byte         // of the last home, so that directories keep their names when the directory is made anew
+	key     []byte         // of the last home, so that shelves keep their names when the directory is made anew
 	files   map[*File]bool // unfinished
 	usage   map[string]*usage
 	closed  bool
 
-	work sync.WaitGroup
+	preallocated *File // see prepare
+	preparing    bool
+	work         sync.WaitGroup
 }
 
 // Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when
@@ -111,7 +113,7 @@ func (s *Store) Close() error {
 	unfinished := s.files
 	s.files = make(map[*File]bool)
 	h := s.rootDir
-	s.rootDir = nil
+	s.rootDir, s.preallocated = nil, nil
 	s.mu.Unlock()
 	var errs []error
 	for f := range unfinished {
@@ -161,13 +163,13 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 // rootDir is the directory of a Store while it is in use:
 //
 //	lock                   held while names are made and removed
-//	key                    of the names of directories
+//	key                    of shelf names
 //	key.copy               the same again, with a checksum
 //	key.damaged            what was found in its place
 //	tidied                 made when what is over its age was last looked for
 //	open/OWNER.lock        held by a process as long as it may write
-//	open/OWNER/DIR.NAME    mark: the file of that name in that directory is unfinished
-//	DIR/NAME               a result
+//	open/OWNER/SHELF.NAME  mark: the file of that name on that shelf is unfinished
+//	SHELF/NAME             a result
 //
 // A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
 // the end, because the path of a task's output is told before the task ends. A result that is at hand as a whole is written where its
@@ -243,8 +245,8 @@ func (h *rootDir) prepare(cfg Config) error {
 	return nil
 }
 
-// dirName returns the name of a principal's directory, which cannot be guessed without the key.
-func (h *rootDir) dirName(principal string) string {
+// shelfName returns the name of a principal's directory, which cannot be guessed without the key.
+func (h *rootDir) shelfName(principal string) string {
 	mac := hmac.New(sha256.New, h.key)
 	mac.Write([]byte(principal))
 	return hex.EncodeToString(mac.Sum(nil)[:16])

@@ -23,6 +23,7 @@ type hostFlags struct {
 	allow    []string
 	deny     []string
 	tools    []string
+	servers  []string // files of other MCP servers
 	trust    bool
 	stateDir string
 	observe  observeFlags
@@ -63,6 +64,11 @@ func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
 	flags.StringVar(&f.structured, "structured", "auto", "who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
 }
 
+// addServers adds the flag of other servers.
+func (f *hostFlags) addServers(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.servers, "mcp-config", nil, "a `FILE` of your own with mcpServers, whose tools are served too; repeatable")
+}
+
 // config makes the host's configuration of the flags; names are further roots, given after the flags.
 func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error) {
 	if err := f.checkTools(); err != nil {
@@ -75,7 +81,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
-		TrustWorkspace: f.trust, Tools: f.tools, StateDir: f.stateDir,
+		TrustWorkspace: f.trust, Tools: f.tools, MCPConfig: f.servers, StateDir: f.stateDir,
 		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(),
 	}

@@ -35,6 +35,7 @@ func stdioCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
+	flags.addServers(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.addStructured(cmd.Flags())
 	flags.console.add(cmd.Flags())
@@ -96,6 +97,7 @@ func httpCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
+	flags.addServers(cmd.Flags())
 	network.add(cmd.Flags())
 	flags.console.add(cmd.Flags())
 	flags.observe.addServing(cmd.Flags())

@@ -39,6 +39,7 @@ type Sandbox struct {
 	guarded       []sandbox.Guarded       // what no mount holds
 	shared        bool                    // it has no private directories
 	failed        bool                    // a denied file could not be covered again
+	cell          *Cell                   // nil but for a server
 	box           *sandbox.Sandbox
 	scratch       []string      // the variables that point into the directory for temporary files
 	runner        *shell.Runner // nil in a bare sandbox
@@ -99,16 +100,16 @@ const (
 // Acquire returns the principal's sandbox, started or renewed as the rules and files now demand. The caller
 // leaves it when its command has ended.
 func (cs *Pool) Acquire(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
-	return cs.enter(ctx, principal, policy, true)
+	return cs.enter(ctx, principal, policy, true, nil)
 }
 
 // AcquireBare is Acquire for a sandbox without warm shells, whose ports are not published, and to whose programs no rule on commands
 // applies: [Sandbox.Spawn] starts what runs in it.
 func (cs *Pool) AcquireBare(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
-	return cs.enter(ctx, principal, policy, false)
+	return cs.enter(ctx, principal, policy, false, nil)
 }
 
-func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Policy, shells bool) (*Sandbox, error) {
+func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Policy, shells bool, cell *Cell) (*Sandbox, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
@@ -121,7 +122,7 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 	}
 	if c == nil {
 		var err error
-		if c, err = cs.start(ctx, policy, shells); err != nil {
+		if c, err = cs.start(ctx, policy, shells, cell); err != nil {
 			return nil, err
 		}
 		cs.open[principal] = c

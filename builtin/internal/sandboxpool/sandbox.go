@@ -27,8 +27,8 @@ func (cs *Pool) warm(c *Sandbox) (err error) {
 	return err
 }
 
-// start makes a sandbox for what the rules say now, with or without shells.
-func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_ *Sandbox, err error) {
+// start makes a sandbox for what the rules say now, with or without shells, or for a server.
+func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, cell *Cell) (_ *Sandbox, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -49,6 +49,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool) (_
 		}
 	}()
 	c.holdHooks(cs.baseline.Hooks())
+	cell.confine(c)
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
@@ -108,13 +109,17 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 		Execs: judgesExecs(policy),
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}}
+	if c.cell != nil {
+		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil
+		same.Resolve = c.cell.resolve
+	}
 	for range sameStarts {
 		if box, err = sandbox.Start(ctx, what, same); err == nil {
 			break
 		}
 	}
 	if err != nil {
-		box, err = sandbox.Start(ctx, what, sandbox.Options{})
+		box, err = sandbox.Start(ctx, what, sandbox.Options{Resolve: same.Resolve})
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,72 @@
+package sandboxpool
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// A Cell says how the sandbox of a server differs from that of commands.
+type Cell struct {
+	// Domains are the hosts that it reaches, in the place of those of the rules.
+	Domains []string
+	// Reaches reports whether a host of Domains is still reached. Nil: all are.
+	Reaches func(host string) bool
+	// Workspace shows the workspace as commands see it. Without it nothing of it is seen.
+	Workspace bool
+	// Shown are files and directories that are visible read-only, wherever they lie.
+	Shown []string
+}
+
+// AcquireCell is Acquire for the sandbox of one server, which no other process shares: key is used once.
+func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Policy, cell *Cell) (*Sandbox, error) {
+	return cs.enter(ctx, key, policy, false, cell)
+}
+
+// confine changes what the rules say of files into what a server sees.
+func (l *Cell) confine(c *Sandbox) {
+	if c.cell = l; l == nil {
+		return
+	}
+	p := &c.paths
+	if l.Workspace {
+		p.Shown = append(slices.Clone(p.Shown), l.Shown...)
+		return
+	}
+	scratch := c.policy.Commands().Scratch()
+	for _, dir := range p.Writable {
+		if dir != scratch {
+			p.Masked = append(p.Masked, dir)
+		}
+	}
+	p.Writable, p.Shown = []string{scratch}, slices.Clone(l.Shown)
+	p.ReadOnly, p.Control, c.held = nil, guard.ControlPaths{}, nil
+}
+
+// resolve looks a host up that is still reached.
+func (l *Cell) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if l.Reaches != nil && !l.Reaches(host) {
+		return nil, fmt.Errorf("%s can be reached only until the server has started", host)
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// SpawnServer starts a server with exactly these variables and those that point into the sandbox. Of two with one name the server's own
+// counts.
+func (c *Sandbox) SpawnServer(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
+	all := slices.Clone(env)
+	for _, entry := range slices.Concat(c.scratch, c.box.Env()) {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(env, func(own string) bool { return strings.HasPrefix(own, name+"=") }) {
+			all = append(all, entry)
+		}
+	}
+	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: all, Files: files})
+}

@@ -1,0 +1,100 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// A ServerSpec says how the process of another MCP server is started.
+type ServerSpec struct {
+	Key   string     // names the process; it is used once
+	Argv  []string   // a name without a slash is looked up in PATH of Env
+	Dir   string     // absolute; "": a directory of its own
+	Env   []string   // the whole environment, but for HOME, TMPDIR and the like
+	Files []*os.File // descriptors 0, 1 and 2; they stay the caller's to close
+
+	// Outside starts it without a sandbox. The rest is for one with it: see [sandboxpool.Cell].
+	Outside   bool
+	Domains   []string
+	Reaches   func(host string) bool
+	Workspace bool
+	Shown     []string
+}
+
+// StartServer starts the process of a server in a sandbox of its own, under rules whose scratch directory is the server's. Done is
+// closed when the server itself has ended. Kill must be called once: it ends the server, all that it started, and its sandbox, and returns
+// when none is left.
+func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
+	scratch := policy.Commands().Scratch()
+	if scratch == "" {
+		return nil, nil, errors.New("there is no directory for its files: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
+	}
+	home, temp := filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp")
+	if err := errors.Join(os.MkdirAll(home, 0o700), os.MkdirAll(temp, 0o700)); err != nil {
+		return nil, nil, err
+	}
+	if s.Dir == "" {
+		s.Dir = home
+	}
+	s.Env = slices.Clone(s.Env)
+	for _, own := range []string{"HOME=" + home, "TMPDIR=" + temp} {
+		if name, _, _ := strings.Cut(own, "="); !hasVariable(s.Env, name) {
+			s.Env = append(s.Env, own)
+		}
+	}
+	if s.Outside {
+		p, err := supervise.Start(supervise.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
+		if err != nil {
+			return nil, nil, err
+		}
+		return p.Done(), func() error { _, err := p.Kill(); return err }, nil
+	}
+	if held := policy.Commands().Containment(); !held.Writes {
+		return nil, nil, fmt.Errorf("it must run in a sandbox, and none works here: %s. `\"sandbox\": false` in your own configuration runs it without", held.Why)
+	}
+	return startInCell(ctx, b, policy, s)
+}
+
+func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
+	cell := &sandboxpool.Cell{Domains: s.Domains, Reaches: s.Reaches, Workspace: s.Workspace, Shown: s.Shown}
+	c, err := b.sandboxes.AcquireCell(ctx, s.Key, policy, cell)
+	if err != nil {
+		return nil, nil, fmt.Errorf("its sandbox could not be started: %w", err)
+	}
+	settle := b.sandboxes.Cleanup()
+	leave := func() {
+		b.sandboxes.Discard(s.Key, c)
+		b.sandboxes.Release(c)
+	}
+	p, err := c.SpawnServer(s.Argv, s.Dir, s.Env, s.Files)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return p.Done(), func() error {
+		_, err := p.Kill()
+		for _, note := range settle() {
+			b.log.Warn(note)
+		}
+		leave()
+		return err
+	}, nil
+}
+
+func hasVariable(env []string, name string) bool {
+	for _, entry := range env {
+		if strings.HasPrefix(entry, name+"=") {
+			return true
+		}
+	}
+	return false
+}

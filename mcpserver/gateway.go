@@ -1,0 +1,61 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
+)
+
+// serverPrincipal begins the names under which servers are held to the rules. Each has a directory for its files of its own.
+const serverPrincipal = "\x00mcp\x00"
+
+// servers are what the gateway asks of its host.
+type servers struct{ *Host }
+
+// open makes the tools of other servers those of the host.
+func (h servers) open(state string) *gateway.Gateway {
+	return gateway.Open(gateway.Config{
+		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, Changed: h.changed, Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
+	})
+}
+
+// configured returns the other servers that are configured, and what is wrong with the configuration.
+func (h servers) configured() ([]*gateway.Entry, []string) {
+	return gateway.Load(h.cfg.MCPConfig)
+}
+
+// start starts the process of a server for a caller, held to the rules of now.
+func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process, err error) {
+	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime, h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
+	return p, err
+}
+
+// changed serves the tools that are known now.
+func (h servers) changed(g *gateway.Gateway, configured bool) {
+	set := foreignSet{Tools: g.Tools(), Configured: configured}
+	for _, s := range g.Servers() {
+		server := foreignServer{Name: s.Name, Purpose: s.Purpose}
+		if s.State != gateway.StateKnown && s.State != gateway.StateRunning {
+			server.Down = s.State + ": " + s.Reason
+		}
+		set.Servers = append(set.Servers, server)
+	}
+	if err := h.setForeign(set); err != nil {
+		h.log.Error("the tools of other servers cannot be served", "error", err)
+	}
+}
+
+// Servers tells how the other servers are.
+func (o Operator) Servers() []gateway.Status { return o.h.gateway.Servers() }
+
+// ReviewServer returns what of a server is withheld until a person has accepted it.
+func (o Operator) ReviewServer(name string) ([]gateway.Change, error) {
+	return o.h.gateway.Review(name)
+}
+
+// AcceptServer accepts what a server offers now.
+func (o Operator) AcceptServer(name string) error { return o.h.gateway.Accept(name) }
+
+// RestartServer stops a server, which the next call starts anew, and looks at what it offers.
+func (o Operator) RestartServer(name string) error { return o.h.gateway.Restart(name) }

@@ -1,0 +1,339 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/tailscale/hujson"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+)
+
+// localPrincipal is the user that the host runs as.
+const localPrincipal = "local"
+
+// maxConfig is the size of a configuration file, in bytes.
+const maxConfig = 4 << 20
+
+// A Trust says whose words an entry is.
+type Trust uint8
+
+// The sources of entries.
+const (
+	Project Trust = iota // a repository may have brought it
+	User                 // the user wrote it
+	Managed              // the administrator wrote it
+)
+
+// An Entry is one configured server.
+type Entry struct {
+	Name  string `json:"-"`
+	File  string `json:"-"` // where it is written
+	Trust Trust  `json:"-"`
+	// Refused says why the server is not used; "": it is.
+	Refused string `json:"-"`
+
+	Type          string            `json:"type,omitempty"`
+	Command       string            `json:"command,omitempty"`
+	Args          []string          `json:"args,omitempty"`
+	Env           map[string]string `json:"env,omitempty"`
+	Cwd           string            `json:"cwd,omitempty"`
+	URL           string            `json:"url,omitempty"`
+	Headers       map[string]string `json:"headers,omitempty"`
+	HeadersHelper string            `json:"headersHelper,omitempty"`
+	Timeout       int               `json:"timeout,omitempty"` // milliseconds of a call
+	AlwaysLoad    bool              `json:"alwaysLoad,omitempty"`
+	OAuth         *OAuthEntry       `json:"oauth,omitempty"`
+	Disabled      bool              `json:"disabled,omitempty"`
+
+	Network    *NetworkEntry `json:"network,omitempty"`
+	Roots      string        `json:"roots,omitempty"`
+	Share      string        `json:"share,omitempty"`
+	Parallel   []string      `json:"parallel,omitempty"`
+	TrustHints *bool         `json:"trustHints,omitempty"`
+	Pin        *bool         `json:"pin,omitempty"`
+	Sandbox    *bool         `json:"sandbox,omitempty"`
+	Sampling   bool          `json:"sampling,omitempty"`
+}
+
+// An OAuthEntry is the "oauth" of an entry.
+type OAuthEntry struct {
+	ClientID     string   `json:"clientId,omitempty"`
+	CallbackPort int      `json:"callbackPort,omitempty"`
+	Scopes       []string `json:"scopes,omitempty"`
+}
+
+// A NetworkEntry is the "network" of an entry.
+type NetworkEntry struct {
+	AllowedDomains []string `json:"allowedDomains,omitempty"`
+}
+
+// The types of servers.
+const (
+	typeStdio = "stdio"
+	typeHTTP  = "http"
+	typeSSE   = "sse"
+)
+
+// entryKeys are the members of an entry.
+var entryKeys = strings.Fields(`type command args env cwd url headers headersHelper timeout alwaysLoad oauth disabled
+	network roots share parallel trustHints pin sandbox sampling`)
+
+// Hash names the content of the entry.
+func (e *Entry) Hash() string {
+	text, _ := json.Marshal(e) // it was read from JSON
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// trustsHints reports whether what the server says of its tools decides how calls are ordered and repeated.
+func (e *Entry) trustsHints() bool {
+	if e.TrustHints != nil {
+		return *e.TrustHints && e.Trust != Project
+	}
+	return e.Trust != Project
+}
+
+func (e *Entry) pins() bool      { return e.Pin == nil || *e.Pin || e.Trust == Project }
+func (e *Entry) sandboxed() bool { return e.Sandbox == nil || *e.Sandbox || e.Trust == Project }
+
+// domains are the hosts that a process of the server reaches.
+func (e *Entry) domains() []string {
+	if e.Network == nil {
+		return nil
+	}
+	return e.Network.AllowedDomains
+}
+
+// workspace reports whether a process of the server sees the workspace.
+func (e *Entry) workspace() bool {
+	switch e.Roots {
+	case "workspace":
+		return true
+	case "none":
+		return false
+	}
+	return len(e.domains()) == 0
+}
+
+func (e *Entry) callTime() time.Duration {
+	if e.Timeout > 0 {
+		return time.Duration(e.Timeout) * time.Millisecond
+	}
+	return callTime
+}
+
+// CheckFile returns why the servers of a file that a user named cannot be read.
+func CheckFile(file string) error {
+	_, err := readServers(file)
+	return err
+}
+
+// readServers reads mcpServers of a file.
+func readServers(file string) (map[string]json.RawMessage, error) {
+	text, err := privatefile.Read(file, maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := hujson.Standardize(bytes.TrimPrefix(text, []byte("\ufeff")))
+	var top struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	if err == nil {
+		err = json.Unmarshal(plain, &top)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read as JSON with mcpServers: %w", file, err)
+	}
+	return top.Servers, nil
+}
+
+// readFile reads the servers of a configuration file, with what is wrong in it. An absent file has none.
+func readFile(file string, trust Trust) (entries []*Entry, problems []string) {
+	servers, err := readServers(file)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []string{"servers are left out: " + err.Error()}
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		e := &Entry{Name: cleanName(name), File: file, Trust: trust}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(servers[name], &members); err == nil {
+			for _, key := range slices.Sorted(maps.Keys(members)) {
+				if !slices.Contains(entryKeys, key) {
+					problems = append(problems, fmt.Sprintf("%s: the server %s has the unknown key %q%s", file, name, key, nearest(key, entryKeys)))
+				}
+			}
+		}
+		if err := json.Unmarshal(servers[name], e); err != nil {
+			e.Refused = fmt.Sprintf("its entry in %s cannot be read: %v", file, err)
+		} else if why := e.check(name); why != "" {
+			e.Refused = why
+		}
+		entries = append(entries, e)
+	}
+	return entries, problems
+}
+
+// check completes the entry, and says why it cannot be used.
+func (e *Entry) check(name string) string {
+	if e.Type == "" {
+		if e.Type = typeStdio; e.Command == "" && e.URL != "" {
+			e.Type = typeHTTP
+		}
+	}
+	if e.Type == "streamable-http" || e.Type == "streamableHttp" {
+		e.Type = typeHTTP
+	}
+	switch {
+	case strings.Contains(e.Name, "__"), strings.HasPrefix(e.Name, "_"), strings.HasSuffix(e.Name, "_"), e.Name == "", e.Name == "toolhost":
+		return fmt.Sprintf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not toolhost", name)
+	case e.Disabled:
+		return "it is disabled in its entry"
+	case e.Type == typeSSE:
+		return `the type "sse" is not supported: use the server's streamable HTTP address with "type": "http"`
+	case e.Type != typeStdio && e.Type != typeHTTP:
+		return fmt.Sprintf(`its type is %q: "stdio" or "http" is expected`, e.Type)
+	case e.Type == typeStdio && e.Command == "":
+		return `it has no "command"`
+	case e.Type == typeHTTP && e.URL == "":
+		return `it has no "url"`
+	case e.Roots != "" && e.Roots != "workspace" && e.Roots != "none":
+		return fmt.Sprintf(`its "roots" are %q: "workspace" or "none" is expected`, e.Roots)
+	case e.Share != "" && e.Share != "scope" && e.Share != "caller" && e.Share != "host":
+		return fmt.Sprintf(`its "share" is %q: "scope", "caller" or "host" is expected`, e.Share)
+	case e.Timeout < 0:
+		return fmt.Sprintf(`its "timeout" is %d milliseconds: a positive number is expected`, e.Timeout)
+	}
+	return ""
+}
+
+// merge puts entries of several sources together: the first of a name counts. Names that become one refuse each other.
+func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
+	known := map[string]*Entry{}
+	for _, list := range lists {
+		for _, e := range list {
+			first := known[e.Name]
+			switch {
+			case first == nil:
+				known[e.Name] = e
+				all = append(all, e)
+			case first.File == e.File:
+				first.Refused = fmt.Sprintf("two servers of %s become %s: rename one", e.File, e.Name)
+			default:
+				problems = append(problems, fmt.Sprintf("the server %s of %s is left out: %s has one of the same name", e.Name, e.File, first.File))
+			}
+		}
+	}
+	return all, problems
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+// expanded returns the entry with its variables replaced. The error names one that is not set, and no value.
+func (e *Entry) expanded() (*Entry, error) {
+	var missing string
+	expand := func(text string) string {
+		return reference.ReplaceAllStringFunc(text, func(ref string) string {
+			m := reference.FindStringSubmatch(ref)
+			if value, ok := os.LookupEnv(m[1]); ok && value != "" {
+				return value
+			}
+			if m[2] != "" {
+				return m[2][2:]
+			}
+			missing = m[1]
+			return ""
+		})
+	}
+	out := *e
+	out.Command, out.URL, out.Args = expand(e.Command), expand(e.URL), nil
+	for _, arg := range e.Args {
+		out.Args = append(out.Args, expand(arg))
+	}
+	values := func(in map[string]string) map[string]string {
+		all := map[string]string{}
+		for name, value := range in {
+			all[name] = expand(value)
+		}
+		return all
+	}
+	out.Env, out.Headers = values(e.Env), values(e.Headers)
+	if missing != "" {
+		return nil, fmt.Errorf("the variable %s of its entry in %s is not set: set it, or write ${%s:-DEFAULT}", missing, e.File, missing)
+	}
+	if out.Type == typeHTTP {
+		if u, err := url.Parse(out.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf(`its "url" in %s is not an address of http or https`, e.File)
+		}
+	}
+	return &out, nil
+}
+
+// isSelf reports whether an entry starts this program.
+func (e *Entry) isSelf() bool {
+	self, err := os.Executable()
+	if err != nil || e.Command == "" {
+		return false
+	}
+	found, err := lookPath(e.Command)
+	if err != nil {
+		return false
+	}
+	a, errA := os.Stat(found)
+	b, errB := os.Stat(self)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// Load reads the servers of the files that a user named.
+func Load(files []string) (entries []*Entry, problems []string) {
+	var lists [][]*Entry
+	for _, file := range files {
+		list, wrong := readFile(file, User)
+		problems = append(problems, wrong...)
+		lists = append(lists, list)
+	}
+	entries, wrong := merge(lists...)
+	return withoutSelf(entries), append(problems, wrong...)
+}
+
+func withoutSelf(entries []*Entry) []*Entry {
+	return slices.DeleteFunc(entries, func(e *Entry) bool { return e.isSelf() })
+}
+
+// nearest returns a hint at the name that was probably meant.
+func nearest(name string, known []string) string {
+	best, distance := "", 1+len(name)/3
+	slices.Sort(known)
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= distance && (best == "" || d < distance) {
+			best, distance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %q?", best)
+}
+
+// lookPath finds a program as the environment of a server does.
+func lookPath(name string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		return filepath.Abs(name)
+	}
+	return execLookPath(name)
+}

@@ -1,0 +1,376 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// Limits of HTTP.
+const (
+	maxHeader    = 64 << 10 // bytes of the headers of an answer
+	maxRedirects = 3
+	maxErrorBody = 300 // characters of an answer that is no message
+)
+
+// errSession is the answer of a server that has forgotten its session.
+var errSession = errors.New("its session has ended")
+
+// An authError says that a server wants a login.
+type authError struct {
+	status   int
+	response *http.Response // its body is closed
+}
+
+func (e *authError) Error() string { return fmt.Sprintf("it asks for a login (HTTP %d)", e.status) }
+
+// An httpWire speaks to a server over streamable HTTP.
+type httpWire struct {
+	url     string
+	client  *http.Client
+	headers func(ctx context.Context) (http.Header, error)
+	to      listener
+
+	mu      sync.Mutex
+	next    int64
+	version string
+	session string
+	gone    chan struct{}
+	once    sync.Once
+	reason  error
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+// newHTTPWire speaks to the server of an entry whose variables are replaced. headers are added to each request.
+func newHTTPWire(e *Entry, headers func(ctx context.Context) (http.Header, error), to listener) *httpWire {
+	w := &httpWire{url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{})}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// httpClient reaches the host of the entry, follows redirects within it alone, and dials no address that the entry does not mean.
+func httpClient(e *Entry) *http.Client {
+	own, _ := url.Parse(e.URL) // checked when it was expanded
+	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: own})
+	dialer := &net.Dialer{Timeout: connectTime, Control: func(_, address string, _ syscall.RawConn) error {
+		if proxy != nil { // it decides
+			return nil
+		}
+		return permittedAddress(address, own.Hostname(), e.Trust)
+	}}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4,
+			MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: connectTime,
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("it redirects more than %d times", maxRedirects)
+			}
+			if r.URL.Host != own.Host || r.URL.Scheme != own.Scheme {
+				return fmt.Errorf("it redirects to %s://%s, and only %s://%s is configured", r.URL.Scheme, r.URL.Host, own.Scheme, own.Host)
+			}
+			return nil
+		},
+	}
+}
+
+// permittedAddress refuses addresses that a name must not lead to: those of this machine and its link, and for entries of a project those
+// of private networks. A host that is named by such an address is meant.
+func permittedAddress(address, host string, trust Trust) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	ip := addr.Addr().Unmap()
+	named, err := netip.ParseAddr(host)
+	if err == nil && named.Unmap() == ip || host == "localhost" && ip.IsLoopback() {
+		return nil
+	}
+	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || trust == Project && ip.IsPrivate() {
+		return fmt.Errorf("%s leads to %s, which is not an address of a server: name the address itself if it is meant", host, ip)
+	}
+	return nil
+}
+
+func (w *httpWire) setVersion(version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.version = version
+}
+
+// post sends a message.
+func (w *httpWire) post(ctx context.Context, m message) (*http.Response, error) {
+	m.JSONRPC = "2.0"
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return w.do(ctx, http.MethodPost, text, m)
+}
+
+func (w *httpWire) do(ctx context.Context, method string, body []byte, m message) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	given, err := w.headers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range given {
+		req.Header[name] = values
+	}
+	w.mu.Lock()
+	version, session := w.version, w.session
+	w.mu.Unlock()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if version != "" {
+		req.Header.Set(transport.HeaderKeyProtocolVersion, version)
+	}
+	for name, value := range mcp.StandardHeaders(version, mcp.MCPMethod(m.Method), m.Params) {
+		req.Header.Set(name, value)
+	}
+	for name, value := range paramHeaders(ctx, version, m.Params) {
+		req.Header.Set(name, value)
+	}
+	if session != "" && !mcp.IsModernProtocol(version) {
+		req.Header.Set(transport.HeaderKeySessionID, session)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	return resp, w.status(resp, session)
+}
+
+// withoutURL leaves the address out of an error: it may hold a key.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// status turns an answer that carries no message into an error, and closes it.
+func (w *httpWire) status(resp *http.Response, session string) error {
+	switch code := resp.StatusCode; {
+	case code < 300:
+		return nil
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		resp.Body.Close()
+		return &authError{code, resp}
+	case code == http.StatusNotFound && session != "":
+		resp.Body.Close()
+		w.end(errSession)
+		return errSession
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxSchema))
+	var m message
+	if json.Unmarshal(text, &m) == nil && m.Error != nil {
+		return m.Error
+	}
+	return fmt.Errorf("HTTP %d: %s", resp.StatusCode, cleanText(strings.TrimSpace(string(text)), maxErrorBody))
+}
+
+func (w *httpWire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	w.mu.Lock()
+	w.next++
+	id := w.next
+	w.mu.Unlock()
+	raw, _ := json.Marshal(id)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.ctx, func() { cancel(errStopped) })()
+	resp, err := w.post(ctx, message{ID: raw, Method: method, Params: params})
+	if err == nil {
+		defer resp.Body.Close()
+		if s := resp.Header.Get(transport.HeaderKeySessionID); s != "" && method == "initialize" {
+			w.mu.Lock()
+			w.session = s
+			w.mu.Unlock()
+		}
+		var m message
+		if m, err = w.answer(resp, string(raw)); err == nil {
+			return m.outcome()
+		}
+	}
+	if ctx.Err() != nil {
+		w.mu.Lock()
+		modern := mcp.IsModernProtocol(w.version)
+		w.mu.Unlock()
+		if !modern && method != "initialize" {
+			go w.notify("notifications/cancelled", marshal(map[string]any{"requestId": id, "reason": "the call was cancelled"}))
+		}
+		return nil, context.Cause(ctx)
+	}
+	return nil, err
+}
+
+// answer reads the answer to the request of an id, and passes on what comes before it.
+func (w *httpWire) answer(resp *http.Response, id string) (message, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	var m message
+	switch kind {
+	case "application/json":
+		text, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
+		if err != nil {
+			return m, err
+		}
+		if len(text) > maxMessage {
+			return m, fmt.Errorf("its answer has more than %d bytes", maxMessage)
+		}
+		if err := json.Unmarshal(text, &m); err != nil {
+			return m, fmt.Errorf("its answer is not a message: %w", err)
+		}
+		return m, nil
+	case "text/event-stream":
+		var found *message
+		err := readEvents(resp.Body, func(data []byte) bool {
+			if json.Unmarshal(data, &m) == nil && m.Method == "" && string(m.ID) == id {
+				found = &m
+				return false
+			}
+			w.take(data)
+			m = message{}
+			return true
+		})
+		if found != nil {
+			return *found, nil
+		}
+		if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = &errDied{"it ended its answer before the result"}
+		}
+		return m, err
+	}
+	return m, fmt.Errorf("its answer is of the type %q: JSON or an event stream is expected", cleanText(kind, maxLine))
+}
+
+// take handles a message that is no answer.
+func (w *httpWire) take(data []byte) {
+	var m message
+	if json.Unmarshal(data, &m) != nil || m.Method == "" {
+		return
+	}
+	if len(m.ID) == 0 {
+		w.to.notified(m.Method, m.Params)
+		return
+	}
+	w.to.asked(m.ID, m.Method, m.Params, func(reply message) {
+		ctx, cancel := context.WithTimeout(w.ctx, connectTime)
+		defer cancel()
+		if resp, err := w.post(ctx, reply); err == nil {
+			resp.Body.Close()
+		}
+	})
+}
+
+// readEvents calls f with the data of each event until it returns false.
+func readEvents(body io.Reader, f func(data []byte) bool) error {
+	in := bufio.NewReaderSize(body, 64<<10)
+	var data []byte
+	for {
+		line, err := readLine(in)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if data = append(data, bytes.TrimPrefix(rest, []byte(" "))...); len(data) > maxMessage {
+				return fmt.Errorf("it sent an event of more than %d bytes", maxMessage)
+			}
+			data = append(data, '\n')
+			continue
+		}
+		if len(line) == 0 && len(data) > 0 {
+			if !f(data) {
+				return nil
+			}
+			data = data[:0]
+		}
+	}
+}
+
+func (w *httpWire) notify(method string, params json.RawMessage) {
+	ctx, cancel := context.WithTimeout(w.ctx, connectTime)
+	defer cancel()
+	if resp, err := w.post(ctx, message{Method: method, Params: params}); err == nil {
+		resp.Body.Close()
+	}
+}
+
+// listen takes what a server of the old era sends outside of answers, while it does.
+func (w *httpWire) listen() {
+	for pause := time.Second; w.ctx.Err() == nil; pause = min(2*pause, backoffMost) {
+		resp, err := w.do(w.ctx, http.MethodGet, nil, message{})
+		if err != nil {
+			return // it has no such stream
+		}
+		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+			resp.Body.Close()
+			return
+		}
+		_ = readEvents(resp.Body, func(data []byte) bool { w.take(data); return true })
+		resp.Body.Close()
+		select {
+		case <-time.After(pause):
+		case <-w.ctx.Done():
+		}
+	}
+}
+
+func (w *httpWire) ended() <-chan struct{} { return w.gone }
+
+func (w *httpWire) why() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reason
+}
+
+func (w *httpWire) end(reason error) {
+	w.once.Do(func() {
+		w.mu.Lock()
+		w.reason = reason
+		w.mu.Unlock()
+		close(w.gone)
+	})
+}
+
+// close ends the session at the server, and all requests.
+func (w *httpWire) close() {
+	w.end(errStopped)
+	w.mu.Lock()
+	session, modern := w.session, mcp.IsModernProtocol(w.version)
+	w.mu.Unlock()
+	if session != "" && !modern {
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		if resp, err := w.do(ctx, http.MethodDelete, nil, message{}); err == nil {
+			resp.Body.Close()
+		}
+		cancel()
+	}
+	w.cancel()
+	w.client.CloseIdleConnections()
+}

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os/exec"
+	"strings"
+	"unicode"
+)
+
+// maxListedName is the longest name on a list: clients put mcp__toolhost__ before it, and 64 characters is what models take.
+const maxListedName = 49
+
+func execLookPath(name string) (string, error) { return exec.LookPath(name) }
+
+func compareNames(a, b string) int { return strings.Compare(a, b) }
+
+// cleanName replaces what cannot stand in the name of a tool.
+func cleanName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-') {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// listedName shortens a full name for the list; "" if it fits.
+func listedName(full string) string {
+	if len(full) <= maxListedName {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(full))
+	return full[:maxListedName-7] + "_" + hex.EncodeToString(sum[:3])
+}
+
+// cleanText removes what a reader cannot see: control, direction, zero-width and tag characters. It cuts what is too long.
+func cleanText(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == unicode.ReplacementChar, unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Zl, unicode.Zp):
+			return -1
+		case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}

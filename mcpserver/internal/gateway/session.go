@@ -1,0 +1,421 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// The eras of the protocol, as they are remembered of a server.
+const (
+	modernEra = "modern"
+	legacyEra = "legacy"
+)
+
+// maxAsked is how many requests of a server are answered at once. It gets an error for others.
+const maxAsked = 8
+
+// A session is a connection to a server on which the eras agree.
+type session struct {
+	w       wire
+	u       *upstream
+	era     string
+	version string
+
+	capabilities struct {
+		Tools     *struct{ ListChanged bool } `json:"tools"`
+		Prompts   *struct{ ListChanged bool } `json:"prompts"`
+		Resources *struct{ ListChanged bool } `json:"resources"`
+	}
+	instructions string
+
+	mu       sync.Mutex
+	calls    map[string]*activeCall // by progress token
+	token    int
+	asking   int
+	ignored  int // cancelled calls in a row that were not answered
+	refetch  *time.Timer
+	fetching int
+	first    bool // nothing was known of the server when it began
+	began    time.Time
+	last     time.Time // when the list was fetched last
+}
+
+// An activeCall is a call that a server works on.
+type activeCall struct {
+	progress func(string)
+	elicit   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	ctx      context.Context
+	alive    *time.Timer // fires after silence
+	shown    time.Time
+	began    int // order
+}
+
+// agree finds out which era a server speaks, and begins.
+func (s *session) agree(ctx context.Context, known string) error {
+	if known != legacyEra {
+		limit := probeTime
+		if known == modernEra {
+			limit = connectTime
+		}
+		probe, cancel := context.WithTimeout(ctx, limit)
+		ok, err := s.discover(probe)
+		cancel()
+		if ok {
+			return nil
+		}
+		if auth, isAuth := errors.AsType[*authError](err); isAuth {
+			return auth
+		}
+		select {
+		case <-s.w.ended():
+			return s.w.why()
+		default:
+		}
+	}
+	return s.initialize(ctx)
+}
+
+// discover reports whether the server speaks the modern era.
+func (s *session) discover(ctx context.Context) (bool, error) {
+	s.era, s.version = modernEra, mcp.ProtocolVersion20260728
+	s.w.setVersion(s.version)
+	raw, err := s.request(ctx, string(mcp.MethodServerDiscover), nil)
+	var found struct {
+		SupportedVersions []string
+		Capabilities      json.RawMessage
+		Instructions      string
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &found)
+	}
+	if err != nil || !slices.Contains(found.SupportedVersions, s.version) {
+		s.era, s.version = legacyEra, ""
+		s.w.setVersion("")
+		return false, err
+	}
+	s.instructions = found.Instructions
+	_ = json.Unmarshal(found.Capabilities, &s.capabilities) // what cannot be read it has not
+	return true, nil
+}
+
+// initialize begins a session of the old era.
+func (s *session) initialize(ctx context.Context) error {
+	s.era = legacyEra
+	raw, err := s.w.request(ctx, "initialize", marshal(map[string]any{
+		"protocolVersion": mcp.LATEST_LEGACY_PROTOCOL_VERSION, "capabilities": s.u.declared(), "clientInfo": s.clientInfo(),
+	}))
+	if err != nil {
+		return err
+	}
+	var found struct {
+		ProtocolVersion string
+		Capabilities    json.RawMessage
+		Instructions    string
+	}
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return fmt.Errorf("its answer to initialize cannot be read: %w", err)
+	}
+	if !mcp.IsValidProtocolVersion(found.ProtocolVersion) || mcp.IsModernProtocol(found.ProtocolVersion) {
+		return fmt.Errorf("it speaks the version %q of the protocol, which is not known here", cleanText(found.ProtocolVersion, maxLine))
+	}
+	s.version, s.instructions = found.ProtocolVersion, found.Instructions
+	_ = json.Unmarshal(found.Capabilities, &s.capabilities)
+	s.w.setVersion(s.version)
+	s.w.notify("notifications/initialized", nil)
+	return nil
+}
+
+func (s *session) clientInfo() map[string]any {
+	return map[string]any{"name": "toolhost", "version": s.u.g.cfg.Version}
+}
+
+// request sends a request, in the modern era with what each must say.
+func (s *session) request(ctx context.Context, method string, params map[string]any) (json.RawMessage, error) {
+	if s.era == modernEra {
+		if params == nil {
+			params = map[string]any{}
+		}
+		meta, _ := params["_meta"].(map[string]any)
+		if meta == nil {
+			meta = map[string]any{}
+		}
+		meta[mcp.MetaKeyProtocolVersion], meta[mcp.MetaKeyClientInfo], meta[mcp.MetaKeyClientCapabilities] = s.version, s.clientInfo(), s.u.declared()
+		params["_meta"] = meta
+	}
+	var raw json.RawMessage
+	if params != nil {
+		var err error
+		if raw, err = json.Marshal(params); err != nil {
+			return nil, err
+		}
+	}
+	return s.w.request(ctx, method, raw)
+}
+
+// list returns the elements of all pages of a list.
+func (s *session) list(ctx context.Context, method, field string) (all []json.RawMessage, err error) {
+	cursor, size := "", 0
+	for range maxPages {
+		var params map[string]any
+		if cursor != "" {
+			params = map[string]any{"cursor": cursor}
+		}
+		raw, err := s.request(ctx, method, params)
+		if err != nil {
+			return nil, err
+		}
+		var page map[string]json.RawMessage
+		var elements []json.RawMessage
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("its answer to %s cannot be read: %w", method, err)
+		}
+		if err := json.Unmarshal(page[field], &elements); err != nil && page[field] != nil {
+			return nil, fmt.Errorf("the %s in its answer to %s are not a list: %w", field, method, err)
+		}
+		all = append(all, elements...)
+		if size += len(raw); size > maxListBytes || len(all) > maxListed {
+			return nil, fmt.Errorf("its list of %s has more than %d elements or %d bytes", field, maxListed, maxListBytes)
+		}
+		was := cursor
+		cursor = ""
+		if json.Unmarshal(page["nextCursor"], &cursor); cursor == "" {
+			return all, nil
+		}
+		if cursor == was {
+			return nil, fmt.Errorf("its list of %s does not end: a page names itself as the next", field)
+		}
+	}
+	return nil, fmt.Errorf("its list of %s has more than %d pages", field, maxPages)
+}
+
+// notified implements [listener].
+func (s *session) notified(method string, params json.RawMessage) {
+	switch method {
+	case "notifications/progress":
+		s.progressed(params)
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		s.refetchSoon()
+	}
+}
+
+// progressed passes progress on, four times a second at most.
+func (s *session) progressed(params json.RawMessage) {
+	var p struct {
+		ProgressToken json.RawMessage
+		Progress      float64
+		Total         float64
+		Message       string
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.calls[strings.Trim(string(p.ProgressToken), `"`)]
+	if c == nil {
+		return
+	}
+	c.alive.Reset(silence)
+	if c.progress == nil || time.Since(c.shown) < time.Second/4 {
+		return
+	}
+	c.shown = time.Now()
+	text := cleanText(p.Message, maxLine)
+	if p.Total > 0 {
+		text = strings.TrimSpace(fmt.Sprintf("%g of %g %s", p.Progress, p.Total, text))
+	} else if text == "" {
+		text = fmt.Sprintf("%g", p.Progress)
+	}
+	go c.progress(text)
+}
+
+// Times of a list that changes.
+const (
+	refetchAfter = 500 * time.Millisecond
+	refetchEach  = 10 * time.Second
+	settleTime   = 5 * time.Second // in which a server that is seen first may still add tools
+)
+
+// refetchSoon fetches the lists again, however often they change.
+func (s *session) refetchSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refetch != nil {
+		return
+	}
+	s.refetch = time.AfterFunc(max(refetchAfter, refetchEach-time.Since(s.last)), func() {
+		s.mu.Lock()
+		s.refetch, s.last = nil, time.Now()
+		s.fetching++
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.fetching--
+		}()
+		ctx, cancel := context.WithTimeout(s.u.g.ctx, connectTime)
+		defer cancel()
+		if err := s.learn(ctx); err != nil && !isStopped(s.w) {
+			s.u.g.cfg.Log.Warn("a server's changed list could not be fetched", "server", s.u.srv.Name, "error", err)
+		}
+	})
+}
+
+// isStopped reports whether the connection has ended.
+func isStopped(w wire) bool {
+	select {
+	case <-w.ended():
+		return true
+	default:
+		return false
+	}
+}
+
+// settle waits for what a server adds after its start.
+func (s *session) settle() {
+	if t := s.capabilities.Tools; t == nil || !t.ListChanged {
+		return
+	}
+	time.Sleep(refetchAfter)
+	for limit := time.Now().Add(settleTime); time.Now().Before(limit); time.Sleep(refetchAfter / 5) {
+		s.mu.Lock()
+		done := s.refetch == nil && s.fetching == 0
+		s.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// learn fetches what the server offers, and keeps it.
+func (s *session) learn(ctx context.Context) error {
+	found := offer{Era: s.era, Instructions: cleanText(s.instructions, maxDescription)}
+	var err error
+	if s.capabilities.Tools != nil {
+		if found.Tools, err = s.list(ctx, "tools/list", "tools"); err != nil {
+			return fmt.Errorf("tools/list: %w", err)
+		}
+	}
+	if s.capabilities.Prompts != nil {
+		found.Prompts, _ = s.list(ctx, "prompts/list", "prompts") // a server without is no reason to have no tools
+	}
+	if s.capabilities.Resources != nil {
+		found.Resources, _ = s.list(ctx, "resources/list", "resources")
+	}
+	s.u.srv.store.learned(s.u.srv.Entry, found, s.first && time.Since(s.began) < settleTime)
+	s.u.g.rebuild(false)
+	return nil
+}
+
+// asked implements [listener].
+func (s *session) asked(id json.RawMessage, method string, params json.RawMessage, reply func(message)) {
+	s.mu.Lock()
+	if s.asking >= maxAsked {
+		s.mu.Unlock()
+		reply(message{ID: id, Error: &rpcError{Code: codeBusy, Message: "too many requests at once"}})
+		return
+	}
+	s.asking++
+	s.mu.Unlock()
+	go func() {
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asking--
+		}()
+		result, err := s.answer(method, params)
+		if err != nil {
+			reply(message{ID: id, Error: err})
+			return
+		}
+		reply(message{ID: id, Result: result})
+	}()
+}
+
+// answer answers a request of a server.
+func (s *session) answer(method string, params json.RawMessage) (json.RawMessage, *rpcError) {
+	switch method {
+	case "ping":
+		return json.RawMessage("{}"), nil
+	case "roots/list":
+		return s.u.roots(), nil
+	case "elicitation/create":
+		c := s.latest()
+		if c == nil || c.elicit == nil {
+			return json.RawMessage(`{"action":"decline"}`), nil
+		}
+		c.alive.Stop()
+		defer c.alive.Reset(silence)
+		result, err := c.elicit(c.ctx, s.u.marked(params))
+		if err != nil {
+			return json.RawMessage(`{"action":"cancel"}`), nil
+		}
+		return result, nil
+	}
+	return nil, &rpcError{Code: codeNoMethod, Message: "not supported: " + cleanText(method, maxLine)}
+}
+
+// latest returns the call that a question of the server most likely belongs to.
+func (s *session) latest() (found *activeCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if found == nil || c.began > found.began {
+			found = c
+		}
+	}
+	return found
+}
+
+// errSilent is why a call ended that a server neither answered nor reported on.
+var errSilent = fmt.Errorf("it was silent for %s", silence)
+
+// call calls a tool and waits for its result.
+func (s *session) call(ctx context.Context, params map[string]any, c *activeCall) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := s.u.srv.callTime()
+	defer time.AfterFunc(limit, func() { cancel(fmt.Errorf("it did not answer within %s", limit)) }).Stop()
+	c.ctx, c.alive = ctx, time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer c.alive.Stop()
+	s.mu.Lock()
+	s.token++
+	token := fmt.Sprintf("t%d", s.token)
+	c.began = s.token
+	if s.calls == nil {
+		s.calls = map[string]*activeCall{}
+	}
+	s.calls[token] = c
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.calls, token)
+	}()
+	params["_meta"] = map[string]any{"progressToken": token}
+	raw, err := s.request(ctx, "tools/call", params)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ignored++; ctx.Err() == nil {
+		s.ignored = 0
+	}
+	return raw, err
+}
+
+// ignoresCancel reports whether the server has left three cancelled calls in a row unanswered.
+func (s *session) ignoresCancel() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ignored >= maxIgnored
+}
+
+// maxIgnored is how many cancelled calls in a row a server is left with.
+const maxIgnored = 3

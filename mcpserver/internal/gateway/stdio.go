@@ -1,0 +1,353 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A message is one of JSON-RPC.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+// An rpcError is a server's refusal of a request.
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (e *rpcError) Error() string {
+	return fmt.Sprintf("%s (error %d)", cleanText(e.Message, maxDescription), e.Code)
+}
+
+// The codes of JSON-RPC that we answer with.
+const (
+	codeNoMethod = -32601
+	codeParams   = -32602
+	codeBusy     = -32000
+)
+
+// A wire carries messages to a server and back.
+type wire interface {
+	// request sends a request and waits for its result. A refusal by the server is an *rpcError.
+	request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	notify(method string, params json.RawMessage)
+	// setVersion tells the version of the protocol that was agreed on.
+	setVersion(version string)
+	// ended is closed when nothing comes any more; why says the reason then.
+	ended() <-chan struct{}
+	why() error
+	close()
+}
+
+// A listener is told what a server sends unasked. It must not block.
+type listener interface {
+	notified(method string, params json.RawMessage)
+	// asked answers a request. reply may be called from another goroutine.
+	asked(id json.RawMessage, method string, params json.RawMessage, reply func(message))
+}
+
+// Limits of a process.
+const (
+	maxQueue  = 256                    // messages that it has not read yet
+	graceTime = 500 * time.Millisecond // for a server to end by itself
+)
+
+// errDied is why a call failed whose server has ended.
+type errDied struct{ text string }
+
+func (e *errDied) Error() string { return e.text }
+
+// errStopped is why a call failed whose server was stopped here.
+var errStopped = errors.New("it was stopped")
+
+// A stdioWire speaks to a process, one message a line.
+type stdioWire struct {
+	process Process
+	to      listener
+	stderr  *lastLines
+	in      *os.File
+	out     chan []byte
+
+	mu       sync.Mutex
+	pending  map[int64]chan message
+	next     int64
+	reason   error
+	stopping atomic.Bool
+	gone     chan struct{}
+	once     sync.Once
+}
+
+// newStdioWire speaks over our ends of the pipes of a process, which it owns from now on.
+func newStdioWire(p Process, in, out *os.File, stderr *lastLines, to listener) *stdioWire {
+	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue), pending: map[int64]chan message{}, gone: make(chan struct{})}
+	go w.write()
+	go w.read(out)
+	return w
+}
+
+// write sends what is queued, so that no one waits for a server that does not read.
+func (w *stdioWire) write() {
+	for {
+		select {
+		case line := <-w.out:
+			if _, err := w.in.Write(line); err != nil {
+				w.end(fmt.Errorf("it does not read its input: %w", err))
+				return
+			}
+		case <-w.gone:
+			return
+		}
+	}
+}
+
+// read takes what the server sends until it ends.
+func (w *stdioWire) read(out *os.File) {
+	defer out.Close()
+	in := bufio.NewReaderSize(out, 64<<10)
+	for {
+		line, err := readLine(in)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("it closed its output")
+			}
+			w.end(err)
+			return
+		}
+		w.take(line)
+	}
+}
+
+// readLine reads a line of at most maxMessage bytes.
+func readLine(in *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxMessage {
+			return nil, fmt.Errorf("it sent a line of more than %d bytes", maxMessage)
+		}
+		switch {
+		case err == nil && line == nil:
+			return part, nil
+		case err == nil:
+			return append(line, part...), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err // half a line is none
+		}
+		line = append(line, part...)
+	}
+}
+
+// take handles a line. What is no message is left out: some servers print to their output.
+func (w *stdioWire) take(line []byte) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] != '{' {
+		return
+	}
+	var m message
+	if json.Unmarshal(line, &m) != nil {
+		return
+	}
+	switch {
+	case m.Method != "" && len(m.ID) == 0:
+		w.to.notified(m.Method, m.Params)
+	case m.Method != "":
+		w.to.asked(m.ID, m.Method, m.Params, func(reply message) { w.send(reply) })
+	default:
+		var id int64
+		if json.Unmarshal(m.ID, &id) != nil {
+			return
+		}
+		w.mu.Lock()
+		waiting := w.pending[id]
+		delete(w.pending, id)
+		w.mu.Unlock()
+		if waiting != nil {
+			waiting <- m
+		}
+	}
+}
+
+// send queues a message. One for a server that has left too many unread is dropped.
+func (w *stdioWire) send(m message) bool {
+	m.JSONRPC = "2.0"
+	text, err := json.Marshal(m)
+	if err != nil {
+		return false
+	}
+	select {
+	case w.out <- append(text, '\n'):
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *stdioWire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	answer := make(chan message, 1)
+	w.mu.Lock()
+	w.next++
+	id := w.next
+	w.pending[id] = answer
+	w.mu.Unlock()
+	raw, _ := json.Marshal(id)
+	if !w.send(message{ID: raw, Method: method, Params: params}) {
+		w.forget(id)
+		return nil, errors.New("it does not read what it is sent")
+	}
+	select {
+	case m := <-answer:
+		return m.outcome()
+	case <-w.gone:
+		select {
+		case m := <-answer: // its last word
+			return m.outcome()
+		default:
+		}
+		return nil, w.why()
+	case <-ctx.Done():
+		w.forget(id)
+		if method != "initialize" {
+			w.notify("notifications/cancelled", marshal(map[string]any{"requestId": id, "reason": "the call was cancelled"}))
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (w *stdioWire) forget(id int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, id)
+}
+
+// outcome returns the result of an answer.
+func (m message) outcome() (json.RawMessage, error) {
+	if m.Error != nil {
+		return nil, m.Error
+	}
+	if len(m.Result) == 0 {
+		return nil, errors.New("it answered with neither a result nor an error")
+	}
+	return m.Result, nil
+}
+
+func (w *stdioWire) notify(method string, params json.RawMessage) {
+	w.send(message{Method: method, Params: params})
+}
+
+func (w *stdioWire) setVersion(string) {}
+
+func (w *stdioWire) ended() <-chan struct{} { return w.gone }
+
+func (w *stdioWire) why() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reason
+}
+
+// end ends the process and all that it started.
+func (w *stdioWire) end(reason error) {
+	w.once.Do(func() {
+		_ = w.process.Kill()
+		if w.stopping.Load() {
+			reason = errStopped
+		}
+		text := reason.Error()
+		if lines := w.stderr.text(); lines != "" {
+			text += ". It wrote last:\n" + lines
+		}
+		w.mu.Lock()
+		if w.reason = error(&errDied{text}); reason == errStopped {
+			w.reason = errStopped
+		}
+		w.mu.Unlock()
+		close(w.gone)
+		w.in.Close()
+	})
+}
+
+// close ends the input of the process, which then has a moment to end by itself.
+func (w *stdioWire) close() {
+	w.stopping.Store(true)
+	w.in.Close()
+	limit := time.NewTimer(graceTime)
+	defer limit.Stop()
+	select {
+	case <-w.process.Done:
+	case <-limit.C:
+	}
+	w.end(errStopped)
+}
+
+// lastLines keeps the end of what a server writes to its stderr.
+type lastLines struct {
+	mu    sync.Mutex
+	lines []string
+	cut   bool // the last line goes on, and its rest is left out
+	done  chan struct{}
+}
+
+// readLast reads until the end, also when more comes than anyone would read.
+func readLast(from *os.File) *lastLines {
+	l := &lastLines{done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		defer from.Close()
+		in := bufio.NewReaderSize(from, 4096)
+		for {
+			part, err := in.ReadSlice('\n')
+			if len(part) > 0 {
+				l.add(string(part))
+			}
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *lastLines) add(part string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	whole := strings.HasSuffix(part, "\n")
+	if !l.cut {
+		if line := cleanText(strings.TrimRight(part, "\r\n"), maxLine); line != "" {
+			l.lines = append(l.lines, line)
+		}
+		if len(l.lines) > maxStderr {
+			l.lines = slices.Delete(l.lines, 0, len(l.lines)-maxStderr)
+		}
+	}
+	l.cut = !whole
+}
+
+func (l *lastLines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+func marshal(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of maps and strings
+	}
+	return raw
+}

@@ -1,0 +1,272 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+)
+
+// maxStore is the size of what is known of a server, in bytes.
+const maxStore = 64 << 20
+
+// An offer is what a server offers.
+type offer struct {
+	Config       string            `json:"config"` // the hash of its entry
+	Era          string            `json:"era"`
+	Instructions string            `json:"instructions,omitempty"`
+	Tools        []json.RawMessage `json:"tools,omitempty"`
+	Prompts      []json.RawMessage `json:"prompts,omitempty"`
+	Resources    []json.RawMessage `json:"resources,omitempty"`
+	Since        time.Time         `json:"since"`
+}
+
+// A record is what is kept of a server.
+type record struct {
+	Offer *offer `json:"offer,omitempty"`
+	// Accepted are the definitions that a person has seen, by kind and name: "tool NAME". Nil: none was seen yet.
+	Accepted map[string]json.RawMessage `json:"accepted,omitempty"`
+	// Withheld says since when definitions differ from those.
+	Withheld map[string]time.Time `json:"withheld,omitempty"`
+}
+
+// A store keeps the record of a server, in a file that several hosts share.
+type store struct {
+	file string // "": in memory only
+	pins bool
+	all  bool // what is seen first is accepted
+
+	mu  sync.Mutex
+	now record
+}
+
+// openStore reads what is known of a server. A file that cannot be read counts as none: then all is unknown, and nothing accepted but
+// what its trust accepts.
+func openStore(dir string, e *Entry) *store {
+	s := &store{pins: e.pins(), all: e.Trust != Project}
+	if dir == "" {
+		return s
+	}
+	s.file = filepath.Join(dir, e.Name+"-"+e.Trust.String()+".json")
+	s.read()
+	return s
+}
+
+// String names the trust as a person says it.
+func (t Trust) String() string { return [...]string{"project", "user", "managed"}[t] }
+
+func (s *store) read() {
+	text, err := privatefile.Read(s.file, maxStore)
+	var r record
+	if err == nil && json.Unmarshal(text, &r) == nil {
+		s.now = r
+	}
+}
+
+// update changes the record under the lock of its file. What cannot be written counts until the host ends.
+func (s *store) update(change func(*record)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == "" || os.MkdirAll(filepath.Dir(s.file), 0o700) != nil {
+		change(&s.now)
+		return
+	}
+	_ = privatefile.Locked(strings.TrimSuffix(s.file, ".json")+".lock", func() error {
+		s.read()
+		change(&s.now)
+		text, err := json.Marshal(s.now)
+		if err != nil {
+			return err
+		}
+		return privatefile.Replace(s.file, text)
+	})
+}
+
+// known reports whether it is known what an entry of this hash offers.
+func (s *store) known(hash string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.Offer != nil && s.now.Offer.Config == hash
+}
+
+// seen reports whether anything of the server was seen.
+func (s *store) seen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.Accepted != nil
+}
+
+func (s *store) era() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now.Offer == nil {
+		return ""
+	}
+	return s.now.Offer.Era
+}
+
+// get returns what is known. It must not be changed.
+func (s *store) get() record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.now
+	r.Withheld = maps.Clone(r.Withheld)
+	return r
+}
+
+// learned keeps what a server offers now, and withholds what differs from what a person has seen. First says that the
+// server is seen for the first time, and may still add tools.
+func (s *store) learned(e *Entry, o offer, first bool) {
+	o.Config = e.Hash()
+	s.mu.Lock()
+	same := s.now.Offer != nil && equalOffers(*s.now.Offer, o) && s.now.Accepted != nil
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	o.Since = time.Now().UTC().Truncate(time.Second)
+	s.update(func(r *record) {
+		r.Offer = &o
+		now := o.definitions()
+		if r.Accepted == nil {
+			if r.Accepted = map[string]json.RawMessage{}; s.all {
+				r.Accepted = now
+			}
+		}
+		if first && s.all {
+			for name, def := range now {
+				if _, ok := r.Accepted[name]; !ok {
+					r.Accepted[name] = def
+				}
+			}
+		}
+		r.withhold(now)
+	})
+}
+
+func equalOffers(a, b offer) bool {
+	a.Since, b.Since = time.Time{}, time.Time{}
+	return string(marshal(a)) == string(marshal(b))
+}
+
+// withhold notes what differs from what was accepted.
+func (r *record) withhold(now map[string]json.RawMessage) {
+	was := r.Withheld
+	r.Withheld = map[string]time.Time{}
+	for name, def := range now {
+		if seen, ok := r.Accepted[name]; ok && fingerprint(seen) == fingerprint(def) {
+			continue
+		}
+		since := was[name]
+		if since.IsZero() {
+			since = time.Now().UTC().Truncate(time.Second)
+		}
+		r.Withheld[name] = since
+	}
+}
+
+// accept accepts what the server offers now.
+func (s *store) accept() {
+	s.update(func(r *record) {
+		if r.Offer == nil {
+			return
+		}
+		r.Accepted = r.Offer.definitions()
+		r.Withheld = nil
+	})
+}
+
+// definitions are all that a person would have to see.
+func (o *offer) definitions() map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for kind, list := range map[string][]json.RawMessage{"tool": o.Tools, "prompt": o.Prompts} {
+		for _, raw := range list {
+			var named struct{ Name string }
+			if json.Unmarshal(raw, &named) == nil {
+				all[kind+" "+named.Name] = raw
+			}
+		}
+	}
+	if o.Instructions != "" {
+		all["instructions"] = marshal(o.Instructions)
+	}
+	return all
+}
+
+// fingerprint is the hash of a definition, whatever the order of its keys.
+func fingerprint(def json.RawMessage) string {
+	sum := sha256.Sum256(canonical(def))
+	return hex.EncodeToString(sum[:])
+}
+
+// A Change is a definition that is withheld.
+type Change struct {
+	Name  string    `json:"name"` // "tool read_file", "instructions"
+	Since time.Time `json:"since"`
+	Was   string    `json:"was,omitempty"` // "": it is new
+	Is    string    `json:"is"`
+	// Copies are tools of other servers that look like it.
+	Copies []string `json:"copies,omitempty"`
+}
+
+// Review returns what of a server is withheld.
+func (g *Gateway) Review(name string) ([]Change, error) {
+	s, err := g.server(name)
+	if err != nil {
+		return nil, err
+	}
+	r := s.store.get()
+	var now map[string]json.RawMessage
+	if r.Offer != nil {
+		now = r.Offer.definitions()
+	}
+	var all []Change
+	for _, name := range slices.Sorted(maps.Keys(r.Withheld)) {
+		c := Change{Name: name, Since: r.Withheld[name], Is: readable(now[name]), Copies: g.copies(s, name)}
+		if was, ok := r.Accepted[name]; ok {
+			c.Was = readable(was)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Accept accepts what a server offers now, all of it.
+func (g *Gateway) Accept(name string) error {
+	s, err := g.server(name)
+	if err != nil {
+		return err
+	}
+	s.store.accept()
+	g.rebuild(false)
+	return nil
+}
+
+// copies are tools of other servers with the same name but for what the eye does not tell apart.
+func (g *Gateway) copies(of *server, name string) (found []string) {
+	name, ok := strings.CutPrefix(name, "tool ")
+	if !ok {
+		return nil
+	}
+	for _, s := range g.sorted() {
+		r := s.store.get()
+		if s == of || r.Offer == nil {
+			continue
+		}
+		for _, raw := range r.Offer.Tools {
+			var t struct{ Name string }
+			if json.Unmarshal(raw, &t) == nil && skeleton(t.Name) == skeleton(name) {
+				found = append(found, s.Name+"/"+t.Name)
+			}
+		}
+	}
+	return found
+}

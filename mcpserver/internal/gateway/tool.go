@@ -1,0 +1,285 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// A tool is one that a server offers.
+type tool struct {
+	Name        string
+	Title       string
+	Description string
+	InputSchema json.RawMessage
+	Annotations struct {
+		Title           string
+		ReadOnlyHint    *bool
+		DestructiveHint *bool
+		IdempotentHint  *bool
+		OpenWorldHint   *bool
+	}
+	Meta struct {
+		AlwaysLoad bool `json:"anthropic/alwaysLoad"`
+	} `json:"_meta"`
+
+	schema json.RawMessage // as it is shown
+}
+
+func is(hint *bool) bool { return hint != nil && *hint }
+
+// parseTool reads a definition. The error says why the tool is left out.
+func parseTool(raw json.RawMessage) (*tool, error) {
+	t := &tool{}
+	if err := json.Unmarshal(raw, t); err != nil {
+		var named struct{ Name any }
+		_ = json.Unmarshal(raw, &named)
+		return nil, fmt.Errorf("its tool %q is left out: its definition cannot be read: %v", named.Name, err)
+	}
+	if t.Name == "" || len(t.Name) > maxLine {
+		return nil, fmt.Errorf("a tool is left out: its name is %q", cleanText(t.Name, 40))
+	}
+	var err error
+	if t.schema, err = shownSchema(t.InputSchema); err != nil {
+		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
+	}
+	return t, nil
+}
+
+// shownSchema checks a schema, and removes from its texts what cannot be seen.
+func shownSchema(raw json.RawMessage) (json.RawMessage, error) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		return json.RawMessage(`{"type":"object"}`), nil
+	}
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("its schema has %d bytes, at most %d are taken", len(raw), maxSchema)
+	}
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("its schema cannot be read: %w", err)
+	}
+	top, ok := v.(map[string]any)
+	if !ok || top["type"] != nil && top["type"] != "object" {
+		return nil, fmt.Errorf(`its schema is not one of an object: "type": "object" is expected`)
+	}
+	changed := top["type"] == nil
+	if changed {
+		top["type"] = "object"
+	}
+	if err := walkSchema(top, 0, &changed); err != nil {
+		return nil, err
+	}
+	if !changed {
+		return raw, nil
+	}
+	return json.Marshal(top)
+}
+
+func walkSchema(v any, depth int, changed *bool) error {
+	if depth > maxSchemaDepth {
+		return fmt.Errorf("its schema is nested more than %d levels deep", maxSchemaDepth)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			text, isText := value.(string)
+			switch {
+			case isText && key == "$ref" && !strings.HasPrefix(text, "#"):
+				return fmt.Errorf("its schema refers to %q, and only references within it are followed", cleanText(text, 80))
+			case isText && (key == "description" || key == "title"):
+				if clean := cleanText(text, maxDescription); clean != text {
+					v[key], *changed = clean, true
+				}
+			default:
+				if err := walkSchema(value, depth+1, changed); err != nil {
+					return err
+				}
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if err := walkSchema(value, depth+1, changed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// canonical is a JSON text with its keys in order, and its numbers as they came.
+func canonical(raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return raw
+	}
+	return marshal(v)
+}
+
+// readable is a definition as a person compares it.
+func readable(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Indent(&out, canonical(raw), "", "  ") != nil {
+		return string(raw)
+	}
+	return out.String()
+}
+
+// skeleton is a name without what the eye does not tell apart.
+func skeleton(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, norm.NFKD.String(name))
+}
+
+// tools returns the tools of a server by their full name, and what is wrong with others.
+func (s *server) tools() (all map[string]*tool, problems []string) {
+	r := s.store.get()
+	if r.Offer == nil || s.Refused != "" {
+		return nil, nil
+	}
+	all = map[string]*tool{}
+	twice := map[string]bool{}
+	for _, raw := range r.Offer.Tools {
+		t, err := parseTool(raw)
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		full := "mcp__" + s.Name + "__" + cleanName(t.Name)
+		if other := all[full]; other != nil {
+			problems = append(problems, fmt.Sprintf("its tools %q and %q are left out: both become %s", cleanText(other.Name, 80), cleanText(t.Name, 80), full))
+			twice[full] = true
+			continue
+		}
+		all[full] = t
+	}
+	maps.DeleteFunc(all, func(name string, _ *tool) bool { return twice[name] })
+	return all, problems
+}
+
+// rebuild makes the tools of what is known of all servers, and tells of a change; configured says that a person made it.
+func (g *Gateway) rebuild(configured bool) {
+	var defs []*builtin.Def
+	for _, s := range g.sorted() {
+		all, problems := s.tools()
+		s.note(problems, g)
+		for _, full := range slices.Sorted(maps.Keys(all)) {
+			defs = append(defs, g.def(s, full, all[full]))
+		}
+	}
+	slices.SortFunc(defs, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
+	was := g.tools.Swap(&defs)
+	if configured || !slices.EqualFunc(*was, defs, sameDef) {
+		g.cfg.Changed(g, configured)
+	}
+}
+
+// sameDef reports whether clients see the same tool.
+func sameDef(a, b *builtin.Def) bool {
+	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
+}
+
+// def makes a tool of this host of one of a server.
+func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
+	withheld, since := s.withheld("tool " + t.Name)
+	hints := t.Annotations
+	d := builtin.Def{
+		Name: full, Listed: listedName(full), Server: s.Name, Title: cleanText(firstOf(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
+		RawSchema: t.schema, Limit: maxResultText, Unlisted: withheld, AlwaysLoad: s.AlwaysLoad || t.Meta.AlwaysLoad && s.Trust != Project,
+		Hints: builtin.Hints{ReadOnly: is(hints.ReadOnlyHint), Additive: hints.DestructiveHint != nil && !*hints.DestructiveHint, Idempotent: is(hints.IdempotentHint), Closed: hints.OpenWorldHint != nil && !*hints.OpenWorldHint},
+	}
+	parallel := slices.Contains(s.Parallel, "*") || slices.Contains(s.Parallel, t.Name) || d.Hints.ReadOnly && s.trustsHints()
+	return builtin.External(d, parallel, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+		if withheld {
+			return builtin.Plan{}, fmt.Errorf("%s is withheld since %s: its definition is new or has changed, and no one has reviewed it. A person compares it with `toolhost mcp review %s` and takes it with `toolhost mcp accept %s`",
+				full, since.Format(time.DateTime), s.Name, s.Name)
+		}
+		return builtin.Plan{
+			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{Server: s.Name, Tool: t.Name}}},
+			Run: func(ctx context.Context) (builtin.Result, error) {
+				return g.call(ctx, env, s, t, args)
+			},
+		}, nil
+	})
+}
+
+// withheld reports whether a definition is withheld, and since when.
+func (s *server) withheld(name string) (bool, time.Time) {
+	if !s.pins() {
+		return false, time.Time{}
+	}
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	since, ok := s.store.now.Withheld[name]
+	return ok, since
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// paramHeaderKey carries the tool of a call, whose schema may name headers.
+type paramHeaderKey struct{}
+
+// paramHeaders are the headers that the schema of the called tool asks for.
+func paramHeaders(ctx context.Context, version string, params json.RawMessage) map[string]string {
+	t, ok := ctx.Value(paramHeaderKey{}).(*tool)
+	if !ok || !mcp.RequiresStandardHeaders(version) {
+		return nil
+	}
+	return mcp.GenerateParamHeaders(&mcp.Tool{Name: t.Name, RawInputSchema: t.InputSchema}, params)
+}
+
+// call calls a tool of a server for the caller of env.
+func (g *Gateway) call(ctx context.Context, env *builtin.Env, s *server, t *tool, args json.RawMessage) (builtin.Result, error) {
+	u := g.upstreamFor(s, env.Principal, env.Scope)
+	raw, err := g.callOnce(ctx, env, u, t, args)
+	again := s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
+	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && again) {
+		raw, err = g.callOnce(ctx, env, u, t, args)
+	}
+	if err != nil {
+		return builtin.Result{}, fmt.Errorf("the server %s did not answer the call: %w", s.Name, err)
+	}
+	return g.result(env, raw)
+}
+
+// isSession reports whether a server refused a call because its session has ended: then it has not run.
+func isSession(err error) bool { return err == errSession }
+
+func (g *Gateway) callOnce(ctx context.Context, env *builtin.Env, u *upstream, t *tool, args json.RawMessage) (json.RawMessage, error) {
+	sess, err := u.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer u.release(sess)
+	ctx = context.WithValue(ctx, paramHeaderKey{}, t)
+	c := &activeCall{progress: env.Progress, elicit: env.Elicit}
+	raw, err := sess.call(ctx, map[string]any{"name": t.Name, "arguments": args}, c)
+	if sess.ignoresCancel() {
+		u.stopSession(sess)
+	}
+	return raw, err
+}

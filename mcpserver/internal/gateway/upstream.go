@@ -1,0 +1,504 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// An upstream is a server as one conversation, or one caller, uses it. Its connection is made when it is needed, and made again when it
+// was lost.
+type upstream struct {
+	g         *Gateway
+	srv       *server
+	key       string
+	principal string
+
+	mu       sync.Mutex
+	live     *session
+	starting chan struct{} // closed when a start has ended
+	users    int
+	used     time.Time
+}
+
+// upstreamFor returns the upstream of a call: of its conversation, or of its caller where the server keeps no state of it.
+func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
+	share := s.Share
+	if s.Trust == Project {
+		share = ""
+	}
+	if share == "" && s.Type == typeHTTP && s.store.era() == modernEra {
+		share = "caller"
+	}
+	key := s.Name
+	switch share {
+	case "host":
+		principal = localPrincipal
+	case "caller":
+		key += "\x00" + principal
+	default:
+		key += "\x00" + principal + "\x00" + scope
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	u := g.live[key]
+	if u == nil || u.srv != s {
+		u = &upstream{g: g, srv: s, key: key, principal: principal}
+		if g.closed {
+			return u
+		}
+		g.live[key] = u
+	}
+	return u
+}
+
+// acquire returns a connected session, made if need be. It must be released.
+func (u *upstream) acquire(ctx context.Context) (*session, error) {
+	for {
+		u.mu.Lock()
+		if u.live != nil {
+			select {
+			case <-u.live.w.ended():
+				u.live = nil
+			default:
+				u.users++
+				u.used = time.Now()
+				s := u.live
+				u.mu.Unlock()
+				return s, nil
+			}
+		}
+		if wait := u.starting; wait != nil {
+			u.mu.Unlock()
+			select {
+			case <-wait:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		if err := u.srv.mayStart(); err != nil {
+			u.mu.Unlock()
+			return nil, err
+		}
+		u.starting = make(chan struct{})
+		u.mu.Unlock()
+		s, err := u.connect()
+		u.mu.Lock()
+		close(u.starting)
+		u.starting, u.live = nil, s
+		u.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (u *upstream) release(*session) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.users--
+	u.used = time.Now()
+}
+
+// connect starts the server, agrees with it and learns what it offers. A call that is cancelled meanwhile does not end it.
+func (u *upstream) connect() (*session, error) {
+	ctx, cancel := context.WithTimeout(u.g.ctx, connectTime)
+	defer cancel()
+	s := &session{u: u, began: time.Now(), first: !u.srv.store.seen()}
+	err := u.open(ctx, s)
+	if err == nil {
+		if err = s.agree(ctx, u.srv.store.era()); err == nil {
+			err = s.learn(ctx)
+		}
+		if err == nil {
+			if e, ok := s.w.(interface{ initialized() }); ok {
+				e.initialized()
+			}
+		} else {
+			if lines := stderrOf(s.w); lines != "" && !isDeath(err) {
+				err = fmt.Errorf("%w. It wrote last:\n%s", err, lines)
+			}
+			s.w.close()
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil && u.g.ctx.Err() == nil {
+			err = fmt.Errorf("it was not ready within %s: %w", connectTime, err)
+		}
+		u.srv.failed(err)
+		return nil, err
+	}
+	u.srv.connected()
+	u.follow(s)
+	return s, nil
+}
+
+func isDeath(err error) bool {
+	_, ok := errors.AsType[*errDied](err)
+	return ok
+}
+
+func stderrOf(w wire) string {
+	if w, ok := w.(*stdioWire); ok {
+		return w.stderr.text()
+	}
+	return ""
+}
+
+// follow notices the end of a session, and listens for changes of what the server offers.
+func (u *upstream) follow(s *session) {
+	if w, ok := s.w.(*httpWire); ok && s.era == legacyEra {
+		go w.listen()
+	}
+	if t := s.capabilities.Tools; s.era == modernEra && t != nil && t.ListChanged {
+		go s.request(u.g.ctx, "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
+	}
+	go func() {
+		<-s.w.ended()
+		if why := s.w.why(); isDeath(why) {
+			u.srv.died(why)
+		}
+	}()
+}
+
+// open connects the wire.
+func (u *upstream) open(ctx context.Context, s *session) error {
+	if u.srv.Refused != "" {
+		return errors.New(u.srv.Refused)
+	}
+	e, err := u.srv.expanded()
+	if err != nil {
+		return err
+	}
+	if e.Type == typeHTTP {
+		s.w = newHTTPWire(e, u.headers(e), s)
+		return nil
+	}
+	if err := u.g.makeRoom(u); err != nil {
+		return err
+	}
+	return u.openProcess(ctx, e, s)
+}
+
+// headers returns what adds the headers of an entry to a request.
+func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
+	return func(context.Context) (http.Header, error) {
+		all := http.Header{}
+		for name, value := range e.Headers {
+			all.Set(name, value)
+		}
+		return all, nil
+	}
+}
+
+// openProcess starts the process of a server and speaks over its pipes.
+func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error {
+	command, err := lookPath(e.Command)
+	if err != nil {
+		return fmt.Errorf("its command %s was not found in PATH: install it, or name its file", e.Command)
+	}
+	files, ours, err := pipes()
+	if err != nil {
+		return err
+	}
+	defer closeAll(files)
+	w := &processHosts{open: true}
+	spec := builtin.ServerSpec{
+		Key: fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)), Argv: append([]string{command}, e.Args...), Dir: e.Cwd, Env: serverEnv(e), Files: files,
+		Outside: !e.sandboxed(), Workspace: e.workspace(), Shown: shownFiles(command, e), Domains: e.domains(),
+	}
+	if hosts := registries(command); len(hosts) > 0 {
+		spec.Domains = append(slices.Clone(spec.Domains), hosts...)
+		spec.Reaches = func(host string) bool {
+			return w.isOpen() || !slices.Contains(hosts, host) || slices.Contains(e.domains(), host)
+		}
+	}
+	if spec.Workspace && e.Cwd == "" && len(u.g.cfg.Roots) > 0 {
+		spec.Dir = u.g.cfg.Roots[0]
+	}
+	p, err := u.g.cfg.Start(ctx, u.srv.Name, u.principal, spec)
+	if err != nil {
+		closeAll(ours)
+		return err
+	}
+	s.w = &processWire{stdioWire: newStdioWire(p, ours[0], ours[1], readLast(ours[2]), s), hosts: w}
+	return nil
+}
+
+// A processWire is a stdio wire whose process reaches more hosts until it has answered.
+type processWire struct {
+	*stdioWire
+	hosts *processHosts
+}
+
+func (w *processWire) initialized() { w.hosts.close() }
+
+// processHosts says whether a process may still reach the registries.
+type processHosts struct {
+	mu   sync.Mutex
+	open bool
+}
+
+func (h *processHosts) isOpen() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open
+}
+
+func (h *processHosts) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = false
+}
+
+// pipes returns descriptors 0, 1 and 2 of a process, and our ends of them.
+func pipes() (theirs, ours []*os.File, err error) {
+	for i := range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(theirs)
+			closeAll(ours)
+			return nil, nil, err
+		}
+		if i == 0 {
+			theirs, ours = append(theirs, r), append(ours, w)
+		} else {
+			theirs, ours = append(theirs, w), append(ours, r)
+		}
+	}
+	return theirs, ours, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// serverEnv is the environment of a server: nothing of ours but where programs are and the language.
+func serverEnv(e *Entry) []string {
+	all := map[string]string{"PATH": os.Getenv("PATH"), "LANG": os.Getenv("LANG")}
+	for name, value := range e.Env {
+		all[name] = value
+	}
+	var env []string
+	for name, value := range all {
+		if value != "" || e.Env[name] != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	slices.Sort(env)
+	return env
+}
+
+// registries are the hosts that a launcher of packages fetches from.
+func registries(command string) []string {
+	switch strings.TrimSuffix(filepath.Base(command), ".exe") {
+	case "npx", "bunx", "npm", "bun", "pnpm", "pnpx", "yarn":
+		return []string{"registry.npmjs.org", "registry.yarnpkg.com"}
+	case "uvx", "uv", "pipx":
+		return []string{"pypi.org", "files.pythonhosted.org"}
+	}
+	return nil
+}
+
+// shownFiles are what a server needs to see of itself: its command, and the packages of the files that its arguments name.
+func shownFiles(command string, e *Entry) (all []string) {
+	for _, name := range append([]string{command}, e.Args...) {
+		if !filepath.IsAbs(name) {
+			if e.Cwd == "" {
+				continue
+			}
+			name = filepath.Join(e.Cwd, name)
+		}
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		all = append(all, name)
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			all = append(all, packageOf(real))
+		}
+	}
+	if e.Cwd != "" {
+		all = append(all, e.Cwd)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// packageOf is the directory of the package of a program: that of its dependencies where it is installed with others. A home directory, or
+// one above it, is none.
+func packageOf(file string) string {
+	home, _ := os.UserHomeDir()
+	for dir := filepath.Dir(file); dir != filepath.Dir(dir) && dir != home; dir = filepath.Dir(dir) {
+		if filepath.Base(dir) == "node_modules" || filepath.Base(dir) == "site-packages" {
+			return dir
+		}
+	}
+	for dir := filepath.Dir(file); dir != filepath.Dir(dir) && dir != home; dir = filepath.Dir(dir) {
+		for _, mark := range []string{"package.json", "pyproject.toml", "go.mod", "Cargo.toml", "pyvenv.cfg"} {
+			if _, err := os.Stat(filepath.Join(dir, mark)); err == nil {
+				return dir
+			}
+		}
+	}
+	return file
+}
+
+// makeRoom stops the servers that were used least, so that one more can start.
+func (g *Gateway) makeRoom(for_ *upstream) error {
+	for {
+		g.mu.Lock()
+		closed := g.closed
+		var host, caller []*upstream
+		for _, u := range g.live {
+			if u != for_ && u.srv.Type == typeStdio && u.isLive() {
+				host = append(host, u)
+				if u.principal == for_.principal {
+					caller = append(caller, u)
+				}
+			}
+		}
+		g.mu.Unlock()
+		switch {
+		case closed:
+			return errors.New("the host is closing")
+		case len(caller) >= processesOfCaller:
+			host = caller
+		case len(host) < processesOfHost:
+			return nil
+		}
+		slices.SortFunc(host, func(a, b *upstream) int { return a.lastUse().Compare(b.lastUse()) })
+		if !slices.ContainsFunc(host, func(u *upstream) bool { return u.stopIfIdle(0) }) {
+			return fmt.Errorf("%d servers run already, and all of them are in use: repeat the call when one is free", len(host))
+		}
+	}
+}
+
+func (u *upstream) isLive() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.live != nil || u.starting != nil
+}
+
+func (u *upstream) lastUse() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.used
+}
+
+// stopIfIdle stops the connection if no call uses it and none has for so long, and reports whether it did.
+func (u *upstream) stopIfIdle(since time.Duration) bool {
+	u.mu.Lock()
+	if u.live == nil || u.users > 0 || time.Since(u.used) < since {
+		u.mu.Unlock()
+		return false
+	}
+	s := u.live
+	u.live = nil
+	u.mu.Unlock()
+	s.w.close()
+	return true
+}
+
+// stop ends the connection, whatever uses it, once a start has ended.
+func (u *upstream) stop() {
+	for {
+		u.mu.Lock()
+		wait, s := u.starting, u.live
+		u.live = nil
+		u.mu.Unlock()
+		if wait != nil {
+			<-wait
+			continue
+		}
+		if s != nil {
+			s.w.close()
+		}
+		return
+	}
+}
+
+// declared are the capabilities that a server is told of.
+func (u *upstream) declared() map[string]any {
+	return map[string]any{"elicitation": map[string]any{}, "roots": map[string]any{}}
+}
+
+// roots is what a server that sees the workspace is told of it.
+func (u *upstream) roots() json.RawMessage {
+	list := []map[string]string{}
+	if u.srv.workspace() {
+		for _, root := range u.g.cfg.Roots {
+			list = append(list, map[string]string{"uri": "file://" + root, "name": filepath.Base(root)})
+		}
+	}
+	return marshal(map[string]any{"roots": list})
+}
+
+// marked says in the text of a question which server asks.
+func (u *upstream) marked(params json.RawMessage) json.RawMessage {
+	var p map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(params, &p) != nil {
+		return params
+	}
+	_ = json.Unmarshal(p["message"], &text)
+	p["message"] = marshal("The server " + u.srv.Name + " asks: " + cleanText(text, maxDescription))
+	return marshal(p)
+}
+
+// mayStart says why the server is not started now.
+func (s *server) mayStart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parked() {
+		return fmt.Errorf("it has ended %d times within %s and is not started any more: see `toolhost mcp list`, then `toolhost mcp restart %s`. It ended because %s", deathsToPark, deathsWithin, s.Name, s.reason)
+	}
+	if wait := time.Until(s.retryAt); wait > 0 {
+		return fmt.Errorf("it is tried again in %s; the last time it failed: %s", max(wait.Round(time.Second), time.Second), s.reason)
+	}
+	return nil
+}
+
+// parked reports whether the server has ended too often. The caller holds the lock.
+func (s *server) parked() bool {
+	s.deaths = slices.DeleteFunc(s.deaths, func(t time.Time) bool { return time.Since(t) > deathsWithin })
+	return len(s.deaths) >= deathsToPark
+}
+
+func (s *server) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = err.Error()
+	s.wait = min(max(2*s.wait, backoffFirst), backoffMost)
+	s.retryAt = time.Now().Add(s.wait)
+	if isDeath(err) {
+		s.deaths = append(s.deaths, time.Now())
+	}
+}
+
+func (s *server) connected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason, s.wait, s.retryAt = "", 0, time.Time{}
+}
+
+// died notes the end of a server that was connected. It is started again by the next call.
+func (s *server) died(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = why.Error()
+	s.deaths = append(s.deaths, time.Now())
+}
