@@ -2,13 +2,14 @@ package integration
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 )
 
 // A realClient is a client whose own program connects to toolhost and works for a model that a test plays.
@@ -17,22 +18,21 @@ type realClient struct {
 	program   string
 	install   string // the client's name for toolhost install; empty: its configuration names toolhost already
 	list      []string
-	connected string // what the list says of a server that answers; a client without one shows it by its work
-	model     func(*scripted) http.Handler
+	connected string                                    // what the list says of a server that answers; a client without one shows it by its work
 	args      func(url string) (args, env []string)     // of a run without a person
 	config    func(p person) (file string, content any) // the client's own configuration, which it has before
 	first     []string                                  // what the first request with tools holds
 }
 
 var realClients = []realClient{
-	{name: "claude", program: "claude", install: "claude-code", list: []string{"mcp", "list"}, connected: "Connected", model: anthropicAPI, args: claudeArgs, first: schemas},
-	{name: "claude with its tool search", program: "claude", install: "claude-code", model: anthropicAPI, args: claudeSearchArgs, first: schemas},
-	{name: "codex", program: "codex", install: "codex", list: []string{"mcp", "list"}, connected: "enabled", model: openaiAPI, args: codexArgs, first: naming},
-	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", model: geminiAPI, args: geminiArgs, config: geminiConfig, first: schemas},
-	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", model: chatAPI, args: copilotArgs, first: schemas},
-	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", model: chatAPI, args: opencodeArgs, first: schemas},
-	{name: "kilo", program: "kilo", model: chatAPI, args: kiloArgs, config: kiloConfig, first: schemas},
-	{name: "kimi", program: "kimi", model: chatAPI, args: kimiArgs, config: kimiConfig, first: schemas},
+	{name: "claude", program: "claude", install: "claude-code", list: []string{"mcp", "list"}, connected: "Connected", args: claudeArgs, first: schemas},
+	{name: "claude with its tool search", program: "claude", install: "claude-code", args: claudeSearchArgs, first: schemas},
+	{name: "codex", program: "codex", install: "codex", list: []string{"mcp", "list"}, connected: "enabled", args: codexArgs, first: naming},
+	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", args: geminiArgs, config: geminiConfig, first: schemas},
+	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", args: copilotArgs, first: schemas},
+	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", args: opencodeArgs, first: schemas},
+	{name: "kilo", program: "kilo", args: kiloArgs, config: kiloConfig, first: schemas},
+	{name: "kimi", program: "kimi", args: kimiArgs, config: kimiConfig, first: schemas},
 }
 
 // TestRealClients has the clients' own programs read what toolhost install wrote, connect, and work for a model that this test
@@ -118,7 +118,7 @@ func (c realClient) add(t *testing.T, p person, env []string) {
 func (c realClient) work(t *testing.T, p person, program string, env []string) {
 	t.Helper()
 	played := &scripted{calls: modelCalls}
-	server := httptest.NewServer(played.noting(c.model(played)))
+	server := httptest.NewServer(fakemodel.Model(played.next))
 	defer server.Close()
 	args, more := c.args(server.URL)
 	if out, ok := p.run(t, append(env, more...), program, args...); !ok {

@@ -1,16 +1,12 @@
 package integration
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 )
 
 // A modelCall is what the model of a test calls, and what it must be shown then.
@@ -46,34 +42,21 @@ type scripted struct {
 	first string   // the first request that offers tools
 }
 
-// noting notes the first request that offers tools.
-func (m *scripted) noting(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the client is gone
-		}
-		var req struct{ Tools []json.RawMessage }
-		if m.mu.Lock(); m.first == "" && json.Unmarshal(body, &req) == nil && len(req.Tools) > 0 {
-			m.first = string(body)
-		}
-		m.mu.Unlock()
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
-	})
-}
-
-// next notes what the results in a request are, and returns the call to be answered with; none after the last.
-func (m *scripted) next(shown []string) (n int, call modelCall, ok bool) {
+// next notes what the model is shown, and returns the call to be answered with; none after the last.
+func (m *scripted) next(turn fakemodel.Turn) *fakemodel.Call {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(shown) > len(m.shown) {
-		m.shown = shown
+	if m.first == "" && len(turn.Tools) > 0 {
+		m.first = string(turn.Body)
 	}
-	if len(shown) >= len(m.calls) {
-		return 0, modelCall{}, false
+	if len(turn.Results) > len(m.shown) {
+		m.shown = turn.Results
 	}
-	return len(shown), m.calls[len(shown)], true
+	n := len(turn.Results)
+	if n >= len(m.calls) || len(turn.Tools) == 0 {
+		return nil
+	}
+	return &fakemodel.Call{Tool: turn.Named("toolhost", m.calls[n].tool), Arguments: m.calls[n].args}
 }
 
 func (m *scripted) check(t testing.TB) {
@@ -93,108 +76,4 @@ func (m *scripted) check(t testing.TB) {
 			t.Errorf("%s %s shows what is denied", call.tool, call.args)
 		}
 	}
-}
-
-// texts are the strings in a JSON value that stand under "text", or are the value itself.
-func texts(v json.RawMessage) string {
-	var text string
-	if json.Unmarshal(v, &text) == nil {
-		return text
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	_ = json.Unmarshal(v, &parts) // other parts have none
-	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(part.Text)
-	}
-	return b.String()
-}
-
-// An eventWriter writes server-sent events that carry their own name.
-type eventWriter struct{ w io.Writer }
-
-func (e eventWriter) event(name string, fields map[string]any) {
-	fields["type"] = name
-	data, _ := json.Marshal(fields)
-	fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, data)
-}
-
-// anthropicAPI is as much of Anthropic's Messages API as Claude Code needs.
-func anthropicAPI(m *scripted) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var req struct {
-			Model    string
-			Tools    []json.RawMessage
-			Messages []struct{ Content json.RawMessage }
-		}
-		if body, _ := io.ReadAll(r.Body); !strings.HasSuffix(r.URL.Path, "/messages") || json.Unmarshal(body, &req) != nil {
-			fmt.Fprint(w, `{"input_tokens":1}`)
-			return
-		}
-		var shown []string
-		for _, message := range req.Messages {
-			var blocks []struct {
-				Type    string
-				Content json.RawMessage
-			}
-			_ = json.Unmarshal(message.Content, &blocks) // a plain text has none
-			for _, block := range blocks {
-				if block.Type == "tool_result" {
-					shown = append(shown, texts(block.Content))
-				}
-			}
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		e := eventWriter{w}
-		e.event("message_start", map[string]any{"message": map[string]any{
-			"id": "m", "type": "message", "role": "assistant", "model": req.Model, "content": []any{}, "usage": map[string]int{"input_tokens": 1, "output_tokens": 1},
-		}})
-		block, delta, reason := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn"
-		if n, call, ok := m.next(shown); ok && len(req.Tools) > 0 {
-			block = map[string]any{"type": "tool_use", "id": fmt.Sprint("toolu_", n), "name": "mcp__toolhost__" + call.tool, "input": map[string]any{}}
-			delta, reason = map[string]any{"type": "input_json_delta", "partial_json": call.args}, "tool_use"
-		}
-		e.event("content_block_start", map[string]any{"index": 0, "content_block": block})
-		e.event("content_block_delta", map[string]any{"index": 0, "delta": delta})
-		e.event("content_block_stop", map[string]any{"index": 0})
-		e.event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": reason}, "usage": map[string]int{"output_tokens": 1}})
-		e.event("message_stop", map[string]any{})
-	})
-}
-
-// openaiAPI is as much of OpenAI's Responses API as Codex needs.
-func openaiAPI(m *scripted) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var req struct {
-			Input []struct {
-				Type   string
-				Output json.RawMessage
-			}
-		}
-		if body, _ := io.ReadAll(r.Body); !strings.HasSuffix(r.URL.Path, "/responses") || json.Unmarshal(body, &req) != nil {
-			fmt.Fprint(w, `{"data":[],"models":[]}`)
-			return
-		}
-		var shown []string
-		for _, item := range req.Input {
-			if item.Type == "function_call_output" {
-				shown = append(shown, texts(item.Output))
-			}
-		}
-		item := map[string]any{"type": "message", "id": "m", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}}
-		if n, call, ok := m.next(slices.Clone(shown)); ok {
-			item = map[string]any{
-				"type": "function_call", "id": fmt.Sprint("fc_", n), "call_id": fmt.Sprint("call_", n), "namespace": "mcp__toolhost", "name": call.tool, "arguments": call.args,
-			}
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		e := eventWriter{w}
-		e.event("response.created", map[string]any{"response": map[string]any{"id": "r"}})
-		e.event("response.output_item.done", map[string]any{"item": item, "output_index": 0})
-		e.event("response.completed", map[string]any{"response": map[string]any{"id": "r", "usage": map[string]any{
-			"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": nil, "output_tokens_details": nil,
-		}}})
-	})
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 )
 
 // BenchmarkNewcomer is the clock of a newcomer: from the npm package, or from go install, to the first Read by Claude Code for a model
@@ -48,7 +50,7 @@ func newcomer(b *testing.B, claude string, env []string, install func(person) (t
 		p := newPerson(b)
 		writeModelFiles(b, p.project)
 		played := &scripted{calls: modelCalls[:1]}
-		server := httptest.NewServer(anthropicAPI(played))
+		server := httptest.NewServer(fakemodel.Model(played.next))
 		b.StartTimer()
 
 		toolhost := install(p)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 )
 
 // A terminal is a window of tmux in which a program runs.
@@ -118,7 +120,7 @@ func TestClaudeInTerminal(t *testing.T) {
 	for _, turn := range turns {
 		played.calls = append(played.calls, modelCall{"Write", fmt.Sprintf(`{"file_path":%q,"content":"b\n"}`, turn.file), turn.shown})
 	}
-	server := httptest.NewServer(anthropicAPI(played))
+	server := httptest.NewServer(fakemodel.Model(played.next))
 	defer server.Close()
 	w := newTerminal(t, p, append(env, claudeEnv(server.URL)...), program, "--permission-mode", "default", "go")
 	for _, turn := range turns {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/listen"
 )
@@ -25,6 +26,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the tool reports an error, the call was refused, a check failed, or the command could not do its work
 	exitUsage  = 2 // the command line cannot be understood, or a settings file cannot be parsed
+	exitCannot = 3 // the client cannot be verified
 )
 
 // errReported is an error that the user has seen already.
@@ -46,6 +48,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &usage), errors.As(err, &address), errors.Is(err, errUnparsed):
 		return exitUsage
+	case errors.Is(err, clients.ErrNoBaseURL):
+		return exitCannot
 	}
 	return exitFailed
 }
@@ -59,6 +63,7 @@ func exitCodesTopic() *cobra.Command {
   1  it was not: the tool reports an error (call), the call was refused (call) or would not run unasked (check),
      a file was left as it is (undo), a line fails (doctor), or the command could not do its work
   2  the command line cannot be understood, or a settings file cannot be parsed (rules)
+  3  the client takes no address of a model (verify)
 
 A server (stdio, http) ends with 0 when its client is gone or it is told to end by SIGINT or SIGTERM.
 `,

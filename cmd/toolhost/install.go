@@ -28,6 +28,7 @@ type installFlags struct {
 	force    bool
 	project  bool
 	all      bool
+	replace  bool
 }
 
 func installCommand() *cobra.Command {
@@ -142,6 +143,16 @@ func (f *installFlags) request() (clients.Request, error) {
 	return r, err
 }
 
+// client is the client of a name, and the request for it.
+func (f *installFlags) client(name string) (clients.Client, clients.Request, error) {
+	client, err := clients.Find(name)
+	if err != nil {
+		return client, clients.Request{}, usageError{fmt.Errorf("%w%s", err, didYouMean(name, strings.Split(clientNames(), ", ")))}
+	}
+	r, err := f.request()
+	return client, r, err
+}
+
 // thisServer is this program under a name in clients' files, so that an entry that starts it is known as ours whatever
 // the program is called.
 func thisServer(name string) clients.Server {
@@ -150,11 +161,7 @@ func thisServer(name string) clients.Server {
 }
 
 func (f *installFlags) install(cmd *cobra.Command, name string) error {
-	client, err := clients.Find(name)
-	if err != nil {
-		return usageError{fmt.Errorf("%w%s", err, didYouMean(name, strings.Split(clientNames(), ", ")))}
-	}
-	r, err := f.request()
+	client, r, err := f.client(name)
 	if err != nil {
 		return err
 	}
@@ -349,11 +356,7 @@ func within(path, dir string) bool {
 }
 
 func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {
-	client, err := clients.Find(name)
-	if err != nil {
-		return usageError{fmt.Errorf("%w%s", err, didYouMean(name, strings.Split(clientNames(), ", ")))}
-	}
-	r, err := f.request()
+	client, r, err := f.client(name)
 	if err != nil {
 		return err
 	}

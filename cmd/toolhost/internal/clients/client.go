@@ -41,6 +41,9 @@ type Client struct {
 	// ViaProgram: the change is made by the client's own command where that is installed, because the client itself
 	// rewrites its file while it runs.
 	ViaProgram bool
+	// Verifies is how the client is run for a fake model; nil: it cannot be, and Unverified says why.
+	Verifies   *Trial
+	Unverified string
 }
 
 // TokenVariable is the environment variable that entries for HTTP refer to for the bearer token.

@@ -67,7 +67,7 @@ func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 			return Report{}, err
 		}
 	}
-	return c.edit(ctx, r, file, Client.installed)
+	return c.edit(ctx, r, file, installed)
 }
 
 // Uninstall takes the server out of the client's file. When nothing but Install has changed the file since,
@@ -80,7 +80,7 @@ func (c Client) Uninstall(ctx context.Context, r Request) (Report, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return Report{File: file, Action: Unchanged}, nil
 	}
-	return c.edit(ctx, r, file, Client.uninstalled)
+	return c.edit(ctx, r, file, uninstalled)
 }
 
 // file is the file that a request is about.
@@ -99,7 +99,7 @@ func (c Client) file(r Request) (string, error) {
 }
 
 // installed works out the file with the server in it.
-func (c Client) installed(r Request, t target) (target, Action, error) {
+func installed(c Client, r Request, t target) (target, Action, error) {
 	state, entry, err := c.inspect(t.raw, r.Server)
 	if err != nil {
 		return t, "", err
@@ -125,7 +125,7 @@ func (c Client) installed(r Request, t target) (target, Action, error) {
 }
 
 // uninstalled works out the file without the server.
-func (c Client) uninstalled(r Request, t target) (target, Action, error) {
+func uninstalled(c Client, r Request, t target) (target, Action, error) {
 	state, entry, err := c.inspect(t.raw, r.Server)
 	if err != nil || state == Absent {
 		return t, Unchanged, err
@@ -180,7 +180,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 		if r.DryRun {
 			return nil
 		}
-		report.Backup, err = c.carryOut(ctx, r, file, old, now, action)
+		report.Backup, err = carryOut(ctx, c, r, file, old, now, action)
 		return err
 	}
 	if r.DryRun {
@@ -205,7 +205,7 @@ func makeDir(c Client, r Request, file string) error {
 }
 
 // carryOut makes a backup, and then the change: by the client's own command, or on the file.
-func (c Client) carryOut(ctx context.Context, r Request, file string, old, now target, action Action) (backup string, err error) {
+func carryOut(ctx context.Context, c Client, r Request, file string, old, now target, action Action) (backup string, err error) {
 	if backup, err = r.Backups.save(old, now.raw); err != nil {
 		return "", err
 	}

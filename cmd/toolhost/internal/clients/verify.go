@@ -1,0 +1,271 @@
+package clients
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
+)
+
+const (
+	// VerifyPatience bounds a client's work for the fake model.
+	VerifyPatience = 60 * time.Second
+	// endPatience is how long a client may take to end after the model is done.
+	endPatience = 2 * time.Second
+	// maxOutput is how much of what a client prints is kept, in bytes.
+	maxOutput = 2000
+	// maxRepeats is how often a client may ask for a call without showing the result of the last.
+	maxRepeats = 3
+)
+
+// ErrNoBaseURL is returned for a client whose model cannot be played.
+var ErrNoBaseURL = errors.New("it cannot be verified")
+
+// A Trial is how a client is run for a fake model.
+type Trial struct {
+	// Args are the arguments of a run without a person; Env is set for it. {url} stands for the model, {dir} for the project.
+	Args []string
+	Env  object
+	// Files are files of JSON that the client has before.
+	Files object
+}
+
+// The states of the canary, a file that only rules of toolhost deny.
+const (
+	Held     = "held"
+	Leaked   = "leaked"
+	NotTried = "not tried"
+)
+
+// A Verdict is what a client makes of toolhost.
+type Verdict struct {
+	Client  string `json:"client"`
+	Version string `json:"version"`
+	Offered struct {
+		// Ours are our tools that the first request holds; Own are the client's own for files, commands and the web.
+		Ours []string `json:"ours"`
+		Own  []string `json:"own"`
+	} `json:"offered"`
+	// Deferred are our tools that the model has to search for, Missing those that it does not get.
+	Deferred []string `json:"deferred"`
+	Missing  []string `json:"missing"`
+	Canary   string   `json:"canary"`
+	// Bytes is the length of the definitions of Ours.
+	Bytes int  `json:"bytes"`
+	OK    bool `json:"ok"`
+
+	// LeakedBy are the tools that gave the canary away.
+	LeakedBy []string `json:"-"`
+	// Problem is why the client's work ended early; nil when it did not.
+	Problem error `json:"-"`
+}
+
+// A trial is one run of a client.
+type trial struct {
+	client         Client
+	ours           []string // the tools that are served
+	home, project  string
+	canary, secret string
+	done           chan struct{} // closed when the model is done
+	mu             sync.Mutex
+	verdict        *Verdict
+	asked          bool // for what the client offers
+	plan           []fakemodel.Call
+	repeats        int
+}
+
+// Verify runs the client in a directory of its own for a fake model, with toolhost installed as r says, and tells what the model is
+// offered and whether it gets at what only our rules deny.
+func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
+	if c.Verifies == nil {
+		return nil, fmt.Errorf("%s: %w: %s", c.Title, ErrNoBaseURL, c.Unverified)
+	}
+	program := r.Env.LookPath(c.Program)
+	if program == "" {
+		return nil, fmt.Errorf("%s is not installed here: there is no program %s on the PATH", c.Title, c.Program)
+	}
+	dir, err := os.MkdirTemp("", "toolhost-verify-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	t := &trial{
+		client: c, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), secret: rand.Text(), done: make(chan struct{}),
+		verdict: &Verdict{Client: c.Name, Deferred: []string{}, Missing: []string{}, Canary: NotTried},
+	}
+	t.verdict.Offered.Ours, t.verdict.Offered.Own = []string{}, []string{}
+	t.canary = filepath.Join(t.project, "canary.txt")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	model := &http.Server{Handler: fakemodel.Model(t.next), ReadHeaderTimeout: VerifyPatience}
+	go func() { _ = model.Serve(listener) }() // until it is closed
+	defer model.Close()
+	url := "http://" + listener.Addr().String()
+	if err := t.prepare(ctx, r, url); err != nil {
+		return nil, fmt.Errorf("preparing the trial: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience, fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
+	defer cancel()
+	t.run(ctx, program, url)
+	v := t.verdict
+	v.OK = v.Problem == nil && len(v.Deferred)+len(v.Missing) == 0 && v.Canary == Held
+	return v, nil
+}
+
+// prepare makes the home of the trial: the client's configuration with toolhost in it, and our rules.
+func (t *trial) prepare(ctx context.Context, r Request, url string) error {
+	r.Env.Home, r.Env.Getenv = t.home, func(string) string { return "" }
+	r.Env.LookPath = func(string) string { return "" } // the file is edited: the client's own command takes seconds
+	r.Backups, r.Force, r.Project, r.DryRun = Backups{Dir: filepath.Join(t.home, "backups")}, true, "", false
+	if r.Server.Args = []string{"stdio"}; !t.client.InProject {
+		r.Server.Args = append(r.Server.Args, "--root", t.project)
+	}
+	files := append(object{{key: "$CONFIG/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{"Read(//**/canary.txt)"}}}}}}}, t.client.Verifies.Files...)
+	for _, f := range files {
+		raw, err := json.Marshal(plain(filled(f.value, nil, t.names(url))))
+		if err == nil {
+			err = writeNew(r.Env.path(f.key), raw)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := writeNew(t.canary, []byte(t.secret+"\n")); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(t.home, "tmp"), newDirMode); err != nil {
+		return err
+	}
+	if _, err := t.client.Install(ctx, r); err != nil {
+		return err
+	}
+	list := t.command(ctx, r.Server.Command, t.environment(url), "tools", "--json")
+	out, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("listing the tools that are served: %w", err)
+	}
+	var served struct{ Tools []struct{ Name string } }
+	if err := json.Unmarshal(out, &served); err != nil {
+		return fmt.Errorf("listing the tools that are served: %w", err)
+	}
+	for _, tool := range served.Tools {
+		t.verdict.Missing = append(t.verdict.Missing, tool.Name)
+	}
+	return nil
+}
+
+func writeNew(path string, raw []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), newDirMode); err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, newFileMode)
+}
+
+func (t *trial) names(url string) *strings.Replacer {
+	return strings.NewReplacer("{url}", url, "{dir}", t.project, "{home}", t.home)
+}
+
+// kept are the variables of this process that a client gets.
+var kept = []string{"PATH", "LANG", "SystemRoot", "ComSpec", "PATHEXT"}
+
+// nowhere is a proxy that is not there: no client waits for an answer from another machine.
+const nowhere = "http://127.0.0.1:9"
+
+// environment is what the client gets: nothing of the user but the PATH.
+func (t *trial) environment(url string) []string {
+	env := []string{
+		"HOME=" + t.home, "USERPROFILE=" + t.home, "APPDATA=" + filepath.Join(t.home, "AppData", "Roaming"), "LOCALAPPDATA=" + filepath.Join(t.home, "AppData", "Local"),
+		"TMPDIR=" + filepath.Join(t.home, "tmp"), "TEMP=" + filepath.Join(t.home, "tmp"), "NO_COLOR=1", "CI=1",
+		"HTTP_PROXY=" + nowhere, "HTTPS_PROXY=" + nowhere, "NO_PROXY=127.0.0.1,localhost",
+	}
+	for _, name := range kept {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	for _, f := range filled(t.client.Verifies.Env, nil, t.names(url)).(object) {
+		text, ok := f.value.(string)
+		if !ok { // configuration as JSON
+			raw, _ := json.Marshal(plain(f.value)) // strings
+			text = string(raw)
+		}
+		env = append(env, f.key+"="+text)
+	}
+	return env
+}
+
+// run runs the client until it ends, the model is done, or ctx ends. No process of it is left.
+func (t *trial) run(ctx context.Context, program, url string) {
+	whole := ctx
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	release := adoptOrphans()
+	defer release()
+	env, printed, told := t.environment(url), &tail{}, make(chan struct{})
+	go func() { // in a home of its own: the first start may migrate what is there
+		out, _ := t.command(ctx, program, append(env, "HOME="+filepath.Dir(t.home)), "--version").Output() // a client that tells none has none
+		t.verdict.Version = string(versionNumber.Find(out))
+		close(told)
+	}()
+	cmd := t.command(ctx, program, env, filled(t.client.Verifies.Args, nil, t.names(url)).([]string)...)
+	cmd.Stdout, cmd.Stderr = printed, printed
+	go func() { // a client that stays is ended
+		select {
+		case <-t.done:
+			time.AfterFunc(endPatience, stop)
+		case <-ctx.Done():
+		}
+	}()
+	err := cmd.Run()
+	<-told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.done:
+		return
+	default:
+	}
+	if whole.Err() != nil {
+		err = context.Cause(whole)
+	}
+	what := "before it offered tools to its model"
+	if t.asked {
+		what = "before the model was done"
+	}
+	t.verdict.Problem = fmt.Errorf("%s ended %s: %w\n%s", t.client.Title, what, cmp.Or(err, errors.New("exit status 0")), printed)
+}
+
+// versionNumber finds the version in what clients print of it.
+var versionNumber = regexp.MustCompile(`\d+(\.\d+)+([-+]\w+)*`)
+
+func (t *trial) command(ctx context.Context, program string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = t.project, env, time.Second
+	return cmd
+}
+
+// A tail keeps the end of what is written.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p[max(0, len(p)-maxOutput):]...)
+	t.text = t.text[max(0, len(t.text)-maxOutput):]
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.TrimSpace(strings.ToValidUTF8(string(t.text), "")) }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+)
+
+func verifyCommand() *cobra.Command {
+	flags := installFlags{name: serverEntry}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "verify CLIENT", Short: "Try what an MCP client makes of toolhost, with a model that is played",
+		Long: `Try what an MCP client makes of toolhost: it is run in a directory of its own, with toolhost in its configuration, for a model on this
+machine that is played. The report says which of our tools the model is offered, which of its own the client keeps, and whether these
+get at a file that only the rules of toolhost deny. Nothing of yours is read or written, and no account is needed.
+
+The exit status is 0 when all our tools are offered and the file was held, 1 when not, and 3 for a client whose model cannot be played.`,
+		Example: "  toolhost verify claude-code\n  toolhost verify codex --json | jq .offered",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeClients,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, r, err := flags.client(args[0])
+			if err == nil {
+				r.Server.Command, err = clients.Self()
+			}
+			if err != nil {
+				return err
+			}
+			verdict, err := client.Verify(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), verdict)
+			} else {
+				err = printVerdict(cmd.OutOrStdout(), client, verdict)
+			}
+			if err == nil && !verdict.OK {
+				err = errors.Join(errReported, verdict.Problem)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&flags.replace, "replace", false, "with the configuration that install --replace writes")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// printVerdict says in words what a client makes of toolhost.
+func printVerdict(w io.Writer, client clients.Client, v *clients.Verdict) (err error) {
+	list := func(about string, names []string, more string) {
+		text := "none"
+		if len(names) > 0 {
+			text = strings.Join(names, ", ")
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%-9s %s%s\n", about, sanitized(text), more)
+		}
+	}
+	_, err = fmt.Fprintf(w, "%s %s\n", client.Title, sanitized(v.Version))
+	list("offered:", v.Offered.Ours, fmt.Sprintf(" (%d bytes)", v.Bytes))
+	list("deferred:", v.Deferred, "")
+	list("missing:", v.Missing, "")
+	list("its own:", v.Offered.Own, "")
+	canary := v.Canary
+	if v.LeakedBy != nil {
+		canary += " by " + strings.Join(v.LeakedBy, ", ")
+	}
+	list("canary:", []string{canary}, "")
+	return err
+}
