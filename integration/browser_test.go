@@ -191,6 +191,14 @@ func (b browser) picture(width, height int64, scheme string) []byte {
 // axeScript names the environment variable with the path of axe.min.js.
 const axeScript = "TOOLHOST_AXE"
 
+// accessibleIfAsked is accessible where the environment names axe-core.
+func (b browser) accessibleIfAsked(page string) {
+	b.Helper()
+	if os.Getenv(axeScript) != "" {
+		b.accessible(page)
+	}
+}
+
 // accessible reports what axe-core finds wrong on the page in light and dark.
 func (b browser) accessible(page string) {
 	b.Helper()

@@ -44,7 +44,7 @@ func TestConsoleInBrowser(t *testing.T) {
 		do   func(browser, *consoleHost)
 	}{
 		{"calls appear", seesCalls}, {"hostile output is text", seesHostile}, {"allow", allows}, {"deny", denies}, {"always", allowsAlways},
-		{"answering moves nothing", movesNothing}, {"task", stopsTask}, {"undo", undoes}, {"rules", explains}, {"audit", searches}, {"keyboard", usesKeyboard},
+		{"answering moves nothing", movesNothing}, {"task", stopsTask}, {"undo", undoes}, {"rewind", rewinds}, {"rules", explains}, {"audit", searches}, {"keyboard", usesKeyboard},
 		{"the pages are accessible", isAccessible}, {"nothing is wider than a phone", fitsPhone}, {"another browser gets nothing", staysOut},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.do(b.in(t), c) })
@@ -199,6 +199,42 @@ func undoes(b browser, c *consoleHost) {
 	b.shows("#say", "Undone")
 	if got, err := os.ReadFile(filepath.Join(c.dir, "app.toml")); err != nil || !strings.Contains(string(got), "8080") {
 		b.Errorf("the file holds %q, %v", got, err)
+	}
+}
+
+// rewinds goes back to before a command, and takes that back: from the timeline over the preview to the result.
+func rewinds(b browser, c *consoleHost) {
+	for _, command := range []string{`printf 'first\\n' > rewound.txt`, `printf 'second\\n' > rewound.txt`} {
+		result := c.begin(b.T, "Bash", `{"command":"`+command+`"}`)
+		if r := result(); r.IsError {
+			b.Fatal(r.Text())
+		}
+	}
+	b.open(c.at("/history"))
+	b.shows(".change .meta", "created rewound.txt")
+	b.shows(".change .plus", "+1")
+	b.until(`((row) => row && (row.querySelector("a.rewind").click(), true))([...document.querySelectorAll(".change")].find((row) => row.textContent.includes("created rewound.txt")))`)
+	b.shows("h1", "Rewind to before")
+	b.shows(".row.del", "second")
+	b.keep("rewind-light", 1000, 900, "light")
+	b.keep("rewind-phone-dark", 360, 740, "dark")
+	b.size(360, 740)
+	if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+		b.Errorf("the preview is %d pixels wide on a phone", wide)
+	}
+	b.size(1000, 900)
+	b.accessibleIfAsked("the preview of a rewind")
+	b.press("form.undo button.main")
+	b.shows("#say", "Rewound: 1 file restored")
+	b.accessibleIfAsked("a rewind")
+	path := filepath.Join(c.dir, "rewound.txt")
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		b.Errorf("the file that a command made is still there: %v", err)
+	}
+	b.press("form.undo button.main")
+	b.shows("#say", "Undone")
+	if got, err := os.ReadFile(path); string(got) != "second\n" {
+		b.Errorf("after undoing the rewind the file holds %q, %v", got, err)
 	}
 }
 

@@ -166,7 +166,9 @@ func (c *Console) CallEnded(_ context.Context, info audit.Call, r audit.Record, 
 	r = bounded(r)
 	text := clip(result.Text, MaxResult)
 	var lines lineCount
-	if len(r.Writes) > 0 && !result.IsError {
+	if n, _ := fmt.Sscanf(r.Summary, "+%d -%d", &lines.Added, &lines.Removed); n == 2 {
+		r.Summary = "" // the row shows the lines
+	} else if lines = (lineCount{}); len(r.Writes) > 0 && !result.IsError {
 		lines = countLines(diffLines(text))
 	}
 	c.change(info.ID, func(one *call) {

@@ -17,14 +17,20 @@ type historyPages struct{ *website }
 // maxChanges is how many changes the history shows.
 const maxChanges = 200
 
-// A historyBody is the list of changes.
+// A historyBody is the list of the calls that changed files.
 type historyBody struct {
-	Path    string
-	Changes []builtin.Change // the first of each call
-	Paths   map[string]int   // how many paths a call changed, by its ID
-	More    bool
+	Path     string
+	Calls    []changedCall // newest first
+	More     bool
+	Holdings []builtin.Holding
 
 	short func(path string) string
+}
+
+// A changedCall is what one call changed in the roots.
+type changedCall struct {
+	builtin.ChangedCall
+	Lines lineCount // of all files, zero if they were not counted
 }
 
 func (s historyPages) show(w http.ResponseWriter, v pageRequest) {
@@ -33,6 +39,9 @@ func (s historyPages) show(w http.ResponseWriter, v pageRequest) {
 
 func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int, f layout) {
 	body, err := s.list(v)
+	if err == nil {
+		body.Holdings, err = s.operator.Holdings()
+	}
 	if err != nil {
 		f.Said, f.Failed = sentence(err.Error()), true
 	}
@@ -40,7 +49,7 @@ func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int,
 	s.write(w, v, status, f)
 }
 
-// list returns the newest changes of the path that a request names.
+// list returns the newest calls that changed the path that a request names.
 func (s historyPages) list(v pageRequest) (historyBody, error) {
 	body := historyBody{Path: strings.TrimSpace(v.FormValue("path")), short: s.short}
 	filter := builtin.ChangeFilter{}
@@ -50,50 +59,71 @@ func (s historyPages) list(v pageRequest) (historyBody, error) {
 			filter.Path = filepath.Join(s.roots[0], filter.Path)
 		}
 	}
-	all, err := s.operator.Changes(filter)
-	body.Paths = map[string]int{}
-	for _, c := range slices.Backward(all) {
-		if s.inRoots(c.Path) {
-			if body.Paths[c.ID]++; body.Paths[c.ID] == 1 {
-				body.Changes = append(body.Changes, c)
-			}
+	all, err := s.operator.Calls(filter)
+	for _, c := range all {
+		if !s.keepRoots(&c) {
+			continue
 		}
-	}
-	slices.Reverse(body.Changes)
-	if body.More = len(body.Changes) > maxChanges; body.More {
-		body.Changes = body.Changes[:maxChanges]
+		if body.More = len(body.Calls) == maxChanges; body.More {
+			break
+		}
+		body.Calls = append(body.Calls, changedCall{c, s.counts.of(c, s.operator)})
 	}
 	return body, err
+}
+
+// keepRoots leaves of a call what it changed in the roots, and reports whether that is anything. Several hosts share one history.
+func (s historyPages) keepRoots(c *builtin.ChangedCall) bool {
+	c.Files = slices.DeleteFunc(c.Files, func(f builtin.Change) bool { return !s.inRoots(f.Path) })
+	if len(c.Files) > 0 {
+		c.Path, c.Created, c.Deleted = c.Files[0].Path, c.Files[0].Created, c.Files[0].Deleted
+	}
+	return len(c.Files) > 0
 }
 
 // undoChosen undoes several changes at once, and tells for each file what became of it.
 func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 	f := layout{Page: "history", Title: "History"}
-	undone, err := s.operator.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
-	var restored, left []string
-	for _, u := range undone.Files {
+	result, err := s.operator.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
+	if len(v.PostForm["id"]) == 0 {
+		err = errors.New("choose the changes to undo first: nothing was done")
+	}
+	var left int
+	if f.Said, left = told(result.Files); err != nil {
+		f.Said = sentence(err.Error())
+	}
+	status := http.StatusOK
+	if f.Failed = err != nil || left > 0; f.Failed {
+		status = http.StatusConflict
+	}
+	s.showWith(w, v, status, f)
+}
+
+// told says what became of files, and how many were left as they are.
+func told(files []builtin.Undone) (said string, left int) {
+	var restored, others []string
+	for _, u := range files {
 		if u.Err != nil {
-			left = append(left, fmt.Sprintf("%s was left as it is: %v", u.Path, u.Err))
+			others = append(others, sentence(fmt.Sprintf("%s was left as it is: %v", u.Path, u.Err)))
 		} else {
 			restored = append(restored, u.Path)
 		}
 	}
-	switch {
-	case err != nil && len(v.PostForm["id"]) == 0:
-		f.Said = "Choose the changes to undo first: nothing was done."
-	case err != nil:
-		f.Said = sentence(err.Error())
-	case len(restored) > 0:
-		f.Said = "Undone: " + strings.Join(restored, ", ") + "."
+	if len(restored) > 0 {
+		said = "Undone: " + listed(restored, ", ") + ". "
 	}
-	for _, text := range left {
-		f.Said = strings.TrimSpace(f.Said + " " + sentence(text))
+	return strings.TrimSpace(said + listed(others, " ")), len(others)
+}
+
+// maxListed is how many files a sentence names.
+const maxListed = 20
+
+func listed(names []string, separator string) string {
+	text := strings.Join(names[:min(len(names), maxListed)], separator)
+	if more := len(names) - maxListed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	status := http.StatusOK
-	if f.Failed = err != nil || len(left) > 0; f.Failed {
-		status = http.StatusConflict
-	}
-	s.showWith(w, v, status, f)
+	return text
 }
 
 // inRoots reports whether a path lies in a root of this host. Several hosts share one history.
@@ -104,13 +134,15 @@ func (s historyPages) inRoots(path string) bool {
 	})
 }
 
-// A changeBody is the page of one change.
+// A changeBody is the page of one call.
 type changeBody struct {
-	Change builtin.Change
-	Diff   []line // the hunks, or the whole file with the lines that were removed
-	Lines  lineCount
-	Whole  bool
-	Force  bool // what prevented the undo can be overridden
+	Call  changedCall
+	Diff  []line // the hunks, or the whole file with the lines that were removed
+	Lines lineCount
+	Whole bool
+	Force bool // what prevented the undo can be overridden
+
+	short func(path string) string
 }
 
 func (s historyPages) showChange(w http.ResponseWriter, v pageRequest) {
@@ -118,15 +150,15 @@ func (s historyPages) showChange(w http.ResponseWriter, v pageRequest) {
 }
 
 func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []builtin.Undone, said string, failed bool) {
-	change, diff, err := s.operator.ShowChange(v.PathValue("id"))
+	call, diff, err := s.findCall(v.PathValue("id"))
 	if err != nil {
 		s.gone(w, v, "History", sentence(err.Error()))
 		return
 	}
-	body := changeBody{Change: change, Diff: diffLines(diff), Whole: v.PathValue("view") == "file"}
+	body := changeBody{Call: call, Diff: diffLines(diff), Whole: v.PathValue("view") == "file" && len(call.Files) == 1, short: s.short}
 	body.Lines = countLines(body.Diff)
 	if body.Whole {
-		file, err := s.operator.ChangedFile(change)
+		file, err := s.operator.ChangedFile(call.Change)
 		if err != nil {
 			said, failed = sentence(err.Error()), true
 		}
@@ -144,22 +176,12 @@ func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []
 func (s historyPages) undo(w http.ResponseWriter, v pageRequest) {
 	sel := builtin.UndoSelection{IDs: []string{v.PathValue("id")}, Force: v.PostFormValue("force") != ""}
 	result, err := s.operator.Undo(v.Context(), sel)
-	undone := result.Files
-	if err == nil && len(undone) == 0 {
+	if err == nil && len(result.Files) == 0 {
 		err = errors.New("there was nothing to undo")
 	}
-	for _, u := range undone {
-		if u.Err != nil {
-			err = fmt.Errorf("%s was left as it is: %w", u.Path, u.Err)
-		}
-	}
+	said, left := told(result.Files)
 	if err != nil {
-		s.changeWith(w, v, undone, sentence(err.Error()), true)
-		return
+		said = sentence(err.Error())
 	}
-	said := "Undone: " + undone[0].Path + " holds again what it held before this change."
-	if undone[0].Removed {
-		said = "Undone: " + undone[0].Path + " is gone again."
-	}
-	s.changeWith(w, v, undone, said, false)
+	s.changeWith(w, v, result.Files, said, err != nil || left > 0)
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,13 +44,14 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	var task taskBody
 	var history historyBody
 	var change changeBody
+	var rewind, done rewindBody
 	var rules rulesBody
 	var log auditBody
-	for _, body := range []any{&live, &task, &history, &change, &rules, &log} {
+	for _, body := range []any{&live, &task, &history, &change, &rewind, &done, &rules, &log} {
 		fill(reflect.ValueOf(body).Elem(), full)
 	}
 	short := shortener("/ws")
-	live.short, history.short, log.short = short, short, short
+	live.short, history.short, change.short, rewind.short, done.short, log.short = short, short, short, short, short, short
 	live.Since, live.Calls[0].Version, live.Calls[0].State = 0, 1, state
 	setState := func(c *builtin.Change) {
 		if c.State = stateDone; state != stateDone {
@@ -59,14 +61,15 @@ func hostilePages(full bool, state string) map[string]g.Node {
 			c.UndoneBy = ""
 		}
 	}
-	setState(&history.Changes[0])
-	setState(&change.Change)
+	setState(&history.Calls[0].Change)
+	setState(&change.Call.Change)
+	rewind.Left[0].Err, done.Done = errors.New(breakout), true
 	pages := map[string]g.Node{"enter": loginPage(breakout)}
 	for _, name := range []string{"questions", "sessions", "tasks", "calls"} {
 		pages["part/"+name] = live.part(name)
 	}
 	for name, body := range map[string]content{
-		"live": live, "task": task, "history": history, "change": change, "rules": rules, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0]}, "question": approvalBody{live, breakout},
+		"live": live, "task": task, "history": history, "change": change, "rewind": rewind, "rewound": done, "rules": rules, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0]}, "question": approvalBody{live, breakout},
 	} {
 		var f layout
 		fill(reflect.ValueOf(&f).Elem(), full)

@@ -61,7 +61,7 @@ func (f layout) bar() g.Node {
 		h.P(h.Class("brand"), h.A(h.Href("/"), g.Text("toolhost"))),
 		h.Nav(h.Aria("label", "Pages"), h.Ul(
 			f.tab("/", g.Group{g.Text("Live"), f.count()}, "live", "task", "call", "question"),
-			f.tab("/history", g.Text("History"), "history", "change"),
+			f.tab("/history", g.Text("History"), "history", "change", "rewind"),
 			f.tab("/rules", g.Text("Rules"), "rules"),
 			f.tab("/audit", g.Text("Audit"), "audit"),
 		)),

@@ -6,24 +6,34 @@ import (
 )
 
 func (b changeBody) show(f layout) g.Node {
-	c := b.Change
+	c := b.Call
+	title := c.Command
+	if title == "" {
+		title = historyBody{short: b.short}.what(c)
+	}
+	word := counts(c.Files)
+	if len(c.Files) == 1 {
+		word = changeWord(c.Files[0])
+	}
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/history"), g.Text("History")), text(" / "+c.ID)),
-		h.H1(code(c.Path)),
-		meta(changed(b.Lines), g.Text(changeWord(c)), changeBy(c), b.undoes()),
+		h.H1(code(title)),
+		meta(changed(b.Lines), g.Text(word), changeBy(c.Change), b.undoes()),
+		g.Map(missing(c.ChangedCall), func(note string) g.Node { return h.P(h.Class("note warn"), text(note)) }),
 		b.undo(f.Token),
-		h.Div(h.Class("line views"), h.Role("navigation"), h.Aria("label", "Views"),
-			view("Diff", address("history", c.ID), !b.Whole), view("Whole file", address("history", c.ID, "file"), b.Whole)),
+		g.If(c.State == stateDone, h.P(h.A(h.Href(address("history", c.ID, "rewind")), g.Text("Rewind everything to before this call")))),
+		g.If(len(c.Files) == 1, h.Div(h.Class("line views"), h.Role("navigation"), h.Aria("label", "Views"),
+			view("Diff", address("history", c.ID), !b.Whole), view("Whole file", address("history", c.ID, "file"), b.Whole))),
 		scroller("result tall", "Content", b.Diff),
 	}
 }
 
 // undoes names the changes that this one undoes.
 func (b changeBody) undoes() g.Node {
-	if len(b.Change.UndoOf) == 0 {
+	if len(b.Call.UndoOf) == 0 {
 		return nil
 	}
-	return g.Group{g.Text(" · undoes"), g.Map(b.Change.UndoOf, func(id string) g.Node {
+	return g.Group{g.Text(" · undoes"), g.Map(b.Call.UndoOf, func(id string) g.Node {
 		return g.Group{g.Text(" "), changeLink(id)}
 	})}
 }
@@ -37,7 +47,7 @@ func changeLink(id string) g.Node { return h.A(h.Href(address("history", id)), t
 
 // undo offers to undo the change, or says why there is nothing to undo.
 func (b changeBody) undo(token string) g.Node {
-	c := b.Change
+	c := b.Call
 	switch {
 	case c.UndoneBy != "":
 		return h.P(h.Class("note"), g.Text("This change was undone by "), changeLink(c.UndoneBy), g.Text(". Undo that one to have it back."))

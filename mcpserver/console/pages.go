@@ -31,6 +31,7 @@ type website struct {
 	roots    []string                 // without symbolic links, as records name files
 	short    func(path string) string // as a page shows it
 	closing  context.Context          // done when the server closes: streams end
+	counts   lineCounts               // of the history
 }
 
 // show renders a page for a request.

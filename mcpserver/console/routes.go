@@ -38,7 +38,8 @@ func (s *website) pages() http.Handler {
 		"GET /{$}": live.show, "GET /part/{name}": live.showPart, "GET /events": withoutDeadline(live.stream),
 		"GET /tasks/{key}": tasks.show, "GET /tasks/{key}/output/{from}": withoutDeadline(tasks.output),
 		"GET /history": history.show, "GET /history/{id}": history.showChange, "GET /history/{id}/{view}": history.showChange,
-		"GET /sessions/{session}": live.show, "GET /calls/{id}": live.showCall, "GET /approvals/{id}": approvals.show,
+		"GET /history/{id}/rewind": history.showRewind,
+		"GET /sessions/{session}":  live.show, "GET /calls/{id}": live.showCall, "GET /approvals/{id}": approvals.show,
 		"GET /rules": rules.show, "GET /audit": audit.show,
 		"GET /": func(w http.ResponseWriter, v pageRequest) { s.gone(w, v, "Not found", "The console has no such page.") },
 	} {
@@ -47,7 +48,8 @@ func (s *website) pages() http.Handler {
 	for pattern, p := range map[string]page{
 		"POST /answer": approvals.answer, "POST /tasks/{key}/stop": tasks.stop,
 		"POST /history": history.show, "POST /history/{id}/undo": history.undo, "POST /history/undo": history.undoChosen,
-		"POST /rules": rules.show, "POST /rules/change": rules.change, "POST /audit": audit.show, "POST /leave": login.leave,
+		"POST /history/{id}/rewind": history.rewind,
+		"POST /rules":               rules.show, "POST /rules/change": rules.change, "POST /audit": audit.show, "POST /leave": login.leave,
 	} {
 		mux.HandleFunc(pattern, s.authenticated(checkToken(p)))
 	}

@@ -1,0 +1,202 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// maxRewindLines bounds the lines of a diff on the page of a rewind.
+const maxRewindLines = 20_000
+
+// A rewindBody is the page of a rewind: what it would do, or what it did.
+type rewindBody struct {
+	Call      changedCall // the roots become what they were before it
+	Plan      string      // stands for the preview, so that nothing else is done than it shows
+	Refused   string      // why it needs force, other than conflicts
+	Running   []runningCommand
+	HeadMoved []string         // IDs of calls
+	Restored  []builtin.Undone // also those that would be
+	Left      []builtin.Undone
+	Forced    bool   // force would restore some of Left, or override Refused
+	Diff      []line // of Restored
+	LeftDiff  []line // what force would write as well
+	Cut       bool   // the diffs have more lines
+	Done      bool
+	IDs       []string // of the rewind in the history, one for each root that it changed
+
+	short func(path string) string
+}
+
+// A runningCommand runs in a root.
+type runningCommand struct {
+	Text  string
+	PID   int
+	Begun time.Time
+}
+
+// findCall returns a call of the history.
+func (s historyPages) findCall(id string) (changedCall, string, error) {
+	first, diff, err := s.operator.ShowChange(id)
+	if err != nil {
+		return changedCall{}, "", err
+	}
+	all, err := s.operator.Calls(builtin.ChangeFilter{Since: first.Time})
+	for _, c := range all {
+		if c.ID == first.ID && s.keepRoots(&c) {
+			return changedCall{c, s.counts.of(c, s.operator)}, diff, err
+		}
+	}
+	return changedCall{}, "", errors.Join(err, fmt.Errorf("call %s changed nothing in the roots of this host", first.ID))
+}
+
+// rewinds undoes everything in the roots since a call, or plans it.
+func (s historyPages) rewinds(ctx context.Context, b *rewindBody, sel builtin.UndoSelection) error {
+	for _, root := range s.roots {
+		if s.isNested(root) {
+			continue
+		}
+		sel.Since, sel.Path = b.Call.Time, root
+		r, err := s.operator.Undo(ctx, sel)
+		for _, c := range r.Running {
+			b.Running = append(b.Running, runningCommand{c.Command, c.PID, c.Begun})
+		}
+		if b.HeadMoved = append(b.HeadMoved, r.HeadMoved...); r.Refused != nil {
+			b.Refused, b.Forced = sentence(r.Refused.Error()), true
+		}
+		if err != nil {
+			return err
+		}
+		if r.ID != "" {
+			b.IDs = append(b.IDs, r.ID)
+		}
+		for _, u := range r.Files {
+			if u.Err == nil {
+				b.Restored = append(b.Restored, u)
+				continue
+			}
+			b.Left = append(b.Left, u)
+			b.Forced = b.Forced || u.Forced
+		}
+	}
+	return nil
+}
+
+// isNested reports whether a root lies in another one.
+func (s historyPages) isNested(root string) bool {
+	for _, other := range s.roots {
+		if other != root && (historyPages{&website{roots: []string{other}}}).inRoots(root) {
+			return true
+		}
+	}
+	return false
+}
+
+// preview plans a rewind to before a call.
+func (s historyPages) preview(ctx context.Context, id string) (rewindBody, error) {
+	b := rewindBody{short: s.short}
+	var err error
+	if b.Call, _, err = s.findCall(id); err != nil {
+		return b, err
+	}
+	if err := s.rewinds(ctx, &b, builtin.UndoSelection{DryRun: true, Diffs: true}); err != nil {
+		return b, err
+	}
+	sum := sha256.New()
+	for _, u := range append(b.Restored, b.Left...) {
+		fmt.Fprintf(sum, "%q %v %q %q\n", u.Path, u.Removed, fmt.Sprint(u.Err), u.Diff)
+	}
+	b.Plan = hex.EncodeToString(sum.Sum(nil))
+	b.Diff = b.lines(b.Restored)
+	if len(b.Left) > 0 && b.Forced {
+		forced := rewindBody{Call: b.Call}
+		if err := s.rewinds(ctx, &forced, builtin.UndoSelection{DryRun: true, Diffs: true, Force: true}); err != nil {
+			return b, err
+		}
+		left := map[string]bool{}
+		for _, u := range b.Left {
+			left[u.Path] = true
+		}
+		var more []builtin.Undone
+		for _, u := range forced.Restored {
+			if left[u.Path] {
+				more = append(more, u)
+			}
+		}
+		b.LeftDiff = b.lines(more)
+	}
+	return b, nil
+}
+
+// lines are the diffs of files under their names.
+func (b *rewindBody) lines(files []builtin.Undone) (all []line) {
+	for _, u := range files {
+		if len(all) > maxRewindLines {
+			b.Cut = true
+			return all
+		}
+		all = append(all, line{"file", u.Path})
+		if u.Diff != "" {
+			all = append(all, diffLines(u.Diff)...)
+		}
+	}
+	return all
+}
+
+func (s historyPages) showRewind(w http.ResponseWriter, v pageRequest) { s.rewindWith(w, v, "") }
+
+// rewindWith shows the preview, and above it why a rewind was not done.
+func (s historyPages) rewindWith(w http.ResponseWriter, v pageRequest, said string) {
+	b, err := s.preview(v.Context(), v.PathValue("id"))
+	if err != nil {
+		s.gone(w, v, "Rewind", sentence(err.Error()))
+		return
+	}
+	status := http.StatusOK
+	if said != "" {
+		status = http.StatusConflict
+	}
+	s.write(w, v, status, layout{Page: "rewind", Title: "Rewind", Said: said, Failed: said != "", Body: b})
+}
+
+// rewind does what its preview shows, and nothing if that has changed.
+func (s historyPages) rewind(w http.ResponseWriter, v pageRequest) {
+	plan, err := s.preview(v.Context(), v.PathValue("id"))
+	if err != nil {
+		s.gone(w, v, "Rewind", sentence(err.Error()))
+		return
+	}
+	if plan.Plan != v.PostFormValue("plan") {
+		s.rewindWith(w, v, "What a rewind would do has changed since you looked: look again. Nothing was done.")
+		return
+	}
+	b := rewindBody{Call: plan.Call, Done: true, short: s.short}
+	begun := time.Now()
+	ctx := context.WithoutCancel(v.Context()) // a browser that leaves does not stop it halfway
+	if err := s.rewinds(ctx, &b, builtin.UndoSelection{Force: v.PostFormValue("force") != ""}); err != nil && len(b.Restored) == 0 {
+		s.rewindWith(w, v, sentence(err.Error()))
+		return
+	} else if err != nil {
+		b.Refused = sentence(err.Error())
+	}
+	if len(b.IDs) == 0 { // a record for each file
+		calls, _ := s.operator.Calls(builtin.ChangeFilter{Since: begun})
+		for _, c := range calls {
+			if len(c.UndoOf) > 0 {
+				b.IDs = append(b.IDs, c.ID)
+			}
+		}
+	}
+	f := layout{Page: "rewind", Title: "Rewound", Body: b, Said: fmt.Sprintf("Rewound: %s restored, %d left as they are.", plural(len(b.Restored), "file"), len(b.Left))}
+	status := http.StatusOK
+	if f.Failed = len(b.Left) > 0 || b.Refused != ""; f.Failed {
+		status = http.StatusConflict
+	}
+	s.write(w, v, status, f)
+}
