@@ -43,6 +43,7 @@ type session struct {
 	ignored  int // cancelled calls in a row that were not answered
 	refetch  *time.Timer
 	fetching int
+	end      sync.Once
 	first    bool // nothing was known of the server when it began
 	began    time.Time
 	last     time.Time // when the list was fetched last

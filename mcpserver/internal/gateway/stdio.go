@@ -265,6 +265,10 @@ func (w *stdioWire) why() error {
 func (w *stdioWire) end(reason error) {
 	w.once.Do(func() {
 		_ = w.process.Kill()
+		select {
+		case <-w.stderr.done:
+		case <-time.After(graceTime): // something outside of the sandbox holds it open
+		}
 		if w.stopping.Load() {
 			reason = errStopped
 		}

@@ -278,6 +278,7 @@ func (g *Gateway) callOnce(ctx context.Context, env *builtin.Env, u *upstream, t
 	ctx = context.WithValue(ctx, paramHeaderKey{}, t)
 	c := &activeCall{progress: env.Progress, elicit: env.Elicit}
 	raw, err := sess.call(ctx, map[string]any{"name": t.Name, "arguments": args}, c)
+	sess.noteEnd()
 	if sess.ignoresCancel() {
 		u.stopSession(sess)
 	}

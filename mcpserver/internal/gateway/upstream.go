@@ -166,10 +166,19 @@ func (u *upstream) follow(s *session) {
 	}
 	go func() {
 		<-s.w.ended()
-		if why := s.w.why(); isDeath(why) {
-			u.srv.died(why)
-		}
+		s.noteEnd()
 	}()
+}
+
+// noteEnd notes the death of the server, once.
+func (s *session) noteEnd() {
+	if isStopped(s.w) {
+		s.end.Do(func() {
+			if why := s.w.why(); isDeath(why) {
+				s.u.srv.died(why)
+			}
+		})
+	}
 }
 
 // open connects the wire.
@@ -390,7 +399,7 @@ func (g *Gateway) makeRoom(for_ *upstream) error {
 func (u *upstream) isLive() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.live != nil || u.starting != nil
+	return u.live != nil && !isStopped(u.live.w) || u.starting != nil
 }
 
 func (u *upstream) lastUse() time.Time {

@@ -1,0 +1,238 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// startPlain starts the process of a server without a sandbox.
+func startPlain(_ context.Context, _, _ string, spec builtin.ServerSpec) (Process, error) {
+	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
+	cmd.Env = spec.Env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Files[0], spec.Files[1], spec.Files[2]
+	if err := cmd.Start(); err != nil {
+		return Process{}, err
+	}
+	done := make(chan struct{})
+	go func() { cmd.Wait(); close(done) }()
+	return Process{Done: done, Kill: func() error { err := cmd.Process.Kill(); <-done; return err }}, nil
+}
+
+// A bench is a gateway over fakes, driven by the lines of a script.
+type bench struct {
+	t       *testing.T
+	g       *Gateway
+	dir     string
+	entries []*Entry
+	last    builtin.Result
+	err     error
+	changes int
+}
+
+// newBench makes a gateway of the servers of a script: the file "server" or "server NAME" holds what it does.
+func newBench(t *testing.T, archive *txtar.Archive, over string) *bench {
+	b := &bench{t: t, dir: t.TempDir()}
+	for _, file := range archive.Files {
+		name, ok := strings.CutPrefix(file.Name, "server")
+		if !ok {
+			continue
+		}
+		e := &Entry{Name: "s", Trust: User, Type: over, File: "test"}
+		if name = strings.TrimSpace(name); name != "" {
+			e.Name = name
+		}
+		if over == typeHTTP {
+			s := httptest.NewServer(newFake(string(file.Data), nil))
+			t.Cleanup(s.Close)
+			e.URL = s.URL
+		} else {
+			e.Command, e.Env = os.Args[0], map[string]string{fakeVariable: string(file.Data) + "\n#"}
+		}
+		if strings.Contains(string(archive.Comment), "project") {
+			e.Trust = Project
+		}
+		b.entries = append(b.entries, e)
+	}
+	for _, file := range archive.Files {
+		if name, ok := strings.CutPrefix(file.Name, "entry"); ok {
+			for _, e := range b.entries {
+				if name = strings.TrimSpace(name); name == "" || name == e.Name {
+					if err := json.Unmarshal(file.Data, e); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	b.open()
+	return b
+}
+
+func (b *bench) open() {
+	b.g = Open(Config{
+		Servers: func() ([]*Entry, []string) { return b.entries, nil }, Dir: filepath.Join(b.dir, "servers"), Start: startPlain,
+		Changed: func(*Gateway, bool) { b.changes++ }, Version: "test", Log: slog.New(slog.DiscardHandler),
+	})
+	b.t.Cleanup(func() { b.g.Close() })
+}
+
+// listed are the names of the tools on the list.
+func (b *bench) listed() (names []string) {
+	for _, d := range b.g.Tools() {
+		if !d.Unlisted {
+			names = append(names, strings.TrimPrefix(d.Name, "mcp__"))
+		}
+	}
+	return names
+}
+
+func (b *bench) call(ctx context.Context, name, args string) {
+	b.last, b.err = builtin.Result{}, fmt.Errorf("there is no tool %s", name)
+	for _, d := range b.g.Tools() {
+		if d.Name != "mcp__"+name {
+			continue
+		}
+		var call *builtin.Call
+		if call, b.err = d.Bind(json.RawMessage(args)); b.err != nil {
+			return
+		}
+		var plan builtin.Plan
+		if plan, b.err = call.Plan(ctx, &builtin.Env{Principal: "local", Scope: "one"}); b.err == nil {
+			if _, ok := plan.Intent.Effects[0].(guard.CallTool); !ok {
+				b.t.Errorf("the effect of %s is %v", name, plan.Intent.Effects)
+			}
+			b.last, b.err = plan.Run(ctx)
+		}
+	}
+}
+
+// run runs the lines of the file "test".
+func (b *bench) run(lines string) {
+	for line := range strings.Lines(lines) {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch verb {
+		case "", "#":
+		case "wait":
+			b.g.Wait(b.t.Context())
+		case "settle": // until all looks have ended
+			b.g.Look()
+			<-b.g.first
+		case "list":
+			if got := strings.Join(b.listed(), " "); got != rest {
+				b.t.Errorf("list:\n got %s\nwant %s", got, rest)
+			}
+		case "until": // the list is this
+			for end := time.Now().Add(20 * time.Second); strings.Join(b.listed(), " ") != rest; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					b.t.Fatalf("the list stays %v", b.listed())
+				}
+			}
+		case "review":
+			changes, err := b.g.Review("s")
+			if text := fmt.Sprintf("%+v %v", changes, err); !strings.Contains(text, rest) {
+				b.t.Errorf("review: want %q, got %s", rest, text)
+			}
+		case "call":
+			name, args, _ := strings.Cut(rest, " ")
+			if args == "" {
+				args = "{}"
+			}
+			b.call(b.t.Context(), name, args)
+		case "want":
+			if text := b.last.Text; b.err != nil || !strings.Contains(text, rest) {
+				b.t.Errorf("want %q, got %.500q, error %v", rest, text, b.err)
+			}
+		case "error":
+			if b.err == nil || !strings.Contains(b.err.Error(), rest) {
+				b.t.Errorf("error: want %q, got %.300q, error %v", rest, b.last.Text, b.err)
+			}
+		case "state":
+			name, state, _ := strings.Cut(rest, " ")
+			for _, s := range b.g.Servers() {
+				if s.Name == name && s.State != state {
+					b.t.Errorf("the state of %s is %s (%s), want %s", name, s.State, s.Reason, state)
+				}
+			}
+		case "problem":
+			all := ""
+			for _, s := range b.g.Servers() {
+				all += strings.Join(s.Problems, "\n") + s.Reason
+			}
+			if !strings.Contains(all, rest) {
+				b.t.Errorf("problem: want %q, got %s", rest, all)
+			}
+		case "shown":
+			if d := b.g.Tools()[0]; d.Doc != rest+" " && d.Doc != rest && string(d.RawSchema) != rest {
+				b.t.Errorf("shown: want %q, got %q %s", rest, d.Doc, d.RawSchema)
+			}
+		case "accept":
+			if err := b.g.Accept(rest); err != nil {
+				b.t.Error(err)
+			}
+		case "stop":
+			for _, s := range b.g.sorted() {
+				b.stopAll(s)
+			}
+		default:
+			b.t.Fatalf("no such line: %s", line)
+		}
+	}
+}
+
+func (b *bench) stopAll(s *server) {
+	b.g.mu.Lock()
+	all := []*upstream{}
+	for _, u := range b.g.live {
+		if u.srv == s {
+			all = append(all, u)
+		}
+	}
+	b.g.mu.Unlock()
+	for _, u := range all {
+		u.stop()
+	}
+}
+
+// TestServers runs the scripts in testdata against fakes. A script whose first line names transports runs over these only.
+func TestServers(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := strings.Fields(strings.SplitN(string(archive.Comment), "\n", 2)[0])
+		for _, transport := range []string{typeStdio, typeHTTP} {
+			if !slices.Contains(over, transport) {
+				continue
+			}
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+transport, func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, archive, transport)
+				for _, f := range archive.Files {
+					if f.Name == "test" {
+						b.run(string(f.Data))
+					}
+				}
+			})
+		}
+	}
+}
