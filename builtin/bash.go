@@ -167,7 +167,7 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 	return time.Duration(millis) * time.Millisecond, ""
 }
 
-// spill keeps the whole output of a command on the caller's shelf once it outgrows memory.
+// spill keeps the whole output of a command once it outgrows memory.
 func spill(env *Env) shell.Spill {
 	return func() (io.WriteCloser, string, error) {
 		f, err := env.Results.Create("bash")

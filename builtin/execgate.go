@@ -271,7 +271,7 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 		default:
 			close(g.spent)
 		}
-		answer.Reason = fmt.Sprintf("nobody answered within the %s that the programs of a command may wait for a person", execWait)
+		answer.Reason = fmt.Sprintf("no person answered within %s, the limit of a command", execWait)
 	}
 	return answer
 }

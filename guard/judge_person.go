@@ -10,7 +10,9 @@ import (
 // PersonCommands returns the commands of toolhost that change what a caller may do, or what it did: only a person runs them. "rules" is
 // one with --remove. The program itself refuses them too where a call has started it, under whatever name.
 func PersonCommands() []string {
-	return []string{"allow", "allow-host", "ask", "deny", "mode", "rewind", "rules", "trust", "undo"}
+	return []string{
+		"allow", "allow-host", "ask", "deny", "install", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
+	}
 }
 
 // personCommands refuses commands of the host that only a person runs.
@@ -35,16 +37,20 @@ func personCommand(s command.Simple) string {
 	}
 	remove := slices.ContainsFunc(s.Args, func(w command.Word) bool { return strings.HasPrefix(w.Text, "--remove") })
 	for i, w := range s.Args[1:] {
+		at := slices.IndexFunc(PersonCommands(), func(name string) bool {
+			first, second, two := strings.Cut(name, " ")
+			return w.Text == first && (!two || named(second))
+		})
 		switch {
 		case isOption(w.Text):
-		case !slices.Contains(PersonCommands(), w.Text):
+		case at < 0:
 			if !isOption(s.Args[i].Text) || strings.Contains(s.Args[i].Text, "=") { // the word before
 				return ""
 			}
-		case named("--help"), w.Text == "rules" && !remove, w.Text == "trust" && named("--list"):
+		case named("--help"), w.Text == "rules" && !remove, named("--list"):
 			return ""
 		default:
-			return w.Text
+			return PersonCommands()[at]
 		}
 	}
 	return ""

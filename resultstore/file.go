@@ -19,18 +19,18 @@ type PrincipalStore struct {
 	principal string
 }
 
-// For returns the shelf of a principal. Shelves are cheap to ask for and may be kept.
+// For returns the store of a principal. It is cheap to ask for and may be kept.
 func (s *Store) For(principal string) *PrincipalStore {
 	return &PrincipalStore{store: s, principal: principal}
 }
 
-// Dir returns the real path of the shelf's directory, which is made if it is missing; "" when results cannot be kept at present.
+// Dir returns the real path of the principal's directory, which is made if it is missing; "" when results cannot be kept at present.
 func (sh *PrincipalStore) Dir() string {
 	h, err := sh.store.open()
 	if err != nil {
 		return ""
 	}
-	name := h.shelfName(sh.principal)
+	name := h.dirName(sh.principal)
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return ""
 	}
@@ -39,14 +39,13 @@ func (sh *PrincipalStore) Dir() string {
 
 // A File is a result being written. Its methods may be called at once.
 type File struct {
-	store        *Store
-	rootDir      *rootDir
-	path         string // below the home
-	mark         string
-	moves        bool // the file is its own mark until it is finished
-	preallocated bool // it was made beforehand
-	shelf        string
-	usage        *usage // of the shelf
+	store   *Store
+	rootDir *rootDir
+	path    string // below the home
+	mark    string
+	moves   bool // the file is its own mark until it is finished
+	dir     string
+	usage   *usage // of the directory
 
 	mu   sync.Mutex
 	file *os.File // nil once closed or discarded
@@ -105,17 +104,21 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*File, 
 	if size == unknownSize || size > cfg.MaxOne {
 		size = cfg.MaxOne
 	}
-	shelf := h.shelfName(sh.principal)
-	u := sh.store.usageOf(shelf)
+	dir := h.dirName(sh.principal)
+	u := sh.store.usageOf(dir)
 	if !u.hasRoom(size, cfg.Quota) {
-		if err := h.makeRoom(shelf, u, cfg, remains{cfg.Quota - size, maxResults - 1}); err != nil {
+		if err := h.makeRoom(dir, u, cfg, remains{cfg.Quota - size, maxResults - 1}); err != nil {
 			return nil, err
 		}
 	}
 	if !u.enter(cfg.Quota) {
 		return nil, errQuota
 	}
-	f, err := sh.fileIn(h, shelf, name, moves)
+	f := sh.store.file(h, dir, name, moves)
+	err := h.root.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = f.create()
+	}
 	if err != nil {
 		u.leave()
 		return nil, err
@@ -126,57 +129,46 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*File, 
 	return f, nil
 }
 
-// fileIn makes a file on a shelf, or takes the one that was made beforehand.
-func (sh *PrincipalStore) fileIn(h *rootDir, shelf, name string, moves bool) (*File, error) {
-	if moves && name == resultName {
-		if f := sh.store.takeSpare(h, shelf); f != nil {
-			return f, nil
-		}
-	}
-	if err := h.root.MkdirAll(shelf, 0o700); err != nil {
-		return nil, err
-	}
-	f := sh.store.file(h, shelf, name, moves)
-	return f, f.create()
-}
-
-// file is a new file of a shelf that is still to be made.
-func (s *Store) file(h *rootDir, shelf, name string, moves bool) *File {
+// file is a new file of a directory that is still to be made.
+func (s *Store) file(h *rootDir, dir, name string, moves bool) *File {
 	base := fileName(name)
 	f := &File{
 		store:   s,
 		rootDir: h,
-		path:    filepath.Join(shelf, base),
-		mark:    filepath.Join(openName, h.owner, shelf+"."+base),
+		path:    filepath.Join(dir, base),
+		mark:    filepath.Join(openName, h.owner, dir+"."+base),
 		moves:   moves,
-		shelf:   shelf,
-		usage:   s.usageOf(shelf),
+		dir:     dir,
+		usage:   s.usageOf(dir),
 	}
 	f.kept.Path = filepath.Join(h.dir, f.path)
 	return f
 }
 
-// makeRoom has the oldest results of a shelf go until no more than most remain, as far as that goes, and measures what does.
-func (h *rootDir) makeRoom(shelf string, u *usage, cfg Config, most remains) error {
+// makeRoom has the oldest results of a directory go until no more than most remain, as far as that goes, and measures what does.
+func (h *rootDir) makeRoom(dir string, u *usage, cfg Config, most remains) error {
 	return h.locked(func() error {
-		return u.measure(func() (remains, error) { return h.evict(shelf, cfg.MaxAge, most) })
+		return u.measure(func() (remains, error) { return h.evict(dir, cfg.MaxAge, most) })
 	})
 }
 
-// spareRoom is the part of what a shelf may hold that is kept free for the next results.
-const spareRoom = 16
+// freeRoom is the part of what a directory may hold that is kept free for the next results.
+const freeRoom = 16
 
-// measureBehind measures a shelf, and makes room, when a result has been kept on it and likely been read.
-func (s *Store) measureBehind(h *rootDir, shelf string, u *usage) {
+// measureAfter is some times what it takes to write an answer, and for a client to read it.
+const measureAfter = 2 * time.Millisecond
+
+// measureLater measures a directory, and makes room, when a result has been kept there and likely been read.
+func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.rootDir != h || !u.wantsMeasure() {
 		return
 	}
 	s.work.Go(func() {
-		time.Sleep(prepareAfter)
-		most := remains{s.cfg.Quota - s.cfg.Quota/spareRoom, maxResults - maxResults/spareRoom}
-		_ = h.makeRoom(shelf, u, s.cfg, most) // what fails now is tried again after the next result, or before one for which there is no room
+		time.Sleep(measureAfter)
+		most := remains{s.cfg.Quota - s.cfg.Quota/freeRoom, maxResults - maxResults/freeRoom}
+		_ = h.makeRoom(dir, u, s.cfg, most) // what fails now is tried again after the next result, or before one for which there is no room
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.measuring = false
@@ -255,7 +247,7 @@ func (f *File) put(p []byte) {
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
 		// Other results have grown since there was room. This happens once for each file: what follows is only counted.
-		if err = f.rootDir.makeRoom(f.shelf, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
+		if err = f.rootDir.makeRoom(f.dir, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
 			var more int
 			more, err = f.share(p[n:])
 			n += more
@@ -303,7 +295,7 @@ func (f *File) Close() error {
 		return errors.Join(err, f.remove(err))
 	}
 	f.untrack()
-	defer f.store.measureBehind(f.rootDir, f.shelf, f.usage)
+	defer f.store.measureLater(f.rootDir, f.dir, f.usage)
 	if !f.moves {
 		return f.rootDir.removeIfThere(f.mark)
 	}

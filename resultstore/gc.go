@@ -17,17 +17,17 @@ import (
 // youngest is the age below which no result is removed: its path was just told.
 const youngest = time.Minute
 
-// maxResults bounds the files of a shelf, so that looking at each of them before one is added stays a matter of milliseconds (7 ms for
+// maxResults bounds the files of a directory, so that looking at each of them before one is added stays a matter of milliseconds (7 ms for
 // 2,000).
 const maxResults = 2000
 
 // What does not bear a name given here is not touched, whatever directory was configured.
 var (
-	shelfNames  = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	dirNames    = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	resultNames = regexp.MustCompile(`^[0-9A-Za-z-]{1,32}-[A-Z2-7]{26}\.txt$`)
 )
 
-// result is a file on a shelf.
+// result is a file that is kept.
 type result struct {
 	path string // below the home
 	size int64
@@ -49,12 +49,12 @@ func (h *rootDir) gc(maxAge time.Duration) {
 	}
 	entries, _ := h.entries(".")
 	for _, e := range entries {
-		if !e.IsDir() || !shelfNames.MatchString(e.Name()) {
+		if !e.IsDir() || !dirNames.MatchString(e.Name()) {
 			continue
 		}
 		_, _ = h.evict(e.Name(), maxAge, remains{math.MaxInt64, math.MaxInt})
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > maxAge {
-			_ = h.root.Remove(e.Name()) // fails, as it should, unless the shelf is empty
+			_ = h.root.Remove(e.Name()) // fails, as it should, unless the directory is empty
 		}
 	}
 	_ = h.removeIfThere(tidiedName) // whatever it is
@@ -89,8 +89,8 @@ func (h *rootDir) removeUnfinished(owner string) error {
 		return err
 	}
 	for _, m := range marks {
-		if shelf, name, _ := strings.Cut(m.Name(), "."); shelfNames.MatchString(shelf) && resultNames.MatchString(name) {
-			if err := h.removeIfThere(filepath.Join(shelf, name)); err != nil {
+		if dir, name, _ := strings.Cut(m.Name(), "."); dirNames.MatchString(dir) && resultNames.MatchString(name) {
+			if err := h.removeIfThere(filepath.Join(dir, name)); err != nil {
 				return err
 			}
 		}
@@ -117,11 +117,11 @@ func (h *rootDir) entries(dir string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(h.root.FS(), filepath.ToSlash(dir))
 }
 
-// evict removes from a shelf what is over its age and then the oldest until at most so much remains. What is young, unfinished or cannot be
+// evict removes from a directory what is over its age and then the oldest until at most so much remains. What is young, unfinished or cannot be
 // removed stays, so more may remain: what does is returned. Callers hold the lock.
-func (h *rootDir) evict(shelf string, maxAge time.Duration, most remains) (left remains, err error) {
+func (h *rootDir) evict(dir string, maxAge time.Duration, most remains) (left remains, err error) {
 	// Files first, marks second: a file that is listed and bears no mark then was finished before.
-	results, err := h.list(shelf)
+	results, err := h.list(dir)
 	if err != nil {
 		return remains{}, err
 	}
@@ -133,7 +133,7 @@ func (h *rootDir) evict(shelf string, maxAge time.Duration, most remains) (left 
 		left.bytes += r.size
 	}
 	for path, size := range unfinished {
-		if strings.HasPrefix(path, shelf+"/") {
+		if strings.HasPrefix(path, dir+"/") {
 			left.bytes += size // not 0 if the file is its own mark
 		}
 	}
@@ -153,9 +153,9 @@ func (h *rootDir) evict(shelf string, maxAge time.Duration, most remains) (left 
 	return left, nil
 }
 
-// list returns the files of a shelf, none when there is no such shelf.
-func (h *rootDir) list(shelf string) ([]result, error) {
-	entries, err := h.entries(shelf)
+// list returns the files of a directory, none when there is no such directory.
+func (h *rootDir) list(dir string) ([]result, error) {
+	entries, err := h.entries(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -165,7 +165,7 @@ func (h *rootDir) list(shelf string) ([]result, error) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // an error: removed meanwhile
-			results = append(results, result{filepath.Join(shelf, e.Name()), info.Size(), info.ModTime()})
+			results = append(results, result{filepath.Join(dir, e.Name()), info.Size(), info.ModTime()})
 		}
 	}
 	return results, err

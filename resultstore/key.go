@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// The key of shelf names is kept twice: with another one the results that were kept before are not found again.
+// The key of the names of directories is kept twice: with another one the results that were kept before are not found again.
 const (
 	copyName = "key.copy"    // the key, and the SHA-256 of it
 	oddName  = "key.damaged" // what was found in the place of the key
@@ -18,7 +18,7 @@ const (
 // DamagedKey is the name, in the directory of a [Store], of a key that was found damaged and was replaced.
 const DamagedKey = oddName
 
-// loadKey reads the key of shelf names, or writes one. One that is damaged is set aside and replaced by its copy. If that is damaged
+// loadKey reads the key of the names of directories, or writes one. One that is damaged is set aside and replaced by its copy. If that is damaged
 // too there is a new one: results that were kept before stay where they are until they are too old.
 func (h *rootDir) loadKey(cfg Config) error {
 	key, found, err := h.readKey()

@@ -78,7 +78,7 @@ func open(t testing.TB, cfg Config) *Store {
 	return s
 }
 
-// keep puts a finished result of that size and age on a shelf.
+// keep puts a finished result of that size and age in a directory.
 func keep(t testing.TB, sh *PrincipalStore, size int, age time.Duration) string {
 	t.Helper()
 	f, err := sh.Create("test")

@@ -145,7 +145,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// fill puts n results of one byte and some age on a shelf.
+// fill puts n results of one byte and some age in a directory.
 func fill(t testing.TB, sh *PrincipalStore, n int) {
 	t.Helper()
 	for i := range n {
@@ -157,9 +157,9 @@ func fill(t testing.TB, sh *PrincipalStore, n int) {
 	}
 }
 
-// TestRoomIsMadeBehindResults holds that what other processes have put on a shelf meanwhile is counted, and goes, without a result waiting
+// TestRoomIsMadeAfterResults holds that what other processes have put in a directory meanwhile is counted, and goes, without a result waiting
 // for that.
-func TestRoomIsMadeBehindResults(t *testing.T) {
+func TestRoomIsMadeAfterResults(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	sh := s.For("p")
 	keep(t, sh, 1, 0)
@@ -170,17 +170,17 @@ func TestRoomIsMadeBehindResults(t *testing.T) {
 	u.measured = time.Now().Add(-2 * measuredFor)
 	u.mu.Unlock()
 	if !u.hasRoom(1, DefaultQuota) {
-		t.Error("a result would wait for the shelf to be measured")
+		t.Error("a result would wait for the directory to be measured")
 	}
 	keep(t, sh, 1, 0)
 	s.work.Wait()
-	want := maxResults - maxResults/spareRoom
+	want := maxResults - maxResults/freeRoom
 	if got := len(everything(t, sh.Dir())); got != want || u.files != want {
 		t.Errorf("%d results, %d counted, want %d", got, u.files, want)
 	}
 }
 
-// TestDiscardedResultsAreNotCounted holds that a shelf does not seem to fill up with results that were not needed.
+// TestDiscardedResultsAreNotCounted holds that a directory does not seem to fill up with results that were not needed.
 func TestDiscardedResultsAreNotCounted(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	sh := s.For("p")

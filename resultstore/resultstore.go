@@ -37,7 +37,7 @@ const (
 
 const (
 	lockName   = "lock"   // held while the directory changes
-	keyName    = "key"    // the key of shelf names
+	keyName    = "key"    // the key of the names of directories
 	openName   = "open"   // holds, for each owner, a lock and the marks of its unfinished files
 	tidiedName = "tidied" // was made when what is over its age was last looked for everywhere
 	lockMark   = ".lock"
@@ -68,14 +68,12 @@ type Store struct {
 
 	mu      sync.Mutex
 	rootDir *rootDir       // nil until the directory could be used
-	key     []byte         // of the last home, so that shelves keep their names when the directory is made anew
+	key     []byte         // of the last home, so that directories keep their names when the directory is made anew
 	files   map[*File]bool // unfinished
 	usage   map[string]*usage
 	closed  bool
 
-	preallocated *File // see prepare
-	preparing    bool
-	work         sync.WaitGroup
+	work sync.WaitGroup
 }
 
 // Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when
@@ -113,7 +111,7 @@ func (s *Store) Close() error {
 	unfinished := s.files
 	s.files = make(map[*File]bool)
 	h := s.rootDir
-	s.rootDir, s.preallocated = nil, nil
+	s.rootDir = nil
 	s.mu.Unlock()
 	var errs []error
 	for f := range unfinished {
@@ -163,13 +161,13 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 // rootDir is the directory of a Store while it is in use:
 //
 //	lock                   held while names are made and removed
-//	key                    of shelf names
+//	key                    of the names of directories
 //	key.copy               the same again, with a checksum
 //	key.damaged            what was found in its place
 //	tidied                 made when what is over its age was last looked for
 //	open/OWNER.lock        held by a process as long as it may write
-//	open/OWNER/SHELF.NAME  mark: the file of that name on that shelf is unfinished
-//	SHELF/NAME             a result
+//	open/OWNER/DIR.NAME    mark: the file of that name in that directory is unfinished
+//	DIR/NAME               a result
 //
 // A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
 // the end, because the path of a task's output is told before the task ends. A result that is at hand as a whole is written where its
@@ -245,8 +243,8 @@ func (h *rootDir) prepare(cfg Config) error {
 	return nil
 }
 
-// shelfName returns the name of a principal's directory, which cannot be guessed without the key.
-func (h *rootDir) shelfName(principal string) string {
+// dirName returns the name of a principal's directory, which cannot be guessed without the key.
+func (h *rootDir) dirName(principal string) string {
 	mac := hmac.New(sha256.New, h.key)
 	mac.Write([]byte(principal))
 	return hex.EncodeToString(mac.Sum(nil)[:16])

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestShelves(t *testing.T) {
+func TestDirectories(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	s := open(t, Config{Dir: dir})
 	alice, bob := s.For("alice"), s.For("bob")
@@ -30,7 +30,7 @@ func TestShelves(t *testing.T) {
 		t.Errorf("another process sees %s, want %s", again, alice.Dir())
 	}
 	if other := open(t, Config{Dir: t.TempDir()}).For("alice").Dir(); filepath.Base(other) == filepath.Base(alice.Dir()) {
-		t.Error("the name of a shelf does not depend on a key")
+		t.Error("the name of a directory does not depend on a key")
 	}
 	if strings.Contains(alice.Dir(), "alice") {
 		t.Errorf("%s names the principal", alice.Dir())
@@ -127,11 +127,11 @@ func TestNothingUnfinishedStays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	shelf := s.For("p").Dir()
+	own := s.For("p").Dir()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{filepath.Base(shelf)}, everything(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{filepath.Base(own)}, everything(t, dir)); diff != "" {
 		t.Errorf("after Close (-want +got)\n%s", diff)
 	}
 	if _, err := s.For("p").Create("bash"); err == nil {
@@ -205,9 +205,9 @@ func TestKilledProcess(t *testing.T) {
 // TestWhatCannotBeRecovered puts a full directory in the place of a dead owner's file, which no removal gets rid of.
 func TestWhatCannotBeRecovered(t *testing.T) {
 	dir := t.TempDir()
-	shelf, name := strings.Repeat("0a", 16), "bash-"+strings.Repeat("A", 26)+".txt"
-	mark := filepath.Join(dir, openName, "DEAD", shelf+"."+name)
-	for _, path := range []string{filepath.Join(dir, shelf, name, "x"), mark, filepath.Join(dir, openName, "DEAD"+lockMark)} {
+	own, name := strings.Repeat("0a", 16), "bash-"+strings.Repeat("A", 26)+".txt"
+	mark := filepath.Join(dir, openName, "DEAD", own+"."+name)
+	for _, path := range []string{filepath.Join(dir, own, name, "x"), mark, filepath.Join(dir, openName, "DEAD"+lockMark)} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 	if !exists(mark) {
 		t.Error("the mark was removed before what it marks")
 	}
-	if err := os.RemoveAll(filepath.Join(dir, shelf)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, own)); err != nil {
 		t.Fatal(err)
 	}
 	open(t, Config{Dir: dir})
@@ -284,13 +284,13 @@ func TestDirectoryRemovedUnderneath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	s := open(t, Config{Dir: dir})
 	keep(t, s.For("p"), 1, 0)
-	shelf := s.For("p").Dir()
+	own := s.For("p").Dir()
 	for _, remove := range []string{dir, filepath.Join(dir, openName), filepath.Join(dir, keyName)} {
 		if err := os.RemoveAll(remove); err != nil {
 			t.Fatal(err)
 		}
-		if path := keep(t, s.For("p"), 1, 0); !exists(path) || filepath.Dir(path) != shelf {
-			t.Errorf("after %s was removed: %s is not there, or not in %s", remove, path, shelf)
+		if path := keep(t, s.For("p"), 1, 0); !exists(path) || filepath.Dir(path) != own {
+			t.Errorf("after %s was removed: %s is not there, or not in %s", remove, path, own)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestDirectoryMovedUnderneath(t *testing.T) {
 			t.Errorf("after %s was moved: %s is not there, or not in %s", moved, path, filepath.Dir(first))
 		}
 		if path := s.For("p").Dir(); !exists(path) {
-			t.Errorf("after %s was moved: there is no shelf %s", moved, path)
+			t.Errorf("after %s was moved: there is no directory %s", moved, path)
 		}
 	}
 	if _, err := begun.Write([]byte("x")); err != nil {
@@ -427,7 +427,7 @@ func TestWithoutDirectory(t *testing.T) {
 	}
 }
 
-// BenchmarkCreate makes a file on a shelf that is nearly full.
+// BenchmarkCreate makes a file in a directory that is nearly full.
 func BenchmarkCreate(b *testing.B) {
 	sh := open(b, Config{Dir: b.TempDir()}).For("p")
 	fill(b, sh, maxResults-1)

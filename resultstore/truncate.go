@@ -22,7 +22,7 @@ type Fitted struct {
 	Cut   bool   // Text is not the whole
 }
 
-// Fit returns text as it is if it has at most limit characters, or if limit is 0. Else it keeps the whole on the shelf and returns head
+// Fit returns text as it is if it has at most limit characters, or if limit is 0. Else it keeps the whole and returns head
 // and tail, cut at line ends where that loses little, with a notice between them. With the notice the result has at most limit
 // characters, or half of limit and the notice where limit is too small for one (it takes some 400 and two times the path). A tail takes
 // at least a third of what is shown: the error usually stands there.
@@ -48,12 +48,7 @@ func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
 		whole.Err = err
 		return whole, err
 	}
-	if err = f.writeText(text); f.preallocated && errors.Is(err, fs.ErrNotExist) {
-		return sh.keep(text, whole) // what was made beforehand has been removed
-	}
-	if err == nil {
-		sh.store.prepare(f)
-	}
+	err = f.writeText(text)
 	kept := f.Kept()
 	return kept, errors.Join(err, kept.Err)
 }

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// usage is what a shelf takes, as last measured and as written by this process since: unfinished results share the quota while they grow.
+// usage is what a directory takes, as last measured and as written by this process since: unfinished results share the quota while they grow.
 type usage struct {
 	writing sync.RWMutex // held for reading while counted bytes are on their way to the disk, for writing while it is measured
 	mu      sync.Mutex
 	remains
 	measured  time.Time // zero: never
-	measuring bool      // soon, see [Store.measureBehind]
+	measuring bool      // soon, see [Store.measureLater]
 }
 
-// remains is what is on a shelf.
+// remains is what is in a directory.
 type remains struct {
 	bytes int64
 	files int
 }
 
 // measuredFor is how old a measure may be that is not taken again. Looking at each of a thousand results takes longer than keeping
-// one, so that is done after the result that is kept: what other processes have put on the shelf since the last one is counted late.
+// one, so that is done after the result that is kept: what other processes have put there since the last one is counted late.
 const measuredFor = time.Second
 
-// hasRoom reports whether a shelf has room for one more result of so many bytes, as far as this process knows.
+// hasRoom reports whether a directory has room for one more result of so many bytes, as far as this process knows.
 func (u *usage) hasRoom(size, quota int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return !u.measured.IsZero() && u.bytes+size <= quota && u.files < maxResults
 }
 
-// wantsMeasure reports whether the shelf is to be measured again, and reserves that for the caller.
+// wantsMeasure reports whether the directory is to be measured again, and reserves that for the caller.
 func (u *usage) wantsMeasure() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -90,17 +90,17 @@ func (u *usage) measure(find func() (remains, error)) error {
 	return err
 }
 
-// usageOf returns what is known of a shelf, by its name.
-func (s *Store) usageOf(shelf string) *usage {
+// usageOf returns what is known of a directory, by its name.
+func (s *Store) usageOf(dir string) *usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.usage == nil {
 		s.usage = make(map[string]*usage)
 	}
-	u := s.usage[shelf]
+	u := s.usage[dir]
 	if u == nil {
 		u = new(usage)
-		s.usage[shelf] = u
+		s.usage[dir] = u
 	}
 	return u
 }

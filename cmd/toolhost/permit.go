@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +20,14 @@ const allowedHosts = "sandbox.network.allowedDomains"
 
 // refuseInCall refuses the commands that only a person runs in a process that a call has started.
 func refuseInCall(cmd *cobra.Command) error {
-	if cmd.Parent() != cmd.Root() || !slices.Contains(guard.PersonCommands(), cmd.Name()) || !builtin.InCall() {
+	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	if !slices.Contains(guard.PersonCommands(), name) || !builtin.InCall() {
 		return nil
 	}
-	if list := cmd.Flags().Lookup("list"); list != nil && list.Value.String() == "true" || cmd.Name() == "rules" && !cmd.Flags().Changed("remove") {
+	if list := cmd.Flags().Lookup("list"); list != nil && list.Value.String() == "true" || name == "rules" && !cmd.Flags().Changed("remove") {
 		return nil
 	}
-	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process, and no call can change what calls may do or did. Run it in a terminal of your own", cmd.Name())
+	return fmt.Errorf("toolhost %s is for a person: a call of an agent has started this process (its RLIMIT_LOCKS or its environment says so), and no call can change what calls may do or did. Run it in a terminal of your own", name)
 }
 
 // permitCommands add rules to the user's own settings for a workspace.

@@ -140,7 +140,7 @@ func readTrust(cfg Config, read func(string) ([]byte, os.FileInfo, error)) (*tru
 		return nil, fmt.Errorf("trust store: %w", err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("trust store %s can be written by other users and is not believed: run chmod 600 on it", file)
+		return nil, fmt.Errorf("trust store %s can be written by other users: run chmod 600 on it", file)
 	}
 	if err := json.Unmarshal(text, store); err != nil {
 		return nil, fmt.Errorf("trust store %s is damaged (%w): remove it and trust your workspaces again", file, err)

@@ -115,7 +115,7 @@ func private(file string, info fs.FileInfo) error {
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())
 	case !privatefile.Ours(info):
-		return fmt.Errorf("the tokens file %s belongs to another user and is not believed", file)
+		return fmt.Errorf("the tokens file %s belongs to another user: make it yours with chown, or name another file", file)
 	}
 	return nil
 }

@@ -174,15 +174,18 @@ func receiveReport(ctl *os.File) (r report, rights []byte, err error) {
 	return decodeReport(b), rights[:max(size, 0)], err
 }
 
+// errNoListener: the supervisor sent a report without a descriptor.
+var errNoListener = errors.New("the message has no descriptor")
+
 // parseListener returns the descriptor that came with a report.
 func parseListener(rights []byte) (int, error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
-		return -1, errors.Join(errors.New("none came"), err)
+		return -1, errors.Join(errNoListener, err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return -1, errors.Join(errors.New("none came"), err)
+		return -1, errors.Join(errNoListener, err)
 	}
 	return fds[0], nil
 }
