@@ -68,18 +68,19 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 // guardMayImport lists, room by room, which rooms of guard a room in it may know: the judge all that it asks, and
 // what it asks not the judge.
 var guardMayImport = map[string][]string{
-	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/rules", "guard/privatedir", "guard/sandbox", "guard/settings"},
+	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/privatedir", "guard/sandbox", "guard/settings"},
 	"guard/alias":             {},
 	"guard/hook":              {"guard/settings"},
 	"guard/internal/command":  {},
 	"guard/internal/gitrepo":  {"guard/internal/realpath"},
 	"guard/internal/pathname": {},
+	"guard/internal/proxy":    {},
 	"guard/internal/realpath": {"guard/lease"},
 	"guard/internal/rules":    {"guard/alias", "guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/settings"},
 	"guard/privatefile":       {"guard/internal/realpath", "guard/lease"},
 	"guard/lease":             {},
 	"guard/privatedir":        {},
-	"guard/sandbox":           {"guard/internal/gitrepo", "guard/privatefile"},
+	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/proxy", "guard/privatefile"},
 	"guard/settings":          {"guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/internal/proxy"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
 )
 
 // judge reports 0 if commands may connect to a file: a command listens on it, or the

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/guard/internal/proxy"
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
 )
 
 const (

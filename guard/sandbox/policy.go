@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
 // A Policy says what the commands of one sandbox may touch. All paths are

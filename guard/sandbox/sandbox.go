@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
 // Options says how to start a sandbox. The zero value suits a program that

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/internal/proxy"
 
 	"golang.org/x/sys/unix"
 )

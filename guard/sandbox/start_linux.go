@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/proxy"
+	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
 // platformBackends are the backends to try, best first.

@@ -231,7 +231,7 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, &refusedError{address, "it is not a host and a port"}
 	}
-	host = canonicalHost(host)
+	host = CanonicalHost(host)
 	if err := p.judge(ctx, host, port); err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 			last = &refusedError{net.JoinHostPort(host, port), why}
 			continue
 		}
-		if matchesAny(p.rules.DeniedDomains, a.String(), port) {
+		if MatchesAny(p.rules.DeniedDomains, a.String(), port) {
 			last = &refusedError{net.JoinHostPort(host, port), fmt.Sprintf("its address %s is denied", a)}
 			continue
 		}
@@ -264,9 +264,9 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 // it is. A name must not lead to a private network by itself: its owner could
 // point it there.
 func (p *Proxy) unreachable(a netip.Addr, port string) string {
-	listed := matchesAny(literal(p.rules.AllowedDomains), a.String(), port)
+	listed := MatchesAny(literal(p.rules.AllowedDomains), a.String(), port)
 	switch {
-	case public(a), listed, p.rules.AllowPrivate && private(a):
+	case Public(a), listed, p.rules.AllowPrivate && private(a):
 		return ""
 	case private(a):
 		return fmt.Sprintf("its address %s is private: a person can set sandbox.network.allowPrivate, or add that address to sandbox.network.allowedDomains", a)
@@ -280,9 +280,9 @@ func (p *Proxy) judge(ctx context.Context, host, port string) error {
 	switch {
 	case host == "":
 		return &refusedError{where, "it is not a host name"}
-	case matchesAny(p.rules.DeniedDomains, host, port):
+	case MatchesAny(p.rules.DeniedDomains, host, port):
 		return &refusedError{where, "it is denied by sandbox.network.deniedDomains"}
-	case matchesAny(p.rules.AllowedDomains, host, port):
+	case MatchesAny(p.rules.AllowedDomains, host, port):
 	case p.rules.Ask == nil || !p.rules.Ask(ctx, host, port):
 		return &refusedError{where, "it is not in sandbox.network.allowedDomains"}
 	}
@@ -330,9 +330,12 @@ var shared = netip.MustParsePrefix("100.64.0.0/10")
 // credentials, are not.
 func private(a netip.Addr) bool { return a.Zone() == "" && (a.IsPrivate() || shared.Contains(a)) }
 
-// public reports whether a is an address of the public Internet.
-func public(a netip.Addr) bool {
-	if a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() {
+// unicast are the addresses of IPv6 that are given to networks of the Internet.
+var unicast = netip.MustParsePrefix("2000::/3")
+
+// Public reports whether a is an address of the public Internet.
+func Public(a netip.Addr) bool {
+	if a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !a.Is4In6() && !unicast.Contains(a) {
 		return false
 	}
 	return !slices.ContainsFunc(special[:], func(p netip.Prefix) bool { return p.Contains(a) })

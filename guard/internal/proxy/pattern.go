@@ -37,7 +37,7 @@ func validate(pattern string) error {
 	switch {
 	case strings.Contains(host, "*"):
 		return errors.New(`a wildcard is "*" or stands at the front, as in "*.example.com"`)
-	case canonicalHost(host) == "":
+	case CanonicalHost(host) == "":
 		return errors.New(`is not a host name; names with other letters than a–z are written in their "xn--" form`)
 	}
 	return nil
@@ -54,10 +54,10 @@ func splitPattern(pattern string) (host, port string) {
 	return strings.Trim(pattern, "[]"), ""
 }
 
-// canonicalHost returns host as patterns are compared with: in lower case,
+// CanonicalHost returns host as patterns are compared with: in lower case,
 // without a final dot, addresses in their shortest form. It is empty if host is
 // neither a name in ASCII nor an address.
-func canonicalHost(host string) string {
+func CanonicalHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().String()
 	}
@@ -78,7 +78,8 @@ func canonicalHost(host string) string {
 	return host
 }
 
-func matchesAny(patterns []string, host, port string) bool {
+// MatchesAny reports whether a canonical host and its port match one of the patterns.
+func MatchesAny(patterns []string, host, port string) bool {
 	for _, p := range patterns {
 		if matches(p, host, port) {
 			return true
@@ -98,7 +99,7 @@ func matches(pattern, host, port string) bool {
 	}
 	if parent, ok := strings.CutPrefix(want, "*."); ok {
 		_, err := netip.ParseAddr(host)
-		return err != nil && strings.HasSuffix(host, "."+canonicalHost(parent))
+		return err != nil && strings.HasSuffix(host, "."+CanonicalHost(parent))
 	}
-	return host == canonicalHost(want)
+	return host == CanonicalHost(want)
 }

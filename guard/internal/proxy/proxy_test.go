@@ -67,8 +67,8 @@ func TestPublic(t *testing.T) {
 		"::1": false, "::": false, "fe80::1": false, "fc00::1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
 		"fe80::1%lo": false,
 	} {
-		if got := public(netip.MustParseAddr(address)); got != want {
-			t.Errorf("public(%s) = %v, want %v", address, got, want)
+		if got := Public(netip.MustParseAddr(address)); got != want {
+			t.Errorf("Public(%s) = %v, want %v", address, got, want)
 		}
 	}
 }
@@ -78,9 +78,9 @@ func FuzzCanonicalHost(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, host string) {
-		c := canonicalHost(host)
-		if c != "" && canonicalHost(c) != c {
-			t.Errorf("canonicalHost(%q) = %q, which is not canonical", host, c)
+		c := CanonicalHost(host)
+		if c != "" && CanonicalHost(c) != c {
+			t.Errorf("CanonicalHost(%q) = %q, which is not canonical", host, c)
 		}
 	})
 }
