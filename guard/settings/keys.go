@@ -16,6 +16,7 @@ const (
 	formSwitch               // true or false
 	formNumber               // positive integer
 	formDuration             // string, as time.ParseDuration reads it
+	formText                 // string on one line
 )
 
 // reach says from which sources a key counts.
@@ -41,6 +42,8 @@ type key struct {
 	least int
 	// member is for lists of objects: the member that holds the entry.
 	member string
+	// objects is for lists whose entries are objects, kept as JSON.
+	objects bool
 	// order is for choices and switches: the values from tightest to loosest.
 	// A switch without one is neutral: it counts as loosening.
 	order []string
@@ -122,7 +125,7 @@ const (
 // keys returns the table of every setting but hooks and env, whose values are
 // objects of their own.
 func keys() []key {
-	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys())
+	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys(), webKeys())
 }
 
 func permissionKeys() []key {
@@ -289,6 +292,22 @@ func searchKeys() []key {
 		{name: "search.idle", form: formDuration, def: "30m",
 			doc: "After what time without a search what is kept of a directory is released.",
 			set: duration(func(s *Settings) *time.Duration { return &s.Search.Idle })},
+	}
+}
+
+func webKeys() []key {
+	return []key{
+		{name: "web.allowPrivate", form: formList, from: notWorkspace,
+			doc:  "Hosts with their port, as wiki.corp:443, that WebFetch reaches although their addresses are private or their port is unusual.",
+			list: func(s *Settings) *[]Entry { return &s.Web.AllowPrivate }},
+		{name: "web.robots", form: formChoice, from: notWorkspace, order: []string{"keep", "ignore"}, def: "keep", unknown: "keep",
+			doc: "Keep to what robots.txt of a site says, or ignore it.",
+			set: func(s *Settings, e Entry) { s.Web.IgnoreRobots = e.Text == "ignore" }},
+		{name: "web.userAgent", form: formText, from: notWorkspace, doc: "What WebFetch and WebSearch call themselves to servers.",
+			set: choice(func(s *Settings) *string { return &s.Web.UserAgent })},
+		{name: "web.search", form: formList, from: notWorkspace, objects: true,
+			doc:  "Who answers WebSearch, in order: {provider: searxng, url}, {provider: brave, keyFile or keyEnv}, {provider: command, command}.",
+			list: func(s *Settings) *[]Entry { return &s.Web.Search }},
 	}
 }
 

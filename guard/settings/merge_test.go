@@ -274,11 +274,16 @@ func drawFile(t *rapid.T, label string, words *keySet) string {
 			if k.member != "" {
 				value = fmt.Sprintf(`{"%s": %s, "mode": "deny"}`, k.member, value)
 			}
+			if k.objects {
+				value = fmt.Sprintf(`{"provider": %s}`, value)
+			}
 			value = "[" + value + "]"
 		case formSwitch:
 			value = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "switch")
 		case formChoice:
 			value = `"` + rapid.SampledFrom(append(slices.Clone(k.order), "nonsense")).Draw(t, "choice") + `"`
+		case formText:
+			value = `"toolbox"`
 		case formNumber:
 			value = "3"
 		case formDuration:

@@ -5,28 +5,38 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tailscale/hujson"
 )
 
 func (p *parser) list(k *key, v hujson.Value) {
 	array, ok := v.Value.(*hujson.Array)
+	if _, object := v.Value.(*hujson.Object); object && k.objects {
+		array, ok = &hujson.Array{Elements: []hujson.Value{v}}, true
+	}
 	if !ok {
 		// One string where a list belongs can only mean one thing, and
 		// skipping a deny would loosen.
 		if !k.tightens || !isString(v) {
-			p.wrongType(k.name, v, "an array of strings")
+			p.wrongType(k.name, v, "an array of "+strings.TrimPrefix(k.entry(), "a ")+"s")
 			return
 		}
 		p.warn(v, "%s is a string; an array of strings is expected. It is taken as the only entry", k.name)
 		array = &hujson.Array{Elements: []hujson.Value{v}}
 	}
 	for _, el := range array.Elements {
+		if _, object := el.Value.(*hujson.Object); object && k.objects {
+			text := el.Clone()
+			text.Minimize()
+			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text.String()))
+			continue
+		}
 		if k.member != "" {
 			el = p.credential(k, el)
 		}
 		switch text := literal(el); {
-		case !isString(el):
+		case !isString(el) || k.objects:
 			p.wrongType("an entry of "+k.name, el, k.entry())
 		case strings.TrimSpace(text) == "":
 			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
@@ -66,7 +76,10 @@ func (p *parser) credential(k *key, v hujson.Value) hujson.Value {
 
 // entry says what an entry of a list is.
 func (k *key) entry() string {
-	if k.member == "" {
+	switch {
+	case k.objects:
+		return "an object"
+	case k.member == "":
 		return "a string"
 	}
 	return fmt.Sprintf(`an object such as {"%s": …, "mode": "deny"}`, k.member)
@@ -104,6 +117,10 @@ func (k *key) read(v hujson.Value) (text, want string) {
 		}
 		if !isString(v) || k.rank(text) < 0 {
 			return "", oneOf(k.order)
+		}
+	case formText:
+		if !isString(v) || strings.TrimSpace(text) == "" || strings.ContainsFunc(text, unicode.IsControl) {
+			return "", "a string on one line"
 		}
 	case formNumber:
 		least := max(1, k.least)

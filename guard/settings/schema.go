@@ -62,6 +62,9 @@ func (k *key) schema() *jsonschema.Schema {
 	switch k.form {
 	case formList:
 		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}
+		if k.objects {
+			s.Items = &jsonschema.Schema{Type: "object", Required: []string{"provider"}}
+		}
 		if k.member != "" {
 			entry := &jsonschema.Schema{Type: "object", Required: []string{k.member, "mode"}}
 			property(entry, k.member, s.Items)
@@ -76,6 +79,8 @@ func (k *key) schema() *jsonschema.Schema {
 			s.Enum = append(s.Enum, v)
 		}
 		value = strconv.Quote(k.def)
+	case formText:
+		s.Type, s.MinLength = "string", jsonschema.Ptr(1)
 	case formNumber:
 		s.Type, s.Minimum = "integer", jsonschema.Ptr(float64(max(1, k.least)))
 	case formDuration:
@@ -94,6 +99,8 @@ func (k *key) example() any {
 	switch k.form {
 	case formSwitch:
 		return k.def != "true"
+	case formText:
+		return "curl/8.0"
 	case formNumber:
 		n, _ := strconv.Atoi(k.def) // it is one of ours
 		return 2 * n
@@ -103,6 +110,9 @@ func (k *key) example() any {
 	case formChoice:
 		i := slices.IndexFunc(k.order, func(v string) bool { return v != k.def })
 		return k.order[i]
+	}
+	if k.objects {
+		return []any{map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}
 	}
 	if k.member != "" {
 		return []any{map[string]any{k.member: listExample(k.name), "mode": "deny"}}
@@ -149,6 +159,8 @@ func listExample(name string) string {
 		return "proxy.golang.org *.npmjs.org"
 	case "sandbox.network.deniedDomains":
 		return "*.example.com"
+	case "web.allowPrivate":
+		return "wiki.corp:443"
 	case "sandbox.network.allowUnixSockets":
 		return "/run/docker.sock"
 	}

@@ -138,6 +138,7 @@ type Settings struct {
 	Bash    bashSettings
 	Search  Search
 	History historySettings
+	Web     webSettings
 
 	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []Warning
@@ -308,6 +309,18 @@ type Search struct {
 	// Idle is after what time without a search what is kept of a directory is
 	// released. Default 30 min.
 	Idle time.Duration
+}
+
+// webSettings is what the tools for the web may reach, and how (web.*).
+type webSettings struct {
+	// AllowPrivate are hosts with a port, "wiki.corp:443", that are reached whatever their addresses and the port are.
+	AllowPrivate []Entry
+	// IgnoreRobots fetches also what robots.txt of a site asks to leave alone.
+	IgnoreRobots bool
+	// UserAgent replaces the name that servers are told. Empty: the host's own.
+	UserAgent string
+	// Search are the providers of WebSearch in order, each a JSON object. Empty: there is no WebSearch.
+	Search []Entry
 }
 
 // Warning is something in a file that a person should correct.
