@@ -88,6 +88,8 @@ type Subject struct {
 	// add it.
 	Rule        string
 	AlwaysAllow bool
+
+	loosely func(specifier string) bool // matches a deny or ask rule that Matches does not
 }
 
 // Decide adds the part on a subject: a deny rule, plan mode, an ask rule, an allow rule, or
@@ -139,5 +141,8 @@ func (j Judgment) strict(l ruleList, s Subject) *rules.Rule {
 			return r
 		}
 	}
-	return l.Specified(s.Form, s.Matches)
+	if r := l.Specified(s.Form, s.Matches); r != nil {
+		return r
+	}
+	return l.Specified(s.Form, s.loosely)
 }

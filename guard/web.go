@@ -1,0 +1,93 @@
+package guard
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/internal/rules"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// Web is what a policy says of the web besides the rules.
+type Web struct{ data *policyData }
+
+// Web returns what the settings say of the web.
+func (p *Policy) Web() Web { return Web{p.data} }
+
+// webData are the settings web.* as they hold.
+type webData struct {
+	private      []string // host:port
+	ignoreRobots bool
+	userAgent    string
+	search       []string
+}
+
+func newWebData(c *rules.Compiler, set *settings.Settings) webData {
+	w := webData{ignoreRobots: set.Web.IgnoreRobots, userAgent: set.Web.UserAgent, search: texts(set.Web.Search)}
+	for _, e := range set.Web.AllowPrivate {
+		pattern := asciiPattern(e.Text)
+		_, port, err := net.SplitHostPort(pattern)
+		if err == nil {
+			err = proxy.Validate([]string{pattern})
+		}
+		if err != nil || port == "" {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: web.allowPrivate: %q opens nothing; write a host and a port, as wiki.corp:443", e.Where(), e.Text))
+			continue
+		}
+		w.private = append(w.private, pattern)
+	}
+	return w
+}
+
+func (w webData) opened(host, port string) bool { return proxy.MatchesAny(w.private, host, port) }
+
+// Opened reports whether web.allowPrivate names the host and the port.
+func (w Web) Opened(f Fetch) bool { return w.data.web.opened(f.Host, f.Port) }
+
+// IgnoresRobots reports whether robots.txt of a site does not count.
+func (w Web) IgnoresRobots() bool { return w.data.web.ignoreRobots }
+
+// UserAgent is what servers are told, "" for the host's own.
+func (w Web) UserAgent() string { return w.data.web.userAgent }
+
+// Search returns the providers of searches in order, each a JSON object.
+func (w Web) Search() []string { return w.data.web.search }
+
+// localNames are names and ends of names that belong to the machine or to a private network.
+var localNames = []string{"localhost", "local", "internal", "localdomain", "home.arpa", "lan"}
+
+// Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses that it was
+// resolved to. The caller connects to one of these very addresses.
+func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
+	network := w.data.sandbox.Network
+	denied := append(texts(network.DeniedDomains), w.data.deny.Domains...)
+	if a, err := netip.ParseAddr(f.Host); err == nil {
+		addresses = append(addresses, a)
+	}
+	for _, a := range addresses {
+		if proxy.MatchesAny(denied, a.Unmap().String(), f.Port) {
+			return fmt.Errorf("refused by the rules of this host: the address %s of %s is denied. Only a person can change that", a, f.Host)
+		}
+	}
+	if w.Opened(f) {
+		return nil
+	}
+	why := ""
+	for _, name := range localNames {
+		if f.Host == name || strings.HasSuffix(f.Host, "."+name) {
+			why = "the name " + f.Host + " belongs to this machine or its network"
+		}
+	}
+	for _, a := range addresses {
+		if !proxy.Public(a.Unmap()) {
+			why = fmt.Sprintf("the address %s of %s is not a public one", a, f.Host)
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("refused by the address guard of this host: %s. A person can open it: add %q to web.allowPrivate of the user settings", why, net.JoinHostPort(f.Host, f.Port))
+}
