@@ -11,25 +11,25 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-//go:embed testdata/webfetch.md
-var webFetchDoc string
+//go:embed testdata/download.md
+var downloadDoc string
 
-type webFetchInput struct {
+type downloadInput struct {
 	URL string `json:"url" jsonschema:"the address to fetch"`
 }
 
-// webFetch is a tool with an effect that no other tool has.
-var webFetch = builtin.Tool[webFetchInput]{
-	Name:       "WebFetch",
-	Title:      "Fetch a URL",
+// download is a tool with an effect that no other tool has.
+var download = builtin.Tool[downloadInput]{
+	Name:       "Download",
+	Title:      "Download a URL",
 	Brief:      "fetch a URL",
-	Doc:        webFetchDoc,
+	Doc:        downloadDoc,
 	Hints:      builtin.Hints{ReadOnly: true},
 	Permission: guard.ToRead,
 	Limit:      10_000,
-	Plan: func(_ context.Context, _ *builtin.Env, in webFetchInput) (builtin.Plan, error) {
+	Plan: func(_ context.Context, _ *builtin.Env, in downloadInput) (builtin.Plan, error) {
 		return builtin.Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{fetch{in.URL}}},
+			Intent: guard.Intent{Effects: []guard.Effect{downloading{in.URL}}},
 			Run: func(ctx context.Context) (builtin.Result, error) {
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.URL, nil)
 				if err != nil {

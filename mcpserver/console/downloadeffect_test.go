@@ -6,22 +6,22 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// fetch is the fetching of a URL. Its rules are those of WebFetch, by domain.
-type fetch struct{ url string }
+// downloading is the fetching of a URL. Its rules are those of Download, by domain.
+type downloading struct{ url string }
 
-func (f fetch) Judge(j guard.Judgment) {
+func (f downloading) Judge(j guard.Judgment) {
 	domain := ""
 	if u, err := url.Parse(f.url); err == nil {
 		domain = u.Hostname()
 	}
 	j.Decide(guard.Subject{
-		What: "fetch " + f.url, Form: "WebFetch", ReadOnly: true, Rule: "WebFetch(domain:" + domain + ")", AlwaysAllow: true,
+		What: "download " + f.url, Form: "Download", ReadOnly: true, Rule: "Download(domain:" + domain + ")", AlwaysAllow: true,
 		Matches: func(specifier string) bool { return specifier == "domain:"+domain },
 	})
 }
 
-func (fetch) Permission() guard.Permission { return guard.ToRead }
+func (downloading) Permission() guard.Permission { return guard.ToRead }
 
-func (f fetch) Record() (field, value string) { return "fetch", f.url }
+func (f downloading) Record() (field, value string) { return "download", f.url }
 
-func (fetch) HookResponse(text string) map[string]any { return map[string]any{"result": text} }
+func (downloading) HookResponse(text string) map[string]any { return map[string]any{"result": text} }

@@ -20,10 +20,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// serveFetch serves a host with the tool webFetch under the given permissions.
-func serveFetch(t *testing.T, permissions string, change ...func(*mcpserver.Config)) *served {
+// serveDownload serves a host with the tool download under the given permissions.
+func serveDownload(t *testing.T, permissions string, change ...func(*mcpserver.Config)) *served {
 	t.Helper()
-	tool, err := builtin.Define(webFetch)
+	tool, err := builtin.Define(download)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,21 +46,21 @@ func TestNewKindOfEffect(t *testing.T) {
 		{settings.ModePlan, ``, "ask", "mode plan"},
 		{settings.ModeDontAsk, ``, "deny", "mode dontAsk"},
 		{settings.ModeBypass, ``, "allow", "mode bypassPermissions"},
-		{settings.ModeDefault, `"allow":["WebFetch(domain:127.0.0.1)"]`, "allow", "WebFetch(domain:127.0.0.1)"},
-		{settings.ModeDontAsk, `"allow":["WebFetch"]`, "allow", "WebFetch"},
-		{settings.ModeDefault, `"allow":["WebFetch(domain:example.org)"]`, "ask", "mode default"},
-		{settings.ModeBypass, `"ask":["WebFetch(domain:127.0.0.1)"]`, "ask", "WebFetch(domain:127.0.0.1)"},
-		{settings.ModeDontAsk, `"ask":["WebFetch(domain:127.0.0.1)"]`, "deny", "WebFetch(domain:127.0.0.1)"},
-		{settings.ModeBypass, `"deny":["WebFetch(domain:127.0.0.1)"],"allow":["WebFetch"]`, "deny", "WebFetch(domain:127.0.0.1)"},
-		{settings.ModeBypass, `"deny":["WebFetch"]`, "deny", "WebFetch"},
+		{settings.ModeDefault, `"allow":["Download(domain:127.0.0.1)"]`, "allow", "Download(domain:127.0.0.1)"},
+		{settings.ModeDontAsk, `"allow":["Download"]`, "allow", "Download"},
+		{settings.ModeDefault, `"allow":["Download(domain:example.org)"]`, "ask", "mode default"},
+		{settings.ModeBypass, `"ask":["Download(domain:127.0.0.1)"]`, "ask", "Download(domain:127.0.0.1)"},
+		{settings.ModeDontAsk, `"ask":["Download(domain:127.0.0.1)"]`, "deny", "Download(domain:127.0.0.1)"},
+		{settings.ModeBypass, `"deny":["Download(domain:127.0.0.1)"],"allow":["Download"]`, "deny", "Download(domain:127.0.0.1)"},
+		{settings.ModeBypass, `"deny":["Download"]`, "deny", "Download"},
 	} {
 		t.Run(tt.mode+" "+tt.rules, func(t *testing.T) {
-			s := serveFetch(t, strings.TrimSuffix(fmt.Sprintf(`"defaultMode":%q,%s`, tt.mode, tt.rules), ","))
-			v, err := s.operator.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", json.RawMessage(args))
+			s := serveDownload(t, strings.TrimSuffix(fmt.Sprintf(`"defaultMode":%q,%s`, tt.mode, tt.rules), ","))
+			v, err := s.operator.Check(t.Context(), mcpserver.LocalPrincipal, "Download", json.RawMessage(args))
 			if err != nil || v.Action.String() != tt.verdict || v.Rule != tt.rule {
 				t.Errorf("check: %v by %s (%v), want %s by %s", v.Action, v.Rule, err, tt.verdict, tt.rule)
 			}
-			reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(args), CanAsk: true})
+			reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "Download", Args: json.RawMessage(args), CanAsk: true})
 			if fetched := reply.Text == "the page"; fetched != (tt.verdict == "allow") {
 				t.Errorf("the call answered %q", reply.Text)
 			}
@@ -72,10 +72,10 @@ func TestNewKindOfEffect(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := lastRecord(t, s.operator.AuditPath())
-			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 || r.Effects[0] != "fetch "+web.URL {
+			if r.Verdict != tt.verdict || r.Rule != tt.rule || len(r.Effects) != 1 || r.Effects[0] != "download "+web.URL {
 				t.Errorf("recorded: %+v", r)
 			}
-			if !strings.Contains(page, "fetch "+web.URL) {
+			if !strings.Contains(page, "download "+web.URL) {
 				t.Errorf("the page does not show the effect:\n%s", page)
 			}
 		})
@@ -99,19 +99,19 @@ func lastRecord(t *testing.T, path string) (r audit.Record) {
 func TestNewKindIsAsked(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
 	defer web.Close()
-	s := serveFetch(t, `"defaultMode":"default"`)
+	s := serveDownload(t, `"defaultMode":"default"`)
 	args := json.RawMessage(fmt.Sprintf(`{"url":%q}`, web.URL))
-	reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true})
+	reply := s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "Download", Args: args, CanAsk: true})
 	q := reply.Question
-	if q == nil || !strings.Contains(q.Message, "fetch "+web.URL) || len(q.Always) != 1 || q.Always[0] != "WebFetch(domain:127.0.0.1)" {
+	if q == nil || !strings.Contains(q.Message, "download "+web.URL) || len(q.Always) != 1 || q.Always[0] != "Download(domain:127.0.0.1)" {
 		t.Fatalf("question: %+v", q)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan mcpserver.Answer, 1)
 	go func() {
-		asked <- s.console.Ask(ctx, mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Tool: "WebFetch", Question: q})
+		asked <- s.console.Ask(ctx, mcpserver.OperatorQuestion{Principal: mcpserver.LocalPrincipal, Tool: "Download", Question: q})
 	}()
-	for page := ""; !strings.Contains(page, "WebFetch(domain:127.0.0.1)") || !strings.Contains(page, "fetch "+web.URL); _, page = s.get(t, "/") {
+	for page := ""; !strings.Contains(page, "Download(domain:127.0.0.1)") || !strings.Contains(page, "download "+web.URL); _, page = s.get(t, "/") {
 		if time.Sleep(time.Millisecond); t.Context().Err() != nil {
 			t.Fatal("the console does not show the question")
 		}
@@ -119,21 +119,21 @@ func TestNewKindIsAsked(t *testing.T) {
 	cancel()
 	<-asked
 	answer := &mcpserver.Answer{State: q.State, Decision: mcpserver.AlwaysAllow, By: mcpserver.ByClient}
-	reply = s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "WebFetch", Args: args, CanAsk: true, Answer: answer})
+	reply = s.host.Call(t.Context(), s.host.AdmitNamed("test"), mcpserver.Request{Tool: "Download", Args: args, CanAsk: true, Answer: answer})
 	if reply.Text != "the page" {
 		t.Errorf("the allowed call answered %q", reply.Text)
 	}
-	v, err := s.operator.Check(t.Context(), mcpserver.LocalPrincipal, "WebFetch", args)
-	if err != nil || v.Action != guard.Allow || v.Rule != "WebFetch(domain:127.0.0.1)" {
+	v, err := s.operator.Check(t.Context(), mcpserver.LocalPrincipal, "Download", args)
+	if err != nil || v.Action != guard.Allow || v.Rule != "Download(domain:127.0.0.1)" {
 		t.Errorf("afterwards: %v by %s (%v)", v.Action, v.Rule, err)
 	}
 }
 
 // TestNewKindNeedsItsPermission calls the tool with a credential that lacks what its effect needs.
 func TestNewKindNeedsItsPermission(t *testing.T) {
-	s := serveFetch(t, `"defaultMode":"bypassPermissions"`)
+	s := serveDownload(t, `"defaultMode":"bypassPermissions"`)
 	a := s.host.Admit(auth.Identity{Principal: "p", Rights: auth.Write}, nil, "", true)
-	reply := s.host.Call(t.Context(), a, mcpserver.Request{Tool: "WebFetch", Args: json.RawMessage(`{"url":"http://127.0.0.1:1/"}`)})
+	reply := s.host.Call(t.Context(), a, mcpserver.Request{Tool: "Download", Args: json.RawMessage(`{"url":"http://127.0.0.1:1/"}`)})
 	if !reply.IsError || !strings.Contains(reply.Text, "needs the right read") {
 		t.Errorf("the call answered %q", reply.Text)
 	}
