@@ -1,0 +1,201 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gabriel-vasile/mimetype"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/unicode/rangetable"
+
+	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/text"
+)
+
+// A Document is what a model is shown of an answer.
+type Document struct {
+	// Kind is how it is shown; of text alone there is more than Type.
+	Kind document.Kind
+	// Type is the media type, such as "text/html".
+	Type string
+	// Title and Date are those of the page, "" if it has none.
+	Title, Date string
+	// Text is the page as Markdown, or as it is.
+	Text string
+	// Begin is where in Text the fragment of the URL begins, in bytes.
+	Begin int
+	// Notes say what a reader must also know.
+	Notes []string
+}
+
+// documents are those that were made of one answer.
+type documents struct {
+	mu  sync.Mutex
+	all map[documentKey]*Document
+}
+
+type documentKey struct {
+	raw      bool
+	fragment string
+}
+
+// Document makes the document of an answer. raw asks for the whole page, without a choice of its content; fragment names the part that
+// it begins with.
+func (r *Response) Document(raw bool, fragment string) (*Document, error) {
+	r.documents.mu.Lock()
+	defer r.documents.mu.Unlock()
+	key := documentKey{raw, fragment}
+	if d := r.documents.all[key]; d != nil {
+		return d, nil
+	}
+	d, err := r.document(raw, fragment)
+	if err != nil {
+		return nil, err
+	}
+	var removed int
+	if d.Text, removed = visible(d.Text); removed > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%d invisible characters were taken out.", removed))
+	}
+	if at := strings.Index(d.Text, beginMark); at >= 0 {
+		d.Begin = strings.LastIndexByte(d.Text[:at], '\n') + 1
+	} else if fragment != "" && d.Kind == document.TextFile {
+		d.Notes = append(d.Notes, fmt.Sprintf("The page has no part #%.100s.", oneLine(fragment)))
+	}
+	d.Text = strings.ReplaceAll(d.Text, beginMark, "")
+	d.Title, d.Date = oneLine(d.Title), oneLine(d.Date)
+	if len(r.documents.all) == 0 { // a caller that names many parts of a page gets none of them kept
+		r.documents.all = map[documentKey]*Document{key: d}
+	}
+	return d, nil
+}
+
+// beginMark marks where the fragment begins. It is a character for private use, which pages are rid of.
+const beginMark = "\U0010FFFD"
+
+// oneLine returns a text on one line, at most 300 characters of it, without what cannot be seen.
+func oneLine(s string) string {
+	s, _ = visible(strings.Join(strings.Fields(s), " "))
+	if r := []rune(s); len(r) > 300 {
+		s = string(r[:300]) + "…"
+	}
+	return strings.ReplaceAll(s, beginMark, "")
+}
+
+func (r *Response) document(raw bool, fragment string) (*Document, error) {
+	declared, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		declared, params = "", nil
+	}
+	kind, _ := document.Detect(r.Body[:min(len(r.Body), document.DetectBytes)], "")
+	d := &Document{Kind: kind, Type: declared}
+	if d.Type == "" {
+		d.Type, _, _ = strings.Cut(mimetype.Detect(r.Body).String(), ";")
+	}
+	if kind == document.OtherFile && isTextType(declared) && bytes.IndexByte(r.Body, 0) < 0 {
+		d.Kind = document.TextFile
+	}
+	if d.Kind != document.TextFile {
+		return d, nil
+	}
+	d.Text = strings.ReplaceAll(decode(r.Body, params["charset"]), beginMark, "")
+	head := strings.ToLower(strings.TrimSpace(d.Text[:min(len(d.Text), 4096)]))
+	switch {
+	case looksLikeHTML(head), isHTMLType(d.Type) && strings.HasPrefix(head, "<"), isHTMLType(d.Type) && strings.Contains(d.Text, "</"):
+		if !isHTMLType(d.Type) {
+			d.Type = "text/html"
+		}
+		return d, d.fromHTML(d.Text, r.URL, raw, fragment)
+	case !raw && (strings.HasPrefix(head, "<?xml") || strings.HasPrefix(head, "<rss") || strings.HasPrefix(head, "<feed")):
+		d.fromFeed(r.URL)
+	case strings.HasPrefix(head, "{") || strings.HasPrefix(head, "["):
+		d.indentJSON()
+	}
+	return d, nil
+}
+
+func isTextType(t string) bool {
+	return strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+xml") || strings.HasSuffix(t, "json") || strings.HasSuffix(t, "/xml")
+}
+
+func isHTMLType(t string) bool { return t == "text/html" || t == "application/xhtml+xml" }
+
+// looksLikeHTML reports whether a text that is in lower case begins as a page does. Markdown may begin with another element.
+func looksLikeHTML(head string) bool {
+	for strings.HasPrefix(head, "<!--") || strings.HasPrefix(head, "<?xml") {
+		_, rest, ok := strings.Cut(head, ">")
+		if !ok {
+			return false
+		}
+		head = strings.TrimSpace(rest)
+	}
+	return strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html")
+}
+
+// indentJSON indents JSON that stands on one line.
+func (d *Document) indentJSON() {
+	trimmed := strings.TrimSpace(d.Text)
+	var out bytes.Buffer
+	if !strings.Contains(trimmed, "\n") && json.Indent(&out, []byte(trimmed), "", "  ") == nil && out.Len() <= 4*maxBody {
+		d.Text = out.String()
+	}
+}
+
+var metaCharset = regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]+)|^\s*<\?xml[^>]{1,100}encoding\s*=\s*["']([a-z0-9_:.-]+)`)
+
+// decode returns a body as text: by its mark, as UTF-8 if it is that, by the charset that the header or else the page names if it fits, and
+// else as Read does.
+func decode(body []byte, charset string) string {
+	head := body[:min(len(body), 4096)]
+	if m := metaCharset.FindSubmatch(head); charset == "" && m != nil {
+		charset = string(m[1]) + string(m[2])
+	}
+	escapes := bytes.IndexByte(head, 0x1b) >= 0 // ISO-2022, which is ASCII to look at
+	marked := bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
+	if enc, err := htmlindex.Get(strings.TrimSpace(charset)); err == nil && !marked && (escapes || !utf8.Valid(body)) {
+		if plain, err := enc.NewDecoder().Bytes(body); err == nil && bytes.Count(plain, []byte("\uFFFD")) <= len(plain)/1000 {
+			return string(plain)
+		}
+	}
+	return strings.ToValidUTF8(text.Decode(bytes.Clone(body)).String(), "\uFFFD")
+}
+
+// visible returns a text without characters that cannot be seen, and how many these were: they can carry words that no person
+// who looks at the page reads.
+func visible(s string) (string, int) {
+	removed := 0
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r', r == '\f':
+			return '\n'
+		case r == '\u200d', r >= 0x600 && r <= 0x605, r == 0x6dd, r == 0x70f, r == 0x8e2: // the Arabic ones are seen
+			return r
+		case unicode.Is(invisible, r):
+			removed++
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
+	joined := strings.Count(s, "\u200d")
+	if joined > 0 { // within an emoji it is a part of what is seen
+		s = emojiJoin.ReplaceAllString(s, "$1\x00$2")
+		removed += strings.Count(s, "\u200d")
+		s = strings.ReplaceAll(strings.ReplaceAll(s, "\u200d", ""), "\x00", "\u200d")
+	}
+	return s, removed
+}
+
+// invisible are the characters that are taken out: controls and formats, variation selectors but that of emoji, tags, and fillers.
+var invisible = rangetable.Merge(unicode.Cf, unicode.Cc, rangetable.New(0x115f, 0x1160, 0x2800, 0x3164, 0xffa0, 0x180b, 0x180c, 0x180d, 0x180f), &unicode.RangeTable{
+	R16: []unicode.Range16{{Lo: 0xfe00, Hi: 0xfe0e, Stride: 1}}, R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe0fff, Stride: 1}},
+})
+
+var emojiJoin = regexp.MustCompile(`([\p{So}\x{fe0f}\x{1f3fb}-\x{1f3ff}])\x{200d}([\p{So}\x{2640}\x{2642}])`)

@@ -1,0 +1,354 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"codeberg.org/readeck/go-readability/v2"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
+)
+
+// What decides which part of a page is shown.
+const (
+	// enoughText is how many characters of an article are worth its choice, and how many must remain where hidden parts are cut.
+	enoughText = 500
+	// articleShare is the least share of the words of the page that an article has, and mainShare of those of its main element.
+	articleShare, mainShare = .35, .8
+	// keptShare is the least share of the words that the page keeps where what surrounds its content is cut.
+	keptShare = .2
+	// formShare is up to which share of the words a form is cut: some pages are one form.
+	formShare = .3
+	// maxReadable is the longest page of which an article is chosen, in bytes.
+	maxReadable = 3 << 20
+	// littleText is how many characters a page that scripts make has at most.
+	littleText = 250
+)
+
+// fromHTML makes Markdown of a page.
+func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment string) error {
+	doc, err := html.ParseWithOptions(strings.NewReader(source), html.ParseOptionEnableScripting(false))
+	if err != nil { // its elements nest too deeply
+		d.Text = tokenText(source)
+		d.Notes = append(d.Notes, "The page nests too deeply to be converted; this is its text.")
+		return nil
+	}
+	p := &page{doc: doc, base: at}
+	p.inspect()
+	d.Title, d.Date = p.title, p.date
+	p.prepare(fragment)
+	content := doc
+	if !raw {
+		if p.cut(); p.madeByScripts() {
+			d.Text = p.scripted()
+			return nil
+		}
+		content = p.article(len(source) <= maxReadable)
+	}
+	out, err := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(
+		table.WithSpanCellBehavior(table.SpanBehaviorMirror), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal),
+		table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithHeaderPromotion(true), table.WithPresentationTables(false), table.WithSkipEmptyRows(true),
+	))).ConvertNode(content)
+	d.Text = string(bytes.TrimSpace(out)) + "\n"
+	return err
+}
+
+// A page is an HTML document that is being reduced to its content.
+type page struct {
+	doc         *html.Node
+	base        *url.URL
+	title, date string
+	description string
+	headline    string
+	scripts     int
+}
+
+// inspect finds what the head says, and the base of links.
+func (p *page) inspect() {
+	og := ""
+	for n := range p.doc.Descendants() {
+		switch {
+		case n.Type != html.ElementNode:
+		case n.Data == "title" && p.title == "" && (n.Parent == nil || n.Parent.Namespace == ""):
+			p.title = textOf(n)
+		case n.Data == "base":
+			if u, err := p.base.Parse(attr(n, "href")); err == nil && attr(n, "href") != "" {
+				p.base = u
+			}
+		case n.Data == "meta":
+			switch content := attr(n, "content"); strings.ToLower(attr(n, "property") + attr(n, "name") + attr(n, "itemprop")) {
+			case "og:title":
+				og = content
+			case "description", "og:description":
+				p.description = content
+			case "article:published_time", "date", "dc.date", "datepublished":
+				p.date = content
+			}
+		case n.Data == "time" && p.date == "" && hasAttr(n, "pubdate"):
+			p.date = attr(n, "datetime")
+		case n.Data == "script":
+			if p.scripts++; attr(n, "type") == "application/ld+json" {
+				p.linkedData(textOf(n))
+			}
+		}
+	}
+	if strings.TrimSpace(p.title) == "" {
+		p.title = og
+	}
+	if t, err := time.Parse(time.RFC3339, p.date); err == nil {
+		p.date = t.Format(time.DateOnly)
+	}
+}
+
+// linkedData takes headline and date from JSON-LD.
+func (p *page) linkedData(source string) {
+	var one struct{ Headline, DatePublished, Description string }
+	var list []json.RawMessage
+	if json.Unmarshal([]byte(source), &list) == nil && len(list) > 0 {
+		source = string(list[0])
+	}
+	if json.Unmarshal([]byte(source), &one) != nil {
+		return
+	}
+	p.headline = one.Headline
+	if p.date == "" {
+		p.date = one.DatePublished
+	}
+	if p.description == "" {
+		p.description = one.Description
+	}
+}
+
+// prepare rids the page of what no reader sees, and writes links, images and headings as they are to be shown.
+func (p *page) prepare(fragment string) {
+	var gone []*html.Node
+	marked := fragment == ""
+	for n := range p.doc.Descendants() {
+		if n.Type == html.CommentNode {
+			gone = append(gone, n)
+		}
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if !marked && (attr(n, "id") == fragment || n.Data == "a" && attr(n, "name") == fragment) {
+			marked = p.mark(n)
+		}
+		switch n.Data {
+		case "script", "style", "template", "link", "meta":
+			gone = append(gone, n)
+		case "a":
+			p.absolute(n, "href")
+		case "img":
+			if !p.image(n) {
+				gone = append(gone, n)
+			}
+		case "h1", "h2", "h3", "h4", "h5", "h6":
+			p.heading(n)
+		case "code", "pre":
+			language(n)
+		}
+	}
+	for _, n := range gone {
+		remove(n)
+	}
+}
+
+// mark puts the mark of the fragment where its element begins.
+func (p *page) mark(n *html.Node) bool {
+	note := &html.Node{Type: html.TextNode, Data: beginMark}
+	switch n.Data {
+	case "table", "tbody", "thead", "tr", "ul", "ol", "dl", "img", "input", "hr", "br", "a":
+		if n.Parent == nil {
+			return false
+		}
+		n.Parent.InsertBefore(note, n)
+	default:
+		n.InsertBefore(note, n.FirstChild)
+	}
+	return true
+}
+
+// absolute makes a link absolute; what is no address of the web is no link.
+func (p *page) absolute(n *html.Node, name string) {
+	u, err := p.base.Parse(strings.TrimSpace(attr(n, name)))
+	if err != nil || !hasAttr(n, name) || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
+		deleteAttr(n, name)
+		return
+	}
+	setAttr(n, name, u.String())
+}
+
+// image reports whether an image is shown; without an address of the web it is its description.
+func (p *page) image(n *html.Node) bool {
+	source := attr(n, "src")
+	for _, lazy := range []string{"data-src", "data-original"} {
+		if source == "" || strings.HasPrefix(source, "data:") {
+			source = attr(n, lazy)
+		}
+	}
+	alt := strings.TrimSpace(attr(n, "alt"))
+	if hasAttr(n, "alt") && alt == "" || attr(n, "width") == "1" || source == "" && alt == "" {
+		return false
+	}
+	deleteAttr(n, "srcset")
+	setAttr(n, "src", source)
+	if p.absolute(n, "src"); attr(n, "src") != "" {
+		return true
+	}
+	n.Type, n.Data, n.Attr, n.DataAtom = html.TextNode, "!["+alt+"]", nil, 0
+	return alt != ""
+}
+
+// heading adds the id of a heading to its text, and takes away the sign that links to it.
+func (p *page) heading(n *html.Node) {
+	id := attr(n, "id")
+	for c := range n.Descendants() {
+		if c.Type == html.ElementNode && id == "" {
+			if id = attr(c, "id"); id == "" && c.Data == "a" {
+				id = attr(c, "name")
+			}
+		}
+	}
+	for c := n.FirstChild; c != nil; {
+		next := c.NextSibling
+		if c.Type == html.ElementNode && c.Data == "a" && strings.Trim(strings.TrimSpace(textOf(c)), "#¶§🔗\uf0c1") == "" && strings.TrimSpace(textOf(c)) != "" {
+			n.RemoveChild(c)
+		}
+		c = next
+	}
+	if id != "" && !strings.ContainsFunc(id, unicode.IsSpace) && strings.TrimSpace(textOf(n)) != "" {
+		n.AppendChild(&html.Node{Type: html.TextNode, Data: " {#" + id + "}"})
+	}
+}
+
+// language gives code the class by which the converter knows its language.
+func language(n *html.Node) {
+	for at, up := n, 0; at != nil && up < 3; at, up = at.Parent, up+1 {
+		for _, class := range append(strings.Fields(attr(at, "class")), "language-"+attr(at, "data-lang"), "language-"+attr(at, "data-language")) {
+			for _, prefix := range []string{"language-", "lang-", "highlight-source-", "highlight-", "sourceCode-"} {
+				if name, ok := strings.CutPrefix(class, prefix); ok && name != "" && name != "default" && name != "wrapper" && name != "notranslate" {
+					setAttr(n, "class", "language-"+name)
+					return
+				}
+			}
+		}
+	}
+}
+
+// around are the elements that surround the content of a page, and those that programs use.
+var around = strings.Fields("nav aside footer iframe object embed svg canvas button input select textarea dialog menu audio video noscript")
+
+// cut removes what surrounds the content, where that leaves the content.
+func (p *page) cut() {
+	all := words(p.doc)
+	p.drop(all, keptShare, func(n *html.Node) bool {
+		role := attr(n, "role")
+		return slices.Contains(around, n.Data) || role == "navigation" || role == "contentinfo" || role == "search" || role == "complementary" ||
+			(n.Data == "header" || role == "banner") && !within(n, "main", "article") && !contains(n, "main", "article", "h1")
+	})
+	all = words(p.doc)
+	p.drop(all, keptShare, func(n *html.Node) bool { return n.Data == "form" && float64(words(n)) <= formShare*float64(all) })
+	p.drop(all, .5, func(n *html.Node) bool {
+		style := strings.ReplaceAll(strings.ToLower(attr(n, "style")), " ", "")
+		return hasAttr(n, "hidden") && attr(n, "hidden") != "until-found" || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") || attr(n, "aria-hidden") == "true"
+	})
+}
+
+// drop removes the elements that is reports, unless less than a share of all words and too little text remained.
+func (p *page) drop(all int, share float64, is func(*html.Node) bool) {
+	var gone []*html.Node
+	lost := 0
+	for n := range p.doc.Descendants() {
+		if n.Type == html.ElementNode && is(n) && !(len(gone) > 0 && below(n, gone[len(gone)-1])) {
+			gone = append(gone, n)
+			lost += words(n)
+		}
+	}
+	if float64(all-lost) < share*float64(all) {
+		left := len(strings.TrimSpace(textOf(p.doc)))
+		for _, n := range gone {
+			left -= len(textOf(n))
+		}
+		if left < enoughText {
+			return
+		}
+	}
+	for _, n := range gone {
+		remove(n)
+	}
+}
+
+// article returns the content of the page: what readability finds if it is enough, or else the page as it was cut.
+func (p *page) article(readable bool) *html.Node {
+	all, main := words(p.doc), 0
+	for n := range p.doc.Descendants() {
+		if n.Type == html.ElementNode && (n.Data == "main" || n.Data == "article" || attr(n, "role") == "main") {
+			main = max(main, words(n))
+		}
+	}
+	if !readable {
+		return p.doc
+	}
+	parser := readability.NewParser()
+	parser.KeepClasses = true
+	found, err := parser.ParseDocument(p.doc, p.base)
+	if err != nil || found.Node == nil {
+		return p.doc
+	}
+	if p.title == "" {
+		p.title = found.Title()
+	}
+	if n := words(found.Node); len(textOf(found.Node)) >= enoughText && float64(n) >= articleShare*float64(all) || main > 0 && float64(n) >= mainShare*float64(main) {
+		return found.Node
+	}
+	return p.doc
+}
+
+func (p *page) madeByScripts() bool {
+	n := len(strings.TrimSpace(textOf(p.doc)))
+	return p.scripts > 0 && n < littleText/2 || p.scripts > 2 && n < littleText
+}
+
+// scripted is what is shown of a page without text.
+func (p *page) scripted() string {
+	lines := []string{"This page is made by scripts; what the server sent has no text."}
+	for _, line := range []struct{ name, text string }{{"Title", p.title}, {"Headline", p.headline}, {"Description", p.description}, {"Text", textOf(p.doc)}} {
+		if text := oneLine(line.text); text != "" {
+			lines = append(lines, line.name+": "+text)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// tokenText returns the text of a page without regard to how its elements nest.
+func tokenText(source string) string {
+	var out strings.Builder
+	tokens := html.NewTokenizer(strings.NewReader(source))
+	skip := ""
+	for {
+		switch kind := tokens.Next(); kind {
+		case html.ErrorToken:
+			return strings.TrimSpace(out.String()) + "\n"
+		case html.TextToken:
+			if text := strings.TrimSpace(string(tokens.Text())); skip == "" && text != "" {
+				out.WriteString(html.UnescapeString(text) + "\n")
+			}
+		case html.StartTagToken, html.EndTagToken:
+			name, _ := tokens.TagName()
+			switch tag := string(name); {
+			case kind == html.StartTagToken && (tag == "script" || tag == "style" || tag == "template"):
+				skip = tag
+			case tag == skip:
+				skip = ""
+			}
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of the choice of passages.
+const (
+	// maxBlock is the longest block that is ranked as one, in bytes; longer ones are cut at lines.
+	maxBlock = 3000
+	// gapRoom is what the note on a gap takes, in characters.
+	gapRoom = 40
+)
+
+// A View is the part of a text that is shown.
+type View struct {
+	Text string
+	// Total and Shown are how many characters the text has and how many of them are shown.
+	Total, Shown int
+	// Next is the first character that is not shown after the first part; 0: all that follows is shown.
+	Next int
+}
+
+// Show returns what of a text fits into limit characters: from the character offset on, or without one, where a question is given, the
+// blocks that fit it best, in order.
+func Show(text, question string, offset, begin, limit int) View {
+	total := utf8.RuneCountInString(text)
+	if offset == 0 && begin == 0 && total > limit {
+		if terms := termsOf(question); len(terms) > 0 {
+			if v, ok := ranked(text, terms, total, limit); ok {
+				return v
+			}
+		}
+	}
+	from := byteOffset(text, offset)
+	if offset == 0 {
+		from, offset = begin, utf8.RuneCountInString(text[:begin])
+	}
+	part := text[from:]
+	shown := total - offset
+	if shown > limit {
+		end := byteOffset(part, limit)
+		if at := strings.LastIndexByte(part[:end], '\n'); at > end/2 {
+			end = at + 1
+		}
+		part = part[:end]
+		shown = utf8.RuneCountInString(part)
+	}
+	v := View{Text: part, Total: total, Shown: max(shown, 0)}
+	if offset+shown < total {
+		v.Next = offset + shown
+	}
+	return v
+}
+
+// byteOffset returns where the nth character of a text begins.
+func byteOffset(text string, n int) int {
+	for i := range text {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(text)
+}
+
+// A block is a paragraph, a piece of a list, table or of code, with the headings that it stands under.
+type block struct {
+	from, to int // bytes
+	runes    int
+	section  int            // number of the heading above it
+	words    map[string]int // also those of the headings, which count twice
+	length   int
+	score    float64
+}
+
+// blocksOf takes a Markdown text apart.
+func blocksOf(text string) []block {
+	var all []block
+	var path [7]string
+	section, fenced := 0, false
+	start := 0
+	end := func(to int) {
+		if strings.TrimSpace(text[start:to]) == "" {
+			start = min(start, to)
+			return
+		}
+		b := block{from: start, to: to, section: section, runes: utf8.RuneCountInString(text[start:to]), words: map[string]int{}}
+		for _, w := range wordsOf(text[start:to]) {
+			b.words[w]++
+			b.length++
+		}
+		for _, heading := range path {
+			for _, w := range wordsOf(heading) {
+				b.words[w] += 2
+			}
+		}
+		all = append(all, b)
+		start = to
+	}
+	at := 0
+	for line := range strings.Lines(text) {
+		level := len(line) - len(strings.TrimLeft(line, "#"))
+		heading := !fenced && level > 0 && level < 7 && strings.HasPrefix(line[level:], " ")
+		if heading || at-start > maxBlock {
+			end(at)
+		}
+		if heading {
+			section++
+			path[level] = line
+			for i := level + 1; i < len(path); i++ {
+				path[i] = ""
+			}
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		at += len(line)
+		if !fenced && !heading && strings.TrimSpace(line) == "" {
+			end(at)
+		}
+		for at-start > 2*maxBlock { // a line without end
+			to := start + maxBlock
+			for !utf8.RuneStart(text[to]) {
+				to--
+			}
+			end(to)
+		}
+	}
+	end(len(text))
+	return all
+}
+
+// ranked shows the blocks that fit the terms best. It is not ok if none does.
+func ranked(text string, terms []string, total, limit int) (View, bool) {
+	blocks := blocksOf(text)
+	rank(blocks, terms)
+	order := make([]int, len(blocks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(blocks[b].score, blocks[a].score) })
+	if len(order) == 0 || blocks[order[0]].score == 0 {
+		return View{}, false
+	}
+	chosen, room := map[int]bool{}, limit
+	take := func(i int) {
+		if i >= 0 && i < len(blocks) && !chosen[i] && blocks[i].runes+gapRoom <= room {
+			chosen[i], room = true, room-blocks[i].runes-gapRoom
+		}
+	}
+	take(0)
+	for _, i := range order {
+		if blocks[i].score == 0 {
+			break
+		}
+		take(i)
+		for near := i - 1; near >= 0 && blocks[near].section == blocks[i].section && near >= i-2; near-- { // its heading
+			take(near)
+		}
+		for near := i + 1; near < len(blocks) && blocks[near].section == blocks[i].section && near <= i+3; near++ {
+			take(near)
+		}
+	}
+	return join(text, blocks, chosen, total), true
+}
+
+// join puts the chosen blocks together in order, and says what is between them.
+func join(text string, blocks []block, chosen map[int]bool, total int) View {
+	v := View{Total: total}
+	var out strings.Builder
+	missing, seen := 0, 0
+	gap := func() {
+		if missing > 0 {
+			fmt.Fprintf(&out, "[… %s characters …]\n\n", grouped(missing))
+			missing = 0
+		}
+	}
+	for i, b := range blocks {
+		if !chosen[i] {
+			if missing += b.runes; v.Next == 0 && v.Shown > 0 {
+				v.Next = seen
+			}
+			seen += b.runes
+			continue
+		}
+		gap()
+		part := text[b.from:b.to]
+		out.WriteString(part)
+		if !strings.HasSuffix(part, "\n") {
+			out.WriteString("\n")
+		}
+		seen += b.runes
+		v.Shown += b.runes
+	}
+	gap()
+	v.Text = out.String()
+	return v
+}
+
+// rank gives the blocks their scores: BM25, and a part of that of their neighbours.
+func rank(blocks []block, terms []string) {
+	const k, b = 1.2, .6
+	length, holds := 0.0, map[string]float64{}
+	for i := range blocks {
+		length += float64(blocks[i].length)
+		for _, t := range terms {
+			if blocks[i].words[t] > 0 {
+				holds[t]++
+			}
+		}
+	}
+	length = max(length/float64(max(len(blocks), 1)), 1)
+	own := make([]float64, len(blocks))
+	for i := range blocks {
+		for _, t := range terms {
+			n := float64(blocks[i].words[t])
+			idf := math.Log(1 + (float64(len(blocks))-holds[t]+.5)/(holds[t]+.5))
+			own[i] += idf * n * (k + 1) / (n + k*(1-b+b*float64(blocks[i].length)/length))
+		}
+	}
+	for i := range blocks {
+		blocks[i].score = own[i]
+		for _, near := range []int{i - 1, i + 1} {
+			if near >= 0 && near < len(blocks) && blocks[near].section == blocks[i].section {
+				blocks[i].score += own[near] / 4
+			}
+		}
+	}
+}
+
+// common are words of questions that say nothing of what is asked for.
+var common = strings.Fields(`a about all an and any are as at be by can could do does each every extract find for from get give how i if in information into
+	is it its list me my of on or out page please provide return say show summarize summary tell that the their them then there these this to use used using
+	was we what when where which who why will with would you your content document documentation explain describe details main`)
+
+// termsOf returns the words of a question that count, each once.
+func termsOf(question string) []string {
+	var terms []string
+	for _, w := range wordsOf(question) {
+		if !slices.Contains(terms, w) {
+			terms = append(terms, w)
+		}
+	}
+	return terms
+}
+
+// wordsOf returns the words of a text in the form that is compared: lower case, without common words and endings. Scripts without
+// blanks give pairs of characters.
+func wordsOf(text string) []string {
+	var all []string
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
+		if runes := []rune(w); len(runes) > 1 && unicode.In(runes[0], unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) {
+			for i := range len(runes) - 1 {
+				all = append(all, string(runes[i:i+2]))
+			}
+			continue
+		}
+		if slices.Contains(common, w) {
+			continue
+		}
+		all = append(all, stem(w))
+		if strings.Contains(w, "_") {
+			for _, part := range strings.FieldsFunc(w, func(r rune) bool { return r == '_' }) {
+				all = append(all, stem(part))
+			}
+		}
+	}
+	return all
+}
+
+// stem cuts the endings of English that make one word several.
+func stem(w string) string {
+	for _, end := range []string{"ization", "ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y"} {
+		if rest, ok := strings.CutSuffix(w, end); ok && len(rest) >= 3 {
+			return rest
+		}
+	}
+	return w
+}
+
+// grouped writes a number with commas.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

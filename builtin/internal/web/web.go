@@ -1,0 +1,249 @@
+// Package web fetches pages of the web and makes text of them for a model: the client with its address guard, robots.txt, the cache of
+// each caller, the conversion of HTML, and the choice of the passages that a question is about.
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/toolhost/toolhost/guard"
+)
+
+// Limits of one fetch.
+const (
+	// Timeout bounds a fetch with all its redirects.
+	Timeout = 20 * time.Second
+	// maxBody is the longest body, decoded, in bytes.
+	maxBody = 10 << 20
+	// maxRatio is how many times longer than what came a body may become when it is decoded, once it is longer than ratioFrom.
+	maxRatio  = 100
+	ratioFrom = 1 << 20
+	// maxHeaders bounds the headers of an answer, in bytes.
+	maxHeaders = 64 << 10
+	// maxRedirects is how many redirects are followed.
+	maxRedirects = 5
+	// handshakeTime bounds the connecting, and the handshake of TLS.
+	handshakeTime = 10 * time.Second
+	// accepted is the Accept header.
+	accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1"
+)
+
+// A Client fetches pages for all callers of a host. It is safe for concurrent use.
+type Client struct {
+	agent  string // User-Agent where the settings name none
+	cache  cache
+	robots robotsCache
+	hosts  hosts
+
+	// What tests replace. No setting reaches them.
+	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	proxy   func(*url.URL) (*url.URL, error)
+	tls     *tls.Config
+}
+
+// NewClient returns a client that tells servers the name agent.
+func NewClient(agent string) *Client {
+	return &Client{
+		agent: agent, proxy: httpproxy.FromEnvironment().ProxyFunc(),
+		resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		},
+		dial: (&net.Dialer{Timeout: handshakeTime}).DialContext,
+	}
+}
+
+// A Request is one fetch.
+type Request struct {
+	// URL is what to fetch; its fragment is not sent.
+	URL *url.URL
+	// Caller owns what is cached.
+	Caller string
+	// Web is what the settings say.
+	Web guard.Web
+	// May returns nil if the hop may be fetched. It is asked for every redirect, and for what is cached.
+	May func(guard.Fetch) error
+	// Own connects to a port that a task of the caller listens on. Nil: there is none.
+	Own func(ctx context.Context, port string) (net.Conn, error)
+	// OwnPort reports whether Own reaches a port.
+	OwnPort func(port string) bool
+}
+
+// A Response is what a server sent.
+type Response struct {
+	// URL is where the body is from; Hops are all that were fetched on the way, the last one included.
+	URL  *url.URL
+	Hops []guard.Fetch
+	// Status and Header are the server's, Body is decoded.
+	Status int
+	Header http.Header
+	Body   []byte
+	// Redirect is where the server sends the caller, nil if it does not. It was not followed.
+	Redirect *url.URL
+	// Cached says that it comes from the cache.
+	Cached bool
+
+	documents *documents
+}
+
+// Parse reads a URL as models write it: without a scheme it is https.
+func Parse(text string) (*url.URL, error) {
+	text = strings.TrimSpace(text)
+	if head, _, ok := strings.Cut(text, "://"); !ok || strings.ContainsAny(head, "/?#") {
+		scheme, after, colon := strings.Cut(text, ":")
+		switch {
+		case strings.HasPrefix(text, "//"):
+			text = "https:" + text
+		case colon && !strings.ContainsAny(scheme, "./?#[") && (firstPart(after) == "" || strings.Trim(firstPart(after), "0123456789") != ""):
+			return nil, fmt.Errorf("url: expected http or https, got the scheme %q", scheme)
+		case isLoopbackName(firstPart(text)):
+			text = "http://" + text
+		default:
+			text = "https://" + text
+		}
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok { // without the URL, which may be long
+			err = e.Err
+		}
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	u.RawQuery = strings.ReplaceAll(u.RawQuery, " ", "%20")
+	return u, nil
+}
+
+// firstPart is a text up to the path, query or fragment that begins in it.
+func firstPart(text string) string {
+	if i := strings.IndexAny(text, "/?#"); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+func isLoopbackName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return host == "localhost" || host == "127.0.0.1" || strings.Trim(host, "[]") == "::1"
+}
+
+// Hop returns the fetching of a URL: by https, unless a task of the caller listens there, or the settings open the host and port as
+// given.
+func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
+	plain := *u
+	plain.Fragment, plain.RawFragment = "", ""
+	f, err := guard.FetchOf(&plain)
+	if err != nil {
+		return f, nil, err
+	}
+	if plain.Scheme == "http" && isLoopbackName(f.Host) && r.OwnPort != nil && r.OwnPort(f.Port) {
+		f.Own = true
+	} else if plain.Scheme == "http" && !r.Web.Opened(f) {
+		plain.Scheme = "https"
+		if plain.Port() == "80" {
+			plain.Host = strings.TrimSuffix(plain.Host, ":80")
+		}
+		if f, err = guard.FetchOf(&plain); err != nil {
+			return f, nil, err
+		}
+	}
+	parsed, err := url.Parse(f.URL)
+	return f, parsed, err
+}
+
+// Fetch fetches a page, or takes it from the cache of the caller. Its error says whether it is of this host or of the server's.
+func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, errTime)
+	defer cancel()
+	hop, u, err := r.Hop(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	key := hop.URL
+	if got := c.cache.get(r.Caller, key); got != nil && !slices.ContainsFunc(got.Hops, func(f guard.Fetch) bool { return r.May(f) != nil || !f.Own && r.Web.Reachable(f) != nil }) {
+		return got, nil
+	}
+	resp := &Response{documents: &documents{}}
+	for {
+		resp.Hops = append(resp.Hops, hop)
+		if err := c.robotsAllow(ctx, &r, hop, u); err != nil {
+			return nil, err
+		}
+		if err := c.get(ctx, &r, hop, u, resp); err != nil {
+			return nil, err
+		}
+		next := redirect(resp)
+		if next == nil {
+			break
+		}
+		if hop, u, err = c.follow(&r, resp, next); err != nil {
+			return nil, err
+		}
+		if resp.Redirect != nil {
+			return resp, nil
+		}
+		if len(resp.Hops) > maxRedirects {
+			return nil, fmt.Errorf("the server redirects more than %d times, last to %s", maxRedirects, hop.URL)
+		}
+	}
+	if resp.Status == http.StatusOK && !hop.Own && !noStore(resp.Header) {
+		c.cache.put(r.Caller, key, resp)
+	}
+	return resp, nil
+}
+
+// follow returns the hop that a redirect leads to, none if it is not followed.
+func (c *Client) follow(r *Request, resp *Response, next *url.URL) (guard.Fetch, *url.URL, error) {
+	hop, u, err := r.Hop(next)
+	if err != nil {
+		return guard.Fetch{}, nil, fmt.Errorf("the server redirects to %s, which is not fetched: %w", next.Redacted(), err)
+	}
+	was := resp.Hops[len(resp.Hops)-1]
+	if bareHost(was.Host) == bareHost(hop.Host) && was.Own == hop.Own {
+		err = r.May(hop)
+		if v, ok := errors.AsType[guard.Verdict](err); err == nil || ok && v.Action == guard.Deny {
+			return hop, u, err
+		}
+	}
+	resp.Redirect = next
+	return guard.Fetch{}, nil, nil
+}
+
+// ShortURL returns a URL as it is shown: at most 500 characters of it, without credentials.
+func ShortURL(u *url.URL) string {
+	text := u.Redacted()
+	return text[:min(len(text), 500)]
+}
+
+func bareHost(host string) string { return strings.TrimPrefix(host, "www.") }
+
+// redirect returns where an answer sends the client, nil if it does not.
+func redirect(resp *Response) *url.URL {
+	switch resp.Status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil
+	}
+	to, err := resp.URL.Parse(strings.TrimSpace(resp.Header.Get("Location")))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return nil
+	}
+	return to
+}
+
+func noStore(h http.Header) bool {
+	return strings.Contains(strings.ToLower(strings.Join(h.Values("Cache-Control"), ",")), "no-store")
+}
