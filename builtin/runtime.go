@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/web"
 	"github.com/toolhost/toolhost/builtin/internal/worktree"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hook"
@@ -49,6 +51,7 @@ type Runtime struct {
 	journal   string
 	baseline  *baseline.Keeper
 	worktrees worktree.Room // zero without a state directory
+	web       *web.Client
 	// sandboxes contain commands, where this machine can.
 	sandboxes *sandboxpool.Pool
 	// probe says what this machine can contain; the first call finds that out.
@@ -77,6 +80,8 @@ type RuntimeConfig struct {
 	Search settings.Search
 	// Baseline takes away what commands must not leave; the runtime closes it. Nil: one that keeps nothing in the state directory.
 	Baseline *baseline.Keeper
+	// Version is what servers of the web are told.
+	Version string
 	// Log receives what was repaired after a crash. It must not be nil.
 	Log *slog.Logger
 }
@@ -92,6 +97,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	box := &Runtime{
 		baseline: cfg.Baseline,
 		search:   openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
+		web:       web.NewClient("toolhost/" + cmp.Or(cfg.Version, "0")),
 		decoding:  semaphore.NewWeighted(imagesAtOnce),
 		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir),
 	}

@@ -134,7 +134,7 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{Bash, editTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, writeTool}
+var declared = []*Def{Bash, editTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, writeTool}
 
 // All returns every tool, ordered by name.
 func All() []*Def {

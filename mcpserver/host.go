@@ -119,7 +119,7 @@ func (h *Host) open() error {
 // openRuntime opens what the tools work with.
 func (h *Host) openRuntime(state string) (err error) {
 	cfg := builtin.RuntimeConfig{
-		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Log: h.log,
+		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Version: h.cfg.Version, Log: h.log,
 	}
 	if h.cfg.PrepareSearch {
 		cfg.Root = h.cfg.Roots[0]

@@ -24,6 +24,7 @@ import (
 // A Sandbox is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
 // shells that are warm in it.
 type Sandbox struct {
+	principal     string
 	policy        *guard.Policy
 	paths         guard.SandboxPaths
 	looked        time.Time
@@ -125,7 +126,7 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 		if c, err = cs.start(ctx, policy, shells, cell); err != nil {
 			return nil, err
 		}
-		cs.open[principal] = c
+		c.principal, cs.open[principal] = principal, c
 	} else {
 		cs.baseline.Begin(c.dirs(), c.guarded)
 	}
