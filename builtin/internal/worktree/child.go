@@ -37,12 +37,10 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree string) error 
 	}
 	packed := "# pack-refs with: peeled fully-peeled sorted \n" + strings.ReplaceAll(string(refs), "^\n", "")
 	files := map[string]string{
-		"HEAD": "ref: refs/heads/" + w.branch() + "\n", "packed-refs": packed, "objects/info/alternates": w.store.objects + "\n",
+		"info/exclude": string(s.exclude()), "HEAD": "ref: refs/heads/" + w.branch() + "\n", "packed-refs": packed, "objects/info/alternates": w.store.objects + "\n",
 	}
-	for _, name := range []string{"info/exclude", "shallow"} {
-		if raw, err := os.ReadFile(filepath.Join(s.common, name)); err == nil {
-			files[name] = string(raw)
-		}
+	if raw, err := os.ReadFile(filepath.Join(s.common, "shallow")); err == nil {
+		files["shallow"] = string(raw)
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, refsFile), []byte(packed), 0o600); err != nil {
 		return err

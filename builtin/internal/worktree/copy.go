@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 )
 
 // Bounds of a directory that is copied because it is in no repository.
@@ -17,6 +19,11 @@ const (
 // copyIn fills the worktree with a copy of a directory, as far as there are files, links and directories.
 func (w *Worktree) copyIn(ctx context.Context, top string) (err error) {
 	step("copy")
+	if home, err := os.UserHomeDir(); err == nil {
+		if home, err = filepath.EvalSymlinks(home); err == nil && (home == top || strings.HasPrefix(home, strings.TrimSuffix(top, "/")+"/")) {
+			return fmt.Errorf("%s is, or holds, the home directory, which is not copied: work in a directory of its own", top)
+		}
+	}
 	from, err := os.OpenRoot(top)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 			return w.remove(ctx)
 		}
 		step("kept")
-		w.Branch, w.Commit = report.Branch, report.Commit
+		w.Branch, w.Commit, w.Left = report.Branch, report.Commit, report
 		if w.Kept.IsZero() {
 			w.Kept = time.Now()
 		}
@@ -173,21 +173,17 @@ func (w *Worktree) Remove(ctx context.Context) error {
 }
 
 // Discard removes a worktree and its branches with all that was done there.
-func (w *Worktree) Discard(ctx context.Context, r Report) error {
+func (w *Worktree) Discard(ctx context.Context) error {
 	if err := w.unused(); err != nil {
 		return err
 	}
 	return (Room{filepath.Dir(w.dir)}).locked(ctx, w.Meta, func() error {
 		var errs []error
-		for name, commit := range map[string]string{r.Branch: r.Commit} {
+		for _, name := range append(w.Left.Others, w.Branch) {
 			if name != "" {
-				_, err := w.store.run(index).git(ctx, "update-ref", "-d", "refs/heads/"+name, commit)
+				_, err := w.store.run(index).git(ctx, "update-ref", "-d", "refs/heads/"+name)
 				errs = append(errs, err)
 			}
-		}
-		for _, name := range r.Others {
-			_, err := w.store.run(index).git(ctx, "update-ref", "-d", "refs/heads/"+name)
-			errs = append(errs, err)
 		}
 		return errors.Join(append(errs, w.remove(ctx))...)
 	})
@@ -252,9 +248,9 @@ func (w *Worktree) Close() error {
 	return err
 }
 
-// Diff writes what was changed in the worktree.
-func (w *Worktree) Diff(ctx context.Context, r Report, to io.Writer, args ...string) error {
-	out, err := w.store.run(index).git(ctx, append(append([]string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"}, args...), w.Begun, r.Tree)...)
+// Diff writes what was changed in a worktree that has ended, as git diff-tree does with these arguments.
+func (w *Worktree) Diff(ctx context.Context, to io.Writer, args ...string) error {
+	out, err := w.store.run(index).git(ctx, append(append([]string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"}, args...), w.Begun, w.Left.Tree)...)
 	if err != nil {
 		return err
 	}
@@ -263,3 +259,6 @@ func (w *Worktree) Diff(ctx context.Context, r Report, to io.Writer, args ...str
 }
 
 func limited(r io.Reader) io.Reader { return io.LimitReader(r, maxRefFile) }
+
+// Changed reports whether something was left when the worktree ended.
+func (w *Worktree) Changed() bool { return !w.Kept.IsZero() }

@@ -157,7 +157,7 @@ func TestDiskFull(t *testing.T) {
 		w, err := r.Make(t.Context(), dir, Agent, true)
 		fail(0)
 		if err == nil {
-			w.Discard(t.Context(), Report{})
+			w.Discard(t.Context())
 			break
 		}
 		if left, _ := filepath.Glob(filepath.Join(r.dir, "*-*")); len(left) > 0 || sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {

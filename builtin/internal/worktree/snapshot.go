@@ -27,7 +27,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 	}
 	w.Begun = tree
 	if dirty {
-		if w.Begun, err = w.store.look(ctx, s.top, "brought", w.Base, filepath.Join(s.git, "index"), false); err != nil {
+		if w.Begun, err = w.store.look(ctx, s.top, "brought", w.Base, w.Index, false); err != nil {
 			return err
 		}
 	}
@@ -45,6 +45,9 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 		return err
 	}
 	if err := os.MkdirAll(w.Dir(), 0o700); err != nil { // git keeps no empty directory
+		return err
+	}
+	if err := s.bringSettings(w.Tree()); err != nil {
 		return err
 	}
 	step("child")

@@ -142,12 +142,57 @@ func (s *source) openStore(ctx context.Context, dir, branch string) (store, erro
 
 // link makes the entries of a store that lead to the repository.
 func (s *source) link(dir string) error {
-	for _, name := range []string{"objects", "refs", "packed-refs", "info", "shallow"} {
+	if err := os.Mkdir(filepath.Join(dir, "info"), 0o700); err != nil {
+		return err
+	}
+	attributes, _ := os.ReadFile(filepath.Join(s.common, "info", "attributes")) // there need be none
+	for name, text := range map[string][]byte{"exclude": s.exclude(), "attributes": attributes} {
+		if err := os.WriteFile(filepath.Join(dir, "info", name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"objects", "refs", "packed-refs", "shallow"} {
 		to := filepath.Join(s.common, name)
 		if _, err := os.Lstat(to); err != nil && name == "shallow" {
 			continue
 		}
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settingsFiles are those of a workspace. They come along where git ignores them, because they deny files; they are no change of the
+// child's.
+var settingsFiles = []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json", ".toolhost/toolhost.local.json"}
+
+// exclude is what the repository ignores besides .gitignore.
+func (s *source) exclude() []byte {
+	text, _ := os.ReadFile(filepath.Join(s.common, "info", "exclude")) // there need be none
+	return []byte(strings.TrimSuffix(string(text), "\n") + "\n/" + strings.Join(settingsFiles, "\n/") + "\n")
+}
+
+// bringSettings copies the settings of the workspace that git has not checked out.
+func (s *source) bringSettings(tree string) error {
+	from, err := os.OpenRoot(s.top)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenRoot(tree)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	for _, name := range settingsFiles {
+		if info, err := from.Stat(name); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if _, err := to.Lstat(name); err == nil {
+			continue
+		}
+		if err := errors.Join(to.MkdirAll(filepath.Dir(name), 0o700), copyFile(from, name, to, name)); err != nil {
 			return err
 		}
 	}

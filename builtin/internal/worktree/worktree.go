@@ -70,6 +70,7 @@ type Meta struct {
 	Source string // the work tree that it was made of
 	Below  string // the caller's directory in it
 	Common string // the repository's git directory; "" without a repository
+	Index  string // the index of the source
 	Base   string // the commit that the branch begins at; "" without a repository
 	Begun  string // the tree that stood in the worktree when it was handed over
 	Kept   time.Time
@@ -81,6 +82,7 @@ type Meta struct {
 // A Worktree is one that this process holds. Its methods may be called concurrently.
 type Worktree struct {
 	Meta
+	Left  Report // what was left when it ended
 	dir   string
 	store store
 	lock  *flock.Flock
@@ -136,11 +138,20 @@ func (r Room) Copy(ctx context.Context, dir string, kind Kind) (*Worktree, error
 	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.copyIn(ctx, top) })
 }
 
+// Try makes a worktree to try something in: with the changes that are not committed, or a copy where there is no repository.
+func (r Room) Try(ctx context.Context, dir string) (*Worktree, error) {
+	w, err := r.Make(ctx, dir, Try, true)
+	if errors.Is(err, ErrNoRepository) {
+		return r.Copy(ctx, dir, Try)
+	}
+	return w, err
+}
+
 // begin makes a worktree's directory under the lock of its repository, and removes it again where fill fails.
 func (r Room) begin(ctx context.Context, s *source, kind Kind, fill func(*Worktree) error) (w *Worktree, err error) {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
-	w = &Worktree{Meta: Meta{Name: string(kind) + "-" + hex.EncodeToString(id), Source: s.top, Below: s.below, Common: s.common, Base: s.base}}
+	w = &Worktree{Meta: Meta{Name: string(kind) + "-" + hex.EncodeToString(id), Source: s.top, Below: s.below, Common: s.common, Index: filepath.Join(s.git, "index"), Base: s.base}}
 	err = r.locked(ctx, w.Meta, func() (err error) {
 		defer func() {
 			if err != nil {

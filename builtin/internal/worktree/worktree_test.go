@@ -151,10 +151,10 @@ func TestBroughtAlong(t *testing.T) {
 		t.Error(got)
 	}
 	var diff bytes.Buffer
-	if err := w.Diff(t.Context(), report, &diff, "-p"); err != nil || !strings.Contains(diff.String(), "\n+theirs\n") || strings.Contains(diff.String(), "+mine") {
+	if err := w.Diff(t.Context(), &diff, "-p"); err != nil || !strings.Contains(diff.String(), "\n+theirs\n") || strings.Contains(diff.String(), "+mine") {
 		t.Errorf("%v\n%s", err, &diff)
 	}
-	if err := w.Discard(t.Context(), report); err != nil || sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {
+	if err := w.Discard(t.Context()); err != nil || sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {
 		t.Errorf("discarded: %v", err)
 	}
 }
@@ -265,6 +265,21 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
+// TestSettings: what the settings of the workspace deny is denied in the worktree, and is no change.
+func TestSettings(t *testing.T) {
+	for _, dirty := range []bool{false, true} {
+		dir, r := repository(t), room(t)
+		sh(t, dir, "mkdir .claude .toolhost; echo '{}' > .claude/settings.json; git add .; git commit -qm s; echo .claude/settings.local.json >> .gitignore; git commit -qam i; echo '{ }' > .claude/settings.local.json; echo '{  }' > .toolhost/toolhost.json")
+		w := mustMake(t, r, dir, dirty)
+		if got := sh(t, w.Tree(), "cat .claude/* .toolhost/*; git status --porcelain"); got != "{}\n{ }\n{  }" {
+			t.Errorf("dirty %v: %s", dirty, got)
+		}
+		if report := mustEnd(t, w); report.Branch != "" {
+			t.Errorf("dirty %v: they are a change: %+v", dirty, report)
+		}
+	}
+}
+
 func TestManyAtOnce(t *testing.T) {
 	dir, r := repository(t), room(t)
 	var wait sync.WaitGroup
@@ -328,9 +343,9 @@ func TestCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh(t, w.Tree(), "echo two >> a; touch d/new")
-	report := mustEnd(t, w)
+	mustEnd(t, w)
 	var diff bytes.Buffer
-	if err := w.Diff(t.Context(), report, &diff, "--name-status"); err != nil || diff.String() != "M\ta\nA\td/new\n" {
+	if err := w.Diff(t.Context(), &diff, "--name-status"); err != nil || diff.String() != "M\ta\nA\td/new\n" {
 		t.Errorf("%v %q", err, &diff)
 	}
 	if err := w.Remove(t.Context()); err != nil {

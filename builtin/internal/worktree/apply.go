@@ -1,0 +1,284 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Merge is what was changed in a worktree, merged with what stands in the user's work tree now. Close removes what it needs.
+type Merge struct {
+	Changes []Merged
+	// Conflicts are files that both have changed. A text has the usual marks, and of others the user's version stays.
+	Conflicts []string
+
+	w     *Worktree
+	root  *os.Root // of the user's work tree
+	stage string
+}
+
+// A Merged is what becomes of one file or link.
+type Merged struct {
+	Path   string // below the work tree, slashed
+	Staged string // the file that is to stand there; "": it is removed
+}
+
+// errStale says that a file has changed between the merge and its writing.
+var errStale = errors.New("it has changed while it was merged")
+
+// Merge merges what was changed in the worktree into what stands in the user's work tree now, and changes nothing there.
+func (w *Worktree) Merge(ctx context.Context) (m *Merge, err error) {
+	m = &Merge{w: w}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	if m.root, err = os.OpenRoot(w.Source); err != nil {
+		return m, err
+	}
+	if m.stage, err = os.MkdirTemp(w.dir, "stage-"); err != nil {
+		return m, err
+	}
+	if err := os.Remove(filepath.Join(w.store.dir, present)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return m, err
+	}
+	now, err := w.store.look(ctx, w.Source, present, w.Base, w.Index, w.Common == "")
+	if err != nil {
+		return m, err
+	}
+	merged, err := m.trees(ctx, now, w.Left.Tree)
+	if err != nil {
+		return m, err
+	}
+	return m, m.compare(ctx, now, merged)
+}
+
+// present is the index of what stands in the user's work tree.
+const present = "present"
+
+// trees merges two trees that both began with what the worktree began with.
+func (m *Merge) trees(ctx context.Context, now, tree string) (merged string, err error) {
+	s := m.w.store
+	begun, err := s.commit(ctx, m.w.Begun, "begun")
+	if err != nil {
+		return "", err
+	}
+	var sides [2]string
+	for i, t := range []string{now, tree} {
+		if sides[i], err = s.commit(ctx, t, "side", begun); err != nil {
+			return "", err
+		}
+	}
+	out, err := s.on(m.w.Tree(), index).git(ctx, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", sides[0], sides[1])
+	list := fields(out)
+	if len(list) == 0 || !isObject(list[0]) {
+		return "", fmt.Errorf("the changes cannot be merged (git 2.38 or later is needed): %w", err)
+	}
+	m.Conflicts = list[1:]
+	return list[0], m.checkOut(ctx, list[0], now, sides)
+}
+
+// checkOut writes the files that the merge changes to the stage.
+func (m *Merge) checkOut(ctx context.Context, merged, now string, sides [2]string) error {
+	r := m.w.store.on(m.w.Tree(), "merged")
+	if _, err := r.git(ctx, "read-tree", merged); err != nil {
+		return err
+	}
+	names, err := r.git(ctx, "diff-tree", "-r", "-z", "--no-renames", "--diff-filter=d", "--name-only", now, merged)
+	if err != nil {
+		return err
+	}
+	r.in = bytes.NewReader(names)
+	if _, err := r.git(ctx, "checkout-index", "-z", "--stdin", "--prefix="+m.stage+"/"); err != nil {
+		return err
+	}
+	for _, name := range m.Conflicts { // call the sides by names that a person knows
+		file := filepath.Join(m.stage, filepath.FromSlash(name))
+		if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(sides[0]), []byte("yours")), []byte(sides[1]), []byte(m.w.Name))
+		if err := os.WriteFile(file, text, 0o600); err != nil { // its mode stays
+			return err
+		}
+	}
+	return nil
+}
+
+// compare lists what is to be written: what is removed first, so that a file can take the place of a directory.
+func (m *Merge) compare(ctx context.Context, now, merged string) error {
+	out, err := m.w.store.run(index).git(ctx, "diff-tree", "-r", "-z", "--no-renames", "--name-status", now, merged)
+	if err != nil {
+		return err
+	}
+	removed := map[string]bool{}
+	for f := fields(out); len(f) >= 2; f = f[2:] {
+		removed[f[1]] = f[0] == "D"
+	}
+	for f := fields(out); len(f) >= 2; f = f[2:] {
+		c := Merged{Path: f[1]}
+		if f[0] != "D" {
+			c.Staged = filepath.Join(m.stage, filepath.FromSlash(c.Path))
+		}
+		if f[0] == "A" && !m.free(c.Path, removed) { // a file that git ignores
+			m.Conflicts = append(m.Conflicts, c.Path)
+			continue
+		}
+		m.Changes = append(m.Changes, c)
+	}
+	slices.SortStableFunc(m.Changes, func(a, b Merged) int {
+		return len(b.removedFirst()) - len(a.removedFirst())
+	})
+	slices.Sort(m.Conflicts)
+	m.Conflicts = slices.Compact(m.Conflicts)
+	return nil
+}
+
+// free reports whether nothing stands at a path, or a directory of which everything is removed.
+func (m *Merge) free(name string, removed map[string]bool) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if info, err := m.root.Lstat(dir); err == nil && !info.IsDir() {
+			return removed[dir]
+		}
+	}
+	return fs.WalkDir(m.root.FS(), name, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case path == name && errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err == nil && !d.IsDir() && !removed[path]:
+			return fs.ErrExist
+		}
+		return err
+	}) == nil
+}
+
+func (c Merged) removedFirst() string {
+	if c.Staged == "" {
+		return "x"
+	}
+	return ""
+}
+
+// Current reports whether the user's files are still what was merged.
+func (m *Merge) Current(ctx context.Context) error {
+	out, err := m.w.store.on(m.w.Source, present).git(ctx, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
+	if err != nil {
+		return err
+	}
+	changed := fields(out)
+	for _, c := range m.Changes {
+		if slices.Contains(changed, c.Path) {
+			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, errStale)
+		}
+	}
+	return nil
+}
+
+// Mode is what the file of a change will have, 0 for a link or nothing: the permissions of the one that stands there, but for who may
+// run it.
+func (m *Merge) Mode(c Merged) fs.FileMode {
+	info, err := os.Lstat(c.Staged)
+	if c.Staged == "" || err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	mode := info.Mode().Perm()
+	if now, err := m.root.Lstat(c.Path); err == nil && now.Mode().IsRegular() && (now.Mode().Perm()&0o100 != 0) == (mode&0o100 != 0) {
+		return now.Mode().Perm()
+	}
+	return mode
+}
+
+// NewDirs are the directories that the changes need and that are not there, the outer ones first.
+func (m *Merge) NewDirs() (dirs []Merged) {
+	for _, c := range m.Changes {
+		for dir := path.Dir(c.Path); c.Staged != "" && dir != "."; dir = path.Dir(dir) {
+			if _, err := m.root.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+				dirs = append(dirs, Merged{dir, filepath.Join(m.stage, filepath.FromSlash(dir))})
+			}
+		}
+	}
+	slices.SortFunc(dirs, func(a, b Merged) int { return strings.Compare(a.Path, b.Path) })
+	return slices.Compact(dirs)
+}
+
+// Write makes one change in the user's work tree.
+func (m *Merge) Write(c Merged) error {
+	step("write")
+	if c.Staged == "" {
+		if err := m.root.Remove(c.Path); err != nil {
+			return err
+		}
+		for dir := path.Dir(c.Path); dir != "." && m.root.Remove(dir) == nil; dir = path.Dir(dir) { // git keeps no empty one
+		}
+		return nil
+	}
+	dir := path.Dir(c.Path)
+	if err := m.root.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	draft := path.Join(dir, ".toolhost-"+strings.ToLower(rand.Text()[:12]))
+	mode := m.Mode(c)
+	err := m.draft(c, draft, mode)
+	if err == nil {
+		err = m.root.Rename(draft, c.Path)
+	}
+	if err != nil {
+		_ = m.root.Remove(draft)
+	}
+	return err
+}
+
+// draft writes the new file under another name.
+func (m *Merge) draft(c Merged, draft string, mode fs.FileMode) error {
+	if mode == 0 {
+		target, err := os.Readlink(c.Staged)
+		if err != nil {
+			return err
+		}
+		return m.root.Symlink(target, draft)
+	}
+	src, err := os.Open(c.Staged)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := m.root.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Chmod(mode), dst.Close())
+}
+
+// Close removes the stage.
+func (m *Merge) Close() error {
+	var err error
+	if m.root != nil {
+		err = m.root.Close()
+	}
+	if m.stage != "" {
+		err = errors.Join(err, os.RemoveAll(m.stage))
+	}
+	return err
+}
+
+// Applied is what became of the changes of a worktree.
+type Applied struct {
+	Changed   int      // files
+	Conflicts []string // files that both have changed, as in [Merge]
+	Refused   []string // files that a rule keeps from being written, and why
+}
