@@ -111,7 +111,7 @@ func (h *Host) open() error {
 	if err != nil {
 		h.log.Warn("session handles end with this process", "error", err)
 	}
-	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
+	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.policies.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
 	h.gateway = servers{h}.open(state)
 	return nil
 }
@@ -207,8 +207,8 @@ func (h *Host) readmit(a *Admission) *Admission {
 }
 
 // gateOptions are the settings of a scope's gate, read when the scope begins.
-func (h *Host) gateOptions() gate.Options {
-	s := h.policies.settings.Current()
+func (p *policies) gateOptions() gate.Options {
+	s := p.settings.Current()
 	return gate.Options{Parallel: s.Gate.Parallel, KeepSiblings: !s.Gate.SiblingAbort}
 }
 

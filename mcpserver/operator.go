@@ -194,21 +194,21 @@ func (o Operator) ChangedFile(c builtin.Change) (string, error) {
 // Undo restores what files held before the selected changes, and returns what became of each file. A selection before a call or since a
 // time is a rewind: it is refused while commands run in the workspace, unless it is forced. A dry run returns the plan.
 func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) (result builtin.UndoResult, err error) {
-	err = o.Alone(ctx, "undo", func(env *builtin.Env) (err error) {
+	err = o.h.Alone(ctx, "undo", func(env *builtin.Env) (err error) {
 		result, err = o.h.runtime.Undo(ctx, env, sel)
 		return err
 	})
 	return result, err
 }
 
-// Alone runs what the owner does under the name of a tool, while no call changes files.
-func (o Operator) Alone(ctx context.Context, tool string, do func(*builtin.Env) error) error {
-	a := o.h.AdmitNamed("")
+// Alone runs what the owner of the machine does under the name of a tool, while no call changes files.
+func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) error) error {
+	a := h.AdmitNamed("")
 	defer a.Leave()
 	if err := a.ticket.Acquire(ctx, false); err != nil {
 		return err
 	}
-	return do(o.h.env(a, o.policy(), Request{Tool: tool}))
+	return do(h.env(a, h.Operator().policy(), Request{Tool: tool}))
 }
 
 // Check returns the verdict on a call, which is planned but not run. The error is one of the call itself: an unknown

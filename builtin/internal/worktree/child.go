@@ -152,7 +152,7 @@ func (w *Worktree) bringHome(ctx context.Context, commits []string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(quarantine)) }()
-	if err := w.quarantine(quarantine); err != nil {
+	if err := copyObjects(w.Tree(), quarantine); err != nil {
 		return err
 	}
 	raw, err := os.ReadFile(filepath.Join(w.dir, refsFile))
@@ -178,9 +178,9 @@ func (w *Worktree) bringHome(ctx context.Context, commits []string) (err error) 
 	return nil
 }
 
-// quarantine copies the objects that the child made.
-func (w *Worktree) quarantine(dir string) error {
-	tree, err := os.OpenRoot(w.Tree())
+// copyObjects copies the objects that the child made.
+func copyObjects(from, dir string) error {
+	tree, err := os.OpenRoot(from)
 	if err != nil {
 		return err
 	}

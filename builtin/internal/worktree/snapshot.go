@@ -22,7 +22,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 	if err != nil {
 		return err
 	}
-	if err := w.check(ctx, s, tree); err != nil {
+	if err := s.check(ctx, w.store, tree); err != nil {
 		return err
 	}
 	w.Begun = tree
@@ -55,8 +55,8 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 }
 
 // check refuses a commit with what a worktree cannot have: submodules, and files that a program turns into what is checked out.
-func (w *Worktree) check(ctx context.Context, s *source, tree string) error {
-	r := w.store.run("check")
+func (s *source) check(ctx context.Context, st store, tree string) error {
+	r := st.run("check")
 	if _, err := r.git(ctx, "read-tree", tree); err != nil {
 		return err
 	}
