@@ -44,6 +44,9 @@ type Env struct {
 	// MCP: the params of elicitation/create, and its result. Nil: the client cannot be asked in the middle of a call.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
+	// Visible reports whether the caller may know of a tool.
+	Visible func(*Def) bool
+
 	undoOf    []string       // the changes that the change at hand undoes
 	undoModes [2]fs.FileMode // what it finds, and what it leaves
 }

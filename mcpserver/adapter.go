@@ -70,7 +70,7 @@ func (s adapter) Open(text []byte) (transport.Message, *jsonrpc.Error) {
 	if m.Envelope, wrong = jsonrpc.Open(text); wrong != nil || m.Method != jsonrpc.MethodCall {
 		return m, wrong
 	}
-	m.tool = s.host.tools.resolve(m.Params.Name)
+	m.tool = s.host.tools.resolveCall(m.Params.Name, m.givenArguments())
 	return m, m.misuse()
 }
 
@@ -93,6 +93,20 @@ type messageKey struct{}
 func callOf(ctx context.Context) (*message, bool) {
 	m, ok := ctx.Value(messageKey{}).(*message)
 	return m, ok
+}
+
+// givenArguments returns the arguments of a call as the client sent them.
+func (m *message) givenArguments() json.RawMessage {
+	if m.Arguments != nil || m.Params.Name != toolCallName {
+		return m.Arguments
+	}
+	var call struct {
+		Params struct {
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(m.Rest, &call) // the envelope was decoded
+	return call.Params.Arguments
 }
 
 // Content implements [transport.Message].
@@ -151,6 +165,9 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if c.arguments != nil {
 		arguments = c.arguments
 	}
+	if tool.inside != nil {
+		arguments = tool.inside.args
+	}
 	answer, err := s.answerTo(ctx, c, req.Params.MultiRoundTripParams)
 	if err != nil {
 		return nil, err
@@ -161,7 +178,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	shown := newReporter(ctx, c.peer, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
 	call := Request{
-		Tool: c.Params.Name, tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
+		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answer,
 		Origin: originOf(ctx, c, req, program), ClientLimits: program.passes,
 	}

@@ -13,7 +13,7 @@ import (
 
 // needsNoLibrary reports whether the host answers a call without the library: the tool is one of ours, and no extension takes part.
 func (m *message) needsNoLibrary() bool {
-	return m.Plain && (m.tools[m.tool.name] || m.tool.foreign()) && m.host.cfg.Extension.Options == nil
+	return m.Plain && (m.tools[m.tool.name] || m.tool.handler() == foreignHandler) && m.host.cfg.Extension.Options == nil
 }
 
 // answerCall answers a plain call as the library would.

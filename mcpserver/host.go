@@ -170,7 +170,7 @@ func (h *Host) Log() *slog.Logger { return h.log }
 
 // Tools returns the tools that a caller sees: those served here, enabled, within its rights, and not denied by name.
 func (h *Host) Tools(who auth.Identity) []*builtin.Def {
-	return h.tools.listed(h.tools.now(), h.policies.of(who.Principal), who.Rights)
+	return h.tools.listed(h.tools.now(), viewer{policy: h.policies.of(who.Principal), rights: who.Rights})
 }
 
 // Admit takes the place of a call in its scope. It never blocks, so that the reader of a transport can

@@ -214,9 +214,12 @@ func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) err
 // Check returns the verdict on a call, which is planned but not run. The error is one of the call itself: an unknown
 // tool, or arguments that cannot be bound.
 func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
-	target := o.h.tools.resolve(tool)
+	target := o.h.tools.resolveCall(tool, args)
 	if target.err != nil {
-		return guard.Verdict{}, target.err
+		return guard.Verdict{}, o.h.noTool(principal, auth.All, target.called(tool), target.err)
+	}
+	if target.inside != nil {
+		args = target.inside.args
 	}
 	call, err := target.def.Bind(args)
 	if err != nil {
@@ -229,7 +232,7 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 	if err != nil {
 		return guard.Verdict{}, err
 	}
-	return policy.Judge(plan.Intent), nil
+	return target.judge(policy, plan.Intent), nil
 }
 
 // Examine returns what the doctor finds about this host: its roots, rules, sandbox, shell, state and tools.

@@ -107,12 +107,13 @@ var errNoTool = errors.New("no such tool")
 func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply) {
 	defer a.Leave()
 	if req.tool == (resolved{}) {
-		req.tool = h.tools.resolve(req.Tool) // resolve
+		req.tool = h.tools.resolveCall(req.Tool, req.Args) // resolve
+		if req.tool.inside != nil {
+			req.Args = req.tool.inside.args
+		}
 	}
 	tool, err := req.tool.def, req.tool.err
-	if err == nil {
-		req.Tool = tool.Name // it may have been called by an alias
-	}
+	req.Tool = req.tool.called(req.Tool)
 	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
 	ctx, info = h.recorder.observers.Began(ctx, info)
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool, Client: req.Origin.Client, ClientVersion: req.Origin.ClientVersion}
@@ -127,7 +128,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		err = authorize(&rec, a.rights, tool, guard.Intent{}) // authorize: the tool
 	}
 	if err != nil {
-		return reply.with(refused(err))
+		return reply.with(refused(h.noTool(a.principal, a.rights, req.Tool, err)))
 	}
 	call, err := bind(tool, req.Args)                          // bind
 	if e := acquireSlot(ctx, a.ticket, tool, call); e != nil { // wait for the gate
@@ -148,6 +149,9 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before a plan, whose error would hide it
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
+	}
+	if err := req.tool.checkArguments(policy); err != nil {
+		return reply.with(refused(err))
 	}
 	var hooks *hookedCall
 	if hooks, call, err = h.hooks.before(ctx, a, policy, tool, call); err != nil { // pre-hooks
@@ -176,7 +180,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 		return reply.with(refused(err))
 	}
 	h.recorder.observers.Planned(ctx, info, *rec)
-	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, policy.Judge(plan.Intent), rec)) // judge
+	verdict := c.env.Suggest(plan.Intent, c.hooks.judged(ctx, plan.Intent, c.req.tool.judge(policy, plan.Intent), rec)) // judge
 	classifier := h.hooks.classify(ctx, &c, verdict)
 	verdict = c.classified(classifier, verdict, rec)
 	asked := verdict.Action == guard.Ask
@@ -262,6 +266,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			KeepChanges: set.History.Commands != settings.Off,
 		},
 		Durable: set.Write.Fsync, Progress: req.Progress,
+		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
 	}
 	if req.ClientLimits != nil {
 		env.ClientLimits = req.ClientLimits(set.Clients.MaxResult)

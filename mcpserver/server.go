@@ -108,9 +108,11 @@ const foreignHandler = "mcp__"
 // filterTools makes the list what the host serves the caller. The library adds what else the options of an extension have.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	s.host.gateway.Wait(ctx)
-	now, list, who := s.host.tools.now(), []mcp.Tool{}, transport.PeerOf(ctx).Who
-	for _, d := range s.host.tools.listed(now, s.host.policies.of(who.Principal), who.Rights) {
-		list = append(list, now.shown[d])
+	now, list, peer := s.host.tools.now(), []mcp.Tool{}, transport.PeerOf(ctx)
+	for _, d := range s.host.tools.listed(now, viewer{s.host.policies.of(peer.Who.Principal), peer.Who.Rights, peer.List}) {
+		tool := now.shown[now.byName[d.Name].def]
+		tool.Description = d.Doc // of ToolSearch it depends on the caller
+		list = append(list, tool)
 	}
 	for _, t := range result.Tools {
 		if _, ours := s.tools[t.Name]; !ours && t.Name != foreignHandler {

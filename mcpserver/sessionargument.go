@@ -80,7 +80,7 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 
 // nameSession makes the session argument of a call its session handle, unless _meta has one.
 func (m *message) nameSession() {
-	if !m.host.tools.session || m.Params.Meta[scope.MetaHandle] != nil || m.tool.err != nil || !m.host.tools.takesSession(m.tool.def) {
+	if !m.host.tools.session || m.Params.Meta[scope.MetaHandle] != nil || m.tool.err != nil || m.tool.inside == nil && !m.host.tools.takesSession(m.tool.def) {
 		return
 	}
 	var call struct {

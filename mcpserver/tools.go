@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // A toolset holds the tools of a host. What it serves is a snapshot that a change replaces as a whole.
@@ -34,8 +35,19 @@ type snapshot struct {
 	all    []*builtin.Def // those of this host by name, and then those of other servers by name
 	byName map[string]resolved
 	shown  map[*builtin.Def]mcp.Tool // as clients see them
-	// searched says that clients that did not choose find the tools of other servers with ToolSearch.
+	// searched says that clients that did not choose find the tools of other servers with ToolSearch, and loaded which of them are listed
+	// all the same.
 	searched bool
+	loaded   map[*builtin.Def]bool
+
+	indexed   sync.Once
+	toolIndex *toolIndex // see index
+}
+
+// index returns the index of the tools, which is made when it is first needed.
+func (s *snapshot) index() *toolIndex {
+	s.indexed.Do(func() { s.toolIndex = newToolIndex(s.all, s.Servers) })
+	return s.toolIndex
 }
 
 // A foreignSet is the tools of other servers.
@@ -66,6 +78,19 @@ type resolved struct {
 	name string
 	// err says why no tool is served, and what to call instead if that is known.
 	err error
+	// inside is what came in a ToolCall, nil of a call that came by itself.
+	inside *innerCall
+}
+
+// called returns the name of the tool of a call that came under this name.
+func (r resolved) called(name string) string {
+	switch {
+	case r.err == nil:
+		return r.def.Name // it may have been called by an alias
+	case r.inside != nil && r.inside.name != "":
+		return r.inside.name
+	}
+	return name
 }
 
 // foreign reports whether the tool is one of another server.
@@ -73,7 +98,7 @@ func (r resolved) foreign() bool { return r.def != nil && r.def.Server != "" }
 
 // handler returns the name under which the library has the handler of a call.
 func (r resolved) handler() string {
-	if r.foreign() {
+	if r.foreign() || r.inside != nil {
 		return foreignHandler
 	}
 	return r.name
@@ -95,6 +120,11 @@ func newToolset(cfg Config) (*toolset, error) {
 		}
 		t.own, t.extra[d.Name] = append(t.own, d), extra
 	}
+	search, err := toolSearchTool(t)
+	if err != nil {
+		return nil, err
+	}
+	t.own = append(t.own, search, toolCallTool())
 	slices.SortFunc(t.own, byName)
 	return t, t.replace(foreignSet{Configured: true})
 }
@@ -108,7 +138,8 @@ func (t *toolset) replace(f foreignSet) error {
 	s := &snapshot{foreignSet: f, byName: map[string]resolved{}, shown: map[*builtin.Def]mcp.Tool{}}
 	was := t.snapshot.Load()
 	s.searched = t.search.needed(f.Tools) || !f.Configured && was != nil && was.searched
-	s.all = slices.Concat(t.own, slices.SortedFunc(slices.Values(f.Tools), byName))
+	s.Tools = slices.SortedFunc(slices.Values(f.Tools), byName)
+	s.all, s.loaded = slices.Concat(t.own, s.Tools), alwaysLoaded(s.Tools)
 	for _, d := range s.all {
 		if s.byName[d.Name].def != nil {
 			return fmt.Errorf("there are two tools with the name %q: rename one", d.Name)
@@ -150,22 +181,34 @@ func (t *toolset) resolve(name string) resolved {
 	if name == "" {
 		return resolved{err: fmt.Errorf("%w: the call names none", errNoTool)}
 	}
-	near := ""
-	if names := now.nearest(name, 1, func(*builtin.Def) bool { return true }); len(names) > 0 {
-		near = " (did you mean " + names[0] + "?)"
-	}
-	return resolved{name: name, err: fmt.Errorf("%w: %s%s", errNoTool, name, near)}
+	return resolved{name: name, err: fmt.Errorf("%w: %s", errNoTool, clippedTo(name, maxNear))}
 }
 
 // has reports whether there is a tool of that name.
 func (t *toolset) has(name string) bool { return t.now().byName[name].def != nil }
 
-// listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name.
-func (t *toolset) listed(now *snapshot, policy *guard.Policy, rights auth.Rights) (listed []*builtin.Def) {
+// A viewer is a caller for whom tools are listed.
+type viewer struct {
+	policy *guard.Policy
+	rights auth.Rights
+	list   string // [transport.ListSearch], [transport.ListAll], or empty: as the host decides
+}
+
+// listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name; of other servers
+// all, or ToolSearch and ToolCall in their place. That of ToolSearch is described as for this caller.
+func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
+	searched := v.list == transport.ListSearch || v.list == "" && now.searched
+	visible := func(d *builtin.Def) bool { return t.visible(d, v.policy, v.rights) }
 	for _, d := range now.all {
-		if t.visible(d, policy, rights) {
-			listed = append(listed, d)
+		finds := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName)
+		if !visible(d) || finds && !searched || d.Server != "" && searched && !now.loaded[d] {
+			continue
 		}
+		if finds && d.Name == toolSearchName {
+			described := *d
+			described.Doc, d = now.searchDoc(visible), &described
+		}
+		listed = append(listed, d)
 	}
 	return listed
 }
@@ -180,7 +223,10 @@ func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, rights auth.Righ
 // digest returns a text that differs when what clients can see of the tools differs.
 func (t *toolset) digest(policy *guard.Policy) string {
 	sum, now := sha256.New(), t.now()
-	for _, d := range t.listed(now, policy, auth.All) {
+	for _, d := range now.all {
+		if !t.visible(d, policy, auth.All) {
+			continue
+		}
 		fmt.Fprintf(sum, "%q %q %t %s\n", d.Name, d.Doc, d.AlwaysLoad, d.RawSchema)
 	}
 	for _, s := range now.Servers { // whether one runs changes no list

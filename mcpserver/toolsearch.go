@@ -1,13 +1,19 @@
 package mcpserver
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/agnivade/levenshtein"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // A searchMode says whether clients list the tools of other servers, or search for them: see [Config.ToolSearch].
@@ -29,7 +35,7 @@ const (
 // checkToolSearch returns an error for a value of [Config.ToolSearch] that is not one.
 func checkToolSearch(value string) error {
 	if value != "" && !slices.Contains([]searchMode{searchOn, searchOff, searchAuto}, searchMode(value)) {
-		return fmt.Errorf("--tool-search: expected on, off or auto, got %q", value)
+		return fmt.Errorf("the mode of the tool search: expected on, off or auto, got %q", value)
 	}
 	return nil
 }
@@ -41,10 +47,31 @@ func (m searchMode) needed(foreign []*builtin.Def) bool {
 	}
 	size := 0
 	for _, d := range foreign {
-		size += len(d.Name) + len(d.Doc) + len(d.RawSchema)
+		size += definitionSize(d)
 	}
 	return size > maxListedBytes || len(foreign) > maxListedTools
 }
+
+// Bounds of the tools that are listed where others are searched for: about 3,000 tokens.
+const (
+	maxLoadedTools = 20
+	maxLoadedBytes = 10_500
+)
+
+// alwaysLoaded returns the tools that are listed where others are searched for, in the order of their names as far as the bounds allow.
+func alwaysLoaded(foreign []*builtin.Def) map[*builtin.Def]bool {
+	loaded, size := map[*builtin.Def]bool{}, 0
+	for _, d := range foreign {
+		if n := definitionSize(d); d.AlwaysLoad && len(loaded) < maxLoadedTools && size+n <= maxLoadedBytes {
+			loaded[d] = true
+			size += n
+		}
+	}
+	return loaded
+}
+
+// definitionSize returns about how many bytes a tool takes on a list.
+func definitionSize(d *builtin.Def) int { return len(d.Name) + len(d.Doc) + len(d.RawSchema) }
 
 // setForeign replaces the tools of other servers, and notifies the clients whose list that changes.
 func (h *Host) setForeign(f foreignSet) error {
@@ -60,18 +87,76 @@ func (h *Host) setForeign(f foreignSet) error {
 // maxNear is the longest name, in bytes, for which similar ones are looked for.
 const maxNear = 128
 
-// nearest returns the names, at most n, that are similar to one which no tool has, the most similar first.
-func (s *snapshot) nearest(name string, n int, visible func(*builtin.Def) bool) (near []string) {
-	if len(name) > maxNear {
-		return nil
+func distance(a, b string) int { return levenshtein.ComputeDistance(a, b) }
+
+const toolSearchName = "ToolSearch"
+
+// How many tools a search shows.
+const (
+	defaultFound = 5
+	mostFound    = 20
+)
+
+type toolSearchInput struct {
+	Query      string `json:"query" jsonschema:"what the tool should do, in words; +word: the name of the tool or its server contains it; select:NAME,NAME: exactly these"`
+	MaxResults int    `json:"max_results,omitempty" jsonschema:"how many tools to show (default 5)"`
+}
+
+// toolSearchTool searches the tools of t.
+func toolSearchTool(t *toolset) (*builtin.Def, error) {
+	return builtin.Define(builtin.Tool[toolSearchInput]{
+		Name: toolSearchName, Title: "Find tools", Doc: toolSearchDoc,
+		Hints: builtin.Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, MaxResult: maxFound, SkipQueue: true,
+		Refine: func(s *jsonschema.Schema) {
+			s.Properties["max_results"].Minimum, s.Properties["max_results"].Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(mostFound))
+		},
+		ConcurrencySafe: func(toolSearchInput) bool { return true },
+		Plan: func(_ context.Context, env *builtin.Env, in toolSearchInput) (builtin.Plan, error) {
+			q, err := openQuery(in.Query)
+			if err != nil {
+				return builtin.Plan{}, err
+			}
+			q.most = cmp.Or(in.MaxResults, defaultFound)
+			a := toolAnswer{snapshot: t.now(), visible: env.Visible, room: maxFound}
+			if most := env.ClientLimits.Of(false); most > 0 {
+				a.room = min(a.room, most)
+			}
+			return builtin.Plan{
+				Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},
+				Run:    func(context.Context) (builtin.Result, error) { return builtin.Result{Text: a.answer(q)}, nil },
+			}, nil
+		},
+	})
+}
+
+// A toolQuery is what a ToolSearch asks for.
+type toolQuery struct {
+	text     string   // the words that rank
+	required []string // what the names contain, in lower case
+	selected []string // names; the other fields are then empty
+	most     int
+}
+
+func openQuery(text string) (q toolQuery, err error) {
+	if names, ok := strings.CutPrefix(strings.TrimSpace(text), "select:"); ok {
+		for _, name := range strings.FieldsFunc(names, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }) {
+			if !slices.Contains(q.selected, name) {
+				q.selected = append(q.selected, name)
+			}
+		}
+		if len(q.selected) == 0 {
+			return q, errors.New("query: select: names no tool; give names such as select:mcp__SERVER__TOOL, separated by commas")
+		}
+		return q, nil
 	}
-	distances := map[string]int{}
-	for _, d := range s.all {
-		far := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(d.Name))
-		if far <= 1+len(name)/3 && visible(d) {
-			near, distances[d.Name] = append(near, d.Name), far
+	q.text = text
+	for _, word := range strings.Fields(text) {
+		if part, ok := strings.CutPrefix(word, "+"); ok && strings.Trim(part, "+") != "" {
+			q.required = append(q.required, strings.ToLower(part))
 		}
 	}
-	slices.SortStableFunc(near, func(a, b string) int { return distances[a] - distances[b] })
-	return near[:min(n, len(near))]
+	if len(q.required) == 0 && !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
+		return q, fmt.Errorf("query: expected words, got %q: say what the tool should do, such as \"create an issue\"", clipped(text))
+	}
+	return q, nil
 }

@@ -33,6 +33,7 @@ type hostFlags struct {
 	address  string // where the host listens; empty over stdio
 
 	structured string
+	toolSearch string
 	ahead      bool // see mcpserver.Config
 }
 
@@ -62,6 +63,7 @@ func (f *hostFlags) addState(flags *pflag.FlagSet) {
 // addStructured adds the flag of what is served to clients of MCP alone.
 func (f *hostFlags) addStructured(flags *pflag.FlagSet) {
 	flags.StringVar(&f.structured, "structured", "auto", "who gets structuredContent beside the text: `auto`, always or never; auto leaves out clients that would show it to a model in place of the text")
+	flags.StringVar(&f.toolSearch, "tool-search", "auto", "whether models find the tools of other servers with ToolSearch in place of listing them: on, off or `auto`; auto is on when they are long")
 }
 
 // addServers adds the flag of other servers.
@@ -102,6 +104,10 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 			return mcpserver.Config{}, usageError{fmt.Errorf("--structured: %w", err)}
 		}
 	}
+	if !slices.Contains([]string{"", "auto", "on", "off"}, f.toolSearch) {
+		return mcpserver.Config{}, usageError{fmt.Errorf("--tool-search: expected on, off or auto, got %q", f.toolSearch)}
+	}
+	cfg.ToolSearch = f.toolSearch
 	err = f.scopes.apply(&cfg)
 	return cfg, err
 }

@@ -164,6 +164,9 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 	}
 }
 
+// listParameter is the parameter of the endpoint by which a client chooses its list of tools.
+const listParameter = "tools"
+
 // post hands a message over. A call of a tool takes its lease in line here, in the order of arrival.
 func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease, who auth.Identity) {
 	m := message.Content()
@@ -171,6 +174,11 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	if modern && m.Method == jsonrpc.MethodCancelled {
 		// In this era closing the stream cancels. The library would let any caller cancel any request.
 		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	list := r.URL.Query().Get(listParameter)
+	if list != "" && list != transport.ListSearch && list != transport.ListAll {
+		(&httpError{status: http.StatusBadRequest, text: fmt.Sprintf("the parameter %s of the endpoint is %q: give %s or %s, or leave it out", listParameter, list, transport.ListSearch, transport.ListAll)}).send(w, m)
 		return
 	}
 	ctx := r.Context()
@@ -205,7 +213,7 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	stream.cancelled = held.cancelled.Load
 	defer func() { stream.end(m, context.Cause(ctx)) }()
 	defer held.release() // first: who has the answer may use the id again
-	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, Session: session, Notify: stream.notify, Acknowledged: stream.acknowledged})
+	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, List: list, Session: session, Notify: stream.notify, Acknowledged: stream.acknowledged})
 	defer leave() // the library may refuse a call before it comes to the pipeline
 	if err != nil {
 		d.reject(stream, r, who, m, errNoRoom(http.StatusTooManyRequests, err.Error()))

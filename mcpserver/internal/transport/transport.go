@@ -51,12 +51,22 @@ const (
 	HTTP  = "http"
 )
 
+// The lists of tools that a client can choose over HTTP, as the parameter "tools" of the endpoint.
+const (
+	// ListSearch leaves tools of other servers to a search.
+	ListSearch = "search"
+	// ListAll has all tools.
+	ListAll = "all"
+)
+
 // A Peer is the other end of a request, as its transport knows it.
 type Peer struct {
 	// Transport is [Stdio] or [HTTP].
 	Transport string
 	// Who is the caller.
 	Who auth.Identity
+	// List is the list of tools that the client chose by its endpoint: [ListSearch], [ListAll], or empty.
+	List string
 	// Session is the id of the legacy session over HTTP; empty if there is none.
 	Session string
 	// Notify sends a notification that belongs to the request, in order before its response.

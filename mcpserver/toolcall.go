@@ -1,0 +1,232 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+)
+
+// A ToolCall is unwrapped when its name is looked up: what follows sees the call of the tool inside, and no ToolCall.
+
+const toolCallName = "ToolCall"
+
+const toolCallDoc = `Calls a tool of another MCP server that is not in your list. Find its name and the schema of its arguments with ToolSearch first.
+The call is that of the tool itself: the same rules apply, and a person may be asked. Tools in your list are called by their names and not through this one.`
+
+// toolCallTool is what clients see of ToolCall. It never runs.
+func toolCallTool() *builtin.Def {
+	return builtin.External(builtin.Def{
+		Name: toolCallName, Title: "Call a found tool", Doc: toolCallDoc,
+		Schema: &jsonschema.Schema{
+			Type: "object", Required: []string{"name"}, PropertyOrder: []string{"name", "arguments"},
+			Properties: map[string]*jsonschema.Schema{
+				"name":      {Type: "string", Description: "the full name of the tool, such as mcp__SERVER__TOOL"},
+				"arguments": {Type: "object", Description: "its arguments, by the schema that ToolSearch shows"},
+			},
+			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+		},
+	}, func(context.Context, *builtin.Env, json.RawMessage) (builtin.Result, error) {
+		return builtin.Result{}, errors.New("ToolCall was not unwrapped, which is a defect of toolhost")
+	})
+}
+
+// An innerCall is what came in a ToolCall.
+type innerCall struct {
+	name string
+	args json.RawMessage
+}
+
+// resolveCall is resolve for a call with arguments: of a ToolCall it finds the tool inside.
+func (t *toolset) resolveCall(name string, args json.RawMessage) resolved {
+	r := t.resolve(name)
+	if r.err != nil || r.name != toolCallName {
+		return r
+	}
+	c, err := openToolCall(args)
+	if err != nil {
+		return resolved{name: toolCallName, err: err, inside: c}
+	}
+	inner := t.resolve(strings.TrimPrefix(c.name, ownPrefix))
+	switch {
+	case inner.name == toolCallName:
+		err = errors.New("ToolCall does not call itself: give the name of the tool and its arguments")
+	case inner.def != nil && !inner.foreign():
+		err = fmt.Errorf("%s is a tool of this host: call it by its name, not through ToolCall", inner.name)
+	case inner.err != nil:
+		inner.name, err = c.name, inner.err
+	}
+	if err != nil {
+		return resolved{name: inner.name, err: err, inside: c}
+	}
+	inner.inside = c
+	return inner
+}
+
+// ownPrefix stands before the names of our tools in clients that name the server.
+const ownPrefix = "mcp__toolhost__"
+
+// openToolCall reads the arguments of a ToolCall. It returns what it found also with an error.
+func openToolCall(raw json.RawMessage) (c *innerCall, err error) {
+	c = &innerCall{args: json.RawMessage("{}")}
+	wrong := func(format string, a ...any) (*innerCall, error) {
+		return c, fmt.Errorf("ToolCall was not run, its arguments are wrong:\n- "+format, a...)
+	}
+	fields, err := uniqueMembers(unquoted(raw))
+	if err != nil {
+		return wrong(`%w; they are such as {"name": "mcp__SERVER__TOOL", "arguments": {}}`, err)
+	}
+	for name, value := range fields {
+		switch name {
+		case "name":
+			if json.Unmarshal(value, &c.name) != nil {
+				return wrong("name: expected a string, got %s", clipped(string(value)))
+			}
+		case "arguments":
+			if c.args, err = toolArguments(value); err != nil {
+				return wrong("arguments: %w", err)
+			}
+		default:
+			return wrong("%q is not a parameter of ToolCall: put what is meant for the tool into arguments", clipped(name))
+		}
+	}
+	if c.name == "" {
+		return wrong("name is missing: the full name of the tool, as ToolSearch shows it")
+	}
+	return c, nil
+}
+
+// toolArguments returns the arguments for a tool: an object, also one that was sent as a string.
+func toolArguments(value json.RawMessage) (json.RawMessage, error) {
+	value = unquoted(value)
+	if s := strings.TrimSpace(string(value)); s == "null" || s == "" {
+		return json.RawMessage("{}"), nil
+	}
+	_, err := uniqueMembers(value)
+	return value, err
+}
+
+// unquoted returns the JSON that stands in a string of JSON; the value itself if it is no such string.
+func unquoted(value json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(value, &text) == nil && (strings.TrimSpace(text) == "" || json.Valid([]byte(text))) {
+		return json.RawMessage(text)
+	}
+	return value
+}
+
+// uniqueMembers returns the members of an object, and an error for what is none, or has one of them twice: a check between client and host
+// could have read the other one.
+func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(strings.NewReader(string(object)))
+	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+		return nil, fmt.Errorf("expected one JSON object, got %s", clipped(string(object)))
+	}
+	members := map[string]json.RawMessage{}
+	for dec.More() {
+		token, err := dec.Token()
+		name, _ := token.(string)
+		var value json.RawMessage
+		if err == nil {
+			err = dec.Decode(&value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("expected one JSON object: %w", err)
+		}
+		if members[name] != nil {
+			return nil, fmt.Errorf("%q is given twice: give it once", clipped(name))
+		}
+		members[name] = value
+	}
+	return members, nil
+}
+
+// checkArguments returns what is wrong with the arguments of a call that came in a ToolCall, with the schema. It says nothing about a tool
+// that a rule denies, or whose schema cannot be applied.
+func (r resolved) checkArguments(policy *guard.Policy) error {
+	if r.inside == nil {
+		return nil
+	}
+	if ok, _ := policy.ToolEnabled(r.def.Name); !ok || r.def.Unlisted {
+		return nil
+	}
+	var schema jsonschema.Schema
+	if json.Unmarshal(r.def.RawSchema, &schema) != nil {
+		return nil
+	}
+	checks, err := schema.Resolve(nil)
+	var args any
+	if err != nil || json.Unmarshal(r.inside.args, &args) != nil {
+		return nil
+	}
+	if err := checks.Validate(args); err != nil {
+		return fmt.Errorf("%s was not run, its arguments are wrong:\n- %w\nIts schema: %s", r.def.Name, err, clippedTo(compacted(r.def.RawSchema), maxFound/2))
+	}
+	return nil
+}
+
+// judge returns the verdict on a call: that on the tool, or that of the rules on ToolCall if it came in one and they are stricter.
+func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
+	v := policy.Judge(in)
+	if r.inside == nil {
+		return v
+	}
+	outer := policy.Judge(guard.Intent{Tool: toolCallName, Args: map[string]any{"name": r.inside.name}, Effects: []guard.Effect{guard.Compute{}}})
+	if outer.Action < v.Action {
+		return outer
+	}
+	return v
+}
+
+// noTool adds to the error for a name that no tool has the similar names of tools that the caller may know.
+func (h *Host) noTool(principal string, rights auth.Rights, name string, err error) error {
+	if name == "" || !errors.Is(err, errNoTool) {
+		return err
+	}
+	policy, now := h.policies.of(principal), h.tools.now()
+	near := now.nearest(name, maxNearest, func(d *builtin.Def) bool { return h.tools.visible(d, policy, rights) })
+	if len(near) > 0 && !strings.HasPrefix(near[0], "mcp__") {
+		near = near[:1]
+	}
+	if len(near) > 0 {
+		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, ", "))
+	}
+	if len(now.Tools) > 0 && now.byName[toolSearchName].def != nil {
+		err = fmt.Errorf("%w. ToolSearch finds tools", err)
+	}
+	return err
+}
+
+// maxNearest is how many similar names are shown for one that no tool has.
+const maxNearest = 3
+
+// nearest returns the names, at most n, that are similar to one which no tool has, the most similar first.
+func (s *snapshot) nearest(name string, n int, visible func(*builtin.Def) bool) (near []string) {
+	if len(name) > maxNear {
+		return nil
+	}
+	plain := func(s string) string {
+		return strings.ReplaceAll(strings.ToLower(strings.NewReplacer("/", "_", ".", "_", "-", "_", " ", "_").Replace(s)), "__", "_")
+	}
+	wanted, distances := plain(name), map[string]int{}
+	for _, d := range s.all {
+		far := distance(wanted, plain(d.Name))
+		if d.Server != "" { // the name may have been given without its prefix, or that of the server
+			_, short, _ := strings.Cut(strings.TrimPrefix(d.Name, "mcp__"), "__")
+			far = min(far, distance(wanted, plain(strings.TrimPrefix(d.Name, "mcp__"))), distance(wanted, plain(short)))
+		}
+		if far <= 1+len(name)/3 && visible(d) {
+			near, distances[d.Name] = append(near, d.Name), far
+		}
+	}
+	slices.SortStableFunc(near, func(a, b string) int { return distances[a] - distances[b] })
+	return near[:min(n, len(near))]
+}

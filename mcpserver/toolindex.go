@@ -1,0 +1,154 @@
+package mcpserver
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// The parameters of BM25. Weights for names, descriptions and parameters, and synonyms, gained nothing over one field of all words.
+const (
+	termSaturation = 1.2 // k1
+	lengthPenalty  = 0.5 // b
+)
+
+// Bounds of what is indexed of a tool and read of a query.
+const (
+	maxIndexedDoc = 2048 // bytes of a description
+	maxTerms      = 64   // different words of a query
+)
+
+// A toolIndex finds tools by words. It never changes.
+type toolIndex struct {
+	entries  []toolEntry
+	postings map[string][]posting // by word
+	average  float64              // words of an entry
+}
+
+// A toolEntry is a tool, or a server of which no tool is known.
+type toolEntry struct {
+	name   string        // of the tool; mcp__SERVER__ for a server
+	def    *builtin.Def  // nil for a server
+	server foreignServer // empty for tools of this host
+	words  int
+}
+
+type posting struct{ entry, count int }
+
+// newToolIndex indexes the tools of other servers.
+func newToolIndex(all []*builtin.Def, servers []foreignServer) *toolIndex {
+	x := &toolIndex{postings: map[string][]posting{}}
+	known := map[string]foreignServer{}
+	for _, s := range servers {
+		known[s.Name] = s
+	}
+	silent := maps.Clone(known)
+	for _, d := range all {
+		delete(silent, d.Server)
+		if d.Server != "" {
+			x.add(toolEntry{name: d.Name, def: d, server: known[d.Server]}, strings.Join([]string{d.Name, d.Doc[:min(len(d.Doc), maxIndexedDoc)], d.Brief, parameterNames(d)}, " "))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(silent)) {
+		x.add(toolEntry{name: "mcp__" + name + "__", server: silent[name]}, name+" "+silent[name].Purpose)
+	}
+	for _, e := range x.entries {
+		x.average += float64(e.words) / float64(len(x.entries))
+	}
+	return x
+}
+
+// parameterNames returns the names of a tool's parameters, separated by blanks.
+func parameterNames(d *builtin.Def) string {
+	if d.Schema != nil {
+		return strings.Join(slices.Sorted(maps.Keys(d.Schema.Properties)), " ")
+	}
+	return strings.Join(slices.Sorted(maps.Keys(rawProperties(d.RawSchema))), " ")
+}
+
+func (x *toolIndex) add(e toolEntry, text string) {
+	counts := map[string]int{}
+	for word := range words(text) {
+		counts[word]++
+		e.words++
+	}
+	for word, n := range counts {
+		x.postings[word] = append(x.postings[word], posting{len(x.entries), n})
+	}
+	x.entries = append(x.entries, e)
+}
+
+// words yields the words of a text: runs of letters and digits in lower case, of camelCase each part. The s of a plural is left out.
+func words(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		var word []rune
+		end := func() bool {
+			w := strings.ToLower(string(word))
+			word = word[:0]
+			if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+				w = w[:len(w)-1]
+			}
+			return w == "" || yield(w)
+		}
+		var before rune
+		for _, c := range text {
+			if !unicode.IsLetter(c) && !unicode.IsDigit(c) || unicode.IsUpper(c) && unicode.IsLower(before) {
+				if !end() {
+					return
+				}
+			}
+			if before = c; unicode.IsLetter(c) || unicode.IsDigit(c) {
+				word = append(word, c)
+			}
+		}
+		end()
+	}
+}
+
+// find returns the entries that match a query, the best first, and of equal ones by name. Every entry contains all of required, in lower
+// case, in its name, which begins with that of its server.
+func (x *toolIndex) find(query string, required []string) []toolEntry {
+	terms := map[string]bool{}
+	var order []string // sums of floats depend on their order
+	for word := range words(query) {
+		if len(terms) < maxTerms && !terms[word] {
+			terms[word], order = true, append(order, word)
+		}
+	}
+	scores := map[int]float64{}
+	for _, word := range order {
+		found := x.postings[word]
+		rarity := math.Log(1 + (float64(len(x.entries))-float64(len(found))+0.5)/(float64(len(found))+0.5))
+		for _, p := range found {
+			n, length := float64(p.count), float64(x.entries[p.entry].words)/x.average
+			scores[p.entry] += rarity * n * (termSaturation + 1) / (n + termSaturation*(1-lengthPenalty+lengthPenalty*length))
+		}
+	}
+	if len(required) > 0 {
+		ranked := scores
+		scores = map[int]float64{}
+		for i, e := range x.entries {
+			if e.contains(required) {
+				scores[i] = ranked[i]
+			}
+		}
+	}
+	best := slices.SortedFunc(maps.Keys(scores), func(a, b int) int {
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), strings.Compare(x.entries[a].name, x.entries[b].name))
+	})
+	found := make([]toolEntry, len(best))
+	for i, at := range best {
+		found[i] = x.entries[at]
+	}
+	return found
+}
+
+func (e toolEntry) contains(required []string) bool {
+	name := strings.ToLower(e.name)
+	return !slices.ContainsFunc(required, func(part string) bool { return !strings.Contains(name, part) })
+}
