@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -71,8 +72,10 @@ func NewServer(h *Host) (*Server, error) {
 
 // instructions are those for the caller of a request, by the rules and rights of now.
 func (s *Server) instructions(ctx context.Context) string {
-	who := transport.PeerOf(ctx).Who
-	return instructions(s.host.cfg.Roots, s.host.Tools(who), s.host.policies.sharedDenies(s.host.policies.of(who.Principal)))
+	peer := transport.PeerOf(ctx)
+	policy := s.host.policies.of(peer.Who.Principal)
+	listed := s.host.tools.listed(s.host.tools.now(), viewer{policy, peer.Who.Rights, peer.List})
+	return instructions(s.host.cfg.Roots, listed, s.host.policies.sharedDenies(policy))
 }
 
 // instructions tell the model which tools there are, where it works, and which tools a rule may have taken away by mistake. Clients cut them at 2,048 characters. The first sentence has the
@@ -88,6 +91,9 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 	served := ""
 	if len(briefs) > 0 {
 		served = "File and shell tools: " + strings.Join(briefs, ", ") + ". "
+	}
+	if slices.ContainsFunc(tools, func(d *builtin.Def) bool { return d.Name == toolSearchName }) {
+		served += "Tools of other servers: find them with ToolSearch, call them with ToolCall. "
 	}
 	notice := ""
 	for _, d := range missing {

@@ -34,8 +34,8 @@ func toolCallTool() *builtin.Def {
 			},
 			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 		},
-	}, func(context.Context, *builtin.Env, json.RawMessage) (builtin.Result, error) {
-		return builtin.Result{}, errors.New("ToolCall was not unwrapped, which is a defect of toolhost")
+	}, false, func(context.Context, *builtin.Env, json.RawMessage) (builtin.Plan, error) {
+		return builtin.Plan{}, errors.New("ToolCall was not unwrapped, which is a defect of toolhost")
 	})
 }
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -83,16 +84,40 @@ func (x *toolIndex) add(e toolEntry, text string) {
 	x.entries = append(x.entries, e)
 }
 
-// words yields the words of a text: runs of letters and digits in lower case, of camelCase each part. The s of a plural is left out.
-func words(text string) func(yield func(string) bool) {
+// fillers are words of questions that say nothing about what a tool does, as [stem] returns them.
+var fillers = slices.Collect(words("a an and any are as at be by can did do does for from get has have how i in into is it its me my of on or our that the " +
+	"their them this to us was we were what when where which who whose will with you your"))
+
+// stem returns a word in lower case without the ends by which plurals and forms of verbs differ.
+func stem(word string) string {
+	word = strings.ToLower(word)
+	if rest, ok := strings.CutSuffix(word, "ies"); ok && len(rest) > 1 {
+		word = rest + "y"
+	} else if len(word) > 3 && !strings.HasSuffix(word, "ss") {
+		word = strings.TrimSuffix(word, "s")
+	}
+	for _, end := range []string{"ing", "ed"} {
+		if rest, ok := strings.CutSuffix(word, end); ok && len(rest) > 3 {
+			word = rest
+			break
+		}
+	}
+	if n := len(word); n > 4 && word[n-1] == word[n-2] && !strings.ContainsRune("aeiouls", rune(word[n-1])) {
+		word = word[:n-1] // dropping, dropped
+	}
+	if len(word) > 3 {
+		word = strings.TrimSuffix(word, "e")
+	}
+	return word
+}
+
+// words yields the words of a text, as [stem] returns them: runs of letters and digits, of camelCase each part.
+func words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var word []rune
 		end := func() bool {
-			w := strings.ToLower(string(word))
+			w := stem(string(word))
 			word = word[:0]
-			if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
-				w = w[:len(w)-1]
-			}
 			return w == "" || yield(w)
 		}
 		var before rune
@@ -113,15 +138,17 @@ func words(text string) func(yield func(string) bool) {
 // find returns the entries that match a query, the best first, and of equal ones by name. Every entry contains all of required, in lower
 // case, in its name, which begins with that of its server.
 func (x *toolIndex) find(query string, required []string) []toolEntry {
-	terms := map[string]bool{}
-	var order []string // sums of floats depend on their order
+	var terms []string // in order: sums of floats depend on it
 	for word := range words(query) {
-		if len(terms) < maxTerms && !terms[word] {
-			terms[word], order = true, append(order, word)
+		if len(terms) < maxTerms && !slices.Contains(terms, word) {
+			terms = append(terms, word)
 		}
 	}
+	if telling := slices.DeleteFunc(slices.Clone(terms), func(w string) bool { return slices.Contains(fillers, w) }); len(telling) > 0 {
+		terms = telling
+	}
 	scores := map[int]float64{}
-	for _, word := range order {
+	for _, word := range terms {
 		found := x.postings[word]
 		rarity := math.Log(1 + (float64(len(x.entries))-float64(len(found))+0.5)/(float64(len(found))+0.5))
 		for _, p := range found {
