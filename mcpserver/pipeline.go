@@ -128,7 +128,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		err = authorize(&rec, a.rights, tool, guard.Intent{}) // authorize: the tool
 	}
 	if err != nil {
-		return reply.with(refused(h.noTool(a.principal, a.rights, req.Tool, err)))
+		return reply.with(refused(h.policies.noTool(a.principal, a.rights, req.Tool, err)))
 	}
 	call, err := bind(tool, req.Args)                          // bind
 	if e := acquireSlot(ctx, a.ticket, tool, call); e != nil { // wait for the gate

@@ -187,12 +187,12 @@ func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
 }
 
 // noTool adds to the error for a name that no tool has the similar names of tools that the caller may know.
-func (h *Host) noTool(principal string, rights auth.Rights, name string, err error) error {
+func (p *policies) noTool(principal string, rights auth.Rights, name string, err error) error {
 	if name == "" || !errors.Is(err, errNoTool) {
 		return err
 	}
-	policy, now := h.policies.of(principal), h.tools.now()
-	near := now.nearest(name, maxNearest, func(d *builtin.Def) bool { return h.tools.visible(d, policy, rights) })
+	policy, now := p.of(principal), p.tools.now()
+	near := now.nearest(name, maxNearest, func(d *builtin.Def) bool { return p.tools.visible(d, policy, rights) })
 	if len(near) > 0 && !strings.HasPrefix(near[0], "mcp__") {
 		near = near[:1]
 	}
