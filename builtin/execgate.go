@@ -30,6 +30,7 @@ type execGate struct {
 	waiting    int
 	refusals   int // of persons
 	background bool
+	lasting    bool // it is of an agent, not of a command: each question has its time, and none ends it
 
 	left    chan struct{}     // closed when the call has ended and the command goes on
 	parted  chan struct{}     // closed when a question is put after the call
@@ -253,7 +254,10 @@ func (g *execGate) put(ctx context.Context, q *execQuestion, key string, asked E
 // answer gets the answer to a question that was posed after so many refusals.
 func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion) ExecAnswer {
 	g.mu.Lock()
-	left := execWait - g.heldNow()
+	left := execWait
+	if !g.lasting {
+		left -= g.heldNow()
+	}
 	refused := g.refusals > refusals
 	asked.Background = g.background
 	g.mu.Unlock()
@@ -269,7 +273,9 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 		select {
 		case <-g.spent:
 		default:
-			close(g.spent)
+			if !g.lasting {
+				close(g.spent)
+			}
 		}
 		answer.Reason = fmt.Sprintf("no person answered within %s, the limit of a command", execWait)
 	}

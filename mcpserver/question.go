@@ -73,7 +73,9 @@ type offer struct {
 // newQuestion returns a question about a call.
 func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
 	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: Sanitize(d.Dir), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
-	q.Input, _ = call.Input() // cannot fail: it was bound from JSON
+	if call != nil { // else it is about an agent in a cell
+		q.Input, _ = call.Input() // cannot fail: it was bound from JSON
+	}
 	q.Gist = gist(tool, d)
 	for _, i := range d.Items {
 		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), Sanitize(i.Rule), Sanitize(i.Source), Sanitize(i.Reason)

@@ -43,7 +43,10 @@ func (e usageError) Unwrap() error { return e.error }
 func exitCode(err error) int {
 	var usage usageError
 	var address listen.UsageError
+	var client exitStatus
 	switch {
+	case errors.As(err, &client):
+		return int(client)
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage), errors.As(err, &address), errors.Is(err, errUnparsed):

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
@@ -42,8 +44,9 @@ type Sandbox struct {
 	failed        bool                    // a denied file could not be covered again
 	cell          *Cell                   // nil but for a server
 	box           *sandbox.Sandbox
-	scratch       []string      // the variables that point into the directory for temporary files
-	runner        *shell.Runner // nil in a bare sandbox
+	locks         []*flock.Flock // of layers
+	scratch       []string       // the variables that point into the directory for temporary files
+	runner        *shell.Runner  // nil in a bare sandbox
 
 	refusals refusals
 
@@ -123,7 +126,7 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 	}
 	if c == nil {
 		var err error
-		if c, err = cs.start(ctx, policy, shells, cell); err != nil {
+		if c, err = cs.start(ctx, policy, shells, cell, nil); err != nil {
 			return nil, err
 		}
 		c.principal, cs.open[principal] = principal, c
@@ -252,6 +255,7 @@ func (c *Sandbox) close() error {
 			<-c.followed
 		}
 		c.published.Wait()
+		closeLocks(c.locks)
 	})
 	return c.ended
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,8 +28,8 @@ func (cs *Pool) warm(c *Sandbox) (err error) {
 	return err
 }
 
-// start makes a sandbox for what the rules say now, with or without shells, or for a server.
-func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, cell *Cell) (_ *Sandbox, err error) {
+// start makes a sandbox for what the rules say now, with or without shells, for a server, or for an agent.
+func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, cell *Cell, agent *Agent) (_ *Sandbox, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -37,8 +38,10 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	if err != nil {
 		return nil, fmt.Errorf("the directory for temporary files: %w", err)
 	}
-	for _, other := range cs.open { // before anything is in it
-		other.coverNew(scratch)
+	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) { // before anything is in it
+		if other.policy.Commands().Scratch() != scratch {
+			other.coverNew(scratch)
+		}
 	}
 	c := &Sandbox{policy: policy, scratch: env, paths: policy.Commands().SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
@@ -54,13 +57,18 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
 	private := cs.private(c)
+	layers, err := openLayers(c, agent)
+	if err != nil {
+		return nil, err
+	}
+	private = append(private, layers...)
 	looked := make(chan *pipeLook, 1)
 	go func() { looked <- lookForPipes(c.policy, c.paths) }()
 	var programs []string
-	if shells {
+	if shells || agent != nil && agent.Execs {
 		programs = policy.Commands().DeniedPrograms()
 	}
-	if c.box, err = startBox(ctx, c, private, programs); err != nil {
+	if c.box, err = startBox(ctx, c, private, programs, agent); err != nil {
 		return nil, err
 	}
 	c.guarded = c.box.Guarded()
@@ -99,7 +107,7 @@ const sameStarts = 3
 
 // startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
 // ends in a weaker one.
-func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, programs []string) (box *sandbox.Sandbox, err error) {
+func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules := policy.Commands().Network()
 	what := sandbox.Policy{
@@ -107,6 +115,9 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 		Execs: judgesExecs(policy),
+	}
+	if agent != nil {
+		what.Execs, what.Sockets, what.Network.Ask = agent.Execs, slices.Concat(what.Sockets, agent.Sockets), agent.AskHost
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}}
 	if c.cell != nil {

@@ -21,6 +21,7 @@ var (
 
 // A session is the library's view of the stdio client.
 type session struct {
+	id            string
 	send          func(message any)
 	notifications chan mcp.JSONRPCNotification
 	initialized   atomic.Bool
@@ -34,12 +35,15 @@ type session struct {
 	acks  map[any]chan struct{} // closed when the acknowledgement of the subscription with this id was written
 }
 
+// sessions counts them: a host may have several clients over sockets.
+var sessions atomic.Uint64
+
 func newSession() *session {
 	const queued = 16 // the library broadcasts next to nothing: the tool list changes when a person changes the rules
-	return &session{notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan jsonrpc.Envelope{}, acks: map[any]chan struct{}{}}
+	return &session{id: "stdio-" + strconv.FormatUint(sessions.Add(1), 10), notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan jsonrpc.Envelope{}, acks: map[any]chan struct{}{}}
 }
 
-func (*session) SessionID() string   { return "stdio" }
+func (s *session) SessionID() string { return s.id }
 func (s *session) Initialize()       { s.initialized.Store(true) }
 func (s *session) Initialized() bool { return s.initialized.Load() }
 func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {

@@ -42,7 +42,7 @@ func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Re
 	c := &conn{handler: h, library: h.Library(), who: who, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
 	defer c.out.Close()
 	if err := c.library.RegisterSession(running, c.session); err != nil {
-		return fmt.Errorf("stdio is served already: %w", err)
+		return fmt.Errorf("the session of the client: %w", err)
 	}
 	defer c.library.UnregisterSession(running, c.session.SessionID())
 	c.ctx = c.library.WithContext(running, c.session)

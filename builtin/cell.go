@@ -1,0 +1,156 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// A CellSpec describes a program that runs as a whole, with all that it starts, in a sandbox of its own: an agent.
+type CellSpec struct {
+	// Argv is the program and its arguments; a name without a slash is looked up in PATH. Dir is where it starts, Env its environment,
+	// to which the variables of the sandbox are added.
+	Argv []string
+	Dir  string
+	Env  []string
+	// Files become its descriptors 0, 1 and 2. Nil ones are /dev/null, or the terminal.
+	Files []*os.File
+	// Terminal gives it a terminal, see [Cell.Terminal].
+	Terminal bool
+	// Sockets are Unix sockets that it may connect to, and Ports TCP ports on the loopback interface of the host that it finds on its own.
+	Sockets []string
+	Ports   []int
+	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. Of the host's
+	// entries the program sees, read-only, those that the layer has none of. Seed are paths in those directories that are copied into
+	// a layer which has none of that name, or an older file.
+	Layers map[string]string
+	Seed   []string
+	// AskHost is asked about a host that no setting names. Nil: it is refused.
+	AskHost func(ctx context.Context, host, port string) bool
+
+	// What follows is for a host that starts the program.
+
+	// Name is how the history, the console and the audit log call the program: "claude" is "run: claude" there.
+	Name string
+	// Prepare, if it is not nil, adds to the specification what depends on the place of the program: dir is a directory that the program
+	// can read and not write, which is removed with the cell, and socket is the Unix socket in it at which the host serves MCP.
+	Prepare func(spec *CellSpec, dir, socket string) error
+	// Roots are the directories that the program may write. Nil: those of the host.
+	Roots []string
+	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that the program may
+	// write, and Open are secrets of the home directory that it may use.
+	Hosts, Writable, Open []string
+	// Ask puts hosts that no list names to the operator.
+	Ask bool
+	// NoExecGate starts programs without judging them.
+	NoExecGate bool
+	// Weaker runs the program also where the sandbox holds less than everything. [Cell.Gaps] says what is missing.
+	Weaker bool
+}
+
+// A Cell is a program that runs in a sandbox of its own.
+type Cell struct {
+	sandbox.Process
+	// Terminal is the host's end of the program's terminal; nil if it has none.
+	Terminal *sandbox.Terminal
+	// Gaps says what the sandbox does not hold here. It is empty but with [CellSpec].Weaker.
+	Gaps []string
+	// Closed is called once the program has ended and its changes are recorded.
+	Closed func()
+
+	runtime *Runtime
+	box     *sandboxpool.Sandbox
+	gate    *execGate
+	mark    *commandMark
+	refused func() []string
+	cleanup func() []string
+	stop    context.CancelFunc
+	close   func() []string
+}
+
+// StartCell starts a program in a sandbox of its own, under the rules of the call. What it changes is recorded as the command of its
+// tool. Without e.Execs the programs that it starts are not judged. The caller closes the cell.
+func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error) {
+	b := e.Runtime
+	agent := sandboxpool.Agent{Execs: e.Execs != nil, Sockets: spec.Sockets, Layers: spec.Layers, Seed: spec.Seed, AskHost: spec.AskHost}
+	box, inner, vars, err := b.sandboxes.OpenAgent(ctx, e.Policy, agent)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cell{runtime: b, box: box, refused: box.Refusing(), cleanup: b.sandboxes.Cleanup()}
+	c.close = sync.OnceValue(c.end)
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	for _, port := range spec.Ports {
+		if err := inner.Forward(life, port); err != nil {
+			return nil, err
+		}
+	}
+	what := sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: slices.Concat(spec.Env, e.Policy.Commands().Environment(), vars), Files: spec.Files}
+	if e.Execs != nil {
+		c.gate = newExecGate(*e.Execs)
+		c.gate.leaves()
+		c.gate.lasting = true
+		what.Execs = sandbox.NewExecGate()
+		what.Execs.Judge(c.gate.Judge)
+		context.AfterFunc(life, what.Execs.Close)
+	}
+	if spec.Terminal {
+		if c.Terminal, err = inner.Terminal(); err != nil {
+			return nil, err
+		}
+		what.Terminal = c.Terminal
+	}
+	c.mark = b.beginCommand(ctx, e, strings.Join(spec.Argv, " "))
+	c.Process, err = inner.Spawn(what)
+	return c, err
+}
+
+// Close ends the program with everything that it started, and tells, a line each, what is to be known of it: programs and hosts that were
+// refused, and what it changed. It may be called again.
+func (c *Cell) Close() []string { return c.close() }
+
+func (c *Cell) end() (lines []string) {
+	var left int
+	if c.Process != nil {
+		select {
+		case <-c.Done():
+			left, _ = c.Kill() // the sandbox is closed all the same
+		default:
+			_, _ = c.Kill()
+		}
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("%s still ran when it ended and %s ended.", count(left, "process"), plural(left, "was", "were")))
+	}
+	if c.gate != nil {
+		lines = append(lines, c.gate.lines()...)
+	}
+	lines = append(lines, c.refused()...)
+	lines = append(lines, c.cleanup()...)
+	if c.mark != nil {
+		lines = append(lines, c.mark.end().lines()...)
+	}
+	if c.stop != nil {
+		c.stop()
+	}
+	c.runtime.sandboxes.Release(c.box)
+	if c.Terminal != nil {
+		c.Terminal.Close()
+	}
+	if c.Closed != nil {
+		c.Closed()
+	}
+	return lines
+}

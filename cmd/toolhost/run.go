@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// An exitStatus ends this program as the client has ended.
+type exitStatus int
+
+func (exitStatus) Error() string { return errReported.Error() }
+
+func (exitStatus) Is(err error) bool { return err == errReported }
+
+// The exit codes of a client that could not be started, as shells know them.
+const (
+	exitNotStarted = 126
+	exitNotFound   = 127
+)
+
+// runFlags are the flags of toolhost run.
+type runFlags struct {
+	host     hostFlags
+	hosts    []string
+	weaker   bool
+	ungated  bool
+	announce io.Writer
+}
+
+func runCommand() *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use: "run [flags] -- CLIENT [ARG]...", Short: "Run a whole agent in a sandbox, under the same rules",
+		Long: `Run a client, with all that it starts, in a sandbox of its own. The rules hold for its own shell and file tools:
+each program that it starts is judged, files are denied and protected, hosts are refused, and nothing is left running at the end.
+It reaches the tools of this host over a socket. What a rule asks is asked at the console; what it changed is in toolhost history.
+
+The exit status is that of the client: 126 if it could not be started, 127 if there is no such program.`,
+		Example: "  toolhost run -- claude\n  toolhost run --root ~/src/project --allow-host registry.npmjs.org -- bash",
+		Args:    atLeast(1, "toolhost run -- claude"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.announce = cmd.ErrOrStderr()
+			return flags.run(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	flags.host.add(cmd)
+	flags.host.console.add(cmd.Flags())
+	cmd.Flags().StringArrayVar(&flags.hosts, "allow-host", nil, "a `HOST` that the client reaches, such as *.example.com or localhost:11434; repeatable")
+	cmd.Flags().BoolVar(&flags.weaker, "weaker", false, "run also where the sandbox does not hold everything; what is missing is said")
+	cmd.Flags().BoolVar(&flags.ungated, "no-exec-gate", false, "do not judge the programs that the client starts, for one that needs a seccomp listener of its own")
+	return cmd
+}
+
+func (f *runFlags) run(ctx context.Context, args []string) error {
+	if builtin.InCall() {
+		return errors.New("toolhost run cannot be nested: this process is in a sandbox of toolhost already, whose rules hold for all that it starts. Start the client itself")
+	}
+	program, err := findProgram(args[0])
+	if err != nil {
+		fmt.Fprintln(f.announce, "toolhost run:", sanitized(err.Error()))
+		return exitStatus(exitNotFound)
+	}
+	f.host.console.on = true
+	cfg, err := f.host.config(nil, false)
+	if err != nil {
+		return err
+	}
+	return open(cfg, func(host *mcpserver.Host) error {
+		server, err := mcpserver.NewServer(host)
+		if err != nil {
+			return err
+		}
+		ignoreSIGPIPE()
+		return f.host.sidecars(ctx, host, stdioKind, func() {}, func() error { return f.client(ctx, host, server, program, args) })
+	})
+}
+
+// findProgram finds the client on the host. The error of a name in PATH names it.
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fmt.Errorf("there is no program %q in PATH", name)
+	case err != nil && !errors.Is(err, exec.ErrDot):
+		return "", err
+	}
+	return filepath.Abs(path)
+}
+
+// client runs the client, and returns its exit status.
+func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server, program string, args []string) error {
+	cfg := builtin.CellSpec{Name: filepath.Base(args[0]), NoExecGate: f.ungated, Weaker: f.weaker, Ask: true}
+	cfg.Argv, cfg.Env = append([]string{program}, args[1:]...), clientEnv(host)
+	var err error
+	if cfg.Dir, err = clientDir(host.Operator().Roots()); err != nil {
+		return err
+	}
+	if cfg.Hosts, cfg.Ports, err = splitHosts(f.hosts); err != nil {
+		return err
+	}
+	std, err := openStdio()
+	if err != nil {
+		return err
+	}
+	cfg.Files, cfg.Terminal = std.files, std.terminal != nil
+	cell, err := server.StartCell(ctx, mcpserver.Local(), cfg)
+	if err != nil {
+		return f.notStarted(err, program)
+	}
+	defer cell.Close()
+	if len(cell.Gaps) > 0 {
+		fmt.Fprintf(f.announce, "toolhost run: --weaker: %s\n", sanitized(strings.Join(cell.Gaps, "; ")))
+	}
+	status, err := std.attend(cell)
+	failure := ""
+	if cell.Terminal != nil {
+		failure = cell.Terminal.Failure()
+	}
+	for _, line := range cell.Close() {
+		fmt.Fprintln(f.announce, "toolhost run:", sanitized(line))
+	}
+	switch {
+	case err != nil:
+		return err
+	case failure != "":
+		return f.notStarted(errors.New(failure), program)
+	}
+	return statusError(status.ExitCode)
+}
+
+func statusError(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return exitStatus(code)
+}
+
+// notStarted says why the client does not run.
+func (f *runFlags) notStarted(err error, program string) error {
+	if text := err.Error(); strings.Contains(text, "exec "+program+":") {
+		hint := ""
+		if strings.Contains(text, fs.ErrNotExist.Error()) || errors.Is(err, fs.ErrNotExist) {
+			hint = ": the sandbox does not show it; install it outside of /tmp and of what rules deny"
+		}
+		fmt.Fprintf(f.announce, "toolhost run: %s%s\n", sanitized(text), hint)
+		return exitStatus(exitNotStarted)
+	}
+	return err
+}
+
+// clientDir is where the client starts: here, if that lies in a root.
+func clientDir(roots []string) (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return roots[0], nil
+	}
+	real, err := filepath.EvalSymlinks(here)
+	if err != nil {
+		return "", err
+	}
+	for _, root := range roots {
+		if root, err := filepath.EvalSymlinks(root); err == nil && isBelow(real, root) {
+			return here, nil
+		}
+	}
+	return roots[0], nil
+}
+
+// withheldVariables are those of this process that a client must not have: what is ours, and what loads code into programs.
+var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_"}
+
+// clientEnv is the environment of the client: the user's, without what the settings keep from commands.
+func clientEnv(host *mcpserver.Host) []string {
+	secret := host.Operator().Settings().Sandbox.Credentials.EnvVars
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		for _, s := range secret {
+			if s.Text == name {
+				return true
+			}
+		}
+		return slices.Contains(withheldVariables, name) || strings.HasPrefix(name, "TOOLHOST_")
+	})
+}
+
+// splitHosts separates services of this machine from hosts.
+func splitHosts(names []string) (hosts []string, ports []int, err error) {
+	for _, name := range names {
+		host, port, err := net.SplitHostPort(name)
+		if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+			n, err := net.LookupPort("tcp", port)
+			if err != nil {
+				return nil, nil, usageError{fmt.Errorf("--allow-host %q: %w", name, err)}
+			}
+			ports = append(ports, n)
+			continue
+		}
+		if strings.Contains(name, "/") {
+			return nil, nil, usageError{fmt.Errorf("--allow-host %q: give a host such as *.example.com or localhost:11434, without scheme and path", name)}
+		}
+		hosts = append(hosts, name)
+	}
+	return hosts, ports, nil
+}
+
+// connectCommand is what the entry of a client in a cell starts: it carries its messages to the socket of the host.
+func connectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "connect SOCKET", Short: "Carry MCP to the host of toolhost run", Hidden: true, Args: exactly(1, "toolhost connect /path/mcp.sock"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			conn, err := net.Dial("unix", args[0])
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			go func() {
+				_, _ = io.Copy(conn, os.Stdin)
+				_ = conn.(*net.UnixConn).CloseWrite()
+			}()
+			_, err = io.Copy(os.Stdout, conn)
+			return err
+		},
+	}
+}

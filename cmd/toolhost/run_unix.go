@@ -1,0 +1,131 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// A runStdio is what a client in a cell has of this process: descriptors as they are, but for those that are a terminal. In its place the
+// client has one of its own, which is carried to and fro.
+type runStdio struct {
+	files    []*os.File
+	terminal *os.File // of this process; nil if it has none
+	was      *term.State
+}
+
+func openStdio() (*runStdio, error) {
+	s := &runStdio{files: []*os.File{os.Stdin, os.Stdout, os.Stderr}}
+	for i, f := range s.files {
+		if term.IsTerminal(int(f.Fd())) {
+			s.files[i] = nil
+			if s.terminal == nil {
+				s.terminal = f
+			}
+		}
+	}
+	return s, nil
+}
+
+// forwarded are the signals that the client gets in place of this process.
+var forwarded = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
+
+// attend waits for the end of the client. Meanwhile it passes on signals and the terminal, whose mode it restores.
+func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
+	signal.Reset(unix.SIGINT, unix.SIGTERM) // main would end this process at the second one
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded...)
+	defer signal.Stop(signals)
+	if s.terminal == nil {
+		for {
+			select {
+			case sig := <-signals:
+				_ = cell.Signal(sig)
+			case <-cell.Done():
+				return cell.Wait()
+			}
+		}
+	}
+	signal.Notify(signals, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP)
+	s.raw()
+	defer s.restore()
+	s.resize(cell)
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		_, _ = io.Copy(s.terminal, cell.Terminal.Master)
+	}()
+	go func() { _, _ = io.Copy(cell.Terminal.Master, s.terminal) }() // ends with this process
+	stopped := cell.Terminal.Stopped()
+	for {
+		select {
+		case sig := <-signals:
+			switch sig {
+			case unix.SIGWINCH:
+				s.resize(cell)
+			case unix.SIGCONT:
+				s.raw()
+				s.resize(cell)
+			default:
+				_ = cell.Signal(sig)
+			}
+		case _, open := <-stopped:
+			if !open {
+				stopped = nil
+				continue
+			}
+			s.suspend(signals)
+			s.resize(cell)
+			cell.Terminal.Resume()
+		case <-cell.Done():
+			_, _ = cell.Kill() // what is left has the terminal open
+			<-shown
+			return cell.Wait()
+		}
+	}
+}
+
+// suspend suspends this process with its group, as a shell expects of a job. It returns when the job is resumed, or at once where no
+// shell could resume it.
+func (s *runStdio) suspend(signals chan os.Signal) {
+	s.restore()
+	signal.Reset(unix.SIGTSTP)
+	_ = unix.Kill(0, unix.SIGTSTP)
+	signal.Notify(signals, unix.SIGTSTP)
+	s.raw()
+}
+
+// raw has the terminal pass on every key.
+func (s *runStdio) raw() {
+	was, err := term.MakeRaw(int(s.terminal.Fd()))
+	if err == nil && s.was == nil {
+		s.was = was
+	}
+}
+
+// restore gives the terminal the mode that it had.
+func (s *runStdio) restore() {
+	if s.was != nil {
+		_ = term.Restore(int(s.terminal.Fd()), s.was)
+	}
+}
+
+// resize gives the client's terminal the size of ours.
+func (s *runStdio) resize(cell *builtin.Cell) {
+	size, err := unix.IoctlGetWinsize(int(s.terminal.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return
+	}
+	raw, err := cell.Terminal.Master.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) })
+	}
+}

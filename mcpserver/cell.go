@@ -1,0 +1,243 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
+)
+
+// StartCell starts a program, an agent, in a cell of the sandbox, which this host serves: as who it calls over the socket of the cell,
+// and under whose rules it runs. Close the cell: everything that the program has started ends with it.
+func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.CellSpec) (_ *builtin.Cell, err error) {
+	h := s.host
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	dir, socket, err := listenInCell()
+	over := func() {
+		stop()
+		serving.Wait()
+		_ = os.RemoveAll(dir)
+	}
+	defer func() {
+		if err != nil {
+			over()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	serving.Go(func() { s.serveCell(life, who, socket) })
+	policy, err := h.policies.cell(who.Principal, spec, dir)
+	if err != nil {
+		return nil, err
+	}
+	gaps := cellGaps(h, policy, spec)
+	if len(gaps) > 0 && (!spec.Weaker || !policy.Commands().Containment().Writes) {
+		return nil, fmt.Errorf("the sandbox of this machine does not hold what a program in it relies on: %s. toolhost doctor says how to get more; with --weaker it runs where files and processes are held at least", strings.Join(gaps, "; "))
+	}
+	spec.Sockets = append(slices.Clip(spec.Sockets), socket.Addr().String())
+	if spec.Prepare != nil {
+		if err := spec.Prepare(&spec, dir, socket.Addr().String()); err != nil {
+			return nil, err
+		}
+	}
+	env, call, err := cellEnv(h, life, who, policy, spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Ask {
+		spec.AskHost = (&cellHosts{call: call, known: map[string]bool{}}).ask
+	}
+	began := time.Now()
+	cell, err := env.StartCell(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	cell.Gaps, cell.Closed = gaps, func() {
+		over()
+		_ = h.recorder.write(audit.Record{Time: began, Principal: who.Principal, Scope: env.Scope, Tool: env.Tool, Command: strings.Join(spec.Argv, " "), Verdict: guard.Allow.String(),
+			Millis: float64(time.Since(began).Microseconds()) / 1000}) // it logs its errors
+	}
+	return cell, nil
+}
+
+// cellEnv returns what a program in a cell may use, and the call that stands for it in questions.
+func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy, spec builtin.CellSpec) (*builtin.Env, *execCall, error) {
+	a := h.Admit(who, nil, "", true)
+	if a.Leave(); a.err != nil {
+		return nil, nil, a.err
+	}
+	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
+	env := h.env(a, policy, call.req)
+	if !spec.NoExecGate && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil {
+		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.of(who.Principal) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
+	}
+	return env, call, nil
+}
+
+// cellPrefix begins the names of directories of cells in the cache directory of the user.
+const cellPrefix = "cell-"
+
+// listenInCell makes a directory for a cell, with its socket.
+func listenInCell() (dir string, l net.Listener, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil, fmt.Errorf("a place for the socket of the cell: %w", err)
+	}
+	parent := filepath.Join(cache, "toolhost")
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", nil, err
+	}
+	removeDeadCells(parent)
+	if dir, err = os.MkdirTemp(parent, cellPrefix); err != nil {
+		return "", nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", nil, err
+	}
+	l, err = net.Listen("unix", filepath.Join(dir, "mcp.sock"))
+	return dir, l, err
+}
+
+// removeDeadCells removes the directories of hosts that were killed: no one listens there, and did not just begin to.
+func removeDeadCells(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, cellPrefix+"*")) // the pattern is right
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil || time.Since(info.ModTime()) < time.Minute {
+			continue
+		}
+		if conn, err := net.Dial("unix", filepath.Join(dir, "mcp.sock")); err == nil {
+			conn.Close()
+			continue
+		}
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// maxCellClients bounds how many connections of a cell are served at once.
+const maxCellClients = 32
+
+// serveCell serves MCP on a socket, to each connection as stdio does.
+func (s *Server) serveCell(ctx context.Context, who auth.Identity, l net.Listener) {
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	places := make(chan struct{}, maxCellClients)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			conn.Close()
+			continue
+		}
+		clients.Go(func() {
+			defer func() { <-places }()
+			defer conn.Close()
+			end := context.AfterFunc(ctx, func() { _ = conn.(*net.UnixConn).CloseRead() })
+			defer end()
+			if err := stdio.Serve(ctx, adapter{s}, who, conn, conn, nil); err != nil {
+				s.host.log.Warn("a client in a cell", "error", err)
+			}
+		})
+	}
+}
+
+// cell compiles the rules for an agent, whose directory it must not change.
+func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guard.Policy, error) {
+	set := *p.settings.Reload()
+	entries := func(list []settings.Entry, texts []string, format string) []settings.Entry {
+		list = slices.Clip(list)
+		for _, text := range texts {
+			list = append(list, settings.Entry{Text: fmt.Sprintf(format, filepath.ToSlash(text)), File: "toolhost run"})
+		}
+		return list
+	}
+	set.Sandbox.Network.AllowedDomains = entries(set.Sandbox.Network.AllowedDomains, c.Hosts, "%s")
+	set.Sandbox.Filesystem.AllowWrite = entries(set.Sandbox.Filesystem.AllowWrite, c.Writable, "%s")
+	set.Sandbox.Filesystem.DenyWrite = entries(set.Sandbox.Filesystem.DenyWrite, []string{dir}, "%s")
+	set.Allow = entries(set.Allow, c.Open, "Read(/%s)")
+	cfg := p.guardConfig(&set, func() guard.Containment { return p.containment(&set) })
+	if c.Roots != nil {
+		cfg.Roots, cfg.ExplicitRoots = c.Roots, true
+	}
+	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
+	rules, err := guard.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return rules.For(guard.Caller{Principal: principal, Remote: p.cfg.Remote, Own: []string{p.results.For(principal).Dir()}}), nil
+}
+
+// cellGaps says what this machine does not hold of what an agent in a cell relies on.
+func cellGaps(h *Host, policy *guard.Policy, spec builtin.CellSpec) (gaps []string) {
+	held := policy.Commands().Containment()
+	report := h.runtime.SandboxReport()
+	for _, g := range []struct {
+		held bool
+		what string
+	}{
+		{held.Writes, "writes outside of the workspace"}, {held.Denies, "denied and protected files"},
+		{report.Enforces.Network, "the network"}, {report.Enforces.Processes, "the end of what the agent starts"},
+	} {
+		if !g.held {
+			gaps = append(gaps, "it does not hold "+g.what)
+		}
+	}
+	if len(gaps) > 0 && held.Why != "" {
+		gaps[len(gaps)-1] += " (" + strings.TrimSuffix(held.Why, ".") + ")"
+	}
+	if err := sandbox.ExecGateWorks(sandbox.Backend(held.Name)); err != nil && !spec.NoExecGate && held.Writes {
+		gaps = append(gaps, "programs are not judged when they start ("+err.Error()+")")
+	}
+	return gaps
+}
+
+// cellHosts asks the operator about hosts, once each.
+type cellHosts struct {
+	call *execCall
+
+	mu    sync.Mutex // held while a question waits: equal ones are one
+	known map[string]bool
+}
+
+func (c *cellHosts) ask(ctx context.Context, host, port string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := net.JoinHostPort(host, port)
+	if allowed, asked := c.known[name]; asked {
+		return allowed
+	}
+	p := c.call.host.approvals
+	if ctx.Err() != nil || !p.operatorPresent() {
+		return false
+	}
+	part := guard.Part{What: "connect to " + name, Action: guard.Ask, Final: true, Source: "toolhost run", Reason: "No setting allows the host"}
+	d := guard.Description{Items: []guard.Item{{What: part.What, Action: part.Action, Source: part.Source, Reason: part.Reason}}}
+	q := p.newQuestion(c.call.req.Tool, nil, d, guard.Verdict{Action: guard.Ask, Source: part.Source, Final: true, Reason: part.Reason + ".", Parts: []guard.Part{part}},
+		offer{scopeOnly: true, none: "the answer holds for this run; toolhost allow-host remembers a host"})
+	answer := p.askOperator(ctx, c.call.admission, c.call.req, q)
+	allowed := answer.Decision == AllowOnce
+	if ctx.Err() == nil {
+		c.known[name] = allowed
+	}
+	return allowed
+}
