@@ -42,11 +42,14 @@ toolhost uninstall takes it out again.
 
 toolhost install --list names the clients that toolhost knows.
 
+With --replace the client's own file and shell tools are switched off as well, as far as it has settings for that. What stays is said,
+and the client is verified if it is here.
+
 With --http the client reaches a host that listens already. The token stands in the environment variable
 ` + clients.TokenVariable + `, which the entry refers to; it is written into the file for a client that knows no such reference,
 and then only when the variable is set.`,
 		Example: `  toolhost install claude-desktop --root ~/src/project
-  toolhost install claude-code
+  toolhost install claude-code --replace
   toolhost install vscode --project
   toolhost install --all --root ~/src/project
   toolhost install --list`,
@@ -68,6 +71,7 @@ and then only when the variable is set.`,
 	flags.add(cmd)
 	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
 	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
+	cmd.Flags().BoolVar(&flags.replace, "replace", false, "switch off the client's own tools that toolhost has as well")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "add toolhost to every client that is here")
 	cmd.Flags().BoolVar(&list, "list", false, "list the clients, where their files are and whether toolhost is in them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
@@ -165,6 +169,9 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	if f.replace && f.project {
+		return usageError{errors.New("--replace and --project exclude each other: only your own settings switch a client's tools off")}
+	}
 	if f.http != "" {
 		if err = f.remote(client, &r); err != nil {
 			err = usageError{err}
@@ -191,10 +198,13 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := printReport(out, client, r, report); err != nil || report.Action == clients.Unchanged {
+	if err = printReport(out, client, r, report); err == nil && report.Action != clients.Unchanged {
+		err = f.advise(out, r)
+	}
+	if err != nil || !f.replace {
 		return err
 	}
-	return f.advise(out, r)
+	return f.replaceOwn(cmd, client, r)
 }
 
 // installAll adds toolhost to every client that is here and has a file of its own. The error counts those where that failed.
@@ -304,7 +314,12 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 		would = "would be "
 	}
 	preposition := map[clients.Action]string{clients.Added: "to", clients.Removed: "from", clients.Updated: "in"}[report.Action]
-	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, r.Server.Name, would, report.Action, preposition, sanitized(report.File), mcpserver.Sanitize(report.Diff))
+	what, done := r.Server.Name, string(report.Action)
+	if report.Replaced {
+		what, done = "its own tools", map[clients.Action]string{clients.Updated: "switched off", clients.Removed: "switched on again"}[report.Action]
+		preposition = "in"
+	}
+	fmt.Fprintf(w, "%s: %s %s%s %s %s\n\n%s\n", client.Title, what, would, done, preposition, sanitized(report.File), mcpserver.Sanitize(report.Diff))
 	if report.Ran != nil {
 		fmt.Fprintf(w, "by:     %s\n", sanitized(strings.Join(report.Ran, " ")))
 	}
@@ -359,6 +374,15 @@ func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {
 	client, r, err := f.client(name)
 	if err != nil {
 		return err
+	}
+	if r.Project == "" {
+		reports, err := client.Restore(cmd.Context(), r)
+		for _, report := range reports {
+			err = errors.Join(err, printReport(cmd.OutOrStdout(), client, r, report))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	report, err := client.Uninstall(cmd.Context(), r)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, r, err := flags.client(args[0])
 			if err == nil {
+				r.Replace = flags.replace
 				r.Server.Command, err = clients.Self()
 			}
 			if err != nil {
@@ -41,7 +43,7 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 				err = printVerdict(cmd.OutOrStdout(), client, verdict)
 			}
 			if err == nil && !verdict.OK {
-				err = errors.Join(errReported, verdict.Problem)
+				err = cmp.Or(verdict.Problem, errReported)
 			}
 			return err
 		},
@@ -73,4 +75,44 @@ func printVerdict(w io.Writer, client clients.Client, v *clients.Verdict) (err e
 	}
 	list("canary:", []string{canary}, "")
 	return err
+}
+
+// replaceOwn switches the client's own tools off, says what stays, and verifies the client if it is here.
+func (f *installFlags) replaceOwn(cmd *cobra.Command, client clients.Client, r clients.Request) error {
+	out := cmd.OutOrStdout()
+	reports, err := client.Replace(cmd.Context(), r)
+	for _, report := range reports {
+		err = errors.Join(err, printReport(out, client, r, report))
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range client.Replaces {
+		if p.Note != "" {
+			fmt.Fprintf(out, "note:   %s\n", p.Note)
+		}
+	}
+	own := cmp.Or(client.Keeps, "its own tools")
+	switch {
+	case client.Replaces == nil:
+		fmt.Fprintf(out, "note:   %s keeps %s: no setting of it switches them off; use toolhost run\n", client.Title, own)
+	case client.Since == "":
+		fmt.Fprintf(out, "note:   what these settings do was not tried: look at the tools that %s offers\n", client.Title)
+	default:
+		fmt.Fprintf(out, "note:   these settings were tried with %s %s", client.Title, client.Since)
+		if client.Keeps != "" {
+			fmt.Fprintf(out, ", which keeps %s", client.Keeps)
+		}
+		fmt.Fprintln(out)
+	}
+	if client.Verifies == nil || r.DryRun || r.Env.LookPath(client.Program) == "" {
+		return nil
+	}
+	r.Replace = true
+	verdict, err := client.Verify(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n")
+	return errors.Join(printVerdict(out, client, verdict), verdict.Problem)
 }

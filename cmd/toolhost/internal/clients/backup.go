@@ -102,7 +102,7 @@ func (b Backups) prune(dir string) error {
 }
 
 // before follows the edits that led to what a file holds now, backwards until good says of a version that it
-// is the one; found is false when something else changed the file on the way.
+// is the one; found is false when something else changed the file on the way. Without good it is the first version.
 func (b Backups) before(now target, good func(raw []byte) bool) (version target, found bool, err error) {
 	dir := b.of(now.path)
 	names, err := list(dir)
@@ -120,10 +120,11 @@ func (b Backups) before(now target, good func(raw []byte) bool) (version target,
 		if err != nil {
 			return target{}, false, err
 		}
-		if absent || good(raw) {
-			return target{path: now.path, exists: !absent, raw: raw}, true, nil
+		version, found = target{path: now.path, exists: !absent, raw: raw}, good == nil
+		if absent || good != nil && good(raw) {
+			return version, true, nil
 		}
 		content = digest(raw)
 	}
-	return target{}, false, nil
+	return version, found, nil
 }

@@ -41,6 +41,10 @@ type Client struct {
 	// ViaProgram: the change is made by the client's own command where that is installed, because the client itself
 	// rewrites its file while it runs.
 	ViaProgram bool
+	// Replaces are the settings that switch its own tools off. Since is the version of the client that they were tried with, and
+	// Keeps what it offers in spite of them.
+	Replaces     []Replacement
+	Since, Keeps string
 	// Verifies is how the client is run for a fake model; nil: it cannot be, and Unverified says why.
 	Verifies   *Trial
 	Unverified string

@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -165,7 +166,7 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.verify(before, edited, s.Name, want); err != nil {
+	if err := checkEdit(c.format(), before, edited, path, want); err != nil {
 		return nil, err
 	}
 	return slices.Concat(mark, edited), nil
@@ -209,52 +210,53 @@ func (c Client) take(raw []byte, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	edited, err := c.format().remove(body, []string{c.Container, name})
+	path := []string{c.Container, name}
+	edited, err := c.format().remove(body, path)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.verify(before, edited, name, nil); err != nil {
+	if err := checkEdit(c.format(), before, edited, path, nil); err != nil {
 		return nil, err
 	}
 	return slices.Concat(mark, edited), nil
 }
 
-// verify holds an edit to its promise: the entry is what it should be (nil: gone), all else is equal.
-func (c Client) verify(before map[string]any, edited []byte, name string, want map[string]any) error {
-	after, err := c.format().decode(edited)
+// checkEdit holds an edit to its promise: want stands at path (nil: nothing does), all else is equal.
+func checkEdit(f format, before map[string]any, edited []byte, path []string, want any) error {
+	after, err := f.decode(edited)
 	if err != nil {
 		return byHand("the edited file would not parse: %v", err)
 	}
-	servers, err := c.servers(after)
-	if err != nil {
-		return err
-	}
-	got, ok := servers[name]
-	if ok != (want != nil) || ok && !same(got, want) {
+	if !same(lookup(after, path), want) {
 		return byHand("the entry would not come out as meant")
 	}
-	if !same(c.without(before, name), c.without(after, name)) {
+	if !same(without(before, path), without(after, path)) {
 		return byHand("something else in it would change")
 	}
 	return nil
 }
 
-// without is a decoded file less one entry, and less a container that has no other.
-func (c Client) without(file map[string]any, name string) map[string]any {
-	rest := map[string]any{}
-	for key, v := range file {
-		rest[key] = v
+// lookup is what stands at path in a decoded file, nil for nothing.
+func lookup(file map[string]any, path []string) any {
+	v, below := file[path[0]], path[1:]
+	if len(below) == 0 {
+		return v
 	}
-	others := map[string]any{}
-	servers, _ := c.servers(file) // was looked at before
-	for key, v := range servers {
-		if key != name {
-			others[key] = v
-		}
+	m, _ := v.(map[string]any)
+	return lookup(m, below)
+}
+
+// without is a decoded file less what stands at path, and less objects on the way there that hold nothing else.
+func without(file map[string]any, path []string) map[string]any {
+	rest, below := maps.Clone(file), map[string]any{}
+	if m, ok := file[path[0]].(map[string]any); ok && len(path) > 1 {
+		below = without(m, path[1:])
 	}
-	if rest[c.Container] = others; len(others) == 0 {
-		delete(rest, c.Container)
+	if rest == nil || len(below) == 0 {
+		delete(rest, path[0])
+		return rest
 	}
+	rest[path[0]] = below
 	return rest
 }
 

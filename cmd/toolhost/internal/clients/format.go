@@ -8,7 +8,7 @@ import (
 )
 
 // A format reads and edits one kind of file. Bodies have no byte order mark. Paths are the container, the name
-// of the server and, for set and remove, perhaps one key of its entry.
+// of the server and, for set and remove, perhaps one key of its entry; or two keys or more of a setting.
 type format interface {
 	// decode reads a body; an empty one is an empty object. Its errors say line and column.
 	decode(body []byte) (map[string]any, error)

@@ -36,6 +36,8 @@ type Request struct {
 	DryRun bool
 	// Force replaces what is not ours and makes files for clients that do not seem to be installed.
 	Force bool
+	// Replace has a trial switch the client's own tools off.
+	Replace bool
 }
 
 // A Report is what was done.
@@ -46,6 +48,8 @@ type Report struct {
 	Diff string
 	// Backup is where the former content is kept; empty when there was none or nothing was written.
 	Backup string
+	// Replaced: the file was edited for the client's own tools.
+	Replaced bool
 	// Ran is the command of the client's own that made the change; empty: the file was edited.
 	Ran []string
 }

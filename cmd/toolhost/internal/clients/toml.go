@@ -78,18 +78,22 @@ func (f tomlFormat) set(body []byte, path []string, value any) ([]byte, error) {
 	if entry, ok := value.(object); ok && len(path) == 2 {
 		return f.appendTable(body, lines, path, entry)
 	}
-	text := tomlKey(path[len(path)-1]) + " = " + tomlValue(value)
+	table, key := path[:len(path)-1], path[len(path)-1]
+	text := tomlKey(key) + " = " + tomlValue(value)
 	header := -1
 	for i, l := range lines {
 		switch {
-		case l.kind == unstable.Table && slices.Equal(l.path, path[:2]):
+		case l.kind == unstable.Table && slices.Equal(l.path, table):
 			header = i
 		case header >= 0 && l.kind == unstable.KeyValue && slices.Equal(l.path, path):
 			return apply(body, splice{l.from, l.to, text}), nil
 		}
 	}
-	if header < 0 {
-		return nil, byHand("%s is not a table of its own", strings.Join(path[:2], "."))
+	switch {
+	case header < 0 && len(path) == 2:
+		return f.appendTable(body, lines, table, object{{key: key, value: value}})
+	case header < 0:
+		return nil, byHand("%s is not a table of its own", strings.Join(table, "."))
 	}
 	last := header
 	for last+1 < len(lines) && lines[last+1].kind == unstable.KeyValue {
@@ -118,7 +122,11 @@ func (tomlFormat) appendTable(body []byte, lines []tomlLine, path []string, entr
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("[" + tomlKey(path[0]) + "." + tomlKey(path[1]) + "]\n")
+	keys := make([]string, len(path))
+	for i, key := range path {
+		keys[i] = tomlKey(key)
+	}
+	b.WriteString("[" + strings.Join(keys, ".") + "]\n")
 	for _, f := range entry {
 		b.WriteString(tomlKey(f.key) + " = " + tomlValue(f.value) + "\n")
 	}

@@ -135,7 +135,7 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	if r.Server.Args = []string{"stdio"}; !t.client.InProject {
 		r.Server.Args = append(r.Server.Args, "--root", t.project)
 	}
-	files := append(object{{key: "$CONFIG/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{"Read(//**/canary.txt)"}}}}}}}, t.client.Verifies.Files...)
+	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{"Read(//**/canary.txt)"}}}}}}}, t.client.Verifies.Files...)
 	for _, f := range files {
 		raw, err := json.Marshal(plain(filled(f.value, nil, t.names(url))))
 		if err == nil {
@@ -153,6 +153,11 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	}
 	if _, err := t.client.Install(ctx, r); err != nil {
 		return err
+	}
+	if r.Replace {
+		if _, err := t.client.Replace(ctx, r); err != nil {
+			return err
+		}
 	}
 	list := t.command(ctx, r.Server.Command, t.environment(url), "tools", "--json")
 	out, err := list.Output()
