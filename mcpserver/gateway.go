@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
@@ -20,9 +21,18 @@ func (h servers) open(state string) *gateway.Gateway {
 	})
 }
 
+// reload reads the configuration again when the settings have changed.
+func (h servers) reload() {
+	if h.gateway != nil {
+		h.gateway.Reload()
+	}
+}
+
 // configured returns the other servers that are configured, and what is wrong with the configuration.
 func (h servers) configured() ([]*gateway.Entry, []string) {
-	return gateway.Load(h.cfg.MCPConfig)
+	return gateway.Sources{
+		Files: h.cfg.MCPConfig, Settings: h.policies.settings.Current(), Roots: h.cfg.Roots, Home: h.policies.where.Home, Managed: settings.ManagedDirs(),
+	}.Load()
 }
 
 // start starts the process of a server for a caller, held to the rules of now.

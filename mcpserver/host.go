@@ -61,6 +61,7 @@ func Open(cfg Config) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, log: cfg.Log, tools: tools}
 	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
+	h.policies.reloaded = servers{h}.reload
 	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
 	h.recorder = &recorder{required: cfg.AuditLog != "", observers: audit.NewObservers(cfg.Observers), log: h.log}
 	h.approvals.waiting.write = h.recorder.write

@@ -24,6 +24,7 @@ type policies struct {
 	settings *settings.Watcher
 	reloads  reloads
 	tools    *toolset
+	reloaded func() // called when the settings have changed
 	runtime  *builtin.Runtime
 	results  *resultstore.Store
 	scratch  string
@@ -166,6 +167,9 @@ func (p *policies) compile(s *settings.Settings, principal string) (*guard.Polic
 		return nil, err
 	}
 	if p.warned != s {
+		if p.warned != nil {
+			go p.reloaded()
+		}
 		p.warned = s
 		for _, w := range rules.Warnings() {
 			p.log.Warn(w)

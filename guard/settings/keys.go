@@ -44,6 +44,8 @@ type key struct {
 	member string
 	// objects is for lists whose entries are objects, kept as JSON.
 	objects bool
+	// raw is for lists whose entries are JSON: "object" or "array", as which the list is written.
+	raw string
 	// order is for choices and switches: the values from tightest to loosest.
 	// A switch without one is neutral: it counts as loosening.
 	order []string
@@ -125,7 +127,7 @@ const (
 // keys returns the table of every setting but hooks and env, whose values are
 // objects of their own.
 func keys() []key {
-	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys(), webKeys())
+	return slices.Concat(permissionKeys(), sandboxKeys(), networkKeys(), ownKeys(), searchKeys(), webKeys(), serverKeys())
 }
 
 func permissionKeys() []key {
@@ -316,11 +318,10 @@ func webKeys() []key {
 // warning for each would hide the one about a misspelt "permissions".
 const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled autoUpdatesChannel
 	availableModels awsAuthRefresh awsCredentialExport cleanupPeriodDays companyAnnouncements
-	allowManagedMcpServersOnly allowedMcpServers blockedMarketplaces channelsEnabled
-	deniedMcpServers disableAutoMode disabledMcpjsonServers effortLevel enableAllProjectMcpServers
-	enabledMcpjsonServers enabledPlugins extraKnownMarketplaces fastMode feedbackSurveyRate fileSuggestion
+	allowManagedMcpServersOnly blockedMarketplaces channelsEnabled
+	disableAutoMode effortLevel enabledPlugins extraKnownMarketplaces fastMode feedbackSurveyRate fileSuggestion
 	forceLoginMethod forceLoginOrgUUID forceRemoteSettingsRefresh
-	includeCoAuthoredBy includeGitInstructions language mcpServers model modelOverrides
+	includeCoAuthoredBy includeGitInstructions language model modelOverrides
 	otelHeadersHelper outputStyle plansDirectory pluginConfigs pluginTrustMessage prefersReducedMotion
 	respectGitignore showThinkingSummaries showTurnDuration skipDangerousModePermissionPrompt
 	skillOverrides skipWebFetchPreflight spinnerTipsEnabled spinnerTipsOverride spinnerVerbs

@@ -30,6 +30,8 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	switch {
 	case absent(err) && !f.required:
 		return s.vanish(f, now)
+	case err != nil && f.servers:
+		return s.vanish(f, now)
 	case err != nil:
 		return s.fail(f, &ParseError{File: f.file, Err: readFailure(err)})
 	}
@@ -39,10 +41,14 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	}
 	// Empty is how a file looks that is being written.
 	written := now.Sub(info.ModTime()).Abs() < racyWindow
-	if len(bytes.TrimSpace(text)) == 0 && (written || s.begun && f.layer != nil) {
+	if len(bytes.TrimSpace(text)) == 0 && !f.servers && (written || s.begun && f.layer != nil) {
 		return s.fail(f, &ParseError{File: f.file, Err: errors.New("the file is empty")})
 	}
 	next, err := parse(f.source, s.words, text)
+	if err != nil && f.servers {
+		next, err = newLayer(f.source), nil
+		next.warnings = []Warning{{File: f.file, Text: "its servers are left out: the file cannot be read as JSON"}}
+	}
 	if err != nil {
 		return s.fail(f, err)
 	}

@@ -61,9 +61,16 @@ func (k *key) schema() *jsonschema.Schema {
 	value := k.def
 	switch k.form {
 	case formList:
+		if k.raw == "object" {
+			s.Type, s.AdditionalProperties = "object", &jsonschema.Schema{Type: "object"}
+			break
+		}
 		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}
 		if k.objects {
 			s.Items = &jsonschema.Schema{Type: "object", Required: []string{"provider"}}
+		}
+		if k.raw != "" {
+			s.Items = &jsonschema.Schema{Type: "object"}
 		}
 		if k.member != "" {
 			entry := &jsonschema.Schema{Type: "object", Required: []string{k.member, "mode"}}
@@ -114,6 +121,12 @@ func (k *key) example() any {
 	if k.objects {
 		return []any{map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}
 	}
+	switch k.raw {
+	case "object":
+		return map[string]any{"memory": map[string]any{"command": "npx", "args": []string{"-y", "@modelcontextprotocol/server-memory"}}}
+	case "array":
+		return []any{map[string]any{"serverName": "memory"}}
+	}
 	if k.member != "" {
 		return []any{map[string]any{k.member: listExample(k.name), "mode": "deny"}}
 	}
@@ -139,6 +152,10 @@ func listExample(name string) string {
 		return "Read(.env) Bash(curl:*)"
 	case keyNative:
 		return "Bash Read Edit Write"
+	case keyImport:
+		return ImportProject
+	case "enabledMcpjsonServers", "disabledMcpjsonServers":
+		return "github"
 	case "permissions.additionalDirectories":
 		return "../shared"
 	case "sandbox.excludedCommands":

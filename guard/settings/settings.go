@@ -139,6 +139,7 @@ type Settings struct {
 	Search  Search
 	History historySettings
 	Web     webSettings
+	Servers serverSettings
 
 	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []Warning

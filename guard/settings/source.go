@@ -19,6 +19,7 @@ type source struct {
 	// required means that somebody named the file, so that its absence is an error.
 	required bool
 	client   bool // Entry.Client
+	servers  bool // nothing counts but mcpServers, and a file that cannot be read stops nothing
 }
 
 // sources returns the files to read, highest precedence first.
@@ -40,6 +41,11 @@ func (cfg Config) sources() []source {
 			code := own
 			code.file, code.client = filepath.Join(root, ".claude", level.code), true
 			list = append(list, own, code)
+		}
+	}
+	if cfg.importsProject() {
+		for _, root := range cfg.Roots {
+			list = append(list, source{kind: Project, file: filepath.Join(root, ".mcp.json"), root: root, workspace: root, client: true, servers: true})
 		}
 	}
 	return dedupe(append(list, cfg.userSources()...))

@@ -73,6 +73,9 @@ func Inspect(cfg Config, root string) (*Review, error) {
 			return nil, fmt.Errorf("settings file: %w", err)
 		}
 		l, err := parse(src, words, text)
+		if err != nil && src.servers {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -169,6 +169,11 @@ func readFile(file string, trust Trust) (entries []*Entry, problems []string) {
 	if err != nil {
 		return nil, []string{"servers are left out: " + err.Error()}
 	}
+	return parseEntries(servers, file, trust)
+}
+
+// parseEntries reads the members of mcpServers.
+func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) (entries []*Entry, problems []string) {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		e := &Entry{Name: cleanName(name), File: file, Trust: trust}
 		var members map[string]json.RawMessage
@@ -297,22 +302,6 @@ func (e *Entry) isSelf() bool {
 	a, errA := os.Stat(found)
 	b, errB := os.Stat(self)
 	return errA == nil && errB == nil && os.SameFile(a, b)
-}
-
-// Load reads the servers of the files that a user named.
-func Load(files []string) (entries []*Entry, problems []string) {
-	var lists [][]*Entry
-	for _, file := range files {
-		list, wrong := readFile(file, User)
-		problems = append(problems, wrong...)
-		lists = append(lists, list)
-	}
-	entries, wrong := merge(lists...)
-	return withoutSelf(entries), append(problems, wrong...)
-}
-
-func withoutSelf(entries []*Entry) []*Entry {
-	return slices.DeleteFunc(entries, func(e *Entry) bool { return e.isSelf() })
 }
 
 // nearest returns a hint at the name that was probably meant.

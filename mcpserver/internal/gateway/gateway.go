@@ -77,7 +77,10 @@ type Gateway struct {
 	cfg   Config
 	tools atomic.Pointer[[]*builtin.Def]
 
+	reloading, building sync.Mutex
+
 	mu       sync.Mutex
+	looking  bool // Look was called
 	servers  map[string]*server
 	live     map[string]*upstream // by key
 	problems []string
@@ -117,6 +120,8 @@ func Open(cfg Config) *Gateway {
 
 // Reload reads the configuration again. A server whose entry has changed is stopped.
 func (g *Gateway) Reload() {
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
 	entries, problems := g.cfg.Servers()
 	g.mu.Lock()
 	was := g.servers
@@ -134,6 +139,7 @@ func (g *Gateway) Reload() {
 			stale = append(stale, u)
 		}
 	}
+	looking := g.looking && !g.closed
 	g.mu.Unlock()
 	for _, p := range problems {
 		g.cfg.Log.Warn(p)
@@ -142,6 +148,16 @@ func (g *Gateway) Reload() {
 		u.stop()
 	}
 	g.rebuild(true)
+	if looking {
+		for _, s := range g.unknown() {
+			g.work.Go(func() { g.look(s) })
+		}
+	}
+}
+
+// unknown returns the servers of which nothing is known.
+func (g *Gateway) unknown() []*server {
+	return slices.DeleteFunc(g.sorted(), func(s *server) bool { return s.Refused != "" || s.store.known(s.Hash()) })
 }
 
 // Tools returns the tools of all servers, ordered by name.
@@ -167,11 +183,12 @@ func (g *Gateway) server(name string) (*server, error) {
 // Look looks at the servers that are not known yet, in the background. Only its first call does anything.
 func (g *Gateway) Look() {
 	g.begun.Do(func() {
+		g.mu.Lock()
+		g.looking = true
+		g.mu.Unlock()
 		var all sync.WaitGroup
-		for _, s := range g.sorted() {
-			if s.Refused == "" && !s.store.known(s.Hash()) {
-				all.Go(func() { g.look(s) })
-			}
+		for _, s := range g.unknown() {
+			all.Go(func() { g.look(s) })
 		}
 		g.work.Go(func() {
 			all.Wait()

@@ -176,6 +176,8 @@ func (s *server) tools() (all map[string]*tool, problems []string) {
 
 // rebuild makes the tools of what is known of all servers, and tells of a change; configured says that a person made it.
 func (g *Gateway) rebuild(configured bool) {
+	g.building.Lock()
+	defer g.building.Unlock()
 	var defs []*builtin.Def
 	for _, s := range g.sorted() {
 		all, problems := s.tools()

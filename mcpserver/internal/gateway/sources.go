@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// Sources are where servers are configured.
+type Sources struct {
+	Files    []string // that the user named
+	Settings *settings.Settings
+	Roots    []string
+	Home     string
+	Managed  []string // directories of the administrator
+}
+
+// Load returns the servers of all sources, and what is wrong with them. Of two with one name the first counts: of the administrator, of
+// the files that were named, of the user, of a project.
+func (s Sources) Load() (entries []*Entry, problems []string) {
+	var lists [][]*Entry
+	add := func(list []*Entry, wrong []string) {
+		lists, problems = append(lists, list), append(problems, wrong...)
+	}
+	for _, dir := range s.Managed {
+		file := filepath.Join(dir, "managed-mcp.json")
+		if _, err := os.Lstat(file); err == nil { // it alone counts, also where it cannot be read
+			list, wrong := readFile(file, Managed)
+			return s.restricted(list), wrong
+		}
+	}
+	add(s.written(settings.Managed))
+	for _, file := range s.Files {
+		add(readFile(file, User))
+	}
+	add(s.written(settings.User))
+	add(s.imported())
+	add(s.written(settings.Project))
+	entries, wrong := merge(lists...)
+	entries = slices.DeleteFunc(entries, (*Entry).isSelf)
+	return s.restricted(entries), append(problems, wrong...)
+}
+
+// written returns the servers of settings files of a level.
+func (s Sources) written(level settings.Kind) (entries []*Entry, problems []string) {
+	add := func(e settings.Entry, refused string) {
+		trust, at := User, settings.User
+		switch e.Kind {
+		case settings.Managed:
+			trust, at = Managed, settings.Managed
+		case settings.Project, settings.Local:
+			trust, at = Project, settings.Project
+		}
+		if at != level || e.Client && !isMCPJSON(e) {
+			return
+		}
+		var servers map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(e.Text), &servers); err != nil {
+			return
+		}
+		list, wrong := parseEntries(servers, e.File, trust)
+		for _, server := range list {
+			if server.Refused == "" && refused != "" && !(isMCPJSON(e) && s.enabled(server.Name)) {
+				server.Refused = refused
+			}
+		}
+		entries, problems = append(entries, list...), append(problems, wrong...)
+	}
+	for _, e := range s.Settings.Servers.Entries {
+		add(e, "")
+	}
+	for _, e := range s.Settings.Untrusted {
+		if text, ok := strings.CutPrefix(e.Text, "mcpServers: "); ok {
+			e.Text = text
+			add(e, fmt.Sprintf("%s is of a workspace that is not trusted, or has changed since: look at it and run `toolhost trust %s`, then start anew", e.File, e.Root))
+		}
+	}
+	return entries, problems
+}
+
+func isMCPJSON(e settings.Entry) bool { return filepath.Base(e.File) == ".mcp.json" }
+
+// enabled reports whether a server of .mcp.json is used without trust in the workspace.
+func (s Sources) enabled(name string) bool {
+	return s.Settings.Servers.AllEnabled || slices.ContainsFunc(s.Settings.Servers.Enabled, func(e settings.Entry) bool { return cleanName(e.Text) == name })
+}
+
+// imported returns the servers that Claude Code keeps for the user, and for the user in the roots.
+func (s Sources) imported() (entries []*Entry, problems []string) {
+	imports := func(what string) bool {
+		return slices.ContainsFunc(s.Settings.Servers.Import, func(e settings.Entry) bool { return e.Text == what })
+	}
+	if s.Home == "" || !imports(settings.ImportUser) && !imports(settings.ImportLocal) {
+		return nil, nil
+	}
+	file := filepath.Join(s.Home, ".claude.json")
+	text, err := privatefile.Read(file, maxConfig)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	type servers struct {
+		Servers map[string]json.RawMessage `json:"mcpServers"`
+	}
+	var all struct {
+		servers
+		Projects map[string]servers `json:"projects"`
+	}
+	if err == nil {
+		text, err = hujson.Standardize(text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, []string{fmt.Sprintf("the servers of %s are left out: %v", file, err)}
+	}
+	var lists [][]*Entry
+	add := func(found servers) {
+		list, wrong := parseEntries(found.Servers, file, User)
+		lists, problems = append(lists, list), append(problems, wrong...)
+	}
+	if imports(settings.ImportLocal) {
+		for _, root := range s.Roots {
+			add(all.Projects[root])
+		}
+	}
+	if imports(settings.ImportUser) {
+		add(all.servers)
+	}
+	known := map[string]bool{}
+	for _, list := range lists { // those of the root win
+		for _, e := range list {
+			if !known[e.Name] {
+				entries = append(entries, e)
+			}
+		}
+		for _, e := range list {
+			known[e.Name] = true
+		}
+	}
+	return entries, problems
+}
+
+// restricted refuses the servers that settings do not allow.
+func (s Sources) restricted(entries []*Entry) []*Entry {
+	set := s.Settings.Servers
+	allowed := map[string][]settings.Entry{} // each file with a list must allow
+	for _, e := range set.Allowed {
+		allowed[e.File] = append(allowed[e.File], e)
+	}
+	for _, server := range entries {
+		if server.Refused != "" {
+			continue
+		}
+		for _, e := range set.Denied {
+			if server.named(e.Text) {
+				server.Refused = "deniedMcpServers denies it: " + e.Where()
+			}
+		}
+		for _, list := range allowed {
+			if !slices.ContainsFunc(list, func(e settings.Entry) bool { return server.named(e.Text) }) {
+				server.Refused = "allowedMcpServers does not allow it: " + list[0].Where()
+			}
+		}
+		for _, e := range set.Disabled {
+			if filepath.Base(server.File) == ".mcp.json" && cleanName(e.Text) == server.Name {
+				server.Refused = "disabledMcpjsonServers names it: " + e.Where()
+			}
+		}
+	}
+	return entries
+}
+
+// named reports whether an element of allowedMcpServers or deniedMcpServers is about the server.
+func (e *Entry) named(element string) bool {
+	var is struct {
+		Name    *string  `json:"serverName"`
+		Command []string `json:"serverCommand"`
+		URL     *string  `json:"serverUrl"`
+	}
+	if json.Unmarshal([]byte(element), &is) != nil {
+		return false
+	}
+	switch {
+	case is.Name != nil:
+		return cleanName(*is.Name) == e.Name
+	case is.Command != nil:
+		return e.Command != "" && slices.Equal(is.Command, append([]string{e.Command}, e.Args...))
+	case is.URL != nil:
+		return e.URL != "" && wildcard(*is.URL, e.URL)
+	}
+	return false
+}
+
+// wildcard matches a text with a pattern in which * stands for anything.
+func wildcard(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	rest, ok := strings.CutPrefix(text, parts[0])
+	for _, part := range parts[1:] {
+		if !ok {
+			return false
+		}
+		if part == parts[len(parts)-1] && strings.HasSuffix(rest, part) {
+			return true
+		}
+		_, rest, ok = strings.Cut(rest, part)
+	}
+	return ok && (rest == "" || strings.HasSuffix(pattern, "*"))
+}
