@@ -266,7 +266,10 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 // journal begins a change in the history, and says why it cannot be undone. The history outlives files of the caller's own, and
 // to the host their names mean other files.
 func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *history.Entry, note string) {
-	if t.path.Own() {
+	switch {
+	case env.undo != nil:
+		return nil, ""
+	case t.path.Own():
 		return nil, "this change cannot be undone: the history keeps no temporary files"
 	}
 	entry, err := env.Runtime.history.Begin(t.change(env), before, content...)
@@ -313,10 +316,14 @@ func (t *target) full(env *Env, err error) bool {
 
 // options say how the file is replaced or removed.
 func (t *target) options(env *Env) atomicfile.Options {
-	return atomicfile.Options{
-		Sync: env.Durable, Mode: cmp.Or(env.undoModes[1].Perm(), 0o666), MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps,
-		Expect: t.verifyUnchanged, BreakLinks: env.undoModes != [2]fs.FileMode{}, // a command made the link, or may have
+	o := atomicfile.Options{
+		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps, Expect: t.verifyUnchanged,
 	}
+	if env.undo != nil {
+		o.Mode = cmp.Or(env.undo.left.Perm(), o.Mode)
+		o.BreakLinks = *env.undo != undoModes{} // a command made the link, or may have
+	}
+	return o
 }
 
 // verifyUnchanged makes sure that what is replaced is what was judged and read: another program does not take our lock,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -181,8 +180,7 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 	if r.Refused != nil && !sel.DryRun {
 		return r, r.Refused
 	}
-	r.Files, err = b.undo(ctx, env, sel, plan)
-	return r, err
+	return r, undo(ctx, env, sel, plan, &r)
 }
 
 // runningIn returns the commands that run where changes are to be undone.
@@ -205,74 +203,137 @@ func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([
 	return all, nil
 }
 
-// undo does what was planned.
-func (b *Runtime) undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo) ([]Undone, error) {
-	var all []Undone
+// undo does what was planned, as one entry of the history.
+func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, r *UndoResult) error {
+	var files []history.FileUndo
 	for _, f := range plan.Files {
-		if f.Expect.Mode.IsDir() && f.Restore.Mode.IsDir() && !sel.DryRun { // so that what is in it can be restored
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Err: mayRestore(env, f)}
+		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
+			var err error
+			if u.Diff, err = env.Runtime.history.Preview(f); err != nil {
+				return err
+			}
+		}
+		r.Files = append(r.Files, u)
+		if u.Err == nil {
+			files = append(files, f)
+		}
+	}
+	for _, f := range plan.Refused {
+		r.Files = append(r.Files, Undone{Path: f.Path, Err: errors.New(f.Why), Forced: f.Forced})
+	}
+	if sel.DryRun || len(files) == 0 {
+		return nil
+	}
+	own := *env
+	own.Tool = "undo"
+	if sel.IsRewind() {
+		own.Tool = "rewind"
+	}
+	entry, err := history.BeginUndo(env.Runtime.history, history.Change{Scope: own.Scope, Tool: own.Tool}, files)
+	if err != nil {
+		return err
+	}
+	return restoreAll(ctx, &own, files, entry, r)
+}
+
+// restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes when everything is in them.
+func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.UndoEntry, r *UndoResult) error {
+	isDir := func(f history.FileUndo) bool { return f.Restore.Mode.IsDir() }
+	for _, f := range files {
+		if isDir(f) && f.Expect.Mode.IsDir() {
 			_ = chmodDir(env, f, f.Restore.Mode|0o700) // the second one tells the error
 		}
 	}
-	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent()}
-		switch {
-		case !sel.DryRun:
-			u.Err = b.restore(ctx, env, f)
-		case sel.Diffs && readable(env.Policy, f.Path) == nil:
-			var err error
-			if u.Diff, err = b.history.DiffNodes(f.Principal, f.Path, f.Expect, f.Restore); err != nil {
-				return nil, err
+	failed, open := map[string]error{}, false
+	for _, f := range files {
+		if err := restore(ctx, env, f, entry.Lost(f.Path)); err != nil {
+			failed[f.Path] = err
+			open = open || errors.Is(err, atomicfile.ErrTorn)
+		}
+	}
+	for _, f := range slices.Backward(files) {
+		if isDir(f) && failed[f.Path] == nil {
+			if err := chmodDir(env, f, f.Restore.Mode); err != nil {
+				failed[f.Path] = err
 			}
 		}
-		all = append(all, u)
 	}
-	for i, f := range slices.Backward(plan.Files) {
-		if f.Restore.Mode.IsDir() && all[i].Err == nil && !sel.DryRun { // once everything is in it
-			all[i].Err = chmodDir(env, f, f.Restore.Mode)
+	for i := range r.Files {
+		if err := failed[r.Files[i].Path]; err != nil {
+			r.Files[i].Err = err
+			entry.Failed(r.Files[i].Path)
 		}
 	}
-	for _, r := range plan.Refused {
-		all = append(all, Undone{Path: r.Path, Err: errors.New(r.Why), Forced: r.Forced})
+	if len(failed) < len(files) {
+		r.ID = entry.ID
 	}
-	return all, nil
+	if open {
+		return nil // how the undo of a torn file ended shows when the next start has made the file whole
+	}
+	return entry.End()
 }
 
-// restore gives one path back what stood there, under its lock and by the rules. What a rule wants asked needs no
-// asking: it is the owner who undoes.
-func (b *Runtime) restore(ctx context.Context, env *Env, f history.FileUndo) error {
-	entry, err := env.Policy.ResolveEntry(f.Path)
-	if err != nil {
-		return err
+// mayRestore says why no undo may change a path. What a rule wants asked needs no asking: it is the owner who undoes.
+func mayRestore(env *Env, f history.FileUndo) error {
+	path, err := env.Policy.ResolveEntry(f.Path)
+	if err == nil {
+		err = mayWrite(env, path)
 	}
-	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: entry}}}); v.Action == guard.Deny {
-		return v
+	if err == nil && f.Expect.IsFile() { // which may have other names
+		_, err = fileOf(env, f.Path)
 	}
-	own := *env
-	own.Principal, own.Tool, own.undoOf = f.Principal, "undo", f.Changes
-	own.undoModes = [2]fs.FileMode{f.Expect.Mode, f.Restore.Mode}
-	if f.Expect.IsAbsent() && f.Restore.IsAbsent() { // perhaps with its directory
-		entry, err := b.history.Begin(history.Change{Principal: own.Principal, Scope: own.Scope, Tool: own.Tool, Path: f.Path, UndoOf: own.undoOf, Deleted: true}, nil)
-		return errors.Join(err, entry.Done())
-	}
-	if !f.Expect.IsFile() && !f.Expect.IsAbsent() || !f.Restore.IsFile() && !f.Restore.IsAbsent() {
-		return b.restoreNode(ctx, &own, f)
-	}
-	path, err := env.Policy.Resolve(f.Path)
-	if err != nil {
-		return err
-	}
-	if path.Real() != f.Path {
-		return errLedAway(path)
-	}
+	return err
+}
+
+func mayWrite(env *Env, path guard.Path) error {
 	if v := env.Policy.Judge(guard.Intent{Tool: "Edit", Effects: []guard.Effect{guard.Write{Path: path}}}); v.Action == guard.Deny {
 		return v
 	}
-	return b.restoreFile(ctx, &own, path, f)
+	return nil
+}
+
+// fileOf resolves the path of a regular file that may be changed.
+func fileOf(env *Env, name string) (guard.Path, error) {
+	path, err := env.Policy.Resolve(name)
+	if err != nil {
+		return path, err
+	}
+	if path.Real() != name {
+		return path, errLedAway(path)
+	}
+	return path, mayWrite(env, path)
+}
+
+// restore gives one path back what stood there, under its lock. lost is why what stands there now is not kept.
+func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) error {
+	switch {
+	case f.Expect == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent(): // perhaps with its directory
+		return nil
+	case lost != "" && !f.Forced:
+		return fmt.Errorf("what it holds now could not be kept (%s), so that there would be no way back: force it to lose that", lost)
+	case !f.Restore.IsFile() && !(f.Expect.IsFile() && f.Restore.IsAbsent()):
+		return restoreNode(ctx, env, f)
+	case f.Expect.IsFile() || f.Expect.IsAbsent():
+		return restoreFile(ctx, env, f)
+	}
+	file := f
+	f.Restore, file.Expect = history.Node{}, history.Node{}
+	if err := restoreNode(ctx, env, f); err != nil {
+		return err
+	}
+	return restoreFile(ctx, env, file)
 }
 
 // restoreFile restores a regular file, or removes one.
-func (b *Runtime) restoreFile(ctx context.Context, env *Env, path guard.Path, f history.FileUndo) error {
-	t, err := openTarget(ctx, env, path, !f.Restore.IsAbsent())
+func restoreFile(ctx context.Context, env *Env, f history.FileUndo) error {
+	path, err := fileOf(env, f.Path)
+	if err != nil {
+		return err
+	}
+	own := *env
+	own.undo = &undoModes{f.Expect.Mode, f.Restore.Mode}
+	t, err := openTarget(ctx, &own, path, !f.Restore.IsAbsent())
 	if err != nil {
 		return err
 	}
@@ -281,18 +342,21 @@ func (b *Runtime) restoreFile(ctx context.Context, env *Env, path guard.Path, f 
 		return errors.New("the file has changed while it was to be restored: try again")
 	}
 	if f.Restore.IsAbsent() {
-		return t.remove(env)
+		return t.remove(&own)
 	}
-	content := t.content
 	if f.Expect.Blob != f.Restore.Blob {
-		if content, err = b.history.Restored(f); err != nil {
+		content, err := env.Runtime.history.Restored(f)
+		if err != nil {
+			return err
+		}
+		if _, err = t.replace(&own, content); err != nil {
 			return err
 		}
 	}
-	if _, err = t.replace(env, content); err == nil && f.Restore.Mode != 0 {
-		err = t.dir.Chmod(t.base, f.Restore.Mode)
+	if f.Restore.Mode != 0 {
+		return t.dir.Chmod(t.base, f.Restore.Mode)
 	}
-	return err
+	return nil
 }
 
 // present stands for what the file holds now.
@@ -303,29 +367,16 @@ func (t *target) present() history.Blob {
 	return history.BlobOf(t.content)
 }
 
-// remove deletes the file, journalled as a change.
+// remove deletes the file.
 func (t *target) remove(env *Env) error {
-	change := t.change(env)
-	change.Deleted = true
-	var before []byte
-	if !t.missing {
-		before = append([]byte{}, t.content...)
-	}
-	entry, err := env.Runtime.history.Begin(change, before, nil)
-	if err != nil {
-		return fmt.Errorf("the undo could not be journalled: %w", err)
-	}
 	if err := atomicfile.Remove(t.dir, t.base, t.options(env)); err != nil {
-		return errors.Join(err, entry.Failed())
+		return err
 	}
 	env.ReadState.Forget(t.path.Real())
-	return entry.Done()
+	return nil
 }
 
 // change is what the journal knows of a change of this file.
 func (t *target) change(env *Env) history.Change {
-	return history.Change{
-		Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), UndoOf: env.undoOf, Before: t.known,
-		BeforeMode: env.undoModes[0], AfterMode: env.undoModes[1],
-	}
+	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), Before: t.known}
 }

@@ -244,7 +244,7 @@ func printChanges(w io.Writer, changes []builtin.Change) error {
 		what := c.Files[0].Change + " " + sanitized(c.Files[0].Path)
 		if c.Command != "" || len(c.Files) > 1 {
 			first, _, _ := strings.Cut(c.Command, "\n")
-			what = sanitized(first) + " · " + c.counts()
+			what = strings.TrimPrefix(sanitized(first)+" · "+c.counts(), " · ")
 		}
 		state := ""
 		switch {

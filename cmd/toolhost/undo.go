@@ -101,6 +101,9 @@ func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bo
 	if err != nil {
 		return err
 	}
+	if done.ID != "" && !u.asJSON {
+		fmt.Fprintf(cmd.ErrOrStderr(), "To take this back: toolhost undo %s\n", done.ID)
+	}
 	return u.print(out, done, u.asJSON)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -31,12 +30,12 @@ func BlobOf(content ...[]byte) Blob {
 }
 
 // BlobOfHash returns what stands for a content whose SHA-256 is known.
-func BlobOfHash(sum [sha256.Size]byte, size int64) Blob {
+func BlobOfHash(sum Sum, size int64) Blob {
 	return Blob{Sum: hex.EncodeToString(sum[:]), Size: size}
 }
 
 // Hash returns the SHA-256, which is missing if b stands for no file.
-func (b Blob) Hash() (sum [sha256.Size]byte, ok bool) {
+func (b Blob) Hash() (sum Sum, ok bool) {
 	if len(b.Sum) != hex.EncodedLen(len(sum)) {
 		return sum, false
 	}
@@ -72,22 +71,6 @@ func (b Blob) String() string {
 
 // errOther says that there is something, but no regular file.
 var errOther = errors.New("it is not a regular file")
-
-// HashFile returns what stands for the content of a file as it is now, the zero Blob if there is none. What is not a regular file, a
-// symbolic link included, is an error.
-func HashFile(path string) (Blob, error) {
-	f, err := openRegular(path)
-	if err != nil || f == nil {
-		return Blob{}, err
-	}
-	defer f.Close()
-	hash := sha256.New()
-	n, err := io.Copy(hash, f)
-	if err != nil {
-		return Blob{}, err
-	}
-	return Blob{Sum: hex.EncodeToString(hash.Sum(nil)), Size: n}, nil
-}
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 

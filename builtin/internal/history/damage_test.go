@@ -129,7 +129,7 @@ func packOf(t fataler, s *Store, b Blob) string {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	places := placesOf(x.records, "p", b)
+	places := placesOf(x.records)[place{"p", b}]
 	if len(places) == 0 {
 		t.Fatalf("%s is nowhere", b)
 	}

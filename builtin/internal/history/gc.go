@@ -205,12 +205,14 @@ func (j *journal) settle(records []record) bool {
 		r := &records[i]
 		if r.State == Pending && !j.owners.alive(r.owner) {
 			found, known := next[r.Path]
-			if state, err := j.cfg.outcome(r.Change, found, known); err != nil {
+			if state, found, err := j.cfg.outcome(r.Change, found, known); err != nil {
 				j.cfg.Log.Warn("a file that a killed host was changing cannot be looked at", "file", r.Path, "error", err)
 				j.owners.setTorn(r.owner)
 			} else {
-				r.State, settled = state, true
-				j.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", state)
+				if r.State, settled = state, true; state == Unknown && r.isHalfUndone(found) {
+					r.State = Done
+				}
+				j.cfg.Log.Info("a change that a killed host left open was settled", "file", r.Path, "change", r.ID, "state", r.State)
 			}
 		}
 		next[r.Path] = r.before()
@@ -220,24 +222,38 @@ func (j *journal) settle(records []record) bool {
 
 var errTorn = errors.New("it was written in place and may be torn; the next start makes it whole")
 
-// outcome tells how a change ended by what was found after it, or by what the file holds now.
-func (c *Config) outcome(change Change, found Node, known bool) (State, error) {
+// outcome tells how a change ended by what was found after it, or by what the file holds now, and returns that.
+func (c *Config) outcome(change Change, found Node, known bool) (State, Node, error) {
 	if !known {
 		if c.Torn != nil && c.Torn(change.Path) { // asked before the look: it may be made whole meanwhile
-			return "", errTorn
+			return "", found, errTorn
 		}
 		var err error
-		if found, err = NodeAt(change.Path); errors.Is(err, errOther) {
-			return Unknown, nil
-		} else if err != nil {
-			return "", err
+		if found, err = NodeAt(change.Path); err != nil {
+			return "", found, err
 		}
 	}
 	switch {
 	case found.same(change.after()):
-		return Done, nil
+		return Done, found, nil
 	case found.same(change.before()):
-		return Failed, nil
+		return Failed, found, nil
 	}
-	return Unknown, nil
+	return Unknown, found, nil
+}
+
+// isHalfUndone reports whether what was found is a step of an undo between what it found and what it was to restore: nothing, or one of
+// the contents with the mode of the other. It is taken for what the undo has restored: nothing is lost by that, and it can be undone.
+func (r *record) isHalfUndone(found Node) bool {
+	if len(r.UndoOf) == 0 || !found.IsAbsent() && (found.Mode.Type() != r.AfterMode.Type() || found.Blob != r.Before && found.Blob != r.After) {
+		return false
+	}
+	if found.Blob != r.After {
+		r.at[1] = r.at[0]
+	}
+	if found.IsAbsent() {
+		r.at[1] = location{}
+	}
+	r.After, r.AfterMode, r.Deleted = found.Blob, found.Mode, found.IsAbsent()
+	return true
 }

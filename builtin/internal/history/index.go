@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"regexp"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -41,6 +43,7 @@ type entryLine struct {
 	Scope     string     `json:"scope,omitempty"`
 	Tool      string     `json:"tool,omitempty"`
 	Files     []fileLine `json:"files,omitempty"`
+	Only      []int      `json:"only,omitempty"` // the files that State is of, by their numbers; missing: all
 	UndoOf    []string   `json:"undo_of,omitempty"`
 	Call      *Call      `json:"call,omitempty"`
 }
@@ -56,11 +59,15 @@ type fileLine struct {
 	BeforeMode fs.FileMode `json:"before_mode,omitzero"`
 	AfterMode  fs.FileMode `json:"after_mode,omitzero"`
 	Lost       string      `json:"lost,omitempty"`
+	State      State       `json:"state,omitempty"` // where it is another one than that of the entry
 }
 
 // encode returns the line of an entry, whose records are given.
 func encode(files []record) ([]byte, error) {
 	r := files[0]
+	if i := slices.IndexFunc(files, func(r record) bool { return r.State == Pending }); i >= 0 {
+		r = files[i] // which is told by the owner of the entry alone
+	}
 	l := entryLine{ID: r.ID, State: r.State, Time: r.Time, Owner: r.owner, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, UndoOf: r.UndoOf}
 	if l.State == Pending {
 		l.State = ""
@@ -70,6 +77,9 @@ func encode(files []record) ([]byte, error) {
 	}
 	for _, r := range files {
 		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost}
+		if r.State != Pending && r.State != l.State {
+			f.State = r.State
+		}
 		if !utf8.ValidString(f.Path) {
 			f.Path, f.RawPath = "", []byte(f.Path)
 		}
@@ -109,9 +119,8 @@ func decodeLine(raw []byte) (l entryLine, err error) {
 
 // valid reports whether a line may be used: packs are names of files.
 func (l entryLine) valid() bool {
-	switch l.State {
-	case "", Done, Failed, Unknown:
-	default:
+	known := func(s State) bool { return s == "" || s == Done || s == Failed || s == Unknown }
+	if !known(l.State) {
 		return false
 	}
 	for i := range l.Files {
@@ -119,7 +128,7 @@ func (l entryLine) valid() bool {
 		if len(f.RawPath) > 0 {
 			f.Path = string(f.RawPath)
 		}
-		if f.Path == "" || !f.Before.valid() || !f.After.valid() || !f.BeforeAt.valid() || !f.AfterAt.valid() {
+		if f.Path == "" || !known(f.State) || !f.Before.valid() || !f.After.valid() || !f.BeforeAt.valid() || !f.AfterAt.valid() {
 			return false
 		}
 	}
@@ -134,7 +143,7 @@ func (l entryLine) records() (all []record) {
 	}
 	for _, f := range l.Files {
 		all = append(all, record{owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}, Change: Change{
-			ID: l.ID, State: l.State, Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: f.Path,
+			ID: l.ID, State: cmp.Or(f.State, l.State), Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: f.Path,
 			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, UndoOf: l.UndoOf, Lost: f.Lost, Call: call,
 			Created: f.Before.IsZero() && f.BeforeMode == 0, Deleted: f.After.IsZero() && f.AfterMode == 0,
 		}})
@@ -191,7 +200,9 @@ func (x *index) add(at map[string][2]int, l []byte) {
 	case len(parsed.Files) == 0:
 		x.ends++
 		for i := entry[0]; i < entry[1]; i++ {
-			x.records[i].State = parsed.State
+			if len(parsed.Only) == 0 || slices.Contains(parsed.Only, i-entry[0]) {
+				x.records[i].State = parsed.State
+			}
 		}
 	}
 }

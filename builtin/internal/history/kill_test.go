@@ -189,7 +189,7 @@ func checkTruth(t *testing.T, s *Store) {
 		last[c.Path] = c.After
 	}
 	for path, want := range last {
-		if got, err := HashFile(path); err != nil || got != want {
+		if got, err := NodeAt(path); err != nil || got.Blob != want {
 			t.Errorf("%s holds %v, %v, the journal says %v", path, got, err, want)
 		}
 	}

@@ -199,16 +199,22 @@ func (p *packs) size() (size int64) {
 	return size
 }
 
-// placesOf returns where a content of a principal is kept, the newest place first.
-func placesOf(records []record, principal string, b Blob) []location {
-	var all []location
+// A place is what is looked for: a content of a principal. The packs of two principals may have the same names.
+type place struct {
+	principal string
+	Blob
+}
+
+// places are where contents are kept, the newest place first.
+type places map[place][]location
+
+func placesOf(records []record) places {
+	all := make(places, len(records))
 	for _, r := range slices.Backward(records) {
-		if r.Principal != principal {
-			continue // whose packs may have the same names
-		}
 		for i, side := range [...]Blob{r.Before, r.After} {
-			if at := r.at[i]; side == b && !at.isZero() && !slices.Contains(all, at) {
-				all = append(all, at)
+			key := place{r.Principal, side}
+			if at := r.at[i]; !at.isZero() && !slices.Contains(all[key], at) {
+				all[key] = append(all[key], at)
 			}
 		}
 	}

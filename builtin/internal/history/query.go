@@ -3,7 +3,6 @@ package history
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,34 +73,19 @@ func (s *Store) Show(principal, id string) ([]Change, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	kept := placesOf(all)
 	var changes []Change
 	var diffs []string
 	for _, r := range found {
 		diff := fmt.Sprintf("(what was there before is not kept: %s)\n", r.Lost)
 		if r.Lost == "" {
-			if diff, err = s.DiffNodes(r.Principal, r.Path, r.before(), r.after()); err != nil {
+			if diff, err = s.diff(kept, r.Principal, r.Path, r.before(), r.after()); err != nil {
 				return nil, nil, err
 			}
 		}
 		changes, diffs = append(changes, r.Change), append(diffs, diff)
 	}
 	return changes, diffs, nil
-}
-
-// DiffNodes is the diff between what stood at a path and what stood there later, with a line for what no diff of contents shows.
-func (s *Store) DiffNodes(principal, path string, before, after Node) (string, error) {
-	note := ""
-	switch {
-	case before.Mode != after.Mode && before.Mode != 0 && after.Mode != 0:
-		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode, before.Mode)
-	case before.Mode.IsDir() || after.Mode.IsDir():
-		note = "(directory)\n"
-	}
-	if before.Blob == after.Blob {
-		return note, nil
-	}
-	diff, err := s.Diff(principal, path, before.Blob, after.Blob)
-	return note + diff, err
 }
 
 // find returns the changes of the entry with an ID, or with the only one that begins so.
@@ -126,76 +110,75 @@ func find(all []record, id string) ([]record, error) {
 	return nil, fmt.Errorf("%q: %d changes begin so: give more of the ID", id, entries)
 }
 
-// Content returns a content of a principal, or of [Everyone]. Errors are ErrNotKept and ErrDamaged, or come from the file system.
+// Content returns a content of a principal, or of [AllPrincipals]. Errors are ErrNotKept and ErrDamaged, or come from the file system.
 func (s *Store) Content(principal string, b Blob) ([]byte, error) {
-	journals, err := s.of(principal)
+	all, err := s.records(principal)
 	if err != nil {
 		return nil, err
 	}
-	var damaged error
-	for _, j := range journals {
-		x, err := j.load()
-		if err != nil {
-			return nil, err
+	kept := placesOf(all)
+	damaged := fmt.Errorf("%s: %w", b, ErrNotKept)
+	for at := range kept {
+		if at.Blob != b {
+			continue
 		}
-		var places []location
-		if len(x.records) > 0 { // all of one principal
-			places = placesOf(x.records, x.records[0].Principal, b)
+		content, err := kept.content(s, at.principal, b)
+		if err == nil || !errors.Is(err, ErrNotKept) {
+			damaged = err
 		}
-		content, err := j.content(b, places)
 		if err == nil {
 			return content, nil
 		}
-		if !errors.Is(err, ErrNotKept) {
-			damaged = errors.Join(damaged, err)
-		}
 	}
-	if damaged != nil {
-		return nil, damaged
-	}
-	return nil, fmt.Errorf("%s: %w", b, ErrNotKept)
+	return nil, damaged
 }
 
-// Diff returns the unified diff between two contents of a principal, the zero Blob standing for an empty one. In place of a diff it says
-// what stands in its way: that a content is binary, or is not kept.
-func (s *Store) Diff(principal, path string, from, to Blob) (string, error) {
+// content is Content of one principal.
+func (p places) content(s *Store, principal string, b Blob) ([]byte, error) {
+	return s.journal(journalName(principal)).content(b, p[place{principal, b}])
+}
+
+// Preview returns the diff from what a file holds to what an undo restores.
+func (s *Store) Preview(f FileUndo) (string, error) {
+	return s.diff(f.kept, f.from, f.Path, f.Expect, f.Restore)
+}
+
+// diff returns the unified diff between what stood at a path and what stood there later, with a line for what no diff of contents shows.
+// In place of a diff it says what stands in its way: that a content is binary, or is not kept.
+func (s *Store) diff(kept places, principal, path string, before, after Node) (string, error) {
+	note := ""
+	switch {
+	case before.Mode != after.Mode && before.Mode != 0 && after.Mode != 0:
+		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode, before.Mode)
+	case before.Mode.IsDir() || after.Mode.IsDir():
+		note = "(directory)\n"
+	}
+	if before.Blob == after.Blob {
+		return note, nil
+	}
 	var sides [2]string
-	for i, b := range [...]Blob{from, to} {
-		if b.IsZero() {
+	for i, n := range [...]Node{before, after} {
+		if n.Blob.IsZero() {
 			continue
 		}
-		raw, err := s.Content(principal, b)
-		if errors.Is(err, ErrNotKept) && b.Size <= s.cfg.MaxFile {
-			raw, err = contentNow(path, b) // what a command left
+		raw, err := kept.content(s, principal, n.Blob)
+		if errors.Is(err, ErrNotKept) && n.Size <= s.cfg.MaxFile {
+			raw, err = contentNow(path, n) // what a command left
 		}
 		if errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
-			return fmt.Sprintf("(no diff: %v)\n", err), nil
+			return note + fmt.Sprintf("(no diff: %v)\n", err), nil
 		}
 		if err != nil {
 			return "", err
 		}
 		if text.IsBinary(raw) {
-			return fmt.Sprintf("(no diff: binary content, from %s to %s)\n", from, to), nil
+			return note + fmt.Sprintf("(no diff: binary content, from %s to %s)\n", before.Blob, after.Blob), nil
 		}
 		sides[i] = text.Decode(raw).String()
 	}
 	diff, _ := text.Diff(path, sides[0], sides[1], contextLines, diffLines)
-	if diff == "" && from != to && !from.IsZero() && !to.IsZero() {
+	if diff == "" && !before.Blob.IsZero() && !after.Blob.IsZero() {
 		diff = "(only the encoding or the byte-order mark differs)\n"
 	}
-	return diff, nil
-}
-
-// contentNow returns a content if a file still holds it.
-func contentNow(path string, b Blob) ([]byte, error) {
-	f, err := openRegular(path)
-	if err != nil || f == nil {
-		return nil, ErrNotKept
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, b.Size+1))
-	if err != nil || BlobOf(raw) != b {
-		return nil, ErrNotKept
-	}
-	return raw, nil
+	return note + diff, nil
 }

@@ -44,14 +44,16 @@ type Undo struct {
 // change to Restore with UndoOf set to Changes, and makes it. Where Expect and Restore are equal there is nothing to make, but it is
 // journalled all the same: the changes count as undone from then on.
 type FileUndo struct {
-	Principal string // whose changes are undone, and in whose name the undo is journalled
+	Principal string // whose change is the newest, in whose name the undo is journalled
 	Path      string
 	Expect    Node     // what stands there now
 	Restore   Node     // what stood there before the changes
 	Changes   []string // IDs, newest first
 	Loses     string   // what else is lost; "" unless forced
+	Forced    bool     // Selection.Force
 
-	places []location // where the content of Restore is kept
+	kept places // where contents are
+	from string // the principal whose change is the oldest: what was there before is kept for that one
 }
 
 // A Refusal is a file that is not restored.
@@ -77,15 +79,13 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	type file struct{ principal, path string }
-	var order []file
-	changes := make(map[file][]record)
+	var order []string
+	changes := make(map[string][]record) // by path
 	for _, r := range slices.Backward(chosen) {
-		f := file{r.Principal, r.Path}
-		if changes[f] == nil {
-			order = append(order, f)
+		if changes[r.Path] == nil {
+			order = append(order, r.Path)
 		}
-		changes[f] = append(changes[f], r)
+		changes[r.Path] = append(changes[r.Path], r)
 	}
 	u := new(Undo)
 	for _, r := range chosen {
@@ -93,8 +93,9 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 			u.HeadMoved = append(u.HeadMoved, r.ID)
 		}
 	}
-	for _, f := range order {
-		if err := s.planFile(u, changes[f], all, sel.Force); err != nil {
+	kept := placesOf(all)
+	for _, path := range order {
+		if err := s.planFile(u, changes[path], all, kept, sel.Force); err != nil {
 			return nil, err
 		}
 	}
@@ -213,9 +214,9 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 }
 
 // planFile adds to u what becomes of one file, whose changes are given newest first.
-func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
+func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool) error {
 	newest, oldest := changes[0], changes[len(changes)-1]
-	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before()}
+	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal}
 	pending := ""
 	for _, r := range changes {
 		f.Changes = append(f.Changes, r.ID)
@@ -252,7 +253,6 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 	}
 	f.Expect = now
 	if !now.same(f.Restore) && !f.Restore.IsZero() {
-		f.places = placesOf(all, f.Principal, f.Restore.Blob)
 		if _, err := s.Restored(f); errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
 			return refuse(fmt.Sprintf("what it held before change %s cannot be restored: %v", oldest.ID, err), false)
 		} else if err != nil {
@@ -265,7 +265,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, force bool) error {
 
 // Restored returns the content that Restore stands for, which must not be zero. Errors are those of [Store.Content].
 func (s *Store) Restored(f FileUndo) ([]byte, error) {
-	return s.journal(journalName(f.Principal)).content(f.Restore.Blob, f.places)
+	return f.kept.content(s, f.from, f.Restore.Blob)
 }
 
 // between says what else happened to a file between changes of it, given newest first.

@@ -1,0 +1,129 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An UndoEntry is an undo that has begun: one entry, with one ID, for all of its files. It is ended by End; one that is not is settled
+// by the next process, each file by a look at it.
+type UndoEntry struct {
+	ID    string
+	store *Store
+	parts []*undoPart
+	files map[string]undoFile // by path
+}
+
+// An undoPart is what an undo does in the name of one principal.
+type undoPart struct {
+	journal *journal
+	changes []PathChange
+	failed  []int
+	full    bool // the journal is to be tidied
+}
+
+// An undoFile is one of the changes of a part.
+type undoFile struct {
+	part *undoPart
+	n    int
+}
+
+// BeginUndo journals what an undo is about to do with files, whose contents it reads and keeps. Of c, Scope, Tool and Command are
+// recorded. After an error nothing is journalled.
+func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
+	c.ID, c.Time, c.State, c.Command = shortID(), time.Now().UTC().Round(0), Pending, shortened(c.Command)
+	e := &UndoEntry{ID: c.ID, store: s, files: make(map[string]undoFile, len(files))}
+	if err := s.owners.begin(c.ID, s.cfg.Sync); err != nil {
+		return nil, errors.Join(err, s.owners.end(c.ID))
+	}
+	files = slices.SortedStableFunc(slices.Values(files), func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
+	for i := 0; i < len(files); {
+		part := &undoPart{journal: s.journal(journalName(files[i].Principal))}
+		own := c
+		own.Principal = files[i].Principal
+		for ; i < len(files) && files[i].Principal == own.Principal; i++ {
+			own.UndoOf = append(own.UndoOf, files[i].Changes...)
+			e.files[files[i].Path] = undoFile{part, len(part.changes)}
+			part.changes = append(part.changes, files[i].change())
+		}
+		slices.Sort(own.UndoOf)
+		own.UndoOf = slices.Compact(own.UndoOf)
+		var err error
+		if part.full, err = part.journal.recordAll(s, own, part.changes); err != nil {
+			return nil, errors.Join(fmt.Errorf("the undo could not be journalled: %w", err), e.fail())
+		}
+		e.parts = append(e.parts, part)
+	}
+	return e, nil
+}
+
+// change is what restoring a file does.
+func (f FileUndo) change() PathChange {
+	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore, Content: func() ([]byte, error) { return contentNow(f.Path, f.Expect) }}
+	if at := f.kept[place{f.Principal, f.Restore.Blob}]; len(at) > 0 {
+		p.at = at[0]
+	}
+	return p
+}
+
+// fail ends an undo that has done nothing.
+func (e *UndoEntry) fail() error {
+	for path := range e.files {
+		e.Failed(path)
+	}
+	return e.End()
+}
+
+// Failed notes that a file was left as it is. It is recorded by End.
+func (e *UndoEntry) Failed(path string) {
+	if f := e.files[path]; f.part != nil {
+		f.part.failed = append(f.part.failed, f.n)
+	}
+}
+
+// Lost returns why what a file holds now is not kept, "" if it is.
+func (e *UndoEntry) Lost(path string) string {
+	if f := e.files[path]; f.part != nil {
+		return f.part.changes[f.n].Lost
+	}
+	return ""
+}
+
+// End records how the undo ended.
+func (e *UndoEntry) End() (err error) {
+	for _, p := range e.parts {
+		if len(p.failed) > 0 {
+			line, encodeErr := entryLine{ID: e.ID, State: Failed, Only: p.failed}.encode()
+			err = errors.Join(err, encodeErr, p.journal.locked(func() error { return p.journal.append(line) }))
+		}
+		if p.full {
+			e.store.tidyLater(p.journal)
+		}
+	}
+	if err != nil { // it stays open: the next process looks at each file
+		return err
+	}
+	return e.store.owners.end(e.ID)
+}
+
+// recordAll is record, where older changes make room for it on a full disk.
+func (j *journal) recordAll(s *Store, c Change, changes []PathChange) (full bool, err error) {
+	record := func() error {
+		if err := os.MkdirAll(j.dir, ownerDir); err != nil {
+			return err
+		}
+		return j.locked(func() (err error) {
+			full, err = j.record(c, changes)
+			return err
+		})
+	}
+	err = record()
+	for isFull(err) && s.Shrink() {
+		err = record()
+	}
+	return full, err
+}
