@@ -44,15 +44,10 @@ type Env struct {
 	// MCP: the params of elicitation/create, and its result. Nil: the client cannot be asked in the middle of a call.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
-<<<<<<< HEAD
 	// Visible reports whether the caller may know of a tool.
 	Visible func(*Def) bool
 
-	undoOf    []string       // the changes that the change at hand undoes
-	undoModes [2]fs.FileMode // what it finds, and what it leaves
-=======
 	undo *undoModes // of an undo, which journals its changes itself
->>>>>>> 806a841 (history: journal an undo as one entry)
 }
 
 // undoModes are the modes that an undo finds, and leaves.

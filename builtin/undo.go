@@ -276,10 +276,7 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 
 // mayRestore says why no undo may change a path. What a rule wants asked needs no asking: it is the owner who undoes.
 func mayRestore(env *Env, f history.FileUndo) error {
-	path, err := env.Policy.ResolveEntry(f.Path)
-	if err == nil {
-		err = mayWrite(env, path)
-	}
+	err := writable(env.Policy, f.Path)
 	if err == nil && f.Expect.IsFile() { // which may have other names
 		_, err = fileOf(env, f.Path)
 	}

@@ -104,18 +104,8 @@ func recorded(top string, m *worktree.Merge) (changes []history.PathChange, err 
 		} else if c.Staged != "" {
 			p.Target, err = os.Readlink(c.Staged)
 		}
-		p.Content = func() ([]byte, error) { return contentAt(p.Path, p.Before) }
+		p.Content = func() ([]byte, error) { return history.ContentAt(p.Path, p.Before) }
 		changes = append(changes, p)
 	}
 	return changes, err
-}
-
-// contentAt reads what stands at a path, which is still what n says.
-func contentAt(path string, n history.Node) ([]byte, error) {
-	dir, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return contentIn(dir, filepath.Base(path), n)
 }

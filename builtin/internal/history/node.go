@@ -91,8 +91,8 @@ func hashIn(dir *walk.Root, name string, w io.Writer) (Blob, error) {
 // Sum is a SHA-256.
 type Sum = [sha256.Size]byte
 
-// contentNow returns the content of a file or the target of a link that is still what n says.
-func contentNow(path string, n Node) ([]byte, error) {
+// ContentAt returns the content of a file or the target of a link that is still what n says.
+func ContentAt(path string, n Node) ([]byte, error) {
 	content := bytes.NewBuffer(make([]byte, 0, n.Size))
 	now, err := nodeAt(path, content)
 	if err == nil && !now.same(n) {

@@ -163,7 +163,7 @@ func (s *Store) diff(kept places, principal, path string, before, after Node) (s
 		}
 		raw, err := kept.content(s, principal, n.Blob)
 		if errors.Is(err, ErrNotKept) && n.Size <= s.cfg.MaxFile {
-			raw, err = contentNow(path, n) // what a command left
+			raw, err = ContentAt(path, n) // what a command left
 		}
 		if errors.Is(err, ErrNotKept) || errors.Is(err, ErrDamaged) {
 			return note + fmt.Sprintf("(no diff: %v)\n", err), nil

@@ -63,7 +63,7 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 
 // change is what restoring a file does.
 func (f FileUndo) change() PathChange {
-	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore, Content: func() ([]byte, error) { return contentNow(f.Path, f.Expect) }}
+	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore, Content: func() ([]byte, error) { return ContentAt(f.Path, f.Expect) }}
 	if at := f.kept[place{f.Principal, f.Restore.Blob}]; len(at) > 0 {
 		p.at = at[0]
 	}
