@@ -59,6 +59,7 @@ func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.Text = standBy.Replace(d.Text)
 	var removed int
 	if d.Text, removed = visible(d.Text); removed > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d invisible characters were taken out.", removed))

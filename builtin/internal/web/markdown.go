@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // What decides which part of a page is shown.
@@ -53,7 +55,7 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 		}
 		content = p.article(len(source) <= maxReadable)
 	}
-	out, err := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(
+	out, err := converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled), converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(
 		table.WithSpanCellBehavior(table.SpanBehaviorMirror), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal),
 		table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithHeaderPromotion(true), table.WithPresentationTables(false), table.WithSkipEmptyRows(true),
 	))).ConvertNode(content)
@@ -130,22 +132,40 @@ func (p *page) linkedData(source string) {
 // prepare rids the page of what no reader sees, and writes links, images and headings as they are to be shown.
 func (p *page) prepare(fragment string) {
 	var gone []*html.Node
-	marked := fragment == ""
+	var part *html.Node
 	for n := range p.doc.Descendants() {
-		if n.Type == html.CommentNode {
+		switch n.Type {
+		case html.CommentNode:
 			gone = append(gone, n)
+		case html.TextNode:
+			if n.Data = standIn.Replace(n.Data); within(n, "td", "th") {
+				n.Data = strings.ReplaceAll(n.Data, "|", `\|`)
+			}
 		}
 		if n.Type != html.ElementNode {
 			continue
 		}
-		if !marked && (attr(n, "id") == fragment || n.Data == "a" && attr(n, "name") == fragment) {
-			marked = p.mark(n)
+		if part == nil && fragment != "" && (attr(n, "id") == fragment || n.Data == "a" && attr(n, "name") == fragment) {
+			part = n
 		}
 		switch n.Data {
 		case "script", "style", "template", "link", "meta":
 			gone = append(gone, n)
 		case "a":
-			p.absolute(n, "href")
+			if p.absolute(n, "href"); textOf(n) == "" && !contains(n, "img", "svg") {
+				gone = append(gone, n)
+			} else if !hasAttr(n, "href") {
+				n.Data, n.DataAtom = "span", atom.Span
+			}
+		case "frame":
+			if p.absolute(n, "src"); hasAttr(n, "src") {
+				n.Data, n.DataAtom, n.Attr = "a", atom.A, []html.Attribute{{Key: "href", Val: attr(n, "src")}}
+				n.AppendChild(&html.Node{Type: html.TextNode, Data: "frame "})
+			}
+		case "noframes":
+			for c := n.FirstChild; c != nil; c = c.NextSibling {
+				c.Data = tokenText(c.Data)
+			}
 		case "img":
 			if !p.image(n) {
 				gone = append(gone, n)
@@ -154,26 +174,45 @@ func (p *page) prepare(fragment string) {
 			p.heading(n)
 		case "code", "pre":
 			language(n)
+		case "td", "th":
+			span(n, "colspan")
+			span(n, "rowspan")
 		}
+	}
+	if part != nil && part.Parent != nil {
+		mark(part)
 	}
 	for _, n := range gone {
 		remove(n)
 	}
 }
 
+// The characters that the converter writes as entities, and what stands for them meanwhile: characters for private use, which pages are
+// rid of.
+var (
+	standIn = strings.NewReplacer("<", "\U0010FFFA", ">", "\U0010FFFB", "&", "\U0010FFFC", "\U0010FFFA", "", "\U0010FFFB", "", "\U0010FFFC", "", beginMark, "")
+	standBy = strings.NewReplacer("\U0010FFFA", "<", "\U0010FFFB", ">", "\U0010FFFC", "&")
+)
+
+// maxSpan is how many columns and rows a cell is repeated in.
+const maxSpan = 20
+
+// span bounds how often a cell is repeated.
+func span(n *html.Node, name string) {
+	if count, err := strconv.Atoi(strings.TrimSpace(attr(n, name))); hasAttr(n, name) && (err != nil || count < 1 || count > maxSpan) {
+		setAttr(n, name, strconv.Itoa(min(max(count, 1), maxSpan)))
+	}
+}
+
 // mark puts the mark of the fragment where its element begins.
-func (p *page) mark(n *html.Node) bool {
+func mark(n *html.Node) {
 	note := &html.Node{Type: html.TextNode, Data: beginMark}
 	switch n.Data {
 	case "table", "tbody", "thead", "tr", "ul", "ol", "dl", "img", "input", "hr", "br", "a":
-		if n.Parent == nil {
-			return false
-		}
 		n.Parent.InsertBefore(note, n)
 	default:
 		n.InsertBefore(note, n.FirstChild)
 	}
-	return true
 }
 
 // absolute makes a link absolute; what is no address of the web is no link.
@@ -199,7 +238,9 @@ func (p *page) image(n *html.Node) bool {
 		return false
 	}
 	deleteAttr(n, "srcset")
-	setAttr(n, "src", source)
+	if deleteAttr(n, "src"); source != "" {
+		setAttr(n, "src", source)
+	}
 	if p.absolute(n, "src"); attr(n, "src") != "" {
 		return true
 	}
@@ -307,9 +348,30 @@ func (p *page) article(readable bool) *html.Node {
 		p.title = found.Title()
 	}
 	if n := words(found.Node); len(textOf(found.Node)) >= enoughText && float64(n) >= articleShare*float64(all) || main > 0 && float64(n) >= mainShare*float64(main) {
+		p.restoreHeading(found.Node)
 		return found.Node
 	}
 	return p.doc
+}
+
+// restoreHeading puts the first heading back, which readability leaves out where it is the title.
+func (p *page) restoreHeading(article *html.Node) {
+	for n := range p.doc.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "h1" {
+			text := textOf(n)
+			if text != "" && !strings.Contains(textOf(article), text) {
+				remove(n)
+				article.InsertBefore(n, article.FirstChild)
+			}
+			for c := range article.Descendants() { // it makes all of them the second level
+				if c.Data == "h2" && textOf(c) == text {
+					c.Data, c.DataAtom = "h1", atom.H1
+					break
+				}
+			}
+			return
+		}
+	}
 }
 
 func (p *page) madeByScripts() bool {

@@ -251,7 +251,9 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.from, got, tt.want)
 		}
 	}
-	if slices.ContainsFunc(hits, func(h string) bool { return strings.HasPrefix(h, "www.denied") || strings.HasPrefix(h, "www.asked") || strings.HasPrefix(h, "other") }) {
+	if slices.ContainsFunc(hits, func(h string) bool {
+		return strings.HasPrefix(h, "www.denied") || strings.HasPrefix(h, "www.asked") || strings.HasPrefix(h, "other")
+	}) {
 		t.Errorf("fetched: %v", hits)
 	}
 	loop := newWorld(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
