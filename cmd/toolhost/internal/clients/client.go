@@ -48,6 +48,8 @@ type Client struct {
 	// Verifies is how the client is run for a fake model; nil: it cannot be, and Unverified says why.
 	Verifies   *Trial
 	Unverified string
+	// Runs is what the client needs that runs as a whole in a sandbox; nil: it is not known.
+	Runs *Run
 }
 
 // TokenVariable is the environment variable that entries for HTTP refer to for the bearer token.

@@ -1,0 +1,76 @@
+package clients
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A Run is what a client needs that runs as a whole in a sandbox: see toolhost run.
+type Run struct {
+	// Hosts are those of its models and of its login.
+	Hosts []string
+	// URLs are the environment variables that name another address of its model.
+	URLs []string
+	// Layers are the directories of its configuration. In the sandbox there are private ones in their places, in which it sees the
+	// user's files read-only.
+	Layers []string
+	// Copies are files of the user of which it has a copy of its own to write, by the path of the copy in a layer.
+	Copies map[string]string
+	// Shared are files and directories in the layers that it writes as they are, such as sessions. A directory ends in "/" and is made.
+	Shared []string
+	// Logins are the files of Shared that hold its login, which no other command may read.
+	Logins []string
+	// Env are variables that it gets where the user has not set them, and Args its first arguments. In both {file} is a file with the
+	// entry of this host, {command} this program and {socket} what it is to connect to.
+	Env  map[string]string
+	Args []string
+}
+
+// OnPlatform returns the data with paths of this platform and user.
+func (r Run) OnPlatform(e Env) Run {
+	r.Layers, r.Shared, r.Logins = e.paths(r.Layers), e.paths(r.Shared), e.paths(r.Logins)
+	copies, env := map[string]string{}, map[string]string{}
+	for to, from := range r.Copies {
+		copies[e.path(to)] = e.path(from)
+	}
+	for name, value := range r.Env {
+		env[name] = e.path(value)
+	}
+	r.Copies, r.Env = copies, env
+	return r
+}
+
+// Addresses are the hosts that the user's environment names in the place of the client's own, with their ports.
+func (r Run) Addresses(e Env) (hosts []string) {
+	for _, name := range r.URLs {
+		u, err := url.Parse(e.Getenv(name))
+		if err != nil || u.Hostname() == "" {
+			continue
+		}
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		hosts = append(hosts, strings.TrimSuffix(u.Hostname()+":"+port, ":"))
+	}
+	return hosts
+}
+
+// Filled returns arguments and variables with what stands for their placeholders.
+func (r Run) Filled(e Env, file, command, socket string) (args, env []string) {
+	with := strings.NewReplacer("{file}", file, "{command}", command, "{socket}", socket)
+	for _, arg := range r.Args {
+		args = append(args, with.Replace(arg))
+	}
+	for name, value := range r.Env {
+		if e.Getenv(name) == "" {
+			env = append(env, name+"="+with.Replace(value))
+		}
+	}
+	slices.Sort(env)
+	return args, env
+}
+
+// Entry is a file of the client that names no server but this.
+func (c Client) Entry(s Server) ([]byte, error) { return c.put(nil, s, false) }
