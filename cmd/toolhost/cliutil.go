@@ -27,6 +27,8 @@ const (
 	exitFailed = 1 // the tool reports an error, the call was refused, a check failed, or the command could not do its work
 	exitUsage  = 2 // the command line cannot be understood, or a settings file cannot be parsed
 	exitCannot = 3 // the client cannot be verified
+	// exitConflicts is where applying the changes of toolhost try left conflicts.
+	exitConflicts = 4
 )
 
 // errReported is an error that the user has seen already.
@@ -67,6 +69,7 @@ func exitCodesTopic() *cobra.Command {
      a file was left as it is (undo), a line fails (doctor), or the command could not do its work
   2  the command line cannot be understood, or a settings file cannot be parsed (rules)
   3  the client takes no address of a model (verify)
+  4  the changes were applied, but for conflicts that are left to you (try)
 
 A server (stdio, http) ends with 0 when its client is gone or it is told to end by SIGINT or SIGTERM.
 `,

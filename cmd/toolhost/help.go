@@ -14,9 +14,9 @@ var helpGroups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"serve", "Serve clients:", []string{"stdio", "http", "run", "install", "uninstall", "verify", "token", "status", "console"}},
+	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "install", "uninstall", "verify", "token", "status", "console"}},
 	{"rules", "Say what is allowed:", []string{"allow", "ask", "deny", "allow-host", "rules", "check", "trust", "schema"}},
-	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind"}},
+	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind", "agent"}},
 	{"try", "Try and look:", []string{"call", "tools", "doctor", "profile", "version"}},
 }
 

@@ -286,6 +286,9 @@ func (r Room) List() (kept []Meta) {
 	return kept
 }
 
+// Tree is the directory of a worktree of the list.
+func (r Room) Tree(m Meta) string { return filepath.Join(r.dir, m.Name, "tree") }
+
 // Sweep ends the worktrees of hosts that were killed, and removes those that were kept for 30 days.
 func (r Room) Sweep(ctx context.Context, now time.Time) error {
 	var errs []error

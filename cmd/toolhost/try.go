@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// What becomes of the changes.
+const (
+	applyThem   = "apply"
+	keepThem    = "keep"
+	discardThem = "discard"
+)
+
+// trying is what one try command does.
+type trying struct {
+	run      *cobra.Command
+	state    hostFlags
+	fate     string // decided in advance, or ""
+	worktree *builtin.Worktree
+	client   string // its command line, as the history shows it
+	status   error  // of the client
+}
+
+func tryCommand() *cobra.Command {
+	t := &trying{run: runCommand()}
+	var apply, discard bool
+	cmd := &cobra.Command{
+		Use: "try [flags] -- CLIENT [ARG]...", Short: "Let an agent work on a copy of this repository, and look at what it changed",
+		Long: `Run a client as toolhost run does, on a copy of this repository: a worktree on a branch of its own, which begins with your changes
+that are not committed. Where there is no repository the files of the directory are copied. At the end the diff is shown, and you
+apply the changes to your work tree, keep them as a branch, or discard them. Nothing of your work tree changes before.
+
+Applying merges with what you have changed meanwhile, leaves conflicts to you, and can be taken back: toolhost undo. Without a
+terminal the diff is printed and the branch is kept. The exit status is that of the client, or 4 where applying left conflicts.`,
+		Example: "  toolhost try -- claude\n  toolhost try --apply -- sh -c 'gofmt -w .'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("try takes a client, such as: toolhost try -- claude")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case apply && discard:
+				return usageError{errors.New("--apply and --discard exclude each other: give one of them")}
+			case builtin.InCall():
+				return errors.New("toolhost try cannot be nested: this process is in a sandbox of toolhost already")
+			case apply:
+				t.fate = applyThem
+			case discard:
+				t.fate = discardThem
+			}
+			return t.try(cmd, args)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().BoolVar(&apply, "apply", false, "apply the changes at the end, without asking")
+	cmd.Flags().BoolVar(&discard, "discard", false, "discard the changes at the end, without asking")
+	t.run.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "root" { // it is the worktree
+			cmd.Flags().AddFlag(f)
+		}
+	})
+	return cmd
+}
+
+// try makes the worktree, runs the client in it, and ends it.
+func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
+	t.state.stateDir = cmd.Flags().Lookup("state-dir").Value.String()
+	state, err := t.state.stateDirectory()
+	if err != nil {
+		return err
+	}
+	ctx := context.WithoutCancel(cmd.Context()) // what was changed is brought home after an interrupt too
+	room := builtin.Worktrees(state)
+	if err := room.Sweep(ctx, time.Now()); err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "toolhost try:", sanitized(err.Error()))
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if t.worktree, err = room.Try(cmd.Context(), here); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.worktree.Close()) }()
+	t.client = strings.Join(args, " ")
+	t.status = t.runClient(cmd, args)
+	if _, err := t.worktree.End(ctx); err != nil {
+		return err
+	}
+	if !t.worktree.Changed() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "toolhost try: nothing was changed")
+		return t.status
+	}
+	return t.settle(ctx, cmd)
+}
+
+// runClient runs toolhost run in the worktree. It is a process of its own, which has the terminal for itself.
+func (t *trying) runClient(cmd *cobra.Command, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	settings := filepath.Join(filepath.Dir(t.worktree.Tree()), "settings.json")
+	if err := os.WriteFile(settings, []byte(`{"history": {"commands": "off"}}`), 0o600); err != nil {
+		return err
+	}
+	flags := []string{"run", "--root=" + t.worktree.Tree(), "--settings=" + settings}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if t.run.Flags().Lookup(f.Name) == nil {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			flags = append(flags, "--"+f.Name+"="+v)
+		}
+	})
+	child := exec.Command(self, append(append(flags, "--"), args...)...)
+	child.Dir, child.Stdin, child.Stdout, child.Stderr = t.worktree.Dir(), os.Stdin, os.Stdout, os.Stderr
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // main would end this process at the second one
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			if s == syscall.SIGTERM || s == syscall.SIGHUP { // a terminal sends the others to both
+				_ = child.Process.Signal(s)
+			}
+		case err := <-ended:
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return exitStatus(exit.ExitCode())
+			}
+			return err
+		}
+	}
+}
+
+// settle shows what was changed, and does with it what a person decides.
+func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
+	var diff strings.Builder
+	if err := t.worktree.Diff(ctx, &diff, "-p", "--stat"); err != nil {
+		return err
+	}
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if _, err := io.WriteString(out, shownDiff(out, diff.String())); err != nil {
+		fmt.Fprintln(errs, "toolhost try:", err) // the changes are kept all the same
+	}
+	for _, note := range t.worktree.Left.Notes {
+		fmt.Fprintln(errs, "toolhost try:", sanitized(note))
+	}
+	fate := t.fate
+	switch {
+	case fate != "":
+	case isTerminal(os.Stdin):
+		fate = askFate(errs, os.Stdin)
+	default:
+		fate = keepThem
+	}
+	switch fate {
+	case applyThem:
+		return t.apply(ctx, errs)
+	case discardThem:
+		if err := t.worktree.Discard(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintln(errs, "toolhost try: the changes were discarded")
+		return t.status
+	}
+	return errors.Join(t.keep(ctx, errs), t.status)
+}
+
+// askFate asks a person what becomes of the changes. No answer keeps them.
+func askFate(w io.Writer, in io.Reader) string {
+	lines := bufio.NewScanner(in)
+	for {
+		fmt.Fprint(w, "[a]pply to your work tree, [k]eep as a branch, [d]iscard? ")
+		if !lines.Scan() {
+			fmt.Fprintln(w)
+			return keepThem
+		}
+		answer := strings.ToLower(strings.TrimSpace(lines.Text()))
+		for _, fate := range []string{applyThem, keepThem, discardThem} {
+			if answer != "" && strings.HasPrefix(fate, answer) {
+				return fate
+			}
+		}
+	}
+}
+
+// keep keeps the changes as a branch; without a repository, as a directory.
+func (t *trying) keep(ctx context.Context, w io.Writer) error {
+	left := t.worktree.Left
+	if left.Branch == "" || len(left.Notes) > 0 {
+		fmt.Fprintf(w, "toolhost try: the changes are kept for 30 days in %s\n", sanitized(t.worktree.Tree()))
+		return nil
+	}
+	if err := t.worktree.Remove(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "toolhost try: the changes are kept on %s\n  git diff %.12s...%s\n  git merge %s\n", strings.Join(append([]string{left.Branch}, left.Others...), ", "), t.worktree.Base, left.Branch, left.Branch)
+	return nil
+}
+
+// apply merges the changes into the user's work tree. What could not be applied stays on the branch.
+func (t *trying) apply(ctx context.Context, w io.Writer) error {
+	refused := false
+	err := t.state.with([]string{t.worktree.Source}, func(host *mcpserver.Host) error {
+		return host.Alone(ctx, "try", func(env *builtin.Env) error {
+			done, err := builtin.ApplyWorktree(ctx, env, t.worktree, t.client)
+			for _, name := range done.Conflicts {
+				fmt.Fprintf(w, "toolhost try: conflict in %s\n", sanitized(name))
+			}
+			for _, why := range done.Refused {
+				fmt.Fprintf(w, "toolhost try: not applied: %s\n", sanitized(why))
+			}
+			if err == nil {
+				fmt.Fprintf(w, "toolhost try: %d files were changed in %s; toolhost undo takes it back\n", done.Changed, sanitized(t.worktree.Source))
+			}
+			refused = len(done.Conflicts)+len(done.Refused) > 0
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return errors.Join(err, t.keep(ctx, w))
+	case refused:
+		return errors.Join(t.keep(ctx, w), exitStatus(exitConflicts))
+	}
+	return errors.Join(t.worktree.Discard(ctx), t.status)
+}

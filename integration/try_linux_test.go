@@ -1,0 +1,170 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tryHome is a home with a repository in which something is not committed.
+func tryHome(t *testing.T) (home, work string) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	home = doctorHome(t)
+	writeIn(t, home, ".gitconfig", "[user]\n\tname = t\n\temail = t@example.org\n")
+	work = filepath.Join(home, "work")
+	inShell(t, home, work, "git init -q -b main; echo one > a; echo two > b; git add .; git commit -qm first; echo mine >> a; echo u > u")
+	return home, work
+}
+
+// inShell runs a script as the person at the machine does.
+func inShell(t *testing.T, home, dir, script string) string {
+	t.Helper()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir, cmd.Env = dir, cleanEnv(home)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+const tryLook = "cat a b u; git status --porcelain; git branch --format='%(refname:short)'"
+
+func TestTry(t *testing.T) {
+	home, work := tryHome(t)
+	before := inShell(t, home, work, tryLook)
+	for _, tt := range []struct {
+		name  string
+		flags []string
+		args  []string
+		code  int
+		want  string // in what is printed
+		after string // of the work tree
+	}{
+		{"nothing changed", nil, []string{"sh", "-c", "cat a >&2; exit 3"}, 3, "nothing was changed", before},
+		{"discarded", []string{"--discard"}, []string{"sh", "-c", "echo x >> a; exit 5"}, 5, "+x", before},
+		{"no such program", nil, []string{"no-such-program"}, 127, "no-such-program", before},
+		{"the user's checkout is closed", []string{"--discard"}, []string{"sh", "-c", "! echo x >> " + work + "/a && ! touch " + work + "/.git/x && ! git -C " + work + " checkout -qf main && git log --oneline && ! git push -q " + work + " HEAD:refs/heads/evil"}, 0, "nothing was changed", before},
+		{"both", []string{"--apply", "--discard"}, []string{"true"}, 2, "exclude each other", before},
+		{"no client", nil, nil, 2, "toolhost try", before},
+	} {
+		out, code := runCommand(t, home, append(append(append([]string{"try"}, tt.flags...), "--"), tt.args...)...)
+		if code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("%s: exit code %d, want %d\n%s", tt.name, code, tt.code, out)
+		}
+		if after := inShell(t, home, work, tryLook); after != tt.after {
+			t.Errorf("%s: the work tree was\n%s\nand is\n%s", tt.name, before, after)
+		}
+		if left, _ := filepath.Glob(filepath.Join(home, "state/toolhost/worktrees/*-*")); len(left) > 0 {
+			t.Errorf("%s: left: %v", tt.name, left)
+		}
+	}
+}
+
+// TestTryKept: without a terminal the diff is printed, and the changes are on a branch.
+func TestTryKept(t *testing.T) {
+	home, work := tryHome(t)
+	before := inShell(t, home, work, "cat a b u; git status --porcelain")
+	out, code := runCommand(t, home, "try", "--", "sh", "-c", "echo x >> b; git commit -qam mine; echo y > new; rm u; exit 7")
+	branch := regexp.MustCompile(`toolhost/try-[0-9a-f]{8}`).FindString(out)
+	if code != 7 || branch == "" || !strings.Contains(out, "\n+x\n") || !strings.Contains(out, "\n+y\n") || strings.Contains(out, "+mine") {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	if after := inShell(t, home, work, "cat a b u; git status --porcelain"); after != before {
+		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
+	}
+	if got := inShell(t, home, work, "git show "+branch+":new; git log --format=%s "+branch); got != "y\ntoolhost: unfinished\nmine\nfirst" {
+		t.Error(got)
+	}
+}
+
+// TestTryApplied: what was applied is taken back by undo.
+func TestTryApplied(t *testing.T) {
+	home, work := tryHome(t)
+	before := inShell(t, home, work, tryLook)
+	out, code := runCommand(t, home, "try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; mkdir -p d/e; echo n > d/e/n; chmod +x d/e/n; ln -s a l")
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	if got := inShell(t, home, work, "cat a d/e/n u; readlink l; test -x d/e/n; git diff --cached --name-only; git branch | wc -l"); got != "one\nmine\nx\nn\nu\na\n1" {
+		t.Errorf("applied:\n%s\n%s", got, out)
+	}
+	if out, code := runCommand(t, home, "history"); code != 0 || !strings.Contains(out, "try") || strings.Contains(out, "worktrees") {
+		t.Errorf("the history:\n%s", out)
+	}
+	if out, code := runCommand(t, home, "undo", "--yes"); code != 0 {
+		t.Errorf("undo: exit code %d\n%s", code, out)
+	}
+	if after := inShell(t, home, work, tryLook); after != before {
+		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// TestTryConflict: what both have changed is left to the person, and the branch is kept.
+func TestTryConflict(t *testing.T) {
+	home, work := tryHome(t)
+	cmd := exec.Command(binary, "try", "--apply", "--", "sh", "-c", "echo x >> b; echo n > n; echo begun > begun; while [ ! -e "+work+"/go ]; do sleep 0.05; done; rm begun")
+	cmd.Dir, cmd.Env = work, cleanEnv(home)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(t, cmd.Start())
+	eventually(t, func() string {
+		if begun, _ := filepath.Glob(filepath.Join(home, "state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
+			return "the client has not begun"
+		}
+		return ""
+	})
+	inShell(t, home, work, "echo y >> b; touch go")
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 4 || !strings.Contains(out.String(), "conflict in b") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if got := inShell(t, home, work, "cat n; grep -c '<<<<<<< yours' b; git branch --format='%(refname:short)' | grep -c toolhost/try-"); got != "n\n1\n1" {
+		t.Errorf("%s\n%s", got, &out)
+	}
+}
+
+// TestTryNoRepository: the files of the directory are copied.
+func TestTryNoRepository(t *testing.T) {
+	home, work := tryHome(t)
+	must(t, os.RemoveAll(filepath.Join(work, ".git")))
+	if out, code := runCommand(t, home, "try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; test ! -e .git"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if got := inShell(t, home, work, "cat a; ls"); got != "one\nmine\nx\na\nu" {
+		t.Error(got)
+	}
+}
+
+// TestTryRules: what the settings of the workspace deny is denied in the worktree, also where git ignores them.
+func TestTryRules(t *testing.T) {
+	home, _ := tryHome(t)
+	writeIn(t, home, "work/.gitignore", "settings.local.json\n")
+	writeIn(t, home, "work/.claude/settings.local.json", `{"permissions":{"deny":["Read(./secret)"]}}`)
+	writeIn(t, home, "work/secret", "told")
+	if out, code := runCommand(t, home, "try", "--discard", "--", "sh", "-c", "cat a; ! cat secret"); code != 0 || strings.Contains(out, "told") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestTryTerminal: a person decides at the end.
+func TestTryTerminal(t *testing.T) {
+	for key, want := range map[string]string{"a": "one\nmine\nx", "k": "one\nmine", "d": "one\nmine"} {
+		home, work := tryHome(t)
+		w := newTerminal(t, person{home, work}, nil, "sh", "-c", binary+" try -- sh -c 'echo x >> a; test -t 0 && echo there'; echo ended with $?; exec cat")
+		eventually(t, func() string { return w.lacks([]string{"there", "+x", "iscard?"}) })
+		w.do("send-keys", key, "Enter")
+		eventually(t, func() string { return w.lacks([]string{"ended with 0"}) })
+		if got := inShell(t, home, work, "cat a"); got != want {
+			t.Errorf("%s: %s", key, got)
+		}
+		if kept := inShell(t, home, work, "git branch | grep -c toolhost/ || true"); kept != map[string]string{"a": "0", "k": "1", "d": "0"}[key] {
+			t.Errorf("%s: %s branches", key, kept)
+		}
+	}
+}
