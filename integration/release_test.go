@@ -97,7 +97,7 @@ func TestBundleManifest(t *testing.T) {
 	holds(t, []string{"stdio", tempDir(t), tempDir(t)})
 	script := string(readRelease(t, ".release/mcpb"))
 	for _, command := range []string{m.Server.Config.Command, m.Server.Config.Overrides["win32"].Command} {
-		if name, ok := strings.CutPrefix(command, "${__dirname}/server/"); !ok || !strings.Contains(script, " "+name+"\n") {
+		if name, ok := strings.CutPrefix(command, "${__dirname}/server/"); !ok || !strings.Contains(script, " "+name+" ") {
 			t.Errorf("%q is not packed", command)
 		}
 	}
@@ -164,14 +164,22 @@ func TestRegistryEntry(t *testing.T) {
 			}
 		}
 	}
-	bundle := filepath.Join(tempDir(t), "b")
-	if err := os.WriteFile(bundle, []byte("bundle"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := tempDir(t)
+	bundles := map[string]string{ // the content of each, and its SHA-256
+		"macos":   "a0c0485eff9c817deee7190edf264622b1677fc992920657411b36a6aed48f83",
+		"windows": "340d600392818df2413382dc7d8325c360d83ea49a262d31760348484bbc10b5",
 	}
-	out, err := exec.CommandContext(t.Context(), "../.release/registry", "1.2.3", bundle).Output()
-	const digest = "1e6ed65d77d6364eeaed5a745ba5c4985ae2b700dd85d7cf7f027bdf294a33fc" // printf bundle | sha256sum
-	if err != nil || bytes.Contains(out, []byte("0.0.0")) || !bytes.Contains(out, []byte(`"version": "1.2.3"`)) || !bytes.Contains(out, []byte(digest)) {
+	for system := range bundles {
+		must(t, os.WriteFile(filepath.Join(dir, "toolhost-"+system+".mcpb"), []byte(system), 0o600))
+	}
+	out, err := exec.CommandContext(t.Context(), "../.release/registry", "1.2.3", dir).Output()
+	if err != nil || bytes.Contains(out, []byte("0.0.0")) || !bytes.Contains(out, []byte(`"version": "1.2.3"`)) {
 		t.Errorf("%v:\n%s", err, out)
+	}
+	for system, digest := range bundles {
+		if want := "toolhost-" + system + ".mcpb\",\n      \"fileSha256\": \"" + digest; !bytes.Contains(out, []byte(want)) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
 	}
 }
 
