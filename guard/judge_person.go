@@ -11,7 +11,7 @@ import (
 // one with --remove. The program itself refuses them too where a call has started it, under whatever name.
 func PersonCommands() []string {
 	return []string{
-		"allow", "allow-host", "ask", "deny", "install", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
+		"allow", "allow-host", "ask", "deny", "install", "mcp accept", "mcp add", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
 	}
 }
 

@@ -14,7 +14,7 @@ var helpGroups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "install", "uninstall", "verify", "token", "status", "console"}},
+	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "install", "uninstall", "verify", "mcp", "token", "status", "console"}},
 	{"rules", "Say what is allowed:", []string{"allow", "ask", "deny", "allow-host", "rules", "check", "trust", "schema"}},
 	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind", "agent"}},
 	{"try", "Try and look:", []string{"call", "tools", "doctor", "profile", "version"}},
@@ -30,6 +30,14 @@ var examples = map[string]string{
 	"toolhost token add":     "toolhost token add ci --rights read --expires 30d",
 	"toolhost token list":    "toolhost token list --json",
 	"toolhost token revoke":  "toolhost token revoke ci",
+	"toolhost mcp":           "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp call memory search_nodes query=release",
+	"toolhost mcp list":      "toolhost mcp list --json",
+	"toolhost mcp add":       "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp add -H 'Authorization: Bearer ${TOKEN}' docs https://docs.example/mcp",
+	"toolhost mcp remove":    "toolhost mcp remove memory",
+	"toolhost mcp review":    "toolhost mcp review memory",
+	"toolhost mcp accept":    "toolhost mcp accept memory",
+	"toolhost mcp restart":   "toolhost mcp restart memory",
+	"toolhost mcp call":      "toolhost mcp call memory search_nodes query=release",
 	"toolhost console":       "toolhost console\ntoolhost console ~/src/project",
 	"toolhost rules":         "toolhost rules --root ~/src/project\ntoolhost rules --remove 3",
 	"toolhost check":         "toolhost check Bash command='git push'\ntoolhost check Read '{\"file_path\":\".env\"}' --json",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -186,4 +187,56 @@ func objectIn(v *hujson.Value, what string) (*hujson.Object, error) {
 		return object, nil
 	}
 	return nil, fmt.Errorf("%s is not an object: edit it by hand", what)
+}
+
+// SetServer adds a server to the mcpServers of a file, and with an empty entry removes it. Everything else in the file stays.
+func SetServer(file, name string, entry []byte) error {
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	return underLock(file, func() error {
+		text, _, err := readRegular(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		changed, err := withServer(text, name, entry)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		return privatefile.Replace(file, changed)
+	})
+}
+
+func withServer(text []byte, name string, entry []byte) ([]byte, error) {
+	if len(strings.TrimSpace(string(text))) == 0 {
+		text = []byte("{}")
+	}
+	doc, err := hujson.Parse(append([]byte(strings.TrimPrefix(string(text), "\ufeff")), '\n'))
+	if err != nil {
+		return nil, err
+	}
+	top, err := objectIn(&doc, "the file")
+	if err != nil {
+		return nil, err
+	}
+	servers, err := objectIn(child(top, "mcpServers", &hujson.Object{}), "mcpServers")
+	if err != nil {
+		return nil, err
+	}
+	switch was := member(servers, name); {
+	case len(entry) == 0 && was == nil:
+		return nil, fmt.Errorf("it has no server %q", name)
+	case len(entry) == 0:
+		servers.Members = slices.DeleteFunc(servers.Members, func(m hujson.ObjectMember) bool { return literal(m.Name) == name })
+		return doc.Pack(), nil
+	case was != nil:
+		return nil, fmt.Errorf("it has a server %q already: remove that first", name)
+	}
+	value, err := hujson.Parse(entry)
+	if err != nil {
+		return nil, err
+	}
+	servers.Members = append(servers.Members, newMember(name, value.Value))
+	doc.Format()
+	return doc.Pack(), nil
 }

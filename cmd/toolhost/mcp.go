@@ -1,0 +1,371 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+func mcpCommand() *cobra.Command {
+	var flags hostFlags
+	cmd := &cobra.Command{
+		Use: "mcp", Short: "List, add, review and call other MCP servers that are served behind this host",
+		Long: `List, add, review and call other MCP servers that are served behind this host.
+
+Their tools appear as mcp__SERVER__TOOL, and the same rules apply to them: without one, each call is asked. What a server changes after
+it was first seen is withheld until you have reviewed and accepted it. Hosts that run notice what these commands change.`,
+	}
+	flags.addRoots(cmd.PersistentFlags(), "a `DIR` the tools work in; repeatable (default: the working directory)")
+	flags.addState(cmd.PersistentFlags())
+	flags.addServers(cmd.PersistentFlags())
+	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags), mcpCallCommand(&flags))
+	return cmd
+}
+
+func mcpListCommand(flags *hostFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the servers, and why those that are not served are not", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.with(nil, func(host *mcpserver.Host) error {
+				servers := host.Operator().Servers()
+				if asJSON {
+					return printJSON(cmd.OutOrStdout(), map[string]any{"servers": listed(servers)})
+				}
+				if len(servers) == 0 {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no other server is configured: toolhost mcp add NAME COMMAND adds one")
+					return err
+				}
+				table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				for _, s := range servers {
+					detail := s.Reason
+					if n := len(s.Withheld); n > 0 && detail == "" {
+						detail = fmt.Sprintf("%d withheld: toolhost mcp review %s", n, s.Name)
+					}
+					fmt.Fprintf(table, "%s\t%s\t%s\t%d tools\t%s\t%s\n", sanitized(s.Name), s.Type, s.State, s.Tools, sanitized(s.File), sanitized(detail))
+				}
+				return table.Flush()
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// listed makes an empty list one that JSON shows as [].
+func listed[T any](all []T) []T { return append([]T{}, all...) }
+
+// mcpServerName is a name under which a server can be served.
+var mcpServerName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
+
+// An mcpServer is a server as it is written to a configuration file.
+type mcpServer struct {
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Network *serverNetwork    `json:"network,omitempty"`
+}
+
+type serverNetwork struct {
+	AllowedDomains []string `json:"allowedDomains"`
+}
+
+func mcpAddCommand(flags *hostFlags) *cobra.Command {
+	var env, headers, hosts []string
+	cmd := &cobra.Command{
+		Use: "add NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings", Args: atLeast(2, "toolhost mcp add files npx -y @modelcontextprotocol/server-filesystem ."),
+		Long: `Add a server to your own settings: a program that speaks MCP over stdin and stdout, or the address of one that speaks it over HTTP.
+Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[1] == "--" {
+				args = slices.Delete(args, 1, 2)
+			}
+			if len(args) < 2 {
+				return usageError{errors.New("the command of the server is missing after --")}
+			}
+			entry, err := newMCPServer(args, env, headers, hosts)
+			if err != nil {
+				return usageError{err}
+			}
+			file, err := flags.serverFile()
+			if err != nil {
+				return err
+			}
+			raw, err := json.Marshal(entry)
+			if err == nil {
+				err = settings.SetServer(file, args[0], raw)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s\n", args[0], sanitized(file))
+			return err
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // what follows NAME is the server's
+	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "a variable `KEY=VALUE` for the server; ${NAME} stands for one of the host; repeatable")
+	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "a header `NAME: VALUE` of requests to a URL; repeatable")
+	cmd.Flags().StringArrayVar(&hosts, "allow-host", nil, "a `HOST` that the server's process may reach; it then does not see the workspace; repeatable")
+	return cmd
+}
+
+// newMCPServer makes the entry of a server of the words of a command line.
+func newMCPServer(args, env, headers, hosts []string) (e mcpServer, err error) {
+	name, target := args[0], args[1]
+	if !mcpServerName.MatchString(name) || name == "toolhost" {
+		return e, fmt.Errorf("a server cannot be named %q: use letters, digits, - and single _ within the name, and not toolhost", name)
+	}
+	if e.Env, err = pairs(env, "=", "--env", "KEY=VALUE"); err != nil {
+		return e, err
+	}
+	if e.Headers, err = pairs(headers, ":", "--header", "'NAME: VALUE'"); err != nil {
+		return e, err
+	}
+	if len(hosts) > 0 {
+		e.Network = &serverNetwork{hosts}
+	}
+	web := strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
+	switch {
+	case web && len(args) > 2:
+		return e, fmt.Errorf("the server %s is at a URL, which takes no arguments: got %q", name, args[2])
+	case web && len(env)+len(hosts) > 0:
+		return e, fmt.Errorf("the server %s is at a URL: --env and --allow-host are for programs", name)
+	case !web && len(headers) > 0:
+		return e, fmt.Errorf("the server %s is a program: --header is for a URL", name)
+	case web:
+		e.Type, e.URL = "http", target
+	default:
+		e.Command, e.Args = target, args[2:]
+	}
+	return e, nil
+}
+
+// pairs reads words of a name and a value.
+func pairs(words []string, separator, flag, form string) (map[string]string, error) {
+	var all map[string]string
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, separator)
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, fmt.Errorf("%s: expected %s, got %q", flag, form, word)
+		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[name] = strings.TrimPrefix(value, " ")
+	}
+	return all, nil
+}
+
+// serverFile returns the file that servers are added to.
+func (f *hostFlags) serverFile() (string, error) {
+	switch len(f.servers) {
+	case 0:
+		dir, err := os.UserConfigDir()
+		return filepath.Join(dir, "toolhost", "toolhost.json"), err
+	case 1:
+		return absolute(f.servers[0])
+	}
+	return "", usageError{fmt.Errorf("--mcp-config: name one file, got %d", len(f.servers))}
+}
+
+func mcpRemoveCommand(flags *hostFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Remove a server from your own settings", Args: exactly(1, "toolhost mcp remove files"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := flags.serverFile()
+			if err != nil {
+				return err
+			}
+			if err := settings.SetServer(file, args[0], nil); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is removed from %s\n", args[0], sanitized(file))
+			return err
+		},
+	}
+}
+
+func mcpReviewCommand(flags *hostFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "review NAME", Short: "Show what of a server is withheld until you accept it", Args: exactly(1, "toolhost mcp review files"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(nil, func(host *mcpserver.Host) error {
+				changes, err := host.Operator().ReviewServer(args[0])
+				if err != nil {
+					return err
+				}
+				w := cmd.OutOrStdout()
+				if asJSON {
+					return printJSON(w, map[string]any{"server": args[0], "changes": listed(changes)})
+				}
+				for _, c := range changes {
+					what := "changed"
+					if c.Was == "" {
+						what = "new"
+					}
+					fmt.Fprintf(w, "%s: %s since %s\n", sanitized(c.Name), what, c.Since.Local().Format("2006-01-02 15:04"))
+					printChange(w, "- ", c.Was)
+					printChange(w, "+ ", c.Is)
+					if len(c.Copies) > 0 {
+						fmt.Fprintf(w, "  it looks like %s\n", sanitized(strings.Join(c.Copies, ", ")))
+					}
+				}
+				if len(changes) == 0 {
+					_, err = fmt.Fprintf(w, "nothing of %s is withheld\n", sanitized(args[0]))
+				} else {
+					_, err = fmt.Fprintf(w, "\ntoolhost mcp accept %s accepts all of it\n", sanitized(args[0]))
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// printChange prints the lines of a definition.
+func printChange(w io.Writer, prefix, text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.Lines(sanitized(text)) {
+		fmt.Fprintf(w, "%s%s\n", prefix, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "accept NAME", Short: "Accept what a server offers now", Args: exactly(1, "toolhost mcp accept files"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(nil, func(host *mcpserver.Host) error {
+				changes, err := host.Operator().ReviewServer(args[0])
+				if err == nil {
+					err = host.Operator().AcceptServer(args[0])
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d definitions of %s are accepted\n", len(changes), sanitized(args[0]))
+				return err
+			})
+		},
+	}
+}
+
+func mcpRestartCommand(flags *hostFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "restart NAME", Short: "Start a server anew, also one that has ended too often", Args: exactly(1, "toolhost mcp restart files"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.with(nil, func(host *mcpserver.Host) error {
+				if _, err := host.Operator().ReviewServer(args[0]); err != nil { // there is none of that name
+					return err
+				}
+				mark := filepath.Join(host.Operator().StateDir(), "servers", args[0]+".restart")
+				if err := os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
+					return err
+				}
+				if err := privatefile.Replace(mark, nil); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "the next call starts %s anew\n", sanitized(args[0]))
+				return err
+			})
+		},
+	}
+}
+
+// How long a call waits for a server of which nothing is known yet, and how often it looks.
+const (
+	firstStart = 30 * time.Second
+	firstLook  = 50 * time.Millisecond
+)
+
+func mcpCallCommand(flags *hostFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "call NAME TOOL [JSON|-|KEY=VALUE...]", Short: "Call a tool of a server through the whole pipeline and print its text",
+		Long: `Call a tool of a server through the whole pipeline and print its text. The exit status is 1 when the tool reports an error, or the call is
+refused: without a rule that allows it a person must be asked, and here no one is. Arguments are given as to toolhost call.`,
+		Args: atLeast(2, `toolhost mcp call files read_file path=README.md`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input := []byte("{}")
+			var err error
+			if len(args) > 2 {
+				var rest []string
+				if input, rest, err = arguments(cmd, args[2:]); err == nil && len(rest) > 0 {
+					err = usageError{fmt.Errorf("got %q after the arguments: give one JSON object, or words KEY=VALUE", rest[0])}
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return flags.with(nil, func(host *mcpserver.Host) error {
+				if err := awaitServer(cmd.Context(), host, args[0]); err != nil {
+					return err
+				}
+				name := "mcp__" + args[0] + "__" + args[1]
+				shown := showProgress(cmd.ErrOrStderr(), name)
+				reply := host.Call(cmd.Context(), host.AdmitNamed(""), mcpserver.Request{Tool: name, Args: input, Progress: shown.callback()})
+				shown.stop()
+				if err := printReply(cmd.OutOrStdout(), reply, asJSON); err != nil {
+					return err
+				}
+				if reply.IsError {
+					return errReported
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
+	return cmd
+}
+
+// awaitServer waits until it is known what a server offers.
+func awaitServer(ctx context.Context, host *mcpserver.Host, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, firstStart)
+	defer cancel()
+	unknown := func() bool {
+		for _, s := range host.Operator().Servers() {
+			if s.Name == name {
+				return s.State == "configured" || s.State == "running" && s.Tools == 0
+			}
+		}
+		return false // the call says so
+	}
+	if _, err := host.Operator().ReviewServer(name); err != nil { // there is none of that name
+		return err
+	}
+	if !unknown() {
+		return nil
+	}
+	if err := host.Operator().RestartServer(name); err != nil {
+		return err
+	}
+	for unknown() && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(firstLook):
+		}
+	}
+	return nil
+}
