@@ -43,6 +43,8 @@ type Env struct {
 	// Elicit has the client put the question of another server to its user while the call waits, in the words of
 	// MCP: the params of elicitation/create, and its result. Nil: the client cannot be asked in the middle of a call.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	// ElicitLater says that it can be asked by the result of a call, which it then repeats: see [ExecAsked].Elicit.
+	ElicitLater bool
 
 	// Visible reports whether the caller may know of a tool.
 	Visible func(*Def) bool

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,9 @@ type ExecAsked struct {
 	Task     string // the id of the task
 	// Resume hands the answer on, and waits for the command as its call did. It may be called once.
 	Resume func(ctx context.Context, a ExecAnswer) (Result, error)
+	// Elicit are the params of a question of another server, put as they are; Answer hands on its result in the place of Resume.
+	Elicit json.RawMessage
+	Answer func(ctx context.Context, result json.RawMessage) (Result, error)
 }
 
 // An ExecEvent is a program that was not started, or was because a person allowed it.

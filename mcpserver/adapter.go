@@ -183,7 +183,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		Origin: originOf(ctx, c, req, program), ClientLimits: program.passes,
 	}
 	if call.Repeats = repeats; asks && !repeats {
-		call.AskUser = s.put
+		call.AskUser, call.Elicit = s.put, s.elicit
 	}
 	var own *extraRun // of an extra tool, which answers in the library's words
 	if tool.extra != nil {

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -71,7 +72,10 @@ func page(q *Question) mcp.ElicitationParams {
 // toQuestion returns a question as the result of a call in the modern era. A question that opens a page waits at the console.
 func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Question) *mcp.CallToolResult {
 	shown := form(q)
-	if s.opens(ctx, q) {
+	if q.elicit != nil {
+		shown = mcp.ElicitationParams{}
+		_ = json.Unmarshal(q.elicit, &shown) // the client says what is missing
+	} else if s.opens(ctx, q) {
 		shown = page(q)
 		s.host.approvals.pages.open(q.State, func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
 	}
@@ -141,7 +145,27 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 			return &Answer{State: p.RequestState, By: ByClient, Reason: fmt.Sprintf("there is an answer to %q, which was not asked", clipped(id))}
 		}
 	}
-	return toAnswer(p.RequestState, server.ElicitationResponse(p.InputResponses, questionID))
+	r := server.ElicitationResponse(p.InputResponses, questionID)
+	a := toAnswer(p.RequestState, r)
+	if raw, err := json.Marshal(r); err == nil && r != nil {
+		a.raw = string(raw)
+	}
+	return a
+}
+
+// elicit puts the question of another server to a legacy client, while its call waits.
+func (s *Server) elicit(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
+	defer cancel()
+	var p mcp.ElicitationParams
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: p})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
 }
 
 // accepted reports whether the person agreed to what the client showed.

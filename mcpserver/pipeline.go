@@ -56,6 +56,8 @@ type Request struct {
 	CanAsk bool
 	// AskUser has the client ask its user while the call waits. Nil: the client cannot be asked then.
 	AskUser func(ctx context.Context, q *Question) *Answer
+	// Elicit has the client put the question of another server to its user while the call waits. Nil: it cannot.
+	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// Repeats says that a question in the middle of a call ends it, and the call is repeated with the answer.
 	Repeats bool
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
@@ -265,7 +267,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
 			KeepChanges: set.History.Commands != settings.Off,
 		},
-		Durable: set.Write.Fsync, Progress: req.Progress,
+		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats,
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
 	}
 	if req.ClientLimits != nil {

@@ -38,6 +38,7 @@ type Question struct {
 	Input json.RawMessage
 	// Verdict says why approval is required, part by part.
 	Verdict    guard.Verdict
+	elicit     json.RawMessage      // the params of a question of another server, which is put in the place of this one
 	digest     []byte               // of the call
 	classifier <-chan hook.Decision // nil: it is not asked
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -59,6 +60,9 @@ func (s *suspensions) take(state string) *suspended {
 func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
 	asked := result.Asks
 	q := c.question(asked.Question)
+	if q.elicit = asked.Elicit; q.elicit != nil {
+		q.URL = "" // only the client can show it
+	}
 	s := &suspended{call: c, asked: asked, q: q}
 	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
 	q.State = resumePrefix + p.questions.Issue(c.admission.principal, s.digest)
@@ -89,6 +93,16 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *a
 		return nil, builtin.Result{}, guard.Verdict{}, err
 	}
 	p.waiting.resume(rec, state, mine)
+	if s.asked.Elicit != nil {
+		rec.Did(audit.PhaseApproved, req.Answer.By, s.asked.Question.Text)
+		v := s.q.Verdict
+		v.Action = guard.Allow
+		result, err := s.asked.Answer(ctx, json.RawMessage(req.Answer.raw))
+		if err != nil {
+			result = refused(err)
+		}
+		return s, result, v, nil
+	}
 	answer := s.call.outcome(s.q, req.Answer, s.call.key(s.asked.Question))
 	v, what := s.q.Verdict, audit.PhaseRefused
 	if v.Action = guard.Deny; answer.Allowed {

@@ -23,6 +23,7 @@ type fake struct {
 	out   io.Writer
 	mu    sync.Mutex
 	count map[string]int
+	last  string // answer
 }
 
 // fakeVariable holds the script of a process that is a fake.
@@ -51,14 +52,22 @@ func runFake(script string) {
 	f := newFake(script, os.Stdout)
 	f.act("start", message{})
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	served := make(chan message, 100)
+	go func() {
+		for m := range served {
+			f.serve(m)
+		}
+	}()
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
 			break
 		}
 		var m message
-		if json.Unmarshal(line, &m) == nil {
+		if json.Unmarshal(line, &m) == nil && m.Method == "" {
 			f.serve(m)
+		} else if err == nil {
+			served <- m
 		}
 	}
 	f.act("eof", message{})
@@ -68,6 +77,7 @@ func (f *fake) serve(m message) {
 	if m.Method == "" {
 		f.mu.Lock()
 		f.count["answers"]++
+		f.last = string(marshal(m))
 		f.mu.Unlock()
 		return
 	}
@@ -162,6 +172,19 @@ func (f *fake) do(action string, m message) {
 		time.Sleep(time.Hour)
 	case "fork":
 		_ = exec.Command("sleep", "3600").Start()
+	case "echo": // what came with the request
+		f.reply(m, fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, marshal(string(m.Params))))
+	case "answered": // what came as the last answer
+		for range 500 {
+			f.mu.Lock()
+			last := f.last
+			f.mu.Unlock()
+			if last != "" {
+				f.reply(m, fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, marshal(last)))
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	case "silent":
 	case "yes":
 	case "count":

@@ -42,6 +42,7 @@ type bench struct {
 	last    builtin.Result
 	err     error
 	changes int
+	asked   string // the params of the last question
 }
 
 // newBench makes a gateway of the servers of a script: the file "server" or "server NAME" holds what it does.
@@ -112,7 +113,11 @@ func (b *bench) call(ctx context.Context, name, args string) {
 			return
 		}
 		var plan builtin.Plan
-		if plan, b.err = call.Plan(ctx, &builtin.Env{Principal: "local", Scope: "one"}); b.err == nil {
+		elicit := func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+			b.asked = string(params)
+			return json.RawMessage(`{"action":"accept","content":{"name":"Ann"}}`), nil
+		}
+		if plan, b.err = call.Plan(ctx, &builtin.Env{Principal: "local", Scope: "one", Elicit: elicit}); b.err == nil {
 			if _, ok := plan.Intent.Effects[0].(guard.CallTool); !ok {
 				b.t.Errorf("the effect of %s is %v", name, plan.Intent.Effects)
 			}
@@ -135,6 +140,10 @@ func (b *bench) run(lines string) {
 		case "list":
 			if got := strings.Join(b.listed(), " "); got != rest {
 				b.t.Errorf("list:\n got %s\nwant %s", got, rest)
+			}
+		case "asked":
+			if !strings.Contains(b.asked, rest) {
+				b.t.Errorf("asked: want %q, got %q", rest, b.asked)
 			}
 		case "until": // the list is this
 			for end := time.Now().Add(20 * time.Second); strings.Join(b.listed(), " ") != rest; time.Sleep(20 * time.Millisecond) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -216,6 +217,9 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 		return builtin.Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{Server: s.Name, Tool: t.Name}}},
 			Run: func(ctx context.Context) (builtin.Result, error) {
+				if env.ElicitLater {
+					return g.callAside(ctx, env, s, t, args)
+				}
 				return g.call(ctx, env, s, t, args)
 			},
 		}, nil
@@ -259,7 +263,7 @@ func (g *Gateway) call(ctx context.Context, env *builtin.Env, s *server, t *tool
 	u := g.upstreamFor(s, env.Principal, env.Scope)
 	raw, err := g.callOnce(ctx, env, u, t, args)
 	again := s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
-	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && again) {
+	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && again || s.HeadersHelper != "" && isAuth(err)) {
 		raw, err = g.callOnce(ctx, env, u, t, args)
 	}
 	if err != nil {
@@ -271,6 +275,12 @@ func (g *Gateway) call(ctx context.Context, env *builtin.Env, s *server, t *tool
 // isSession reports whether a server refused a call because its session has ended: then it has not run.
 func isSession(err error) bool { return err == errSession }
 
+// isAuth reports whether the server wants other credentials: then the call has not run.
+func isAuth(err error) bool {
+	_, ok := errors.AsType[*authError](err)
+	return ok
+}
+
 func (g *Gateway) callOnce(ctx context.Context, env *builtin.Env, u *upstream, t *tool, args json.RawMessage) (json.RawMessage, error) {
 	sess, err := u.acquire(ctx)
 	if err != nil {
@@ -278,8 +288,17 @@ func (g *Gateway) callOnce(ctx context.Context, env *builtin.Env, u *upstream, t
 	}
 	defer u.release(sess)
 	ctx = context.WithValue(ctx, paramHeaderKey{}, t)
-	c := &activeCall{progress: env.Progress, elicit: env.Elicit}
-	raw, err := sess.call(ctx, map[string]any{"name": t.Name, "arguments": args}, c)
+	params := map[string]any{"name": t.Name, "arguments": args}
+	raw, err := sess.call(ctx, params, &activeCall{progress: env.Progress, elicit: env.Elicit})
+	for range maxRounds {
+		if err != nil || !sess.fulfil(ctx, env, raw, params) {
+			break
+		}
+		raw, err = sess.call(ctx, params, &activeCall{progress: env.Progress, elicit: env.Elicit})
+	}
+	if isAuth(err) { // the next session asks for new headers
+		u.stopSession(sess)
+	}
 	sess.noteEnd()
 	if sess.ignoresCancel() {
 		u.stopSession(sess)

@@ -202,10 +202,17 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 
 // headers returns what adds the headers of an entry to a request.
 func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
+	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(e) })
 	return func(context.Context) (http.Header, error) {
 		all := http.Header{}
-		for name, value := range e.Headers {
-			all.Set(name, value)
+		more, err := helped()
+		if err != nil {
+			return nil, err
+		}
+		for _, headers := range []map[string]string{e.Headers, more} {
+			for name, value := range headers {
+				all.Set(name, value)
+			}
 		}
 		return all, nil
 	}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// Limits of the questions of servers.
+const (
+	maxRounds  = 5               // in which a modern server asks about one call
+	answerTime = 5 * time.Minute // for a person
+)
+
+// fulfil answers what a modern server asks by its result, so that the call can be repeated, and reports whether it asked anything.
+func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMessage, params map[string]any) bool {
+	var asked struct {
+		ResultType    string
+		InputRequests map[string]struct {
+			Method string
+			Params json.RawMessage
+		}
+		RequestState json.RawMessage
+	}
+	if json.Unmarshal(raw, &asked) != nil || asked.ResultType != "input_required" {
+		return false
+	}
+	answers := map[string]json.RawMessage{}
+	for id, r := range asked.InputRequests {
+		switch r.Method {
+		case "elicitation/create":
+			answers[id] = json.RawMessage(`{"action":"decline"}`)
+			if env.Elicit == nil {
+				break
+			}
+			if answer, err := env.Elicit(ctx, s.u.marked(r.Params)); err == nil {
+				answers[id] = answer
+			} else {
+				answers[id] = json.RawMessage(`{"action":"cancel"}`)
+			}
+		case "roots/list":
+			answers[id] = s.u.roots()
+		}
+	}
+	params["inputResponses"] = answers
+	if asked.RequestState != nil {
+		params["requestState"] = asked.RequestState
+	}
+	return true
+}
+
+// An aside is a call that goes on while its client is asked by the result of the call.
+type aside struct {
+	server    string
+	id        string
+	cancel    context.CancelFunc
+	questions chan question
+	done      chan struct{}
+	result    builtin.Result
+	err       error
+}
+
+type question struct {
+	params json.RawMessage
+	answer chan json.RawMessage
+}
+
+// callAside makes a call for a client that is asked by a result. The call has no turn while a person is asked.
+func (g *Gateway) callAside(ctx context.Context, env *builtin.Env, s *server, t *tool, args json.RawMessage) (builtin.Result, error) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a := &aside{server: s.Name, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
+	own := *env
+	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		limit := time.NewTimer(answerTime)
+		defer limit.Stop()
+		q := question{params, make(chan json.RawMessage, 1)}
+		select {
+		case a.questions <- q:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-limit.C:
+			return nil, errors.New("no one waits for the call any more")
+		}
+		select {
+		case answer := <-q.answer:
+			return answer, nil
+		case <-limit.C:
+			return nil, errors.New("no answer came in time")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	g.work.Go(func() {
+		defer close(a.done)
+		defer cancel()
+		defer context.AfterFunc(g.ctx, cancel)()
+		a.result, a.err = g.call(inner, &own, s, t, args)
+	})
+	return a.await(ctx)
+}
+
+// await returns the next question of the call, or its result.
+func (a *aside) await(ctx context.Context) (builtin.Result, error) {
+	select {
+	case q := <-a.questions:
+		return builtin.Result{Text: "The server " + a.server + " asks a question.", Asks: &builtin.ExecAsked{
+			Question: builtin.ExecQuestion{Text: "the question of the server " + a.server}, Task: a.id, Elicit: q.params,
+			Answer: func(ctx context.Context, result json.RawMessage) (builtin.Result, error) {
+				if len(result) == 0 {
+					result = json.RawMessage(`{"action":"cancel"}`)
+				}
+				q.answer <- result
+				return a.await(ctx)
+			},
+		}}, nil
+	case <-a.done:
+		return a.result, a.err
+	case <-ctx.Done():
+		a.cancel()
+		<-a.done
+		return a.result, a.err
+	}
+}
