@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -36,6 +37,8 @@ type checkpoints struct {
 	told     sync.Once // that a root is not covered
 	mu       sync.Mutex
 	trackers map[trackerKey]*tracker
+	used     map[string]*atomic.Int64 // bytes of the copies for each principal
+	closing  sync.WaitGroup           // trackers that were given up
 	closed   bool
 }
 
@@ -46,7 +49,8 @@ type tracker struct {
 	*checkpoint.Tracker // nil until it was opened, or if that failed
 	open                sync.Once
 	err                 error
-	commands            int // that run
+	bytes               *atomic.Int64 // of the copies for the principal
+	commands            int           // that run
 	used                time.Time
 }
 
@@ -61,7 +65,7 @@ func (t *tracker) close() error {
 
 // openCheckpoints keeps copies below the state directory.
 func openCheckpoints(state string) *checkpoints {
-	c := &checkpoints{trackers: map[trackerKey]*tracker{}}
+	c := &checkpoints{trackers: map[trackerKey]*tracker{}, used: map[string]*atomic.Int64{}}
 	if state != "" {
 		dir := filepath.Join(state, "checkpoints")
 		if os.MkdirAll(dir, 0o700) == nil {
@@ -81,6 +85,7 @@ func (c *checkpoints) close() error {
 	for _, t := range all {
 		err = errors.Join(err, t.close())
 	}
+	c.closing.Wait()
 	return err
 }
 
@@ -93,7 +98,7 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	}
 	t.open.Do(func() { // other callers do not wait for the packs of this root
 		links := env.Policy.HidingLinks()
-		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Hidden: func(path string, info walk.Info) bool {
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Used: t.bytes, Hidden: func(path string, info walk.Info) bool {
 			return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
 		}})
 	})
@@ -113,11 +118,14 @@ func (c *checkpoints) entry(key trackerKey) (*tracker, error) {
 	}
 	t := c.trackers[key]
 	if t != nil && t.commands == 0 && (t.err != nil || t.Tracker != nil && checkpoint.IsMoved(t.Tracker)) {
-		go t.close()
+		c.giveUp(t)
 		t = nil
 	}
 	if t == nil {
-		t = &tracker{}
+		if c.used[key.principal] == nil {
+			c.used[key.principal] = new(atomic.Int64)
+		}
+		t = &tracker{bytes: c.used[key.principal]}
 		c.trackers[key] = t
 	}
 	t.commands++
@@ -125,6 +133,9 @@ func (c *checkpoints) entry(key trackerKey) (*tracker, error) {
 	c.evict()
 	return t, nil
 }
+
+// giveUp closes a tracker. The call at hand does not wait for that; close does.
+func (c *checkpoints) giveUp(t *tracker) { c.closing.Go(func() { _ = t.close() }) }
 
 func (c *checkpoints) release(t *tracker) {
 	c.mu.Lock()
@@ -147,7 +158,7 @@ func (c *checkpoints) evict() {
 			return
 		}
 		delete(c.trackers, oldest)
-		go o.close()
+		c.giveUp(o)
 	}
 }
 
@@ -269,6 +280,8 @@ func node(s checkpoint.State) history.Node {
 	case checkpoint.File:
 		if s.Sum != (checkpoint.Sum{}) {
 			n.Blob = history.BlobOfHash(s.Sum, s.Size)
+		} else if n.Mode == 0 { // what nobody may read is not nothing
+			n.Mode = os.ModeIrregular
 		}
 	case checkpoint.Link:
 		n.Mode, n.Blob = os.ModeSymlink, history.BlobOf([]byte(s.Link))

@@ -40,6 +40,10 @@ const (
 	baseWait = 50 * time.Millisecond
 	// endWait is how long the end of a command waits for a base that was incomplete when the command began.
 	endWait = time.Second
+	// beginTime and endTime are how long a comparison takes at most before and after a command. What it does not reach is not covered.
+	beginTime, endTime = 500 * time.Millisecond, 10 * time.Second
+	// compactAfter is from how many changes on those of one path are merged while a command runs.
+	compactAfter = 10_000
 )
 
 // Config describes a root.
@@ -48,6 +52,8 @@ type Config struct {
 	Dir  string // an existing directory on the disk that the copies are kept on
 	// Hidden reports what is neither read nor named. Nil hides nothing.
 	Hidden func(path string, info walk.Info) bool
+	// Used counts the bytes of the copies of several roots, which MaxBytes bounds together. Nil: this root has its own bound.
+	Used *atomic.Int64
 	// MaxFile, MaxBytes and MaxFiles take their defaults if zero.
 	MaxFile, MaxBytes int64
 	MaxFiles          int
@@ -126,7 +132,9 @@ type Tracker struct {
 	work  sync.WaitGroup
 	seq   atomic.Uint64 // counts what was read and what changed
 
-	mu      sync.Mutex
+	mu      mutex
+	until   time.Time   // when the comparison under way must end
+	late    bool        // it did not end in time
 	queue   *walk.Queue // nil: the system announces no changes
 	files   reader
 	top     *dir
@@ -139,7 +147,28 @@ type Tracker struct {
 
 	events events
 
-	log []logged
+	log     []logged
+	compact int // from which length on the log is compacted
+}
+
+// mutex is a lock that can be waited for until a time.
+type mutex chan struct{}
+
+func (m mutex) Lock() { m <- struct{}{} }
+
+func (m mutex) Unlock() { <-m }
+
+// lockFor reports whether it got the lock in time.
+func (m mutex) lockFor(ctx context.Context, d time.Duration) bool {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case m <- struct{}{}:
+		return true
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // logged is a change, and when it was found.
@@ -161,7 +190,7 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, errors.Join(err, root.Close())
 	}
 	t := &Tracker{
-		cfg: cfg, ready: make(chan struct{}), events: newEvents(),
+		cfg: cfg, ready: make(chan struct{}), events: newEvents(), mu: make(mutex, 1), compact: compactAfter,
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
 	}
 	if cfg.Hidden != nil {
@@ -232,6 +261,7 @@ type Mark struct {
 	tracker *Tracker
 	start   uint64
 	partial bool // the base was incomplete
+	unsure  bool // what changed before may be taken for its changes
 	head    string
 	ignored int // count of the tracker at the beginning
 }
@@ -248,20 +278,21 @@ func (t *Tracker) Begin(ctx context.Context) *Mark {
 	case <-ctx.Done():
 		m.partial = true
 	}
-	if m.partial { // the reader of the base holds mu for as long as a directory takes
+	if m.partial || !t.mu.lockFor(ctx, beginTime) { // the reader of the base holds mu for as long as a directory takes
+		m.unsure = !m.partial
 		m.start = t.seq.Load()
 		t.events.begin(m)
 		return m
 	}
-	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.compare()
+	m.unsure = !t.compare(beginTime)
 	m.start = t.seq.Load()
 	t.events.begin(m)
 	return m
 }
 
-// End is called when the command has ended. The caller closes the report.
+// End is called when the command has ended, also if its call was cancelled. It takes no longer than about twice endTime. The caller
+// closes the report.
 func (m *Mark) End() *Report {
 	t := m.tracker
 	if m.partial {
@@ -274,11 +305,12 @@ func (m *Mark) End() *Report {
 			return &Report{Notes: []string{"The workspace had not been read when the command ended: its changes are not kept."}}
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err == nil {
-		t.compare()
+	if !t.mu.lockFor(context.Background(), endTime) {
+		t.events.end(m)
+		return &Report{Notes: []string{"The workspace was being compared for another command for too long: changes of this one are not kept."}}
 	}
+	defer t.mu.Unlock()
+	whole := t.err != nil || t.compare(endTime)
 	r := &Report{Ignored: t.events.end(m), HeadMoved: headOf(t.cfg.Root) != m.head, store: t.files.contents}
 	if t.err != nil {
 		r.Notes = []string{fmt.Sprintf("Changes of commands are not kept: %v.", t.err)}
@@ -286,6 +318,9 @@ func (m *Mark) End() *Report {
 	}
 	r.Changes = t.since(m)
 	r.Notes = t.notes(m, r.Changes)
+	if !whole {
+		r.Notes = append(r.Notes, fmt.Sprintf("Comparing the workspace took longer than %s: some changes are not covered.", endTime))
+	}
 	t.trim()
 	return r
 }
@@ -326,6 +361,9 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	if m.partial {
 		notes = append(notes, "The command began before the workspace had been read: changes that it made before are missing here.")
 	}
+	if m.unsure {
+		notes = append(notes, "Comparing the workspace before the command took too long: changes made before it may be among these.")
+	}
 	lost, told := 0, t.told
 	for _, c := range changes {
 		if c.Why != "" {
@@ -362,7 +400,32 @@ func (t *Tracker) record(path string, before *entry, after State) {
 		t.files.contents.release(l.change.source)
 		return
 	}
-	t.log = append(t.log, l)
+	if t.log = append(t.log, l); len(t.log) >= t.compact {
+		t.merge()
+		t.compact = max(compactAfter, 2*len(t.log))
+	}
+}
+
+// merge makes one change of several of a path that no command began between.
+func (t *Tracker) merge() {
+	type key struct {
+		path string
+		mark uint64 // the last command that had begun
+	}
+	first := map[key]int{}
+	kept := t.log[:0]
+	for _, l := range t.log {
+		k := key{l.change.Path, t.events.before(l.seq)}
+		if i, ok := first[k]; ok {
+			kept[i].change.After = l.change.After
+			t.files.contents.release(l.change.source)
+			continue
+		}
+		first[k] = len(kept)
+		kept = append(kept, l)
+	}
+	clear(t.log[len(kept):])
+	t.log = kept
 }
 
 // trim forgets changes that no open mark needs.

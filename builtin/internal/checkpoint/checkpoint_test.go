@@ -3,7 +3,6 @@
 package checkpoint
 
 import (
-	"context"
 	"crypto/sha256"
 	"flag"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -380,14 +380,14 @@ func TestBounds(t *testing.T) {
 	sh(t, root, "echo 1 >a; echo 1 >b; echo 1 >c")
 	r := m.End()
 	defer r.Close()
-	if got := summary(t, r); !strings.Contains(got, "changed b (the copies of this workspace take") || !strings.Contains(got, `changed c "c\n"`) {
+	if got := summary(t, r); !strings.Contains(got, "changed b (the copies of workspaces take") || !strings.Contains(got, `changed c "c\n"`) {
 		t.Error(got)
 	}
 	if len(r.Notes) != 1 || r.Notes[0] != "Of 1 of the changed files the content before is not kept." {
 		t.Errorf("notes: %q", r.Notes)
 	}
 	few := start(t, Config{Root: root, MaxFiles: 2})
-	r = few.Begin(context.Background()).End()
+	r = few.Begin(t.Context()).End()
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "more than 2 files") {
 		t.Errorf("notes: %q", r.Notes)
 	}
@@ -409,5 +409,125 @@ func TestWithoutWatches(t *testing.T) {
 	defer r.Close()
 	if got, want := summary(t, r), "changed d/g \"a\\n\"\nnew e\nnew e/h\ndeleted f \"a\\n\"\n"; got != want {
 		t.Errorf("got %s want %s", got, want)
+	}
+}
+
+// TestLongLog: what a long command changes again and again takes no more room than what it changes.
+func TestLongLog(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; echo a >g")
+	tr := start(t, Config{Root: root})
+	tr.compact = 4
+	task := tr.Begin(t.Context())
+	for i := range 20 {
+		m := tr.Begin(t.Context())
+		sh(t, root, fmt.Sprintf("echo %d >f; echo %d >g", i, i))
+		r := m.End()
+		if len(r.Changes) != 2 {
+			t.Fatal(summary(t, r))
+		}
+		r.Close()
+	}
+	tr.compact = 0
+	sh(t, root, "echo b >g")
+	r := task.End()
+	if got, want := summary(t, r), "changed f \"a\\n\"\nchanged g \"a\\n\"\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+	if len(tr.log) > 0 {
+		t.Errorf("%d changes are remembered", len(tr.log))
+	}
+	r.Close()
+	if got := tr.files.contents.used.Load(); got != int64(len("19\nb\n")) {
+		t.Errorf("the copies take %d bytes", got)
+	}
+}
+
+// TestTooLong: a comparison that takes too long ends, and what it did not reach is said and not taken for a change of the next command.
+func TestTooLong(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "for i in $(seq 200); do echo a >$i; done")
+	tr := start(t, Config{Root: root})
+	m := tr.Begin(t.Context())
+	sh(t, root, "for i in $(seq 200); do echo b >$i; done")
+	tr.mu.Lock()
+	if tr.compare(0) || len(tr.log) == 200 {
+		t.Errorf("the comparison did not end: %d changes", len(tr.log))
+	}
+	tr.mu.Unlock()
+	r := m.End()
+	if len(r.Changes) != 200 || len(r.Notes) > 0 {
+		t.Errorf("%d changes, notes %q", len(r.Changes), r.Notes)
+	}
+	r.Close()
+	tr.mu.Lock()
+	m = tr.Begin(t.Context()) // waits for beginTime
+	tr.mu.Unlock()
+	r = m.End()
+	defer r.Close()
+	if len(r.Changes) > 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "took too long") {
+		t.Errorf("%s notes %q", summary(t, r), r.Notes)
+	}
+}
+
+// TestUnusual: what is odd is neither lost nor followed, and what cannot be read is said.
+func TestUnusual(t *testing.T) {
+	const clone = "git init -q o; cd o; seq 9 >f; git add .; git commit -qm 1; cd ..; "
+	for _, tt := range []struct{ name, before, command, want string }{
+		{"worktree", clone + "git -C o worktree add -q ../wt 2>/dev/null; git -C o repack -qad", "echo b >wt/f", "changed wt/f " + fmt.Sprintf("%q", seq(9)) + "\n"},
+		{"submodule", clone + "git init -q s; cd s; git -c protocol.file.allow=always submodule --quiet add ../o m; git commit -qm 1", "echo b >s/m/f", "changed s/m/f " + fmt.Sprintf("%q", seq(9)) + "\n"},
+		{"sparse", clone + "cd o; mkdir d; echo 1 >d/g; git add .; git commit -qm 2; git repack -qad; git sparse-checkout set --no-cone /f", "git -C o sparse-checkout disable", "new o/d\nnew o/d/g\n"},
+		{"autocrlf", clone + "cd o; git config core.autocrlf true; rm f; git checkout -q f", "printf x >o/f", "changed o/f " + fmt.Sprintf("%q", strings.ReplaceAll(seq(9), "\n", "\r\n")) + "\n"},
+		{"LFS pointer", clone + "cd o; printf 'version https://git-lfs.github.com/spec/v1\\nsize 5\\n' >p; git add .; git commit -qm 2; printf 12345 >p", "printf x >o/p", "changed o/p \"12345\"\n"},
+		{"partial clone", clone + "git -C o config uploadpack.allowFilter true; git clone -q --no-local --filter=blob:none file://$PWD/o c 2>/dev/null", "echo b >c/f", "changed c/f " + fmt.Sprintf("%q", seq(9)) + "\n"},
+		{"clock back", "echo a >f; echo a >g", "echo b >f; touch -d 1990-01-01 f; touch -r f g; echo b >g; touch -d 1990-01-01 g", "changed f \"a\\n\"\nchanged g \"a\\n\"\n"},
+		{"sockets and pipes", "mkfifo p; echo a >f", "rm p; mkfifo p; mkfifo q; rm f; mkfifo f", "changed f \"a\\n\" 644 to 644\nnew q\n"},
+		{"damaged git", clone + "cd o; git repack -qad; chmod u+w .git/objects/pack/*; for f in .git/objects/pack/*; do : >$f; done", "echo b >o/f", "changed o/f " + fmt.Sprintf("%q", seq(9)) + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := newRoot(t)
+			sh(t, root, "umask 022; "+tt.before)
+			tr := start(t, Config{Root: root})
+			m := tr.Begin(t.Context())
+			sh(t, root, "umask 022; "+tt.command)
+			r := m.End()
+			defer r.Close()
+			if got := summary(t, r); got != strings.ReplaceAll(tt.want, " 644 to 644", "") {
+				t.Errorf("got:\n%s\nwant:\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestOverflow: where events were lost, everything is compared.
+func TestOverflow(t *testing.T) {
+	root := newRoot(t)
+	sh(t, root, "echo a >f; mkdir d; echo a >d/g")
+	tr := start(t, Config{Root: root})
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo b >d/g; rm f")
+	tr.drain(tr.queue)
+	tr.events.take() // lost
+	tr.events.again()
+	r := m.End()
+	defer r.Close()
+	if got, want := summary(t, r), "changed d/g \"a\\n\"\ndeleted f \"a\\n\"\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+}
+
+// TestUsed: the copies of several roots share a bound, and give their part back.
+func TestUsed(t *testing.T) {
+	var used atomic.Int64
+	a, b := newRoot(t), newRoot(t)
+	sh(t, a, "seq 1000 >f")
+	sh(t, b, "seq 1001 >f")
+	first := start(t, Config{Root: a, Used: &used, MaxBytes: 5000})
+	second := start(t, Config{Root: b, Used: &used, MaxBytes: 5000})
+	if used.Load() != int64(len(seq(1000))) || second.files.contents.bytes != 0 {
+		t.Errorf("%d bytes are used", used.Load())
+	}
+	if err := first.Close(); err != nil || used.Load() != 0 {
+		t.Errorf("%v, %d bytes are used", err, used.Load())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // source is where a content is kept: in a pack file of git, or as a copy. The zero source is nowhere.
@@ -25,6 +26,7 @@ type copied struct {
 // contents keeps what files held. Copies stand in one file without a name, which the system removes with the process.
 type contents struct {
 	max     int64
+	used    *atomic.Int64 // bytes of all copies that max bounds
 	packs   *packs
 	scratch []byte // of the one goroutine that reads files
 
@@ -49,7 +51,11 @@ func newContents(cfg Config) (*contents, error) {
 	if err := unlink(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &contents{max: cfg.MaxBytes, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
+	used := cfg.Used
+	if used == nil {
+		used = new(atomic.Int64)
+	}
+	return &contents{max: cfg.MaxBytes, used: used, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
 }
 
 // keep keeps a content. If that cannot be done the error says why; the sum is right all the same.
@@ -65,8 +71,8 @@ func (c *contents) keep(content []byte) (Sum, source, error) {
 		return sum, source{pack: p, off: off}, nil
 	}
 	size := int64(len(content))
-	if c.bytes+size > c.max {
-		return sum, source{}, fmt.Errorf("the copies of this workspace take %d MiB already", c.bytes>>20)
+	if used := c.used.Load(); used+size > c.max {
+		return sum, source{}, fmt.Errorf("the copies of workspaces take %d MiB already", used>>20)
 	}
 	if err := hasRoom(c.file, size); err != nil {
 		return sum, source{}, err
@@ -77,6 +83,7 @@ func (c *contents) keep(content []byte) (Sum, source, error) {
 	k := &copied{sum: sum, off: c.end, size: size, refs: 1}
 	c.end += size
 	c.bytes += size
+	c.used.Add(size)
 	c.copies[sum] = k
 	return sum, source{copy: k}, nil
 }
@@ -103,6 +110,7 @@ func (c *contents) release(s source) {
 	}
 	delete(c.copies, k.sum)
 	c.bytes -= k.size
+	c.used.Add(-k.size)
 	punch(c.file, k.off, k.size)
 }
 
@@ -132,12 +140,14 @@ func (c *contents) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.copies)
+	c.used.Add(-c.bytes)
 	c.bytes = 0
 	_ = c.file.Truncate(0)
 	c.end = 0
 }
 
 func (c *contents) close() error {
+	c.reset()
 	c.packs.close()
 	return closeUnlinked(c.file)
 }

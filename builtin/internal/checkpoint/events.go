@@ -64,6 +64,25 @@ func (e *events) oldest() uint64 {
 	return first
 }
 
+// before is when the last command began that runs and had begun before seq.
+func (e *events) before(seq uint64) (last uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.marks {
+		if m.start < seq {
+			last = max(last, m.start)
+		}
+	}
+	return last
+}
+
+// again has the next comparison look at everything.
+func (e *events) again() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.overflow = true
+}
+
 // watch notes that a directory has a watch.
 func (e *events) watch(id int32, d *dir) {
 	e.mu.Lock()

@@ -2,11 +2,13 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
@@ -77,7 +79,7 @@ const (
 
 // list watches a directory and looks at its entries. It returns its subdirectories that are to be listed.
 func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
-	if d.gone || t.err != nil {
+	if d.gone || t.stopped() {
 		return nil
 	}
 	t.buf.Opened = func(fd int) { t.watch(d, fd) }
@@ -97,7 +99,7 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 	}
 	here := make(map[string]bool, len(listed))
 	for _, l := range listed {
-		if here[l.Name] = true; t.err != nil {
+		if here[l.Name] = true; t.stopped() {
 			return nil
 		}
 		if d.ignored && l.Kind != walk.Dir {
@@ -141,14 +143,25 @@ const (
 
 // listAll is list for a directory and everything below.
 func (t *Tracker) listAll(d *dir, why scan) {
-	for pending := []*dir{d}; len(pending) > 0 && t.err == nil; {
+	for pending := []*dir{d}; len(pending) > 0 && !t.stopped(); {
 		d := pending[len(pending)-1]
 		pending = append(pending[:len(pending)-1], t.list(d, why)...)
 	}
 }
 
-// compare looks at everything that may have changed.
-func (t *Tracker) compare() {
+// compare looks at everything that may have changed. It reports false if that took too long: the next one looks at everything then.
+func (t *Tracker) compare(atMost time.Duration) bool {
+	t.until, t.late = time.Now().Add(atMost), false
+	defer func() { t.until = time.Time{} }()
+	t.compareRounds()
+	if t.late {
+		t.events.again()
+	}
+	return !t.late
+}
+
+// compareRounds is compare until nothing is left to look at.
+func (t *Tracker) compareRounds() {
 	if t.queue != nil {
 		t.drain(t.queue)
 	}
@@ -175,6 +188,14 @@ func (t *Tracker) compare() {
 	}
 }
 
+// stopped reports whether the look at files must end: the tracking has, or the comparison takes too long.
+func (t *Tracker) stopped() bool {
+	if !t.until.IsZero() && !t.late {
+		t.late = time.Now().After(t.until)
+	}
+	return t.late || t.err != nil
+}
+
 // maxRounds bounds how often changes are looked for that were made while earlier ones were looked at: other programs may never stop.
 const maxRounds = 3
 
@@ -182,7 +203,7 @@ const maxRounds = 3
 func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 	for d, names := range dirty {
 		for name := range names {
-			if d.gone || t.err != nil {
+			if d.gone || t.stopped() {
 				break
 			}
 			if sub := t.look(d, name, scanAfter); sub != nil {
@@ -248,6 +269,10 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 // lookDir returns a directory that was not known.
 func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why scan) *dir {
 	e, path := d.entries[name], d.rel+name
+	if top := t.files.root.ID(); top.Device != 0 && info.Device != top.Device {
+		t.files.skip(path+"/", errors.New("another file system is mounted there"))
+		return nil
+	}
 	state := State{Kind: Dir, Mode: modeOf(info)}
 	same := e != nil && e.sub != nil && e.stamp.Inode == info.Inode && e.stamp.Device == info.Device
 	if same && e.sub.ignored == ignored {
