@@ -64,6 +64,10 @@ type Tool[In any] struct {
 	Uncancelable bool
 	// SkipQueue lets calls pass next to the gate: they neither wait nor make others wait.
 	SkipQueue bool
+	// OptIn marks a tool that is served where it is asked for by name.
+	OptIn bool
+	// NeedsPerson marks a tool that is listed where a person can be asked.
+	NeedsPerson bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Runtime) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
@@ -91,6 +95,7 @@ type Def struct {
 	MaxResult               int
 	Uncancelable            bool
 	SkipQueue               bool
+	OptIn, NeedsPerson      bool
 	Schema                  *jsonschema.Schema
 
 	// The rest is for tools of other servers. RawSchema is served in the place of Schema, as it came.
@@ -134,9 +139,9 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{Bash, editTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, writeTool}
+var declared = []*Def{Bash, editTool, enterPlanModeTool, exitPlanModeTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, writeTool}
 
-// All returns every tool, ordered by name.
+// All returns every tool, ordered by name, also those that are served where they are asked for alone.
 func All() []*Def {
 	return slices.SortedFunc(slices.Values(declared), func(a, b *Def) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -179,7 +184,7 @@ func Define[In any](t Tool[In]) (*Def, error) {
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Permission: t.Permission,
-		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, Schema: schema, enabled: t.Enabled,
+		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, Schema: schema, enabled: t.Enabled,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	d.bind = func(raw json.RawMessage) (*Call, error) {

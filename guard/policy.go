@@ -337,6 +337,13 @@ func (p *Policy) Roots() []string {
 // and line.
 func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 
+// Planning returns the policy in plan mode. Nothing else of it differs.
+func (p *Policy) Planning() *Policy {
+	data := *p.data
+	data.mode = settings.ModePlan
+	return &Policy{data: &data, caller: p.caller, hidden: p.hidden, refused: p.refused}
+}
+
 // Mode returns the permission mode in force, one of the settings.Mode constants.
 func (p *Policy) Mode() string { return p.data.mode }
 

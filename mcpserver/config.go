@@ -33,6 +33,8 @@ type Config struct {
 	TrustWorkspace bool
 	// Tools limits the host to the tools of these names. Empty: all.
 	Tools []string
+	// With are the names of tools that are served in addition to those that are served anyway, or to Tools.
+	With []string
 	// MCPConfig are files with the entries of other servers, in the user's own words: their tools are served as mcp__SERVER__TOOL.
 	MCPConfig []string
 	// CustomTools are served in addition to the tools of package builtin, under the same rules.

@@ -54,7 +54,9 @@ type execCall struct {
 // execs returns how the programs of a call's command are judged, nil where no rule applies to commands. approved says that a person has
 // allowed the text of the command.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
-	policy := func() *guard.Policy { return c.host.policies.of(c.admission.principal) }
+	policy := func() *guard.Policy {
+		return c.host.modes.policy(c.host.policies.of(c.admission.principal), c.admission.scope)
+	}
 	now := policy()
 	command := in.Command()
 	if command == nil || !now.Commands().JudgesExecs() {

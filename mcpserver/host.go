@@ -8,7 +8,9 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -43,6 +45,7 @@ type Host struct {
 	scopes      *scope.Table
 	hooks       *hookset
 	approvals   *approver
+	modes       *modes
 	recorder    *recorder
 	stateProbe  recent[error]
 	counts      counts
@@ -82,6 +85,9 @@ func (h *Host) open() error {
 	if err := h.policies.open(state, h.baseline); err != nil {
 		return err
 	}
+	if err := openTools(h); err != nil {
+		return err
+	}
 	if err := h.openRuntime(state); err != nil {
 		return err
 	}
@@ -107,6 +113,7 @@ func (h *Host) open() error {
 		return err
 	}
 	h.policies.results = h.results
+	h.modes = &modes{file: below(state, "modes.json"), host: rand.Text()}
 	h.hooks = newHookset(h.policies)
 	key, err := privatefile.Secret(state, "secret")
 	if err != nil {
@@ -114,6 +121,19 @@ func (h *Host) open() error {
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.policies.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
 	h.gateway = servers{h}.open(state)
+	return nil
+}
+
+// openTools adds the tools that the configuration and the settings ask for.
+func openTools(h *Host) error {
+	if err := h.tools.include(h.cfg.With); err != nil {
+		return fmt.Errorf("--with: %w", err)
+	}
+	for _, e := range h.policies.settings.Current().ToolsWith {
+		if err := h.tools.include([]string{e.Text}); err != nil {
+			return fmt.Errorf("tools.with in %s: %w", e.File, err)
+		}
+	}
 	return nil
 }
 

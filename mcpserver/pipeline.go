@@ -147,7 +147,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	if resumes(req) { // it ran, and waits for an answer
 		return h.callAgain(ctx, a, req, &rec, reply)
 	}
-	policy := h.policies.forCall(a)
+	policy := h.modes.policy(h.policies.forCall(a), a.scope)
 	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before a plan, whose error would hide it
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
@@ -267,7 +267,8 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
 			KeepChanges: set.History.Commands != settings.Off,
 		},
-		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats,
+		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
+		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
 	}
 	if req.ClientLimits != nil {

@@ -72,10 +72,8 @@ func NewServer(h *Host) (*Server, error) {
 
 // instructions are those for the caller of a request, by the rules and rights of now.
 func (s *Server) instructions(ctx context.Context) string {
-	peer := transport.PeerOf(ctx)
-	policy := s.host.policies.of(peer.Who.Principal)
-	listed := s.host.tools.listed(s.host.tools.now(), viewer{policy, peer.Who.Rights, peer.List})
-	return instructions(s.host.cfg.Roots, listed, s.host.policies.sharedDenies(policy))
+	policy := s.host.policies.of(transport.PeerOf(ctx).Who.Principal)
+	return instructions(s.host.cfg.Roots, s.listed(ctx, s.host.tools.now(), policy), s.host.policies.sharedDenies(policy))
 }
 
 // instructions tell the model which tools there are, where it works, and which tools a rule may have taken away by mistake. Clients cut them at 2,048 characters. The first sentence has the
@@ -111,11 +109,18 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 // goes on whatever becomes of the list.
 const foreignHandler = "mcp__"
 
+// listed returns the tools on the list of the caller of a request. A tool that asks a person is left out where no one can be asked.
+func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy) []*builtin.Def {
+	peer, asks := transport.PeerOf(ctx), s.canAsk(ctx) || s.host.approvals.operatorPresent()
+	listed := s.host.tools.listed(now, viewer{policy, peer.Who.Rights, peer.List})
+	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks })
+}
+
 // filterTools makes the list what the host serves the caller. The library adds what else the options of an extension have.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	s.host.gateway.Wait(ctx)
-	now, list, peer := s.host.tools.now(), []mcp.Tool{}, transport.PeerOf(ctx)
-	for _, d := range s.host.tools.listed(now, viewer{s.host.policies.of(peer.Who.Principal), peer.Who.Rights, peer.List}) {
+	now, list := s.host.tools.now(), []mcp.Tool{}
+	for _, d := range s.listed(ctx, now, s.host.policies.of(transport.PeerOf(ctx).Who.Principal)) {
 		tool := now.shown[now.byName[d.Name].def]
 		tool.Description = d.Doc // of ToolSearch it depends on the caller
 		list = append(list, tool)

@@ -107,11 +107,12 @@ func (r resolved) handler() string {
 // newToolset returns the tools that were asked for by name, or all, with the custom ones and those of the extension.
 func newToolset(cfg Config) (*toolset, error) {
 	t := &toolset{extra: map[string]*ExtraTool{}, session: cfg.SessionArgument, search: searchMode(cfg.ToolSearch)}
-	for _, d := range slices.Concat(builtin.All(), cfg.CustomTools) {
-		if len(cfg.Tools) == 0 || slices.Contains(cfg.Tools, d.Name) || slices.Contains(cfg.CustomTools, d) {
+	for _, d := range builtin.All() {
+		if len(cfg.Tools) == 0 && !d.OptIn || slices.Contains(cfg.Tools, d.Name) {
 			t.own = append(t.own, d)
 		}
 	}
+	t.own = append(t.own, cfg.CustomTools...)
 	for i := range cfg.Extension.Tools {
 		extra := &cfg.Extension.Tools[i]
 		d, err := extra.def()
@@ -127,6 +128,32 @@ func newToolset(cfg Config) (*toolset, error) {
 	t.own = append(t.own, search, toolCallTool())
 	slices.SortFunc(t.own, byName)
 	return t, t.replace(foreignSet{Configured: true})
+}
+
+// enterPlanMode is the tool that puts a conversation into plan mode.
+const enterPlanMode = "EnterPlanMode"
+
+// include adds tools of this host by name. It fails for a name that no tool has.
+func (t *toolset) include(names []string) error {
+	all := slices.Concat(builtin.All(), t.own)
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(d *builtin.Def) bool { return d.Name == name || d.Name == alias.Tool(name) })
+		if i < 0 {
+			near := ""
+			if names := (&snapshot{all: all}).nearest(name, 1, func(*builtin.Def) bool { return true }); len(names) > 0 {
+				near = " (did you mean " + names[0] + "?)"
+			}
+			return fmt.Errorf("there is no tool %q%s", name, near)
+		}
+		if t.session && all[i].Name == enterPlanMode {
+			return fmt.Errorf("%s cannot be served with the session argument, with which a model chooses its conversation: a mode of one would hold nothing", name)
+		}
+		if !slices.Contains(t.own, all[i]) {
+			t.own = append(t.own, all[i])
+		}
+	}
+	slices.SortFunc(t.own, byName)
+	return t.replace(foreignSet{Configured: true})
 }
 
 func byName(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/telemetry"
+	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/listen"
@@ -23,6 +24,7 @@ type hostFlags struct {
 	allow    []string
 	deny     []string
 	tools    []string
+	more     []string // tools in addition
 	servers  []string // files of other MCP servers
 	trust    bool
 	stateDir string
@@ -45,6 +47,8 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
 	completeFlag(cmd, "tools", allTools)
+	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode")
+	completeFlag(cmd, "with", allTools)
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	f.addState(flags)
 	f.observe.add(flags)
@@ -83,7 +87,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
-		TrustWorkspace: f.trust, Tools: f.tools, MCPConfig: f.servers, StateDir: f.stateDir,
+		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
 		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(),
 	}
@@ -128,12 +132,14 @@ func (f *hostFlags) toolNames() []string {
 	return allTools()
 }
 
-// checkTools finds a name in --tools that no tool has.
+// checkTools finds a name in --tools or --with that no tool has.
 func (f *hostFlags) checkTools() error {
 	known := allTools()
-	for _, name := range f.tools {
-		if !slices.Contains(known, name) {
-			return usageError{fmt.Errorf("--tools: there is no tool %q%s; known are %s", name, didYouMean(name, known), strings.Join(known, ", "))}
+	for flag, names := range map[string][]string{"--tools": f.tools, "--with": f.more} {
+		for _, name := range names {
+			if !slices.Contains(known, name) && (flag == "--tools" || alias.Tool(name) == "") {
+				return usageError{fmt.Errorf("%s: there is no tool %q%s; known are %s", flag, name, didYouMean(name, known), strings.Join(known, ", "))}
+			}
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ toolhost DIR are how a client can start it.`,
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(),
-		runCommand(), tryCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), agentCommand(), consoleCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		runCommand(), tryCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(permitCommands()...)
 	arrange(root)
 	root.InitDefaultHelpCmd()

@@ -5,14 +5,16 @@ package alias
 var tools = map[string][]string{
 	"Bash": {"BashTool", "shell", "shell_command", "run_shell_command", "run_command", "run_terminal_cmd", "run_terminal_command", "run_in_terminal",
 		"execute_command", "execute_bash", "exec_command", "local_shell"},
-	"Edit":         {"edit_file", "file_edit", "str_replace", "search_replace", "replace_string_in_file"},
-	"Glob":         {"GlobTool", "glob_search", "glob_file_search", "find_files"},
-	"Grep":         {"GrepTool", "grep_search", "grep_files", "search_file_content", "search_in_files", "ripgrep"},
-	"NotebookEdit": {"edit_notebook", "edit_notebook_file", "NotebookEditCell"},
-	"Read":         {"View", "view_file", "read_file", "read_text_file", "open_file", "file_read", "NotebookRead"},
-	"TaskOutput":   {"BashOutput", "shell_output", "get_terminal_output"},
-	"TaskStop":     {"KillShell", "KillBash", "KillTask", "stop_task"},
-	"Write":        {"write_file", "write_to_file", "file_write", "create_file"},
+	"Edit":          {"edit_file", "file_edit", "str_replace", "search_replace", "replace_string_in_file"},
+	"Glob":          {"GlobTool", "glob_search", "glob_file_search", "find_files"},
+	"Grep":          {"GrepTool", "grep_search", "grep_files", "search_file_content", "search_in_files", "ripgrep"},
+	"EnterPlanMode": {"enter_plan"},
+	"ExitPlanMode":  {"exit_plan", "present_plan"},
+	"NotebookEdit":  {"edit_notebook", "edit_notebook_file", "NotebookEditCell"},
+	"Read":          {"View", "view_file", "read_file", "read_text_file", "open_file", "file_read", "NotebookRead"},
+	"TaskOutput":    {"BashOutput", "shell_output", "get_terminal_output"},
+	"TaskStop":      {"KillShell", "KillBash", "KillTask", "stop_task"},
+	"Write":         {"write_file", "write_to_file", "file_write", "create_file"},
 }
 
 // former are names of tools that no longer exist, for rules alone: a call of them is another one today.

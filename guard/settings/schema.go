@@ -172,6 +172,8 @@ func listExample(name string) string {
 		return "NPM_TOKEN"
 	case "bash.env.pass":
 		return "AWS_PROFILE MYAPP_*"
+	case "tools.with":
+		return "AskUserQuestion"
 	case keyDomains:
 		return "proxy.golang.org *.npmjs.org"
 	case "sandbox.network.deniedDomains":

@@ -140,6 +140,8 @@ type Settings struct {
 	History historySettings
 	Web     webSettings
 	Servers serverSettings
+	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when it starts.
+	ToolsWith []Entry
 
 	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []Warning

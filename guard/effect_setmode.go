@@ -1,0 +1,35 @@
+package guard
+
+// SetMode puts the caller's scope into plan mode, or ends that.
+type SetMode struct {
+	Planning bool
+	Plan     string // what a person agrees to by ending the mode
+}
+
+// Judge implements [Effect]. The mode that only forbids more needs no approval. Leaving it always does: no rule, mode or hook gives it.
+func (m SetMode) Judge(j Judgment) {
+	p := Part{What: m.what(), Action: Allow, Source: builtIn, Reason: "Plan mode only forbids more."}
+	if !m.Planning {
+		p.Action, p.Rule, p.Final = Ask, ruleMode+" plan", true
+		p.Reason = "Plan mode stays until a person agrees to leave it."
+	}
+	j.judge.add(p)
+}
+
+func (m SetMode) what() string {
+	if m.Planning {
+		return "enter plan mode"
+	}
+	return "leave plan mode"
+}
+
+// Permission implements [Effect].
+func (SetMode) Permission() Permission { return ToRead }
+
+// Record implements [Effect].
+func (SetMode) Record() (field, value string) { return "", "" }
+
+func (m SetMode) describe() Description {
+	return Description{Text: m.Plan, Items: []Item{{What: m.what(), danger: changes}}}
+}
+func (m SetMode) summary() string { return m.what() }

@@ -1,0 +1,180 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
+)
+
+// Bounds of the file of modes.
+const (
+	// maxModes is the longest file of modes, in bytes.
+	maxModes = 1 << 20
+	// modeAge is how long a scope in plan mode is remembered.
+	modeAge = 90 * 24 * time.Hour
+)
+
+// A modes knows which scopes are in plan mode beside the settings. They are in a file that all hosts of a state directory share. No tool and
+// no contained command can write it.
+type modes struct {
+	file string // "": nothing outlives the process
+	host string // tells this process from others
+
+	mu       sync.Mutex
+	stamp    fs.FileInfo // of the file as it was read; nil: there was none
+	kept     []planned
+	err      error         // why the file cannot be read
+	last     *guard.Policy // whose policy in plan mode is lastPlan
+	lastPlan *guard.Policy
+}
+
+// A planned scope is in plan mode.
+type planned struct {
+	Scope     string    `json:"scope"`               // its label
+	Principal string    `json:"principal,omitempty"` // empty: of every caller
+	Host      string    `json:"host,omitempty"`      // the process that the scope ends with
+	Since     time.Time `json:"since"`
+}
+
+// policy returns the policy of a call in a scope. Where the modes cannot be known everything is refused.
+func (m *modes) policy(p *guard.Policy, s *scope.Scope) *guard.Policy {
+	planning := m.isPlanning(s)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.err != nil:
+		return p.Refusing(fmt.Errorf("the modes of conversations cannot be read: %w. Correct or remove the file", m.err))
+	case !planning:
+		return p
+	}
+	if m.last != p {
+		m.last, m.lastPlan = p, p.Planning()
+	}
+	return m.lastPlan
+}
+
+// isPlanning reports whether a scope is in plan mode whatever the settings say.
+func (m *modes) isPlanning(s *scope.Scope) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.look()
+	return m.holds(s.Principal(), s.Label)
+}
+
+// holds is isPlanning for a scope of this label. The caller holds the lock.
+func (m *modes) holds(principal, label string) bool {
+	return slices.ContainsFunc(m.kept, func(p planned) bool {
+		return p.Scope == label && (p.Principal == "" || p.Principal == principal) && (p.Host == "" || p.Host == m.host)
+	})
+}
+
+// look reads the file again if it has changed. The caller holds the lock.
+func (m *modes) look() {
+	if m.file == "" {
+		return
+	}
+	now, err := os.Stat(m.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		m.stamp, m.kept, m.err = nil, nil, nil
+		return
+	}
+	if err == nil && m.stamp != nil && os.SameFile(now, m.stamp) && now.ModTime().Equal(m.stamp.ModTime()) && now.Size() == m.stamp.Size() {
+		return
+	}
+	m.kept, m.err = readModes(m.file)
+	if m.stamp = now; m.err != nil {
+		m.stamp = nil
+	}
+}
+
+func readModes(file string) (all []planned, err error) {
+	raw, err := privatefile.Read(file, maxModes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return all, nil
+}
+
+// change puts a scope into plan mode, or ends that.
+func (m *modes) change(s *scope.Scope, planning bool) error {
+	mode := planned{Scope: s.Label, Principal: s.Principal(), Since: time.Now().UTC()}
+	if !s.Exact { // another conversation may have the same label after a restart
+		mode.Host = m.host
+	}
+	if m.file != "" {
+		return keepMode(m.file, mode, planning)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = changed(m.kept, mode, planning)
+	return nil
+}
+
+// keepMode changes the file of modes. A mode that ends does so for all callers of the scope that one stands for.
+func keepMode(file string, mode planned, planning bool) error {
+	return privatefile.Locked(file+".lock", func() error {
+		all, err := readModes(file)
+		if err != nil {
+			return err
+		}
+		raw, err := json.Marshal(changed(all, mode, planning))
+		if err != nil {
+			return err
+		}
+		return privatefile.Replace(file, raw)
+	})
+}
+
+// changed returns the modes with one set or ended.
+func changed(all []planned, mode planned, planning bool) []planned {
+	all = slices.DeleteFunc(all, func(p planned) bool {
+		same := p.Scope == mode.Scope && (p.Principal == mode.Principal || p.Principal == "" && !planning || mode.Principal == "")
+		return same || time.Since(p.Since) > modeAge
+	})
+	if planning {
+		all = append(all, mode)
+	}
+	return all
+}
+
+// scopeLabel is how the history and the audit log name a scope.
+var scopeLabel = regexp.MustCompile(`^[A-Za-z][\w./ -]*(?::[0-9a-f]{12})?$`)
+
+// Modes are the conversations of a host in plan mode, as its owner sees and sets them.
+func Modes(h *Host) *modes { return h.modes }
+
+// Set puts a scope into plan mode, or ends that, as a person decides. The scope is named as the history names it, and holds for
+// every caller that has one of that name.
+func (m *modes) Set(name string, planning bool) error {
+	if !scopeLabel.MatchString(name) {
+		return fmt.Errorf("%q is no scope: name it as toolhost history and toolhost log do, such as threadId:0f1e2d3c4b5a", clipped(name))
+	}
+	if m.file == "" {
+		return errors.New("the state directory cannot be written, so no mode can be kept")
+	}
+	return keepMode(m.file, planned{Scope: name, Since: time.Now().UTC()}, planning)
+}
+
+// Planning reports whether a scope of a caller is in plan mode beside the settings.
+func (m *modes) Planning(principal, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.look()
+	return m.holds(principal, name)
+}
