@@ -70,6 +70,8 @@ type Tool[In any] struct {
 	NeedsPerson bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Runtime) bool
+	// Configured reports whether the settings have what the tool needs; without it the tool is not listed. Nil: always.
+	Configured func(*guard.Policy) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
 	// ConcurrencySafe reports whether a call with this input may run while other such calls run. It sees the bound
@@ -111,10 +113,15 @@ type Def struct {
 
 	bind    func(json.RawMessage) (*Call, error)
 	enabled func(*Runtime) bool
+
+	configured func(*guard.Policy) bool
 }
 
 // Enabled reports whether the tool can work with what this host has. A tool that cannot is not listed.
 func (d *Def) Enabled(box *Runtime) bool { return d.enabled == nil || d.enabled(box) }
+
+// Configured reports whether the settings have what the tool needs.
+func (d *Def) Configured(p *guard.Policy) bool { return d.configured == nil || d.configured(p) }
 
 // Bind validates and decodes raw arguments: strings are coerced to the numbers, booleans and lists they
 // spell, anything else wrong is an error that names the field, what came and what is expected.
@@ -139,7 +146,7 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{Bash, editTool, enterPlanModeTool, exitPlanModeTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, writeTool}
+var declared = []*Def{Bash, editTool, enterPlanModeTool, exitPlanModeTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
 // All returns every tool, ordered by name, also those that are served where they are asked for alone.
 func All() []*Def {
@@ -184,7 +191,7 @@ func Define[In any](t Tool[In]) (*Def, error) {
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Permission: t.Permission,
-		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, Schema: schema, enabled: t.Enabled,
+		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, Schema: schema, enabled: t.Enabled, configured: t.Configured,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	d.bind = func(raw json.RawMessage) (*Call, error) {

@@ -73,6 +73,9 @@ var webFetchTool = declare(Tool[webFetchInput]{
 		if !f.hop.Own {
 			err = f.request.Web.Reachable(f.hop) // what its name says, before anyone is asked
 		}
+		if err != nil && web.IsLoopback(f.hop.Host) {
+			err = fmt.Errorf("%w. A server that a background task of yours runs is http://localhost:PORT while it listens there", err)
+		}
 		return p, err
 	},
 })

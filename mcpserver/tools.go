@@ -244,7 +244,7 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, rights auth.Rights) bool {
 	ok, v := policy.ToolEnabled(d.Name)
 	ok = ok || v.Rule == guard.RuleSettings // a call says why everything is refused, an empty list does not
-	return ok && !d.Unlisted && d.Enabled(t.runtime) && rights.Has(rightTo(d.Permission))
+	return ok && !d.Unlisted && d.Enabled(t.runtime) && d.Configured(policy) && rights.Has(rightTo(d.Permission))
 }
 
 // digest returns a text that differs when what clients can see of the tools differs.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/guard"
 )
@@ -45,6 +46,8 @@ type Client struct {
 	cache  cache
 	robots robotsCache
 	hosts  hosts
+	// searches bounds how many are made.
+	searches *rate.Limiter
 
 	// What tests replace. No setting reaches them.
 	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -56,7 +59,7 @@ type Client struct {
 // NewClient returns a client that tells servers the name agent.
 func NewClient(agent string) *Client {
 	return &Client{
-		agent: agent, proxy: httpproxy.FromEnvironment().ProxyFunc(),
+		agent: agent, searches: rate.NewLimiter(1, 1), proxy: httpproxy.FromEnvironment().ProxyFunc(),
 		resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
@@ -107,7 +110,7 @@ func Parse(text string) (*url.URL, error) {
 			text = "https:" + text
 		case colon && !strings.ContainsAny(scheme, "./?#[") && (firstPart(after) == "" || strings.Trim(firstPart(after), "0123456789") != ""):
 			return nil, fmt.Errorf("url: expected http or https, got the scheme %q", scheme)
-		case isLoopbackName(firstPart(text)):
+		case IsLoopback(firstPart(text)):
 			text = "http://" + text
 		default:
 			text = "https://" + text
@@ -133,7 +136,8 @@ func firstPart(text string) string {
 	return text
 }
 
-func isLoopbackName(host string) bool {
+// IsLoopback reports whether a host, with or without a port, is this machine.
+func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -149,7 +153,7 @@ func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
 	if err != nil {
 		return f, nil, err
 	}
-	if plain.Scheme == "http" && isLoopbackName(f.Host) && r.OwnPort != nil && r.OwnPort(f.Port) {
+	if plain.Scheme == "http" && IsLoopback(f.Host) && r.OwnPort != nil && r.OwnPort(f.Port) {
 		f.Own = true
 	} else if plain.Scheme == "http" && !r.Web.Opened(f) {
 		plain.Scheme = "https"
