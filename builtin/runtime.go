@@ -43,6 +43,7 @@ type Runtime struct {
 	history     *history.Store
 	checkpoints *checkpoints
 	log         *slog.Logger
+	questions   openQuestions
 	// decoding bounds how many images are decoded at once: each may take up to document.MaxDecoded bytes.
 	decoding *semaphore.Weighted
 	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.

@@ -68,6 +68,8 @@ type Tool[In any] struct {
 	OptIn bool
 	// NeedsPerson marks a tool that is listed where a person can be asked.
 	NeedsPerson bool
+	// NeedsForm marks a tool that is listed where the client can show a form.
+	NeedsForm bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Runtime) bool
 	// Configured reports whether the settings have what the tool needs; without it the tool is not listed. Nil: always.
@@ -97,7 +99,8 @@ type Def struct {
 	MaxResult               int
 	Uncancelable            bool
 	SkipQueue               bool
-	OptIn, NeedsPerson      bool
+	OptIn                   bool
+	NeedsPerson, NeedsForm  bool
 	Schema                  *jsonschema.Schema
 
 	// The rest is for tools of other servers. RawSchema is served in the place of Schema, as it came.
@@ -146,7 +149,7 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{Bash, editTool, enterPlanModeTool, exitPlanModeTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
+var declared = []*Def{askUserTool, Bash, editTool, enterPlanModeTool, exitPlanModeTool, globTool, grepTool, notebookEditTool, Read, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
 // All returns every tool, ordered by name, also those that are served where they are asked for alone.
 func All() []*Def {
@@ -191,7 +194,7 @@ func Define[In any](t Tool[In]) (*Def, error) {
 	}
 	d := &Def{
 		Name: t.Name, Title: t.Title, Doc: strings.TrimSpace(t.Doc), Brief: t.Brief, Core: t.Core, Hints: t.Hints, Permission: t.Permission,
-		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, Schema: schema, enabled: t.Enabled, configured: t.Configured,
+		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, NeedsForm: t.NeedsForm, Schema: schema, enabled: t.Enabled, configured: t.Configured,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
 	d.bind = func(raw json.RawMessage) (*Call, error) {

@@ -155,8 +155,11 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 
 // elicit puts the question of another server to a legacy client, while its call waits.
 func (s *Server) elicit(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
-	defer cancel()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, approvals.Lifetime)
+		defer cancel()
+	}
 	var p mcp.ElicitationParams
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err

@@ -111,9 +111,10 @@ const foreignHandler = "mcp__"
 
 // listed returns the tools on the list of the caller of a request. A tool that asks a person is left out where no one can be asked.
 func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy) []*builtin.Def {
-	peer, asks := transport.PeerOf(ctx), s.canAsk(ctx) || s.host.approvals.operatorPresent()
+	peer, shows := transport.PeerOf(ctx), s.canAsk(ctx)
+	asks := shows || s.host.approvals.operatorPresent()
 	listed := s.host.tools.listed(now, viewer{policy, peer.Who.Rights, peer.List})
-	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks })
+	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks || d.NeedsForm && !shows })
 }
 
 // filterTools makes the list what the host serves the caller. The library adds what else the options of an extension have.
