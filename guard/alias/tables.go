@@ -15,6 +15,8 @@ var tools = map[string][]string{
 	"Read":          {"View", "view_file", "read_file", "read_text_file", "open_file", "file_read", "NotebookRead"},
 	"TaskOutput":    {"BashOutput", "shell_output", "get_terminal_output"},
 	"TaskStop":      {"KillShell", "KillBash", "KillTask", "stop_task"},
+	"WebFetch":      {"fetch", "fetch_url", "url_fetch", "read_url", "fetch_webpage", "web_reader"},
+	"WebSearch":     {"search_web", "google_web_search", "internet_search", "web_search_tool"},
 	"Write":         {"write_file", "write_to_file", "file_write", "create_file"},
 }
 
@@ -108,6 +110,16 @@ var arguments = map[string]map[string]Argument{
 	"TaskOutput": {
 		"shell_id": task, "bash_id": task, "id": task,
 		"filter": {Instead: "all new output is given, leave it out"},
+	},
+	"WebFetch": {
+		"uri": {Field: "url"}, "link": {Field: "url"}, "address": {Field: "url"}, "question": {Field: "prompt"}, "query": {Field: "prompt"},
+		"start_index": {Field: "offset"}, "max_length": ignored, "format": ignored, "timeout": ignored, "description": ignored,
+		"urls": {Instead: "make one call for each URL"},
+	},
+	"WebSearch": {
+		"q": {Field: "query"}, "search_term": {Field: "query"}, "search_query": {Field: "query"}, "explanation": ignored,
+		"num_results": {Field: "max_results"}, "count": {Field: "max_results"}, "limit": {Field: "max_results"},
+		"include_domains": {Field: "allowed_domains"}, "exclude_domains": {Field: "blocked_domains"},
 	},
 	"TaskStop": {"shell_id": task, "bash_id": task, "id": task},
 	"Write": {

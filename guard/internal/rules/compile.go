@@ -129,11 +129,12 @@ func (c *Compiler) index(l *List, tool string, r *Rule) error {
 	case accessOf(tool) != noFiles:
 		return c.addPath(l, tool, r)
 	}
+	doubt := l.domainMeant(tool, r)
 	l.specs[tool] = append(l.specs[tool], r)
 	if tool == "WebFetch" && l.strict() {
-		return l.addDomain(r)
+		return errors.Join(doubt, l.addDomain(r))
 	}
-	return nil
+	return doubt
 }
 
 // ownTool returns the plain name of a tool of ours that is named as clients see

@@ -123,6 +123,22 @@ func (l *List) Param(tool string, args map[string]any) *Rule {
 
 var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
 
+// domainMeant reports a rule of WebFetch that names a host or a URL without domain:. Where it takes rights away, that is added.
+func (l *List) domainMeant(tool string, r *Rule) error {
+	host, isURL := strings.CutPrefix(r.Spec, "https://")
+	if plain, ok := strings.CutPrefix(host, "http://"); ok {
+		host, isURL = plain, true
+	}
+	host, _, _ = strings.Cut(host, "/")
+	if _, _, ok := parameter(r.Spec); tool != "WebFetch" || ok && !isURL || !domainName.MatchString(strings.TrimSuffix(strings.ToLower(host), ".")) {
+		return nil
+	}
+	if l.strict() {
+		r.Spec = "domain:" + host
+	}
+	return fmt.Errorf("the rule %q names no parameter; write WebFetch(domain:%s)", r.Text, host)
+}
+
 // addDomain notes a domain that is not to be fetched from: commands are kept from it
 // too.
 func (l *List) addDomain(r *Rule) error {
