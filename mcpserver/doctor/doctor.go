@@ -94,6 +94,14 @@ func (s *Subject) rules() []Finding {
 		return all
 	}
 	all := []Finding{{LevelOK, "rules", fmt.Sprintf("mode %s; %d deny, %d ask, %d allow", set.DefaultMode, len(set.Deny), len(set.Ask), len(set.Allow)), ""}}
+	if len(set.NativeDeny) > 0 {
+		var names []string
+		for _, e := range set.NativeDeny {
+			names = append(names, strings.TrimSpace(e.Text))
+		}
+		slices.Sort(names)
+		all = append(all, Finding{LevelOK, "rules", "by rules.native, bare denies mean the client's own tools, not ours: " + strings.Join(slices.Compact(names), ", "), ""})
+	}
 	for _, w := range s.Policy.Warnings() {
 		all = append(all, Finding{LevelWarn, "rules", w, "correct the entry"})
 	}

@@ -76,7 +76,6 @@ type Verdict struct {
 // A trial is one run of a client.
 type trial struct {
 	client         Client
-	ours           []string // the tools that are served
 	home, project  string
 	canary, secret string
 	done           chan struct{} // closed when the model is done
