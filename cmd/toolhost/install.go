@@ -29,6 +29,7 @@ type installFlags struct {
 	project  bool
 	all      bool
 	replace  bool
+	adopt    bool
 }
 
 func installCommand() *cobra.Command {
@@ -44,6 +45,9 @@ toolhost install --list names the clients that toolhost knows.
 
 With --replace the client's own file and shell tools are switched off as well, as far as it has settings for that. What stays is said,
 and the client is verified if it is here.
+
+With --adopt the client's other servers move to your own settings of toolhost, which then serves their tools under its rules: see
+toolhost mcp. toolhost uninstall puts them back.
 
 With --http the client reaches a host that listens already. The token stands in the environment variable
 ` + clients.TokenVariable + `, which the entry refers to; it is written into the file for a client that knows no such reference,
@@ -72,6 +76,7 @@ and then only when the variable is set.`,
 	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
 	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "switch off the client's own tools that toolhost has as well")
+	cmd.Flags().BoolVar(&flags.adopt, "adopt", false, "move the client's other servers behind toolhost, which then serves their tools")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "add toolhost to every client that is here")
 	cmd.Flags().BoolVar(&list, "list", false, "list the clients, where their files are and whether toolhost is in them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
@@ -172,6 +177,9 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	if f.replace && f.project {
 		return usageError{errors.New("--replace and --project exclude each other: only your own settings switch a client's tools off")}
 	}
+	if f.adopt && (f.project || f.http != "") {
+		return usageError{errors.New("--adopt excludes --project, whose servers are a repository's, and --http, whose host has settings of its own")}
+	}
 	if f.http != "" {
 		if err = f.remote(client, &r); err != nil {
 			err = usageError{err}
@@ -200,6 +208,9 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	}
 	if err = printReport(out, client, r, report); err == nil && report.Action != clients.Unchanged {
 		err = f.advise(out, r)
+	}
+	if err == nil && f.adopt {
+		err = f.adoptServers(cmd, client, r)
 	}
 	if err != nil || !f.replace {
 		return err
@@ -385,10 +396,13 @@ func (f *installFlags) uninstall(cmd *cobra.Command, name string) error {
 		}
 	}
 	report, err := client.Uninstall(cmd.Context(), r)
-	if err != nil {
+	if err == nil {
+		err = printReport(cmd.OutOrStdout(), client, r, report)
+	}
+	if err != nil || r.Project != "" {
 		return err
 	}
-	return printReport(cmd.OutOrStdout(), client, r, report)
+	return f.giveServersBack(cmd, client, r)
 }
 
 func listClients(w io.Writer, name string, asJSON bool) error {

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -207,6 +209,13 @@ func SetServer(file, name string, entry []byte) error {
 	})
 }
 
+// sameJSON reports whether two values are the same but for how they are written.
+func sameJSON(a, b []byte) bool {
+	var v, w any
+	a, err := hujson.Standardize(slices.Clone(a))
+	return err == nil && json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && reflect.DeepEqual(v, w)
+}
+
 func withServer(text []byte, name string, entry []byte) ([]byte, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
@@ -229,6 +238,8 @@ func withServer(text []byte, name string, entry []byte) ([]byte, error) {
 	case len(entry) == 0:
 		servers.Members = slices.DeleteFunc(servers.Members, func(m hujson.ObjectMember) bool { return literal(m.Name) == name })
 		return doc.Pack(), nil
+	case was != nil && sameJSON(was.Pack(), entry):
+		return text, nil
 	case was != nil:
 		return nil, fmt.Errorf("it has a server %q already: remove that first", name)
 	}
