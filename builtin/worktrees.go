@@ -21,6 +21,13 @@ type Worktree = worktree.Worktree
 // Worktrees is where the worktrees of agents lie, below a host's state directory.
 func Worktrees(stateDir string) worktree.Room { return worktree.In(stateDir) }
 
+// TryIn makes a worktree to try something in: with the changes of the work tree that are not committed, and without the files that
+// rules keep from being read. Where there is no repository the files are copied.
+func TryIn(ctx context.Context, env *Env, room worktree.Room, dir string) (*Worktree, error) {
+	hidden, _ := env.Policy.Hiding()
+	return room.Try(ctx, dir, hidden)
+}
+
 // sweepWorktrees commits what was left in worktrees of hosts that were killed.
 func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 	if room == (worktree.Room{}) {
@@ -34,7 +41,8 @@ func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 // ApplyWorktree merges what was changed in a worktree into the user's work tree. It is one change of the history, recorded before the
 // first file is written. What a rule wants asked needs no asking: it is the owner who applies.
 func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (done worktree.Applied, err error) {
-	m, err := w.Merge(ctx)
+	hidden, _ := env.Policy.Hiding()
+	m, err := w.Merge(ctx, hidden)
 	if err != nil {
 		return done, err
 	}

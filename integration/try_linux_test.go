@@ -141,13 +141,17 @@ func TestTryNoRepository(t *testing.T) {
 	}
 }
 
-// TestTryRules: what the settings of the workspace deny is denied in the worktree, also where git ignores them.
+// TestTryRules: what the settings of the workspace deny is denied in the worktree, also where git ignores them, and what a rule denies by
+// its place is not there.
 func TestTryRules(t *testing.T) {
-	home, _ := tryHome(t)
+	home, work := tryHome(t)
+	writeIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(/`+work+`/placed)"]}}`)
+	writeIn(t, home, "work/placed", "told")
+	inShell(t, home, work, "git add placed; git commit -qm placed; echo told >> placed")
 	writeIn(t, home, "work/.gitignore", "settings.local.json\n")
 	writeIn(t, home, "work/.claude/settings.local.json", `{"permissions":{"deny":["Read(./secret)"]}}`)
 	writeIn(t, home, "work/secret", "told")
-	if out, code := runCommand(t, home, "try", "--discard", "--", "sh", "-c", "cat a; ! cat secret"); code != 0 || strings.Contains(out, "told") {
+	if out, code := runCommand(t, home, "try", "--discard", "--", "sh", "-c", "cat a; ! cat secret; test ! -e placed"); code != 0 || strings.Contains(out, "told") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

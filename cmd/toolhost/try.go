@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -84,6 +85,9 @@ terminal the diff is printed and the branch is kept. The exit status is that of 
 // try makes the worktree, runs the client in it, and ends it.
 func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	t.state.stateDir = cmd.Flags().Lookup("state-dir").Value.String()
+	for name, list := range map[string]*[]string{"settings": &t.state.settings, "deny": &t.state.deny} { // what they hide is not copied
+		*list = cmd.Flags().Lookup(name).Value.(pflag.SliceValue).GetSlice()
+	}
 	state, err := t.state.stateDirectory()
 	if err != nil {
 		return err
@@ -97,7 +101,14 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.worktree, err = room.Try(cmd.Context(), here); err != nil {
+	home, _ := os.UserHomeDir() // without one no directory is taken for it
+	err = t.state.with([]string{workspaceOf(filepath.Join(here, "file"), home)}, func(host *mcpserver.Host) error {
+		return host.Alone(ctx, "try", func(env *builtin.Env) (err error) {
+			t.worktree, err = builtin.TryIn(cmd.Context(), env, room, here)
+			return err
+		})
+	})
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.worktree.Close()) }()
@@ -112,6 +123,9 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	}
 	return t.settle(ctx, cmd)
 }
+
+// gitPlaces are the variables that name a repository, as a hook of git has them: the client is to work in its own.
+var gitPlaces = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"}
 
 // runClient runs toolhost run in the worktree. It is a process of its own, which has the terminal for itself.
 func (t *trying) runClient(cmd *cobra.Command, args []string) error {
@@ -137,6 +151,10 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 		}
 	})
 	child := exec.Command(self, append(append(flags, "--"), args...)...)
+	child.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(gitPlaces, name)
+	})
 	child.Dir, child.Stdin, child.Stdout, child.Stderr = t.worktree.Dir(), os.Stdin, os.Stdout, os.Stderr
 	signal.Reset(os.Interrupt, syscall.SIGTERM) // main would end this process at the second one
 	signals := make(chan os.Signal, 16)

@@ -35,8 +35,9 @@ type Merged struct {
 // errStale says that a file has changed between the merge and its writing.
 var errStale = errors.New("it has changed while it was merged")
 
-// Merge merges what was changed in the worktree into what stands in the user's work tree now, and changes nothing there.
-func (w *Worktree) Merge(ctx context.Context) (m *Merge, err error) {
+// Merge merges what was changed in the worktree into what stands in the user's work tree now, and changes nothing there. What is hidden
+// is neither read nor changed.
+func (w *Worktree) Merge(ctx context.Context, hidden Hidden) (m *Merge, err error) {
 	m = &Merge{w: w}
 	defer func() {
 		if err != nil {
@@ -52,7 +53,7 @@ func (w *Worktree) Merge(ctx context.Context) (m *Merge, err error) {
 	if err := os.Remove(filepath.Join(w.store.dir, present)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return m, err
 	}
-	now, err := w.store.look(ctx, w.Source, present, w.Base, w.Index, w.Common == "")
+	now, err := w.store.look(ctx, w.Source, present, w.Base, w.Index, w.Common == "", hidden)
 	if err != nil {
 		return m, err
 	}
@@ -60,7 +61,9 @@ func (w *Worktree) Merge(ctx context.Context) (m *Merge, err error) {
 	if err != nil {
 		return m, err
 	}
-	return m, m.compare(ctx, now, merged)
+	err = m.compare(ctx, now, merged)
+	m.Changes = slices.DeleteFunc(m.Changes, func(c Merged) bool { return hidden.of(filepath.Join(w.Source, filepath.FromSlash(c.Path)), false) })
+	return m, err
 }
 
 // present is the index of what stands in the user's work tree.

@@ -35,7 +35,7 @@ func TestMerge(t *testing.T) {
 			mustEnd(t, w)
 			sh(t, dir, tt.since)
 			index := sh(t, dir, "sha256sum .git/index; git for-each-ref")
-			m, err := w.Merge(t.Context())
+			m, err := w.Merge(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestMergeStale(t *testing.T) {
 	w := mustMake(t, r, dir, true)
 	sh(t, w.Tree(), "echo x >> a")
 	mustEnd(t, w)
-	m, err := w.Merge(t.Context())
+	m, err := w.Merge(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // makeChild makes the repository in the worktree that what runs there works with.
-func (w *Worktree) makeChild(ctx context.Context, s *source, tree string) error {
+func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed string) error {
 	git := filepath.Join(w.Tree(), ".git")
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads/toolhost", "info"} {
 		if err := os.MkdirAll(filepath.Join(git, dir), 0o700); err != nil {
@@ -62,7 +63,17 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree string) error 
 	}
 	r := w.store.run(index) // what was brought along is not staged
 	r.env = append(r.env, "GIT_INDEX_FILE="+filepath.Join(git, "index"))
-	_, err = r.git(ctx, "read-tree", tree)
+	if _, err = r.git(ctx, "read-tree", tree); err != nil || concealed == "" {
+		return err
+	}
+	known, err := r.git(ctx, "ls-files", "-z")
+	if err != nil {
+		return err
+	}
+	r.in = strings.NewReader(strings.Join(slices.DeleteFunc(fields(known), func(name string) bool {
+		return !strings.Contains("\x00"+concealed, "\x00"+name+"\x00")
+	}), "\x00"))
+	_, err = r.git(ctx, skipWorktree...)
 	return err
 }
 

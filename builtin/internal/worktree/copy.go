@@ -17,7 +17,7 @@ const (
 )
 
 // copyIn fills the worktree with a copy of a directory, as far as there are files, links and directories.
-func (w *Worktree) copyIn(ctx context.Context, top string) (err error) {
+func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err error) {
 	step("copy")
 	if home, err := os.UserHomeDir(); err == nil {
 		if home, err = filepath.EvalSymlinks(home); err == nil && (home == top || strings.HasPrefix(home, strings.TrimSuffix(top, "/")+"/")) {
@@ -40,6 +40,12 @@ func (w *Worktree) copyIn(ctx context.Context, top string) (err error) {
 		if err = errors.Join(err, ctx.Err()); err != nil || path == "." {
 			return err
 		}
+		if hidden.of(filepath.Join(top, path), d.IsDir()) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
 		info, err := d.Info()
 		if err != nil {
 			return err
@@ -61,6 +67,6 @@ func (w *Worktree) copyIn(ctx context.Context, top string) (err error) {
 	if err != nil {
 		return err
 	}
-	w.Begun, err = w.store.look(ctx, w.Tree(), index, "", "", true)
+	w.Begun, err = w.store.look(ctx, w.Tree(), index, "", "", true, nil)
 	return err
 }

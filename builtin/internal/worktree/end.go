@@ -66,7 +66,7 @@ func (w *Worktree) unused() error {
 // settle commits what stands in the worktree, and moves the branch to it.
 func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	step("look")
-	if r.Tree, err = w.store.look(ctx, w.Tree(), index, w.Base, "", true); err != nil {
+	if r.Tree, err = w.store.look(ctx, w.Tree(), index, w.Base, "", true, nil); err != nil {
 		return r, err
 	}
 	if w.Common == "" {

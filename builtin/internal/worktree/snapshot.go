@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 const index = "index"
 
 // checkOut fills the worktree of a repository, and makes the child's repository in it.
-func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
+func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden Hidden) error {
 	tree, err := w.store.run(index).text(ctx, "rev-parse", w.Base+"^{tree}")
 	if err != nil {
 		return err
@@ -27,7 +28,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 	}
 	w.Begun = tree
 	if dirty {
-		if w.Begun, err = w.store.look(ctx, s.top, "brought", w.Base, w.Index, false); err != nil {
+		if w.Begun, err = w.store.look(ctx, s.top, "brought", w.Base, w.Index, false, hidden); err != nil {
 			return err
 		}
 	}
@@ -44,6 +45,10 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 	if _, err := w.store.on(w.Tree(), index).git(ctx, "read-tree", "--reset", "-u", w.Begun); err != nil {
 		return err
 	}
+	concealed, err := w.conceal(ctx, hidden)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(w.Dir(), 0o700); err != nil { // git keeps no empty directory
 		return err
 	}
@@ -51,8 +56,43 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool) error {
 		return err
 	}
 	step("child")
-	return w.makeChild(ctx, s, tree)
+	return w.makeChild(ctx, s, tree, concealed)
 }
+
+// conceal takes the files that rules hide out of the worktree. To git they are as outside of a sparse checkout.
+func (w *Worktree) conceal(ctx context.Context, hidden Hidden) (names string, err error) {
+	r := w.store.on(w.Tree(), index)
+	out, err := r.git(ctx, "ls-files", "-z")
+	if err != nil || hidden == nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(w.Tree())
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	for _, name := range fields(out) {
+		concealed := false
+		for at := name; at != "." && !concealed; at = path.Dir(at) {
+			concealed = hidden(filepath.Join(w.Source, filepath.FromSlash(at)), at != name)
+		}
+		if concealed {
+			names += name + "\x00"
+			err = errors.Join(err, root.Remove(name))
+			for dir := path.Dir(name); dir != "." && root.Remove(dir) == nil; dir = path.Dir(dir) { // git keeps no empty one
+			}
+		}
+	}
+	if err != nil || names == "" {
+		return "", err
+	}
+	r.in = strings.NewReader(names)
+	_, err = r.git(ctx, skipWorktree...)
+	return names, err
+}
+
+// skipWorktree has the index keep entries whose files are not there.
+var skipWorktree = []string{"update-index", "-z", "--skip-worktree", "--stdin"}
 
 // check refuses a commit with what a worktree cannot have: submodules, and files that a program turns into what is checked out.
 func (s *source) check(ctx context.Context, st store, tree string) error {
@@ -107,22 +147,22 @@ func (s store) commit(ctx context.Context, tree, message string, parents ...stri
 
 // look makes a tree of what stands in a directory now, without changing anything there. The index of that name in the store says what
 // is known of its files; if there is none, that is copied which git has at from, or else it begins with a commit. With all, repositories
-// that lie in the directory are taken as the files that they are, and otherwise left out.
-func (s store) look(ctx context.Context, top, name, commit, from string, all bool) (tree string, err error) {
+// that lie in the directory are taken as the files that they are, and otherwise left out. What is hidden is not looked at.
+func (s store) look(ctx context.Context, top, name, commit, from string, all bool, hidden Hidden) (tree string, err error) {
 	known := filepath.Join(s.dir, name)
 	if _, err := os.Lstat(known); err != nil {
 		if raw, err := os.ReadFile(from); err == nil {
 			_ = os.WriteFile(known, raw, 0o600) // else all files are read
 		}
 	}
-	nested, err := nestedIn(top)
+	nested, concealed, err := nestedIn(top, hidden)
 	if err != nil {
 		return "", err
 	}
 	r := s.on(top, name)
 	add := func() error {
 		specs := ".\x00"
-		for _, dir := range nested {
+		for _, dir := range append(concealed, nested...) {
 			specs += ":(exclude,literal)" + dir + "\x00"
 		}
 		r.in = strings.NewReader(specs)
@@ -163,15 +203,22 @@ func (s store) addAll(more ...string) []string {
 	return append(args, more...)
 }
 
-// nestedIn lists the directories below top that hold a repository. Git would take each as one commit, and could obey its
-// configuration.
-func nestedIn(top string) (dirs []string, err error) {
+// nestedIn lists the directories below top that hold a repository, and what is hidden there. Git would take a repository as one commit,
+// and could obey its configuration.
+func nestedIn(top string, hidden Hidden) (dirs, concealed []string, err error) {
 	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil && path == top:
 			return err
 		case err != nil: // what cannot be listed is told by git
 			return nil
+		case path != top && hidden.of(path, d.IsDir()):
+			rel, err := filepath.Rel(top, path)
+			concealed = append(concealed, filepath.ToSlash(rel))
+			if d.IsDir() && err == nil {
+				return fs.SkipDir
+			}
+			return err
 		case strings.EqualFold(d.Name(), ".git") && filepath.Dir(path) != top:
 			rel, err := filepath.Rel(top, filepath.Dir(path))
 			if err != nil {
@@ -188,7 +235,7 @@ func nestedIn(top string) (dirs []string, err error) {
 		}
 		return nil
 	})
-	return dirs, err
+	return dirs, concealed, err
 }
 
 // addNested adds the files of a directory that is a repository of its own.

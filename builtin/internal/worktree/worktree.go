@@ -61,6 +61,11 @@ var step = func(string) {}
 // A Room is where the worktrees of a state directory lie.
 type Room struct{ dir string }
 
+// Hidden reports whether rules keep a file or directory of the user's work tree from being read: it is never copied. Nil: nothing is.
+type Hidden func(path string, dir bool) bool
+
+func (h Hidden) of(path string, dir bool) bool { return h != nil && h(path, dir) }
+
 // In returns the room below a state directory.
 func In(stateDir string) Room { return Room{filepath.Join(stateDir, "worktrees")} }
 
@@ -120,29 +125,29 @@ func (w *Worktree) Use() (release func(), err error) {
 
 // Make makes a worktree of the repository that dir lies in, from its HEAD. With dirty the changes that are not committed come
 // along, untracked files too. The error matches [ErrNoRepository] where there is none.
-func (r Room) Make(ctx context.Context, dir string, kind Kind, dirty bool) (*Worktree, error) {
+func (r Room) Make(ctx context.Context, dir string, kind Kind, dirty bool, hidden Hidden) (*Worktree, error) {
 	s, err := inspect(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.checkOut(ctx, s, dirty) })
+	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.checkOut(ctx, s, dirty, hidden) })
 }
 
 // Copy makes a worktree of a directory that is in no repository: a copy of its files.
-func (r Room) Copy(ctx context.Context, dir string, kind Kind) (*Worktree, error) {
+func (r Room) Copy(ctx context.Context, dir string, kind Kind, hidden Hidden) (*Worktree, error) {
 	top, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{top: top, below: ".", config: map[string]string{}}
-	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.copyIn(ctx, top) })
+	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.copyIn(ctx, top, hidden) })
 }
 
 // Try makes a worktree to try something in: with the changes that are not committed, or a copy where there is no repository.
-func (r Room) Try(ctx context.Context, dir string) (*Worktree, error) {
-	w, err := r.Make(ctx, dir, Try, true)
+func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, error) {
+	w, err := r.Make(ctx, dir, Try, true, hidden)
 	if errors.Is(err, ErrNoRepository) {
-		return r.Copy(ctx, dir, Try)
+		return r.Copy(ctx, dir, Try, hidden)
 	}
 	return w, err
 }

@@ -46,7 +46,7 @@ func room(t *testing.T) Room { return In(filepath.Join(t.TempDir(), "state")) }
 
 func mustMake(t *testing.T, r Room, dir string, dirty bool) *Worktree {
 	t.Helper()
-	w, err := r.Make(t.Context(), dir, Agent, dirty)
+	w, err := r.Make(t.Context(), dir, Agent, dirty, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 			dir, r := filepath.Join(outer, "in"), room(t)
 			sh(t, outer, "rm -rf sub a .gitignore; mv .git x; mkdir in; mv x in/.git; cd in; git checkout -q .")
 			sh(t, dir, tt.script)
-			_, err := r.Make(t.Context(), dir, Try, true)
+			_, err := r.Make(t.Context(), dir, Try, true, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -286,7 +286,7 @@ func TestManyAtOnce(t *testing.T) {
 	branches := make([]string, 8)
 	for i := range branches {
 		wait.Go(func() {
-			w, err := r.Make(t.Context(), dir, Agent, i%2 == 0)
+			w, err := r.Make(t.Context(), dir, Agent, i%2 == 0, nil)
 			if err == nil {
 				err = os.WriteFile(filepath.Join(w.Tree(), "new"), []byte(w.Name), 0o600)
 			}
@@ -338,7 +338,7 @@ func TestCopy(t *testing.T) {
 	repository(t) // or skip
 	dir, r := t.TempDir(), room(t)
 	sh(t, dir, "echo one > a; mkdir d; echo '*' > .gitignore; ln -s a l")
-	w, err := r.Copy(t.Context(), dir, Try)
+	w, err := r.Copy(t.Context(), dir, Try, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,5 +350,42 @@ func TestCopy(t *testing.T) {
 	}
 	if err := w.Remove(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHidden: what rules keep from being read is not in the worktree, not in what is brought along, and no change.
+func TestHidden(t *testing.T) {
+	for _, dirty := range []bool{false, true} {
+		dir, r := repository(t), room(t)
+		sh(t, dir, "echo old > secret; mkdir keys; echo k > keys/k; git add .; git commit -qm s; echo told >> secret; echo told > untracked; echo told > keys/new; echo x > x")
+		hidden := func(path string, _ bool) bool {
+			return slices.Contains([]string{"secret", "untracked", "keys"}, filepath.Base(path))
+		}
+		w, err := r.Make(t.Context(), dir, Agent, dirty, hidden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]string{false: "a\nsub", true: "a\nsub\nx\n?? x"}[dirty]
+		if got := sh(t, w.Tree(), "ls; git status --porcelain"); got != want {
+			t.Errorf("dirty %v: %s", dirty, got)
+		}
+		if got := sh(t, dir, "git cat-file --batch-all-objects --batch | grep -c told || true"); got != "0" {
+			t.Error("a hidden file was copied")
+		}
+		sh(t, w.Tree(), "echo y >> a; git add -A; git commit -qm y; echo z > z")
+		mustEnd(t, w)
+		var diff bytes.Buffer
+		if err := w.Diff(t.Context(), &diff, "--name-only"); err != nil || diff.String() != "a\nz\n" {
+			t.Errorf("dirty %v: %v %q", dirty, err, &diff)
+		}
+		m, err := w.Merge(t.Context(), hidden)
+		if err != nil || len(m.Changes) != 2 || len(m.Conflicts) != 0 {
+			t.Errorf("dirty %v: %v %+v", dirty, err, m)
+		}
+		m.Close()
+		if got := sh(t, dir, "git cat-file --batch-all-objects --batch | grep -c told || true"); got != "0" {
+			t.Error("a hidden file was copied for the merge")
+		}
+		w.Close()
 	}
 }
