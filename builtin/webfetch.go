@@ -205,7 +205,7 @@ func (f webFetch) text(resp *web.Response, d *web.Document, out *webFetchOutput)
 	out.Characters = utf8.RuneCountInString(d.Text)
 	top := head(resp, d, out.Characters)
 	limit = max(limit-utf8.RuneCountInString(top)-webNotesRoom, limit/4)
-	v := web.Show(d.Text, f.in.Prompt, f.in.Offset, d.Begin, limit)
+	v := d.Show(f.in.Prompt, f.in.Offset, limit)
 	out.Shown, out.NextOffset = v.Shown, v.Next
 	r := Result{Text: top + contentMark + v.Text}
 	switch {

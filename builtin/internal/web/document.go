@@ -33,6 +33,9 @@ type Document struct {
 	Begin int
 	// Notes say what a reader must also know.
 	Notes []string
+
+	once   sync.Once
+	blocks []block // of Text, for questions
 }
 
 // documents are those that were made of one answer.

@@ -225,7 +225,7 @@ func FuzzDocument(f *testing.F) {
 			if _, left := visible(d.Text); left > 0 || strings.Contains(d.Text, beginMark) || d.Begin < 0 || d.Begin > len(d.Text) || strings.Contains(d.Title, "\n") {
 				t.Errorf("%q: begins at %d, title %q", d.Text, d.Begin, d.Title)
 			}
-			Show(d.Text, "what is x", 0, d.Begin, 100)
+			d.Show("what is x", 0, 100)
 		}
 		_ = began
 	})

@@ -27,13 +27,14 @@ type View struct {
 	Next int
 }
 
-// Show returns what of a text fits into limit characters: from the character offset on, or without one, where a question is given, the
-// blocks that fit it best, in order.
-func Show(text, question string, offset, begin, limit int) View {
-	total := utf8.RuneCountInString(text)
+// Show returns what of the text fits into limit characters: from the character offset on, or without one, where a question is given,
+// the blocks that fit it best, in order.
+func (d *Document) Show(question string, offset, limit int) View {
+	text, begin, total := d.Text, d.Begin, utf8.RuneCountInString(d.Text)
 	if offset == 0 && begin == 0 && total > limit {
 		if terms := termsOf(question); len(terms) > 0 {
-			if v, ok := ranked(text, terms, total, limit); ok {
+			d.once.Do(func() { d.blocks = blocksOf(text) })
+			if v, ok := ranked(text, d.blocks, terms, total, limit); ok {
 				return v
 			}
 		}
@@ -77,7 +78,6 @@ type block struct {
 	section  int            // number of the heading above it
 	words    map[string]int // also those of the headings, which count twice
 	length   int
-	score    float64
 }
 
 // blocksOf takes a Markdown text apart.
@@ -138,15 +138,14 @@ func blocksOf(text string) []block {
 }
 
 // ranked shows the blocks that fit the terms best. It is not ok if none does.
-func ranked(text string, terms []string, total, limit int) (View, bool) {
-	blocks := blocksOf(text)
-	rank(blocks, terms)
+func ranked(text string, blocks []block, terms []string, total, limit int) (View, bool) {
+	scores := rank(blocks, terms)
 	order := make([]int, len(blocks))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(blocks[b].score, blocks[a].score) })
-	if len(order) == 0 || blocks[order[0]].score == 0 {
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	if len(order) == 0 || scores[order[0]] == 0 {
 		return View{}, false
 	}
 	chosen, room := map[int]bool{}, limit
@@ -157,7 +156,7 @@ func ranked(text string, terms []string, total, limit int) (View, bool) {
 	}
 	take(0)
 	for _, i := range order {
-		if blocks[i].score == 0 {
+		if scores[i] == 0 {
 			break
 		}
 		take(i)
@@ -204,8 +203,8 @@ func join(text string, blocks []block, chosen map[int]bool, total int) View {
 	return v
 }
 
-// rank gives the blocks their scores: BM25, and a part of that of their neighbours.
-func rank(blocks []block, terms []string) {
+// rank returns the scores of the blocks: BM25, and a part of that of their neighbours.
+func rank(blocks []block, terms []string) []float64 {
 	const k, b = 1.2, .6
 	length, holds := 0.0, map[string]float64{}
 	for i := range blocks {
@@ -225,14 +224,15 @@ func rank(blocks []block, terms []string) {
 			own[i] += idf * n * (k + 1) / (n + k*(1-b+b*float64(blocks[i].length)/length))
 		}
 	}
+	scores := slices.Clone(own)
 	for i := range blocks {
-		blocks[i].score = own[i]
 		for _, near := range []int{i - 1, i + 1} {
 			if near >= 0 && near < len(blocks) && blocks[near].section == blocks[i].section {
-				blocks[i].score += own[near] / 4
+				scores[i] += own[near] / 4
 			}
 		}
 	}
+	return scores
 }
 
 // common are words of questions that say nothing of what is asked for.

@@ -63,7 +63,7 @@ func TestPrompt(t *testing.T) {
 	}
 	found := 0
 	for _, topic := range topics {
-		v := Show(text, topic.question, 0, 0, 29_000)
+		v := showText(text, topic.question, 0, 29_000)
 		if n := utf8.RuneCountInString(v.Text); n > 29_000 {
 			t.Errorf("%q: %d characters", topic.question, n)
 		}
@@ -89,7 +89,7 @@ func TestShow(t *testing.T) {
 		var whole strings.Builder
 		offset := 0
 		for range 1000 {
-			v := Show(text, "", offset, 0, 700)
+			v := showText(text, "", offset, 700)
 			whole.WriteString(v.Text)
 			if offset = v.Next; offset == 0 {
 				break
@@ -99,16 +99,20 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: %d bytes of %d", name, whole.Len(), len(text))
 		}
 	}
-	if v := Show("abc", "", 10, 0, 100); v.Shown != 0 || v.Total != 3 || v.Next != 0 {
+	if v := showText("abc", "", 10, 100); v.Shown != 0 || v.Total != 3 || v.Next != 0 {
 		t.Errorf("beyond the end: %+v", v)
 	}
-	if v := Show(strings.Repeat("日本語の文書です。\n\n", 2000)+"\n\n設定ファイルの場所\n\n", "設定ファイルはどこ", 0, 0, 1000); !strings.Contains(v.Text, "設定ファイルの場所") {
+	if v := showText(strings.Repeat("日本語の文書です。\n\n", 2000)+"\n\n設定ファイルの場所\n\n", "設定ファイルはどこ", 0, 1000); !strings.Contains(v.Text, "設定ファイルの場所") {
 		t.Error("a question in Japanese finds nothing")
 	}
-	if v := Show(strings.Repeat("x", 100_000), "y", 0, 0, 1000); v.Shown != 1000 || v.Next != 1000 {
+	if v := showText(strings.Repeat("x", 100_000), "y", 0, 1000); v.Shown != 1000 || v.Next != 1000 {
 		t.Errorf("nothing fits: %d shown, next %d", v.Shown, v.Next)
 	}
-	if v := Show(strings.Repeat("x y ", 100_000), "y", 0, 0, 10_000); utf8.RuneCountInString(v.Text) > 10_000 || v.Shown == 0 {
+	if v := showText(strings.Repeat("x y ", 100_000), "y", 0, 10_000); utf8.RuneCountInString(v.Text) > 10_000 || v.Shown == 0 {
 		t.Errorf("one line: %d shown", v.Shown)
 	}
+}
+
+func showText(text, question string, offset, limit int) View {
+	return (&Document{Text: text}).Show(question, offset, limit)
 }

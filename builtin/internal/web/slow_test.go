@@ -29,9 +29,10 @@ func TestSlow(t *testing.T) {
 					OwnPort: func(string) bool { return true },
 					Own: func(context.Context, string) (net.Conn, error) {
 						ours, theirs := net.Pipe()
-						go io.Copy(io.Discard, theirs)
 						go func() {
 							defer theirs.Close()
+							theirs.Read(make([]byte, 4096)) // the request: a server does not answer before it
+							go io.Copy(io.Discard, theirs)
 							io.WriteString(theirs, first)
 							for {
 								select {
