@@ -33,14 +33,14 @@ type (
 		Questions []askQuestion `json:"questions" jsonschema:"1 to 4 questions, shown together"`
 	}
 	askQuestion struct {
-		Question    string      `json:"question" jsonschema:"the whole question"`
+		Question    string      `json:"question"`
 		Header      string      `json:"header" jsonschema:"a label of at most 12 characters"`
 		Options     []askOption `json:"options" jsonschema:"2 to 4 answers to choose from"`
 		MultiSelect bool        `json:"multiSelect,omitempty" jsonschema:"several answers may be chosen"`
 	}
 	askOption struct {
-		Label       string `json:"label" jsonschema:"the answer in a few words"`
-		Description string `json:"description,omitempty" jsonschema:"what it means"`
+		Label       string `json:"label"`
+		Description string `json:"description,omitempty"`
 	}
 	// askOutput is what programs learn of the answers.
 	askOutput struct {

@@ -50,3 +50,26 @@ func TestAskUser(t *testing.T) {
 		t.Errorf("the fourth question: %s", r.Text)
 	}
 }
+
+// TestAskingToolsAreListed where the client can show a form, and are not where no one can be asked.
+func TestAskingToolsAreListed(t *testing.T) {
+	for capabilities, want := range map[string]bool{`{"elicitation":{}}`: true, `{}`: false} {
+		c := startPipe(t, nil, func(c *Config) { c.With = []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} })
+		c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `,"clientInfo":{"name":"c","version":"1"}}}`)
+		first, err := c.out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		list, err := c.out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} {
+			if strings.Contains(list, `"name":"`+name+`"`) != want || strings.Contains(first, name) != want {
+				t.Errorf("capabilities %s: %s is listed: %v, named in the instructions: %v", capabilities, name, !want, strings.Contains(first, name))
+			}
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -25,7 +27,8 @@ type liveBody struct {
 	Calls    []call
 	Tools    []*builtin.Def
 	Query    query
-	Since    uint64 // of calls that have not changed since this version the page has everything already
+	Planning map[string]bool // by the keys of sessions: those in plan mode beside the settings
+	Since    uint64          // of calls that have not changed since this version the page has everything already
 
 	short func(path string) string
 }
@@ -35,6 +38,10 @@ func (s livePages) live(v pageRequest) liveBody {
 	b := liveBody{
 		Token: v.session.token, Query: q, Calls: s.console.recent(q, MaxCalls), Tasks: taskPages(s).list(), Tools: s.host.Tools(mcpserver.Local()),
 		Sessions: s.console.agents(q.Session), All: s.console.agents(""), short: s.short,
+	}
+	b.Planning = map[string]bool{}
+	for _, a := range b.Sessions {
+		b.Planning[a.Key] = mcpserver.Modes(s.host).Planning(a.Principal, a.Scope)
 	}
 	b.Waiting, b.Resolved = s.console.questions(v.FormValue("id"))
 	if err := s.operator.MayAnswer(); err != nil {
@@ -59,6 +66,33 @@ func (s livePages) showWith(w http.ResponseWriter, v pageRequest, said string, f
 	}
 	f.Body = body
 	s.write(w, v, status, f)
+}
+
+// setMode puts the conversation of a session into plan mode, or back into the mode of the settings.
+func (s livePages) setMode(w http.ResponseWriter, v pageRequest) {
+	said, err := s.mode(v.PathValue("session"), v.PostFormValue("mode"))
+	status := http.StatusOK
+	if err != nil {
+		said, status = sentence(err.Error()), http.StatusConflict
+	}
+	s.showWith(w, v, said, err != nil, status)
+}
+
+func (s livePages) mode(session, mode string) (said string, err error) {
+	all := s.console.agents(session)
+	if len(all) == 0 || mode != "plan" && mode != "default" {
+		return "", errors.New("there is no such session or mode: nothing was changed")
+	}
+	if err := s.operator.MayAnswer(); err != nil && mode != "plan" { // what only forbids more needs no trust in who asks
+		return "", fmt.Errorf("the mode was not changed. %w", err)
+	}
+	if err := mcpserver.Modes(s.host).Set(all[0].Scope, mode == "plan"); err != nil {
+		return "", err
+	}
+	if mode == "plan" {
+		return "The conversation is in plan mode: writes and commands that do more than read are refused.", nil
+	}
+	return "The conversation has the mode of the settings again.", nil
 }
 
 // showPart renders one list of a page, for its script.

@@ -101,12 +101,25 @@ func (b liveBody) sessions() g.Node {
 }
 
 func (b liveBody) session(s agentSession) g.Node {
-	return h.Li(h.ID("session-"+s.Key), h.Data("v", fmt.Sprint(s.Version)), h.Class("item session"),
-		h.P(h.A(h.Class("what"), h.Href(address("sessions", s.Key)), h.Strong(text(s.Client))), h.Span(h.Class("meta"), text(" "+s.Principal+", "+s.Scope))),
+	return h.Li(h.ID("session-"+s.Key), h.Data("v", fmt.Sprint(s.Version, b.Planning[s.Key])), h.Class("item session"),
+		h.P(h.A(h.Class("what"), h.Href(address("sessions", s.Key)), h.Strong(text(s.Client))), h.Span(h.Class("meta"), text(" "+s.Principal+", "+s.Scope)),
+			g.If(b.Planning[s.Key], g.Group{g.Text(" "), h.Span(h.Class("state waiting"), g.Text("plan mode"))})),
 		meta(counted(s.Calls, "call", ""), counted(s.Refused, "refused", "bad"), counted(s.Failed, "failed", "bad"), counted(s.Approved, "approved", "good"),
 			g.Text(" · "), changed(s.Lines), g.Text("last "), timestamp(s.Last)),
 		g.If(b.Query.Session != "", b.statistics(s)),
+		g.If(b.Query.Session != "", b.modeSwitch(s)),
 	)
+}
+
+// modeSwitch puts the conversation into plan mode, or ends that.
+func (b liveBody) modeSwitch(s agentSession) g.Node {
+	mode, label := "plan", "Switch plan mode on"
+	if b.Planning[s.Key] {
+		mode, label = "default", "Switch plan mode off"
+	}
+	return post(address("sessions", s.Key, "mode"), b.Token, plainForm(), h.Class("undo"), hidden("mode", mode), hidden("session", s.Key),
+		h.Button(h.Class("mode"), g.If(mode == "default" && b.Closed != "", h.Disabled()), g.Text(label)), g.Text(" "),
+		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: writes, and commands that do more than read, are refused.")))
 }
 
 // counted is a number and what it counts, nothing of what there is none, but for calls.

@@ -48,8 +48,8 @@ func (s *website) pages() http.Handler {
 	for pattern, p := range map[string]page{
 		"POST /answer": approvals.answer, "POST /tasks/{key}/stop": tasks.stop,
 		"POST /history": history.show, "POST /history/{id}/undo": history.undo, "POST /history/undo": history.undoChosen,
-		"POST /history/{id}/rewind": history.rewind,
-		"POST /rules":               rules.show, "POST /rules/change": rules.change, "POST /audit": audit.show, "POST /leave": login.leave,
+		"POST /history/{id}/rewind": history.rewind, "POST /sessions/{session}/mode": live.setMode,
+		"POST /rules": rules.show, "POST /rules/change": rules.change, "POST /audit": audit.show, "POST /leave": login.leave,
 	} {
 		mux.HandleFunc(pattern, s.authenticated(checkToken(p)))
 	}
