@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ type Cell struct {
 	Reaches func(host string) bool
 	// Workspace shows the workspace as commands see it. Without it nothing of it is seen.
 	Workspace bool
-	// Shown are files and directories that are visible read-only, wherever they lie.
+	// Shown are files and directories that are visible read-only, wherever they lie, but for what is hidden from commands.
 	Shown []string
 }
 
@@ -36,8 +37,13 @@ func (l *Cell) confine(c *Sandbox) {
 		return
 	}
 	p := &c.paths
+	hidden := slices.Concat(p.Masked, p.Denied)
+	shown := slices.DeleteFunc(slices.Clone(l.Shown), func(path string) bool {
+		real, err := filepath.EvalSymlinks(path)
+		return err != nil || within(path, hidden) || within(real, hidden)
+	})
 	if l.Workspace {
-		p.Shown = append(slices.Clone(p.Shown), l.Shown...)
+		p.Shown = append(slices.Clone(p.Shown), shown...)
 		return
 	}
 	scratch := c.policy.Commands().Scratch()
@@ -46,7 +52,7 @@ func (l *Cell) confine(c *Sandbox) {
 			p.Masked = append(p.Masked, dir)
 		}
 	}
-	p.Writable, p.Shown = []string{scratch}, slices.Clone(l.Shown)
+	p.Writable, p.Shown = []string{scratch}, shown
 	p.ReadOnly, p.Control, c.held = nil, guard.ControlPaths{}, nil
 }
 

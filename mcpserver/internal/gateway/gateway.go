@@ -104,6 +104,7 @@ type server struct {
 	reason  string      // why the last connection failed
 	deaths  []time.Time // of late
 	retryAt time.Time
+	since   time.Time // of the last restart that a person asked for
 	wait    time.Duration
 	noted   []string // problems that were logged
 }
@@ -263,6 +264,13 @@ func (g *Gateway) stopIdle() {
 			g.mu.Unlock()
 			for _, u := range all {
 				u.stopIfIdle(idleTime)
+			}
+			changed := false
+			for _, s := range g.sorted() {
+				changed = s.store.refresh() || changed
+			}
+			if changed {
+				g.rebuild(false)
 			}
 		}
 	}

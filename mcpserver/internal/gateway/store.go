@@ -44,8 +44,25 @@ type store struct {
 	pins bool
 	all  bool // what is seen first is accepted
 
-	mu  sync.Mutex
-	now record
+	mu   sync.Mutex
+	now  record
+	at   time.Time // of the file when it was read, and its size
+	size int64
+}
+
+// refresh reads the record again if another host, or a command, has changed it, and reports whether it did.
+func (s *store) refresh() bool {
+	if s.file == "" {
+		return false
+	}
+	info, err := os.Stat(s.file)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || info.ModTime().Equal(s.at) && info.Size() == s.size {
+		return false
+	}
+	s.read()
+	return true
 }
 
 // openStore reads what is known of a server. A file that cannot be read counts as none: then all is unknown, and nothing accepted but
@@ -64,6 +81,9 @@ func openStore(dir string, e *Entry) *store {
 func (t Trust) String() string { return [...]string{"project", "user", "managed"}[t] }
 
 func (s *store) read() {
+	if info, err := os.Stat(s.file); err == nil {
+		s.at, s.size = info.ModTime(), info.Size()
+	}
 	text, err := privatefile.Read(s.file, maxStore)
 	var r record
 	if err == nil && json.Unmarshal(text, &r) == nil {
@@ -86,7 +106,11 @@ func (s *store) update(change func(*record)) {
 		if err != nil {
 			return err
 		}
-		return privatefile.Replace(s.file, text)
+		if err := privatefile.Replace(s.file, text); err != nil {
+			return err
+		}
+		s.read()
+		return nil
 	})
 }
 

@@ -201,7 +201,7 @@ func sameDef(a, b *builtin.Def) bool {
 
 // def makes a tool of this host of one of a server.
 func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
-	withheld, since := s.withheld("tool " + t.Name)
+	withheld, _ := s.withheld("tool " + t.Name)
 	hints := t.Annotations
 	d := builtin.Def{
 		Name: full, Listed: listedName(full), Server: s.Name, Title: cleanText(firstOf(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
@@ -210,7 +210,10 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 	}
 	parallel := slices.Contains(s.Parallel, "*") || slices.Contains(s.Parallel, t.Name) || d.Hints.ReadOnly && s.trustsHints()
 	return builtin.External(d, parallel, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
-		if withheld {
+		if s.store.refresh() {
+			g.work.Go(func() { g.rebuild(false) })
+		}
+		if withheld, since := s.withheld("tool " + t.Name); withheld {
 			return builtin.Plan{}, fmt.Errorf("%s is withheld since %s: its definition is new or has changed, and no one has reviewed it. A person compares it with `toolhost mcp review %s` and takes it with `toolhost mcp accept %s`",
 				full, since.Format(time.DateTime), s.Name, s.Name)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,15 @@ func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
 // acquire returns a connected session, made if need be. It must be released.
 func (u *upstream) acquire(ctx context.Context) (*session, error) {
 	for {
+		restart := u.srv.restarted()
 		u.mu.Lock()
+		if u.live != nil && u.users == 0 && u.live.began.Before(restart) {
+			old := u.live
+			u.live = nil
+			u.mu.Unlock()
+			old.w.close()
+			continue
+		}
 		if u.live != nil {
 			select {
 			case <-u.live.w.ended():
@@ -329,9 +338,19 @@ func registries(command string) []string {
 	return nil
 }
 
-// shownFiles are what a server needs to see of itself: its command, and the packages of the files that its arguments name.
+// interpreters are programs whose first argument that is no option is the program that they run.
+var interpreters = strings.Fields("node nodejs bun deno tsx python python3 pypy3 ruby perl php sh bash")
+
+// shownFiles are what a server needs to see of itself: its command, and the program that an interpreter is given, each with its package.
+// Other files that arguments name are not among them.
 func shownFiles(command string, e *Entry) (all []string) {
-	for _, name := range append([]string{command}, e.Args...) {
+	programs := []string{command}
+	if slices.Contains(interpreters, strings.TrimSuffix(filepath.Base(command), ".exe")) {
+		if i := slices.IndexFunc(e.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 {
+			programs = append(programs, e.Args[i])
+		}
+	}
+	for _, name := range programs {
 		if !filepath.IsAbs(name) {
 			if e.Cwd == "" {
 				continue
@@ -346,9 +365,6 @@ func shownFiles(command string, e *Entry) (all []string) {
 		if real, err := filepath.EvalSymlinks(name); err == nil {
 			all = append(all, packageOf(real))
 		}
-	}
-	if e.Cwd != "" {
-		all = append(all, e.Cwd)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -457,7 +473,7 @@ func (u *upstream) roots() json.RawMessage {
 	list := []map[string]string{}
 	if u.srv.workspace() {
 		for _, root := range u.g.cfg.Roots {
-			list = append(list, map[string]string{"uri": "file://" + root, "name": filepath.Base(root)})
+			list = append(list, map[string]string{"uri": (&url.URL{Scheme: "file", Path: filepath.ToSlash(root)}).String(), "name": filepath.Base(root)})
 		}
 	}
 	return marshal(map[string]any{"roots": list})
@@ -473,6 +489,23 @@ func (u *upstream) marked(params json.RawMessage) json.RawMessage {
 	_ = json.Unmarshal(p["message"], &text)
 	p["message"] = marshal("The server " + u.srv.Name + " asks: " + cleanText(text, maxDescription))
 	return marshal(p)
+}
+
+// restarted returns when a person last asked for a restart, which ends the reasons for not starting the server.
+func (s *server) restarted() time.Time {
+	if s.store.file == "" {
+		return time.Time{}
+	}
+	info, err := os.Stat(filepath.Join(filepath.Dir(s.store.file), s.Name+".restart"))
+	if err != nil {
+		return time.Time{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.Before(info.ModTime()) {
+		s.reason, s.deaths, s.retryAt, s.wait, s.since = "", nil, time.Time{}, 0, info.ModTime()
+	}
+	return info.ModTime()
 }
 
 // mayStart says why the server is not started now.
