@@ -46,7 +46,11 @@ func (h servers) changed(g *gateway.Gateway, configured bool) {
 	set := foreignSet{Tools: g.Tools(), Configured: configured}
 	for _, s := range g.Servers() {
 		server := foreignServer{Name: s.Name, Purpose: s.Purpose}
-		if s.State != gateway.StateKnown && s.State != gateway.StateRunning {
+		switch s.State {
+		case gateway.StateConfigured, gateway.StateRunning:
+			server.Unknown = s.Since.IsZero()
+		case gateway.StateKnown:
+		default:
 			server.Down = s.State + ": " + s.Reason
 		}
 		set.Servers = append(set.Servers, server)

@@ -311,7 +311,7 @@ func (s *snapshot) searchDoc(visible func(*builtin.Def) bool) string {
 // line returns the server for the description: 0 with its name and count, 1 with its purpose, 2 also with the names of its tools.
 func (s serverSummary) line(detail int) string {
 	line := fmt.Sprintf("\n%s (%s)", s.Name, s.count())
-	if purpose := clippedTo(singleLine(s.Purpose), maxPurpose); detail > 0 && purpose != "" {
+	if purpose := clippedTo(strings.TrimLeft(singleLine(s.Purpose), "# "), maxPurpose); detail > 0 && purpose != "" {
 		line += ": " + purpose
 	}
 	if detail > 1 && len(s.tools) > 0 {

@@ -38,7 +38,6 @@ func TestToolCallVerdicts(t *testing.T) {
 	} {
 		verdicts := map[string]string{}
 		for _, mode := range []string{"off", "on"} {
-			h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch = mode })
 			set := map[string]any{}
 			permissions := map[string]any{}
 			for _, list := range strings.Fields(tt.list) {
@@ -55,7 +54,10 @@ func TestToolCallVerdicts(t *testing.T) {
 				permissions["allow"] = []string{"mcp__s"}
 			}
 			set["permissions"] = permissions
-			userSettings(t, set)
+			h, _ := openHost(t, nil, func(c *Config) {
+				c.ToolSearch = mode
+				userSettings(t, set)
+			})
 			serve(t, h, true, foreignTool("s", "do", "Does it.", pathSchema), foreignTool("s", "else", "Something else.", "{}"))
 			inner := `{"path":"/etc/passwd"}`
 			for way, call := range map[string]func() (guard.Verdict, error){
@@ -102,8 +104,10 @@ func TestToolCallVerdicts(t *testing.T) {
 // TestToolCallRules: rules on ToolCall itself take it away, and loosen nothing.
 func TestToolCallRules(t *testing.T) {
 	for list, want := range map[string]string{"deny": "mcp__s__do ran with|denied by a rule", "ask": "mcp__s__do ran with|requires approval"} {
-		h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch = "on" })
-		userSettings(t, map[string]any{"permissions": map[string]any{list: []string{"ToolCall"}, "allow": []string{"mcp__s", "ToolCall"}}})
+		h, _ := openHost(t, nil, func(c *Config) {
+			c.ToolSearch = "on"
+			userSettings(t, map[string]any{"permissions": map[string]any{list: []string{"ToolCall"}, "allow": []string{"mcp__s", "ToolCall"}}})
+		})
 		serve(t, h, true, foreignTool("s", "do", "", "{}"))
 		direct, wrapped, _ := strings.Cut(want, "|")
 		if d, w := do(h, "mcp__s__do", "{}"), through(h, "mcp__s__do", "{}"); !strings.Contains(d.Text, direct) || !strings.Contains(w.Text, wrapped) {
@@ -145,12 +149,14 @@ func TestToolCallInput(t *testing.T) {
 
 // TestToolCallSeenInside: hooks see and rewrite the call of the tool inside, and the audit log has its name.
 func TestToolCallSeenInside(t *testing.T) {
-	h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch = "on" })
-	userSettings(t, map[string]any{"permissions": map[string]any{"allow": []string{"mcp__s"}}, "hooks": map[string]any{"PreToolUse": []any{
-		map[string]any{"matcher": "mcp__s__do", "hooks": []any{map[string]any{"type": "command", "command": `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"path":"rewritten"}}}'`}}},
-		map[string]any{"matcher": "mcp__s__no", "hooks": []any{map[string]any{"type": "command", "command": "echo not this >&2; exit 2"}}},
-		map[string]any{"matcher": "ToolCall", "hooks": []any{map[string]any{"type": "command", "command": "echo never >&2; exit 2"}}},
-	}}})
+	h, _ := openHost(t, nil, func(c *Config) {
+		c.ToolSearch = "on"
+		userSettings(t, map[string]any{"permissions": map[string]any{"allow": []string{"mcp__s"}}, "hooks": map[string]any{"PreToolUse": []any{
+			map[string]any{"matcher": "mcp__s__do", "hooks": []any{map[string]any{"type": "command", "command": `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"path":"rewritten"}}}'`}}},
+			map[string]any{"matcher": "mcp__s__no", "hooks": []any{map[string]any{"type": "command", "command": "echo not this >&2; exit 2"}}},
+			map[string]any{"matcher": "ToolCall", "hooks": []any{map[string]any{"type": "command", "command": "echo never >&2; exit 2"}}},
+		}}})
+	})
 	serve(t, h, true, foreignTool("s", "do", "", pathSchema), foreignTool("s", "no", "", "{}"))
 	if r := through(h, "mcp__s__do", `{"path":"given"}`); r.Text != `mcp__s__do ran with {"path":"rewritten"}` {
 		t.Errorf("not rewritten: %s", r.Text)

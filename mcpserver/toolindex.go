@@ -41,7 +41,7 @@ type toolEntry struct {
 
 type posting struct{ entry, count int }
 
-// newToolIndex indexes the tools of other servers.
+// newToolIndex indexes the tools of other servers, and those of this host that were asked for by name.
 func newToolIndex(all []*builtin.Def, servers []foreignServer) *toolIndex {
 	x := &toolIndex{postings: map[string][]posting{}}
 	known := map[string]foreignServer{}
@@ -51,7 +51,7 @@ func newToolIndex(all []*builtin.Def, servers []foreignServer) *toolIndex {
 	silent := maps.Clone(known)
 	for _, d := range all {
 		delete(silent, d.Server)
-		if d.Server != "" {
+		if d.Server != "" || d.OptIn {
 			x.add(toolEntry{name: d.Name, def: d, server: known[d.Server]}, strings.Join([]string{d.Name, d.Doc[:min(len(d.Doc), maxIndexedDoc)], d.Brief, parameterNames(d)}, " "))
 		}
 	}

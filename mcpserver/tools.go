@@ -66,6 +66,8 @@ type foreignServer struct {
 	Name string
 	// Purpose says in one line what it is for; empty if nothing is known.
 	Purpose string
+	// Unknown says that it has not been asked for its tools yet.
+	Unknown bool
 	// Down is why it cannot be called at present; empty: it can.
 	Down string
 }
@@ -164,7 +166,7 @@ func (t *toolset) replace(f foreignSet) error {
 	defer t.replacing.Unlock()
 	s := &snapshot{foreignSet: f, byName: map[string]resolved{}, shown: map[*builtin.Def]mcp.Tool{}}
 	was := t.snapshot.Load()
-	s.searched = t.search.needed(f.Tools) || !f.Configured && was != nil && was.searched
+	s.searched = t.search.needed(f) || !f.Configured && was != nil && was.searched
 	s.Tools = slices.SortedFunc(slices.Values(f.Tools), byName)
 	s.all, s.loaded = slices.Concat(t.own, s.Tools), alwaysLoaded(s.Tools)
 	for _, d := range s.all {

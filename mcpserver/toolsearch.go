@@ -30,6 +30,9 @@ const (
 const (
 	maxListedBytes = 35_000
 	maxListedTools = 40
+	// unknownBytes is what a server takes whose tools are not known yet: the mean of eleven. A list that is long at first would have
+	// been read before it becomes short.
+	unknownBytes = 24_000
 )
 
 // checkToolSearch returns an error for a value of [Config.ToolSearch] that is not one.
@@ -41,15 +44,20 @@ func checkToolSearch(value string) error {
 }
 
 // needed reports whether tools are searched for and not listed.
-func (m searchMode) needed(foreign []*builtin.Def) bool {
+func (m searchMode) needed(f foreignSet) bool {
 	if m == searchOn || m == searchOff {
 		return m == searchOn
 	}
 	size := 0
-	for _, d := range foreign {
+	for _, s := range f.Servers {
+		if s.Unknown {
+			size += unknownBytes
+		}
+	}
+	for _, d := range f.Tools {
 		size += definitionSize(d)
 	}
-	return size > maxListedBytes || len(foreign) > maxListedTools
+	return size > maxListedBytes || len(f.Tools) > maxListedTools
 }
 
 // Bounds of the tools that are listed where others are searched for: about 3,000 tokens.

@@ -168,6 +168,12 @@ func TestToolSearchMode(t *testing.T) {
 			t.Errorf("step %d: %t", i, !step.want)
 		}
 	}
+	for n, want := range map[int]bool{1: false, 2: true} { // servers that have not been asked yet
+		h, _ := openHost(t, nil)
+		if err := h.setForeign(foreignSet{Servers: []foreignServer{{Name: "a", Unknown: true}, {Name: "b", Unknown: n > 1}}, Configured: true}); err != nil || searched(h) != want {
+			t.Errorf("%d unknown servers: %t: %v", n, !want, err)
+		}
+	}
 	if _, err := Open(Config{Roots: []string{t.TempDir()}, ToolSearch: "maybe"}); err == nil || !strings.Contains(err.Error(), `got "maybe"`) {
 		t.Errorf("a wrong mode: %v", err)
 	}
