@@ -2,17 +2,29 @@ package builtin
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
+	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
 	"github.com/toolhost/toolhost/builtin/internal/history"
 )
 
-// HistoryQuota is how many bytes the earlier contents of files that one principal changed may take.
-const HistoryQuota = history.DefaultQuota
+// HistoryBounds says how much the history keeps, and which of some roots it does not cover.
+func HistoryBounds(roots []string) string {
+	text := fmt.Sprintf("at most %.1f MiB a caller and a quarter of what is free without it, %d days, %d MiB a file; of commands in workspaces of at most %d files",
+		float64(history.DefaultQuota)/(1<<20), history.DefaultMaxAge/(24*time.Hour), history.DefaultMaxFile>>20, checkpoint.DefaultMaxFiles)
+	for _, root := range outermost(roots) {
+		if !tracked(root) {
+			text += fmt.Sprintf("; of commands in %s nothing, because it is, or holds, the home directory", root)
+		}
+	}
+	return text
+}
 
 // Which files a look at the history is about, whoever changed them. No rule is asked: that serves to find out
 // which rules apply, and nothing of it may be shown before they were asked.
@@ -31,6 +43,16 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 		}
 	}
 	return distinct(paths), errors.Join(err, store.Close())
+}
+
+// PurgeHistory forgets the changes that began before a time, whoever made them, and returns how many calls these were.
+func PurgeHistory(stateDir string, before time.Time) (calls int, err error) {
+	store, err := openHistoryOf(stateDir)
+	if err != nil {
+		return 0, err
+	}
+	calls, err = history.Purge(store, before)
+	return calls, errors.Join(err, store.Close())
 }
 
 // UndonePaths returns the files that an undo would restore, or leave as they are.

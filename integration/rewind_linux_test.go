@@ -64,6 +64,28 @@ func TestRewindCommand(t *testing.T) {
 			t.Errorf("%s is still there", gone)
 		}
 	}
+	if out, code := runCommand(t, home, "history"); code != 0 || !strings.Contains(out, "  rewind  ") {
+		t.Errorf("the history after the rewind: exit code %d\n%s", code, out)
+	}
+	out, _ = runCommand(t, home, "history", "--json", "--limit", "1")
+	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 1 || calls[0].Tool != "rewind" || !strings.Contains(out, `"command":`) {
+		t.Fatalf("the rewind is not one entry: %v\n%s", err, out)
+	}
+	if out, code := runCommand(t, home, "undo", calls[0].ID); code != 0 {
+		t.Errorf("undo of the rewind: exit code %d\n%s", code, out)
+	}
+	if _, err := os.Lstat("l"); err != nil {
+		t.Error("the rewind is not undone")
+	}
+	if out, code := runCommand(t, home, "history", "purge", "--older-than", "1h", "--yes"); code != 0 || !strings.Contains(out, "forgot 0 calls") {
+		t.Errorf("purge of what is older: exit code %d\n%s", code, out)
+	}
+	if out, code := runCommand(t, home, "history", "purge", "--yes"); code != 0 || !strings.Contains(out, "forgot 4 calls") {
+		t.Errorf("purge: exit code %d\n%s", code, out)
+	}
+	if out, code := runCommand(t, home, "history", "--json"); code != 0 || strings.TrimSpace(out) != "[]" {
+		t.Errorf("the history after the purge: exit code %d\n%s", code, out)
+	}
 	for _, bad := range [][]string{{"rewind"}, {"rewind", "nothing"}, {"rewind", "zzzzzzzzzzzz"}} {
 		if out, code := runCommand(t, home, bad...); code == 0 {
 			t.Errorf("%v: exit code 0\n%s", bad, out)

@@ -51,7 +51,36 @@ func historyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(showCommand(&flags), usageCommand(&flags))
+	cmd.AddCommand(showCommand(&flags), usageCommand(&flags), purgeCommand(&flags))
+	return cmd
+}
+
+func purgeCommand(flags *hostFlags) *cobra.Command {
+	var older duration
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "purge", Short: "Forget changes, with what is kept to undo them", Args: cobra.NoArgs, Example: "  toolhost history purge --older-than 7d",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			before := time.Now().Add(-time.Duration(older))
+			if !yes {
+				if err := confirmed(cmd, "Forget all changes before "+before.Format(time.DateTime)+"? They cannot be undone then."); err != nil {
+					return err
+				}
+			}
+			state, err := flags.stateDirectory()
+			if err != nil {
+				return err
+			}
+			calls, err := builtin.PurgeHistory(state, before)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "forgot %d calls\n", calls)
+			return err
+		},
+	}
+	cmd.Flags().Var(&older, "older-than", "only changes that are older than this, such as 12h or 30d (default: all)")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
@@ -178,7 +207,7 @@ type changedCall struct {
 	Principal string        `json:"principal"`
 	Scope     string        `json:"scope"`
 	Tool      string        `json:"tool"`
-	Command   string        `json:"command,omitempty"`
+	Command   string        `json:"command"`
 	Files     []changedFile `json:"files"`
 	// Ignored is how many files changed that are not kept, such as those that .gitignore names.
 	Ignored int `json:"ignored"`

@@ -28,7 +28,7 @@ func (s *Subject) state() []Finding {
 	held, damage := s.history()
 	parts := []string{
 		fmt.Sprintf("results %s, at most %s a caller", mebibytes(privatefile.Size(filepath.Join(dir, "results"))), mebibytes(resultstore.DefaultQuota)),
-		fmt.Sprintf("history %s%s, at most %s a caller and a quarter of what is free without it", mebibytes(privatefile.Size(filepath.Join(dir, "history"))), held, mebibytes(builtin.HistoryQuota)),
+		fmt.Sprintf("history %s%s, %s", mebibytes(privatefile.Size(filepath.Join(dir, "history"))), held, builtin.HistoryBounds(s.Roots)),
 	}
 	text := fmt.Sprintf("%s holds %s: %s", dir, mebibytes(privatefile.Size(dir)), strings.Join(parts, "; "))
 	return slices.Concat([]Finding{{LevelOK, "state", text, ""}}, damage, s.keys(), []Finding{s.audit()})

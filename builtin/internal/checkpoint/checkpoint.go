@@ -321,7 +321,7 @@ func (m *Mark) End() *Report {
 	if !whole {
 		r.Notes = append(r.Notes, fmt.Sprintf("Comparing the workspace took longer than %s: some changes are not covered.", endTime))
 	}
-	t.trim()
+	t.log = trimmed(t.log, &t.events, t.files.contents)
 	return r
 }
 
@@ -401,41 +401,41 @@ func (t *Tracker) record(path string, before *entry, after State) {
 		return
 	}
 	if t.log = append(t.log, l); len(t.log) >= t.compact {
-		t.merge()
+		t.log = merged(t.log, &t.events, t.files.contents)
 		t.compact = max(compactAfter, 2*len(t.log))
 	}
 }
 
-// merge makes one change of several of a path that no command began between.
-func (t *Tracker) merge() {
+// merged makes one change of several of a path that no command began between.
+func merged(log []logged, e *events, c *contents) []logged {
 	type key struct {
 		path string
 		mark uint64 // the last command that had begun
 	}
 	first := map[key]int{}
-	kept := t.log[:0]
-	for _, l := range t.log {
-		k := key{l.change.Path, t.events.before(l.seq)}
+	kept := log[:0]
+	for _, l := range log {
+		k := key{l.change.Path, e.before(l.seq)}
 		if i, ok := first[k]; ok {
 			kept[i].change.After = l.change.After
-			t.files.contents.release(l.change.source)
+			c.release(l.change.source)
 			continue
 		}
 		first[k] = len(kept)
 		kept = append(kept, l)
 	}
-	clear(t.log[len(kept):])
-	t.log = kept
+	clear(log[len(kept):])
+	return kept
 }
 
-// trim forgets changes that no open mark needs.
-func (t *Tracker) trim() {
-	oldest := t.events.oldest()
-	t.log = slices.DeleteFunc(t.log, func(l logged) bool {
+// trimmed forgets the changes that no open mark needs.
+func trimmed(log []logged, e *events, c *contents) []logged {
+	oldest := e.oldest()
+	return slices.DeleteFunc(log, func(l logged) bool {
 		if l.seq > oldest {
 			return false
 		}
-		t.files.contents.release(l.change.source)
+		c.release(l.change.source)
 		return true
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
@@ -287,16 +288,17 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 	}
 	t.remove(d, name, state, why)
 	sub := &dir{rel: path + "/", up: d, chain: d.chain, ignored: ignored}
-	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: t.scanned(why)}
+	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: scanned(&t.seq, why)}
 	if why == scanAfter && !ignored && e == nil {
 		t.record(path, nil, state)
 	}
 	return sub
 }
 
-func (t *Tracker) scanned(why scan) uint64 {
+// scanned numbers what is read for the base. What is read later has no number.
+func scanned(seq *atomic.Uint64, why scan) uint64 {
 	if why == scanBase {
-		return t.seq.Add(1)
+		return seq.Add(1)
 	}
 	return 0
 }
@@ -318,7 +320,7 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 		t.linked = true
 	}
 	e := t.files.read(path, info, ignored)
-	e.scanned = t.scanned(why)
+	e.scanned = scanned(&t.seq, why)
 	before := was
 	if was != nil && was.sub != nil {
 		t.remove(d, name, e.state, why)

@@ -82,6 +82,12 @@ func (j *journal) keep(r *record, p PathChange) (err error) {
 		r.Lost = fmt.Sprintf("it has more than the %d MiB that the history keeps of a file", j.cfg.MaxFile>>20)
 		return nil
 	}
+	if r.State == Done { // an undo that keeps nothing would have no way back
+		if err := j.cfg.roomFor(r.Before.Size); err != nil {
+			r.Lost = err.Error()
+			return nil
+		}
+	}
 	content, err := p.Content()
 	if err == nil && BlobOf(content) != r.Before {
 		err = errors.New("the copy is not what was there")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // freeShare is which part of what would be free without the history it takes at most: the rest is for what it is a history of.
@@ -12,7 +13,7 @@ const freeShare = 4
 
 // limit returns how many bytes the contents of a journal may take that takes some now.
 func (c *Config) limit(used int64) int64 {
-	free, ok := freeOn(c.Dir)
+	free, _, ok := sizeOf(c.Dir)
 	if !ok {
 		return c.Quota
 	}
@@ -49,7 +50,6 @@ func (j *journal) shrink() (shrunk bool, err error) {
 		if err != nil {
 			return err
 		}
-		aside := os.RemoveAll(filepath.Join(j.dir, asideName))
 		ended := 0
 		for _, r := range x.records {
 			if r.State != Pending {
@@ -57,7 +57,7 @@ func (j *journal) shrink() (shrunk bool, err error) {
 			}
 		}
 		if ended == 0 {
-			return aside
+			return os.RemoveAll(filepath.Join(j.dir, asideName))
 		}
 		before := j.packs.size()
 		drop := (ended + 1) / 2
@@ -69,11 +69,57 @@ func (j *journal) shrink() (shrunk bool, err error) {
 			return r.State != Pending && drop >= 0
 		})
 		j.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept), "directory", j.dir)
-		err = errors.Join(aside, j.sweepPacks(kept, false), j.replaceIndex(kept, nil))
+		err = j.reduce(kept)
 		shrunk = err == nil || j.packs.size() < before
 		return err
 	})
 	return shrunk, err
+}
+
+// reduce forgets all changes but those that are kept, and what was set aside.
+func (j *journal) reduce(kept []record) error {
+	return errors.Join(os.RemoveAll(filepath.Join(j.dir, asideName)), j.sweepPacks(kept, false), j.replaceIndex(kept, nil))
+}
+
+// Purge forgets the changes of all principals that began before a time and have ended, with what was kept for them. It returns how many
+// calls these were.
+func Purge(s *Store, before time.Time) (calls int, err error) {
+	journals, err := s.of(AllPrincipals)
+	for _, j := range journals {
+		err = errors.Join(err, j.locked(func() error {
+			x, err := j.load()
+			if err != nil {
+				return err
+			}
+			gone := map[string]bool{}
+			kept := slices.DeleteFunc(x.records, func(r record) bool {
+				forget := r.State != Pending && r.Time.Before(before)
+				if forget {
+					gone[r.ID] = true
+				}
+				return forget
+			})
+			calls += len(gone)
+			j.packs.packed = nil
+			return j.reduce(kept)
+		}))
+	}
+	return calls, err
+}
+
+// Bounds of the disk for the contents of commands: so much of it stays free.
+const (
+	minFree      = 1 << 30
+	minFreeShare = 20 // a twentieth
+)
+
+// roomFor returns an error unless enough of the disk stays free.
+func (c *Config) roomFor(size int64) error {
+	free, all, ok := sizeOf(c.Dir)
+	if ok && free-size < max(minFree, all/minFreeShare) {
+		return errors.New("the disk is nearly full")
+	}
+	return nil
 }
 
 // worthwhile reports whether so many bytes are worth it to forget other changes for them.

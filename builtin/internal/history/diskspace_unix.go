@@ -12,13 +12,13 @@ import (
 // isFull reports whether an error says that a disk, or what a user may take of it, is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// freeOn returns how many bytes this user can still take of the file system of a directory.
-func freeOn(dir string) (free int64, ok bool) {
+// sizeOf returns how many bytes this user can still take of the file system of a directory, and how many it has.
+func sizeOf(dir string) (free, all int64, ok bool) {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return int64(st.Bavail) * int64(st.Bsize), true
+	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), true
 }
 
 // sameDisk reports whether two directories take their space from one file system. Parts of one can tell different numbers of device.

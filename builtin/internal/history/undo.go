@@ -191,14 +191,14 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 		within[found[0].ID] = true
 	}
 	var some []record
-	var undone error // of an entry of which nothing else is left
+	var undone error // why nothing is left of an entry
 	for _, r := range all {
 		if !within[r.ID] {
 			continue
 		}
 		switch {
 		case r.State == Failed:
-			return nil, fmt.Errorf("change %s of %s was not made: there is nothing to undo", r.ID, r.Path)
+			undone = fmt.Errorf("change %s of %s was not made: there is nothing to undo", r.ID, r.Path)
 		case r.UndoneBy != "" && !within[r.UndoneBy]:
 			undone = fmt.Errorf("change %s of %s has been undone by %s: undo that to have it back", r.ID, r.Path, r.UndoneBy)
 		default:
