@@ -135,6 +135,7 @@ func TestPrincipalsApart(t *testing.T) {
 			dave := s.enter("dave", "read,write,exec") // who does nothing until the others have
 			if held {
 				t.Run("scratch", func(t *testing.T) { s.attackScratch(t, alice, bob, dave) })
+				t.Run("web", func(t *testing.T) { s.attackWeb(t, alice, bob) })
 			}
 			t.Run("scopes", func(t *testing.T) { s.attackScopes(t, alice, bob) })
 			t.Run("forgetting", func(t *testing.T) { s.attackMemory(t, alice, bob) })

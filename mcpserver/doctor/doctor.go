@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpproxy"
+
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
@@ -66,6 +68,7 @@ func Examine(ctx context.Context, s *Subject) []Finding {
 	all = append(all, s.rules()...)
 	all = append(all, s.sandbox()...)
 	all = append(all, s.execGate()...)
+	all = append(all, web()...)
 	all = append(all, s.shell(ctx))
 	all = append(all, s.search(ctx)...)
 	all = append(all, s.state()...)
@@ -112,6 +115,15 @@ func (s *Subject) rules() []Finding {
 		all = append(all, Finding{LevelWarn, "trust", fmt.Sprintf("%d entries of the workspace's settings are left out, because they would loosen the rules", len(set.Untrusted)), "look at them with toolhost rules, and run toolhost trust"})
 	}
 	return all
+}
+
+// web says what a proxy of the environment makes of the address guard.
+func web() []Finding {
+	proxy := httpproxy.FromEnvironment()
+	if proxy.HTTPProxy == "" && proxy.HTTPSProxy == "" {
+		return nil
+	}
+	return []Finding{{LevelOK, "web", "WebFetch goes through the proxy of the environment, which resolves names: this host checks names and not what they lead to", ""}}
 }
 
 // sandbox says in plain words what holds a command.
