@@ -41,6 +41,11 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 		return nil, err
 	}
 	serving.Go(func() { s.serveCell(life, who, socket) })
+	if spec.Prepare != nil {
+		if err := spec.Prepare(&spec, dir, socket.Addr().String()); err != nil {
+			return nil, err
+		}
+	}
 	policy, err := h.policies.cell(who.Principal, spec, dir)
 	if err != nil {
 		return nil, err
@@ -50,11 +55,6 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 		return nil, fmt.Errorf("the sandbox of this machine does not hold what a program in it relies on: %s. toolhost doctor says how to get more; with --weaker it runs where files and processes are held at least", strings.Join(gaps, "; "))
 	}
 	spec.Sockets = append(slices.Clip(spec.Sockets), socket.Addr().String())
-	if spec.Prepare != nil {
-		if err := spec.Prepare(&spec, dir, socket.Addr().String()); err != nil {
-			return nil, err
-		}
-	}
 	env, call, err := cellEnv(h, life, who, policy, spec)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
-		Use: "run [flags] -- CLIENT [ARG]...", Short: "Run a whole agent in a sandbox, under the same rules",
+		Use: "run CLIENT [ARG]... [flags]", Short: "Run a whole agent in a sandbox, under the same rules",
 		Long: `Run a client, with all that it starts, in a sandbox of its own. The rules hold for its own shell and file tools:
 each program that it starts is judged, files are denied and protected, hosts are refused, and nothing is left running at the end.
 It reaches the tools of this host over a socket. What a rule asks is asked at the console; what it changed is in toolhost history.
@@ -104,14 +104,28 @@ func findProgram(name string) (string, error) {
 
 // client runs the client, and returns its exit status.
 func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server, program string, args []string) error {
-	cfg := builtin.CellSpec{Name: filepath.Base(args[0]), NoExecGate: f.ungated, Weaker: f.weaker, Ask: true}
-	cfg.Argv, cfg.Env = append([]string{program}, args[1:]...), clientEnv(host)
-	var err error
+	cfg := builtin.CellSpec{Name: filepath.Base(args[0]), NoExecGate: f.ungated, Weaker: f.weaker, Env: clientEnv(host)}
+	known, err := newRunClient(cfg.Name, host.Operator().StateDir())
+	if err != nil {
+		return err
+	}
 	if cfg.Dir, err = clientDir(host.Operator().Roots()); err != nil {
 		return err
 	}
-	if cfg.Hosts, cfg.Ports, err = splitHosts(f.hosts); err != nil {
+	if cfg.Hosts, cfg.Ports, err = splitHosts(slices.Concat(known.hosts(), f.hosts)); err != nil {
 		return err
+	}
+	if err := known.files(&cfg); err != nil {
+		return err
+	}
+	cfg.Argv = slices.Concat([]string{program}, args[1:])
+	cfg.Prepare = func(spec *builtin.CellSpec, dir, socket string) error {
+		more, err := known.entry(spec, dir, socket)
+		spec.Argv = slices.Concat([]string{program}, more, args[1:])
+		return err
+	}
+	if f.ungated {
+		fmt.Fprintln(f.announce, "toolhost run: --no-exec-gate: the programs that the client starts are not judged")
 	}
 	std, err := openStdio()
 	if err != nil {
@@ -207,7 +221,9 @@ func splitHosts(names []string) (hosts []string, ports []int, err error) {
 			if err != nil {
 				return nil, nil, usageError{fmt.Errorf("--allow-host %q: %w", name, err)}
 			}
-			ports = append(ports, n)
+			if !slices.Contains(ports, n) {
+				ports = append(ports, n)
+			}
 			continue
 		}
 		if strings.Contains(name, "/") {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -38,6 +39,13 @@ func openStdio() (*runStdio, error) {
 // forwarded are the signals that the client gets in place of this process.
 var forwarded = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
 
+const (
+	// hangupGrace is how long a client may take to end whose terminal has vanished.
+	hangupGrace = 2 * time.Second
+	// suspendTime is how long it takes at most until this process is suspended. One that no shell could resume is not.
+	suspendTime = 500 * time.Millisecond
+)
+
 // attend waits for the end of the client. Meanwhile it passes on signals and the terminal, whose mode it restores.
 func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 	signal.Reset(unix.SIGINT, unix.SIGTERM) // main would end this process at the second one
@@ -54,7 +62,7 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 			}
 		}
 	}
-	signal.Notify(signals, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP)
+	signal.Notify(signals, unix.SIGWINCH, unix.SIGCONT) // Go cannot give SIGTSTP its default action back
 	s.raw()
 	defer s.restore()
 	s.resize(cell)
@@ -63,7 +71,12 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 		defer close(shown)
 		_, _ = io.Copy(s.terminal, cell.Terminal.Master)
 	}()
-	go func() { _, _ = io.Copy(cell.Terminal.Master, s.terminal) }() // ends with this process
+	gone := make(chan struct{})
+	go func() { // ends with this process
+		_, _ = io.Copy(cell.Terminal.Master, s.terminal)
+		close(gone)
+	}()
+	var late <-chan time.Time
 	stopped := cell.Terminal.Stopped()
 	for {
 		select {
@@ -85,6 +98,11 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 			s.suspend(signals)
 			s.resize(cell)
 			cell.Terminal.Resume()
+		case <-gone:
+			gone, late = nil, time.After(hangupGrace)
+			_ = cell.Signal(unix.SIGHUP)
+		case <-late:
+			_, _ = cell.Kill()
 		case <-cell.Done():
 			_, _ = cell.Kill() // what is left has the terminal open
 			<-shown
@@ -97,9 +115,16 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 // shell could resume it.
 func (s *runStdio) suspend(signals chan os.Signal) {
 	s.restore()
-	signal.Reset(unix.SIGTSTP)
 	_ = unix.Kill(0, unix.SIGTSTP)
-	signal.Notify(signals, unix.SIGTSTP)
+	over := time.After(suspendTime)
+	for resumed := false; !resumed; {
+		select {
+		case sig := <-signals:
+			resumed = sig == unix.SIGCONT
+		case <-over:
+			resumed = true
+		}
+	}
 	s.raw()
 }
 

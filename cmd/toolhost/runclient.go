@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+)
+
+// A runClient is a client as toolhost run starts it.
+type runClient struct {
+	name   string
+	env    clients.Env
+	state  string          // where layers are kept
+	client *clients.Client // nil: it is not in the table
+	needs  clients.Run
+}
+
+func newRunClient(name, stateDir string) (*runClient, error) {
+	env, err := clients.System()
+	if err != nil {
+		return nil, err
+	}
+	r := &runClient{name: name, env: env}
+	if c, err := clients.Find(name); err == nil && c.Runs != nil && c.Program == name {
+		r.client, r.name, r.needs = &c, c.Name, c.Runs.OnPlatform(env)
+	}
+	r.state = filepath.Join(stateDir, "run", strings.Trim(r.name, "."))
+	return r, nil
+}
+
+// hosts are those of the client's models.
+func (r *runClient) hosts() []string { return slices.Concat(r.needs.Hosts, r.needs.Addresses(r.env)) }
+
+// files says which files of the user the client works with, and makes its own.
+func (r *runClient) files(spec *builtin.CellSpec) error {
+	spec.Layers = map[string]string{}
+	if r.client == nil {
+		spec.Ask = true
+		return r.unknown(spec)
+	}
+	for i, dir := range r.needs.Layers {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		layer, err := r.layer(spec, dir, i)
+		if err != nil {
+			return err
+		}
+		for to, from := range r.needs.Copies {
+			if rel, err := filepath.Rel(dir, to); err == nil && filepath.IsLocal(rel) {
+				if err := copyNewer(from, filepath.Join(layer, rel)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, path := range r.needs.Shared {
+		if dir, isDir := strings.CutSuffix(path, "/"); isDir {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+			path = dir
+		}
+		if r.env.Exists(path) {
+			spec.Writable = append(spec.Writable, path)
+		}
+	}
+	spec.Open = slices.DeleteFunc(slices.Clone(r.needs.Logins), func(path string) bool { return !r.env.Exists(path) })
+	return nil
+}
+
+// layer puts a private directory in the place of one of the user.
+func (r *runClient) layer(spec *builtin.CellSpec, dir string, number int) (layer string, err error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	layer = filepath.Join(r.state, strconv.Itoa(number)+"-"+strings.Trim(filepath.Base(dir), "."))
+	spec.Layers[real] = layer
+	return layer, os.MkdirAll(layer, 0o700)
+}
+
+// unknown gives a client that is not in the table private directories in the place of those for configuration and caches, with copies of
+// what is called as it is.
+func (r *runClient) unknown(spec *builtin.CellSpec) error {
+	for i, name := range []string{".config", ".cache", ".local/share", ".local/state", "." + r.name} {
+		dir := filepath.Join(r.env.Home, filepath.FromSlash(name))
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		if _, err := r.layer(spec, dir, i); err != nil {
+			return err
+		}
+		seeds := []string{r.name}
+		if name == "."+r.name {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				return err
+			}
+			seeds = nil
+			for _, e := range entries {
+				seeds = append(seeds, e.Name())
+			}
+		}
+		for _, seed := range seeds {
+			spec.Seed = append(spec.Seed, filepath.Join(dir, seed))
+		}
+	}
+	return nil
+}
+
+// entry writes the client's entry of this host, and returns the arguments that name it.
+func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []string, err error) {
+	if r.client == nil {
+		return nil, nil
+	}
+	self, err := clients.Self()
+	if err != nil {
+		if self, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	text, err := r.client.Entry(clients.Server{Name: "toolhost", Command: self, Args: []string{"connect", socket}})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "mcp."+strings.TrimSuffix(r.client.Format, "c"))
+	args, env := r.needs.Filled(r.env, file, self, socket)
+	spec.Env = append(spec.Env, env...)
+	return args, os.WriteFile(file, text, 0o600)
+}
+
+// copyNewer copies a file that is newer than its copy. None is no error.
+func copyNewer(from, to string) error {
+	now, err := os.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if was, err := os.Stat(to); err == nil && !now.ModTime().After(was.ModTime()) {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}

@@ -1,0 +1,228 @@
+package integration
+
+import (
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
+)
+
+// newRunner is a person whose workspace has rules, in a machine that can contain a whole agent.
+func newRunner(t *testing.T) person {
+	t.Helper()
+	p := newPerson(t)
+	must(t, os.MkdirAll(filepath.Join(p.project, ".toolhost"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(p.home, ".ssh"), 0o700))
+	for name, text := range map[string]string{
+		filepath.Join(p.project, ".env"):                      "SECRET=1\n",
+		filepath.Join(p.project, "kept.txt"):                  "kept\n",
+		filepath.Join(p.project, "Makefile"):                  "wipe:\n\t-rm kept.txt\n\t-python3 -c 'import os; os.system(\"rm kept.txt\")'\n",
+		filepath.Join(p.project, ".toolhost/toolhost.json"):   `{"permissions":{"deny":["Read(.env)","Bash(rm:*)"],"ask":["Bash(git push:*)"]}}`,
+		filepath.Join(p.home, ".ssh/id_ed25519"):              "SECRET-key\n",
+		filepath.Join(p.home, ".claude/settings.json"):        "{}\n",
+		filepath.Join(p.home, "state/toolhost/secret"): "",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		if text != "" {
+			must(t, os.WriteFile(name, []byte(text), 0o600))
+		}
+	}
+	if out, ok := p.run(t, nil, binary, "run", "--", "true"); !ok {
+		t.Skipf("no agent can be contained here: %s", out)
+	}
+	return p
+}
+
+// TestRunAttacks has a client try in its own shell what no tool may.
+func TestRunAttacks(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	outside := filepath.Join(p.home, "outside")
+	for _, a := range []struct{ name, script, says string }{
+		{"a denied file", "cat .env; cp .env copy; cat copy; ln .env link; cat link", "denied"},
+		{"a secret of the home directory", "cat ~/.ssh/id_ed25519; ls -A ~/.ssh", "denied"},
+		{"a file outside", "echo x > " + outside, "Read-only"},
+		{"a denied program through make", "make wipe; sh -c 'r''m kept.txt'; ls kept.txt", "rule Bash(rm:*)"},
+		{"a program that a rule asks for, and no one answers", "git push origin main", "rule Bash(git push:*)"},
+		{"the rules", "echo '{}' > .toolhost/toolhost.json; mv .toolhost x; mkdir -p .toolhost", "Read-only"},
+		{"the settings of another agent", "echo '{}' > ~/.claude/settings.json", "Read-only"},
+		{"the state of the host", "ls -A ~/state/toolhost; echo x > ~/state/toolhost/x", "Read-only"},
+		{"a host", "curl -sS --max-time 5 http://example.com/", "example.com"},
+		{"a service of the host", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && echo BREACH", "refused"},
+		{"our entry", "ls ~/.cache/toolhost/cell-*/ && echo x > $(ls -d ~/.cache/toolhost/cell-*)/mcp.json", "Read-only"},
+		{"another run", binary + " run -- true", "nested"},
+		{"rules by the command line", binary + " allow 'Bash(rm:*)'", "is for a person"},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			out, _ := p.run(t, nil, binary, "run", "--", "bash", "-c", a.script)
+			if !strings.Contains(out, a.says) {
+				t.Errorf("it does not say %q:\n%s", a.says, out)
+			}
+			if strings.Contains(out, "SECRET") || strings.Contains(out, "BREACH") {
+				t.Errorf("it got through:\n%s", out)
+			}
+		})
+	}
+	for name, want := range map[string]string{
+		filepath.Join(p.project, "kept.txt"): "kept\n", filepath.Join(p.project, ".env"): "SECRET=1\n", filepath.Join(p.home, ".claude/settings.json"): "{}\n",
+	} {
+		if got, err := os.ReadFile(name); string(got) != want {
+			t.Errorf("%s holds %q, %v", name, got, err)
+		}
+	}
+	if _, err := os.Stat(outside); err == nil {
+		t.Error("a file was written outside")
+	}
+}
+
+// TestRunWorks has a client do what it may, and looks at what is left.
+func TestRunWorks(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	mark := fmt.Sprintf("10%d", os.Getpid())
+	out, ok := p.run(t, nil, binary, "run", "--", "bash", "-c", "echo $((6*7)); echo new > new.txt; mkdir -p ~/.config; (setsid sleep "+mark+" >/dev/null 2>&1 &); exit 7")
+	if ok || !strings.Contains(out, "42") || !strings.Contains(out, "1 process still ran") || !strings.Contains(out, "new.txt") {
+		t.Errorf("it says\n%s", out)
+	}
+	if found, _ := exec.Command("pgrep", "-f", "sleep "+mark).Output(); len(found) > 0 {
+		t.Errorf("a daemon is left: %s", found)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.home, ".cache/toolhost/cell-*")); len(left) > 0 {
+		t.Errorf("directories are left: %s", left)
+	}
+	history, _ := p.run(t, nil, binary, "history")
+	if !strings.Contains(history, "run: bash") {
+		t.Errorf("the history does not show it:\n%s", history)
+	}
+	if out, ok := p.run(t, nil, binary, "undo", "--yes", strings.Fields(history)[0]); !ok {
+		t.Errorf("undo: %s", out)
+	}
+	if _, err := os.Stat(filepath.Join(p.project, "new.txt")); err == nil {
+		t.Error("what the run made was not taken back")
+	}
+	audit, err := os.ReadFile(filepath.Join(p.home, "state/toolhost/audit.jsonl"))
+	if err != nil || !strings.Contains(string(audit), `"tool":"run: bash"`) {
+		t.Errorf("the audit log does not show it: %s, %v", audit, err)
+	}
+}
+
+// TestRunUsage has programs that cannot be run.
+func TestRunUsage(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	must(t, os.WriteFile(filepath.Join(p.project, "plain"), nil, 0o600))
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--", "no-such-client"}, 127, `there is no program "no-such-client" in PATH`},
+		{[]string{"--", "./plain"}, 127, "permission denied"},
+		{[]string{"--", "sh", "-c", "kill -9 $$"}, 137, ""},
+		{[]string{"--", "sh", "-c", "exit 3"}, 3, ""},
+		{[]string{"--allow-host", "https://x/", "--", "true"}, 2, "without scheme and path"},
+		{nil, 2, "CLIENT"},
+	} {
+		cmd := exec.Command(binary, append([]string{"run"}, c.args...)...)
+		cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(string(out), c.says) {
+			t.Errorf("%q ends with %d and says\n%s", c.args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+}
+
+// TestRunClients has real clients work for a model that this test plays, in a cell: by the tools of this host, which no entry of the
+// user names.
+func TestRunClients(t *testing.T) {
+	for _, c := range realClients {
+		if c.name != "claude" && c.name != "codex" && os.Getenv("TOOLHOST_RUN_ALL") == "" || c.install == "" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			program, env := clientProgram(t, c.program)
+			p := newRunner(t)
+			for _, name := range []string{".toolhost/toolhost.json", ".toolhost", ".env"} {
+				must(t, os.Remove(filepath.Join(p.project, name)))
+			}
+			writeModelFiles(t, p.project)
+			c.install = ""
+			c.add(t, p, env)
+			played := &scripted{calls: modelCalls}
+			server := httptest.NewServer(fakemodel.Model(played.next))
+			defer server.Close()
+			args, more := c.args(server.URL)
+			run := append([]string{"run", "--allow-host", strings.TrimPrefix(server.URL, "http://"), "--", program}, args...)
+			if out, ok := p.run(t, append(env, more...), binary, run...); !ok {
+				t.Fatalf("%s failed:\n%s", c.program, out)
+			}
+			played.check(t)
+		})
+	}
+}
+
+// TestRunTerminal has a client in a terminal: colours, size, keys, suspension, a large paste, and the mode of the terminal afterwards.
+func TestRunTerminal(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	w := newTerminal(t, p, nil, "bash", "--norc", "-i")
+	press := func(keys ...string) { w.do(append([]string{"send-keys"}, keys...)...) }
+	shows := func(words ...string) { eventually(t, func() string { return w.lacks(words) }) }
+	press("PS1='outer> '; before=$(stty -g); clear; "+binary+" run -- bash --norc -i", "Enter")
+	shows("the console is opened by")
+	press(`printf '\033[31m%s-%s\033[0m %s\n' "$(stty size)" "$(tput colors)" "$(tty)"`, "Enter")
+	shows("50 120-256 /dev/pts/0")
+	if !strings.Contains(w.do("capture-pane", "-p", "-e"), "\x1b[31m50 120-256") {
+		t.Error("colours are lost")
+	}
+	w.do("resize-window", "-x", "100", "-y", "40")
+	press("clear; stty size", "Enter")
+	shows("40 100")
+	press("sh -c 'echo sl''eeps; exec sleep 1000'; echo status-$?", "Enter")
+	shows("sleeps")
+	press("C-c")
+	press("echo interrupted-$?", "Enter")
+	shows("interrupted-130")
+	must(t, os.WriteFile(filepath.Join(p.home, "paste"), []byte(strings.Repeat(strings.Repeat("x", 99)+"\n", 2000)+"\x04"), 0o600))
+	press("clear; cat | wc -c", "Enter")
+	w.do("load-buffer", filepath.Join(p.home, "paste"))
+	w.do("paste-buffer", "-r")
+	shows("200000")
+	press("clear; suspend -f; echo re''sumed", "Enter")
+	shows("Stopped")
+	press("fg", "Enter")
+	press("", "Enter")
+	shows("resumed")
+	press("clear; exit 9", "Enter")
+	shows("outer>")
+	press(`echo sta''tus-$?; [ "$before" = "$(stty -g)" ] && echo sa''me-mode`, "Enter")
+	shows("status-9", "same-mode")
+}
+
+// TestRunTerminalVanishes ends everything with the terminal.
+func TestRunTerminalVanishes(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	mark := fmt.Sprintf("20%d", os.Getpid())
+	w := newTerminal(t, p, nil, binary, "run", "--", "bash", "--norc", "-c", "trap '' HUP TERM; echo re''ady; sleep "+mark)
+	eventually(t, func() string { return w.lacks([]string{"ready"}) })
+	w.do("kill-window")
+	eventually(t, func() string {
+		if found, _ := exec.Command("pgrep", "-f", "sleep "+mark).Output(); len(found) > 0 {
+			return fmt.Sprintf("the client is left: %s", found)
+		}
+		return ""
+	})
+	w.tmux = "true" // its server has ended with the window
+}
