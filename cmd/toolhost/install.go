@@ -207,7 +207,7 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if err = printReport(out, client, r, report); err == nil && report.Action != clients.Unchanged {
-		err = f.advise(out, r)
+		err = f.advise(out, client, r)
 	}
 	if err == nil && f.adopt {
 		err = f.adoptServers(cmd, client, r)
@@ -349,11 +349,14 @@ func printReport(w io.Writer, client clients.Client, r clients.Request, report c
 }
 
 // advise says what the user should know of the entry.
-func (f *installFlags) advise(w io.Writer, r clients.Request) (err error) {
+func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Request) (err error) {
 	say := func(format string, args ...any) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, format, args...)
 		}
+	}
+	if client.Verifies != nil && r.Server.URL == "" && !f.replace && !f.dryRun {
+		say("try:    toolhost verify %s shows what its model gets; install %s --replace switches its own tools off\n", client.Name, client.Name)
 	}
 	switch {
 	case r.Server.Token != "":
