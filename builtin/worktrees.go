@@ -21,13 +21,6 @@ type Worktree = worktree.Worktree
 // Worktrees is where the worktrees of agents lie, below a host's state directory.
 func Worktrees(stateDir string) worktree.Room { return worktree.In(stateDir) }
 
-// TryIn makes a worktree to try something in: with the changes of the work tree that are not committed, and without the files that
-// rules keep from being read. Where there is no repository the files are copied.
-func TryIn(ctx context.Context, env *Env, room worktree.Room, dir string) (*Worktree, error) {
-	hidden, _ := env.Policy.Hiding()
-	return room.Try(ctx, dir, hidden)
-}
-
 // sweepWorktrees commits what was left in worktrees of hosts that were killed.
 func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 	if room == (worktree.Room{}) {

@@ -104,7 +104,8 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	home, _ := os.UserHomeDir() // without one no directory is taken for it
 	err = t.state.with([]string{workspaceOf(filepath.Join(here, "file"), home)}, func(host *mcpserver.Host) error {
 		return host.Alone(ctx, "try", func(env *builtin.Env) (err error) {
-			t.worktree, err = builtin.TryIn(cmd.Context(), env, room, here)
+			hidden, _ := env.Policy.Hiding() // what rules keep from being read is not copied
+			t.worktree, err = room.Try(cmd.Context(), here, hidden)
 			return err
 		})
 	})
