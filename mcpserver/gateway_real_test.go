@@ -1,0 +1,100 @@
+package mcpserver
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// realServers returns the command of a server of npm. The directory TOOLHOST_SERVERS holds them.
+func realServer(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("TOOLHOST_SERVERS")
+	if dir == "" {
+		t.Skip("TOOLHOST_SERVERS names no node_modules/.bin with the servers of @modelcontextprotocol")
+	}
+	return filepath.Join(dir, "mcp-server-"+name)
+}
+
+// TestRealServers: the reference servers work in their sandboxes as they are.
+func TestRealServers(t *testing.T) {
+	root := t.TempDir()
+	entries := map[string]any{
+		"everything": map[string]any{"command": realServer(t, "everything")}, "memory": map[string]any{"command": realServer(t, "memory")},
+		"fs": map[string]any{"command": realServer(t, "filesystem"), "args": []string{root}}, "thinking": map[string]any{"command": realServer(t, "sequential-thinking")},
+	}
+	h := servedBy(t, entries, func(c *Config) {
+		c.Roots, c.Allow = []string{root}, []string{"mcp__everything", "mcp__memory", "mcp__fs", "mcp__thinking"}
+	})
+	for _, call := range [][3]string{
+		{"mcp__everything__get-sum", `{"a":1,"b":2}`, "3"}, {"mcp__memory__read_graph", `{}`, "entities"},
+		{"mcp__fs__write_file", fmt.Sprintf(`{"path":%q,"content":"x"}`, filepath.Join(root, "made.txt")), "wrote"},
+		{"mcp__thinking__sequentialthinking", `{"thought":"a","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`, "thoughtNumber"},
+	} {
+		for end := time.Now().Add(time.Minute); !h.tools.has(call[0]) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		}
+		if r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: call[0], Args: json.RawMessage(call[1])}); r.IsError || !strings.Contains(r.Text, call[2]) {
+			t.Errorf("%s: %.300s", call[0], r.Text)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(root, "made.txt")); err != nil || string(text) != "x" {
+		t.Errorf("the file that a server wrote: %q, %v", text, err)
+	}
+}
+
+// BenchmarkServerCall compares a call of a server through the host with one of the server alone, in turn. The goal is 1 ms more.
+func BenchmarkServerCall(b *testing.B) {
+	command := realServer(b, "everything")
+	file := filepath.Join(b.TempDir(), "servers.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"mcpServers":{"e":{"command":%q}}}`, command), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	h, _ := openHost(b, nil, func(c *Config) { c.MCPConfig, c.Allow = []string{file}, []string{"mcp__e"} })
+	h.gateway.Look()
+	for !h.tools.has("mcp__e__get-sum") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	cmd := exec.Command(command)
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { in.Close(); cmd.Process.Kill(); cmd.Wait() }()
+	lines := bufio.NewReader(out)
+	ask := func(id int, method, params string) {
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
+		for {
+			line, err := lines.ReadString('\n')
+			if err == io.EOF || strings.Contains(line, fmt.Sprintf(`"id":%d`, id)) {
+				return
+			}
+		}
+	}
+	ask(1, "initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"b","version":"1"}}`)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	call := func() {
+		h.Call(b.Context(), h.AdmitNamed("one"), Request{Tool: "mcp__e__get-sum", Args: json.RawMessage(`{"a":1,"b":2}`)})
+	}
+	call() // starts it
+	var alone, through []time.Duration
+	for i := 0; b.Loop(); i++ {
+		began := time.Now()
+		ask(10+i, "tools/call", `{"name":"get-sum","arguments":{"a":1,"b":2}}`)
+		middle := time.Now()
+		call()
+		alone, through = append(alone, middle.Sub(began)), append(through, time.Since(middle))
+	}
+	slices.Sort(alone)
+	slices.Sort(through)
+	b.ReportMetric(float64(alone[len(alone)/2].Microseconds()), "alone-µs")
+	b.ReportMetric(float64(through[len(through)/2].Microseconds()), "through-µs")
+}
