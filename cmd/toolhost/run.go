@@ -121,7 +121,14 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 	cfg.Argv = slices.Concat([]string{program}, args[1:])
 	cfg.Prepare = func(spec *builtin.CellSpec, dir, socket string) error {
 		more, err := known.entry(spec, dir, socket)
+		if err != nil {
+			return err
+		}
 		spec.Argv = slices.Concat([]string{program}, more, args[1:])
+		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), spec.Hosts)
+		spec.Sockets = append(spec.Sockets, browser)
+		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
+		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+filepath.Join(bin, "xdg-open"))
 		return err
 	}
 	if f.ungated {
@@ -236,7 +243,8 @@ func splitHosts(names []string) (hosts []string, ports []int, err error) {
 
 // connectCommand is what the entry of a client in a cell starts: it carries its messages to the socket of the host.
 func connectCommand() *cobra.Command {
-	return &cobra.Command{
+	var address string
+	cmd := &cobra.Command{
 		Use: "connect SOCKET", Short: "Carry MCP to the host of toolhost run", Hidden: true, Args: exactly(1, "toolhost connect /path/mcp.sock"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			conn, err := net.Dial("unix", args[0])
@@ -244,6 +252,13 @@ func connectCommand() *cobra.Command {
 				return err
 			}
 			defer conn.Close()
+			if address != "" {
+				fmt.Fprintln(conn, address)
+				if why, _ := io.ReadAll(conn); len(why) > 0 {
+					return errors.New(strings.TrimSpace(string(why)))
+				}
+				return nil
+			}
 			go func() {
 				_, _ = io.Copy(conn, os.Stdin)
 				_ = conn.(*net.UnixConn).CloseWrite()
@@ -252,4 +267,6 @@ func connectCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&address, "open", "", "have the `URL` opened in the browser instead")
+	return cmd
 }

@@ -121,12 +121,7 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 	if r.client == nil {
 		return nil, nil
 	}
-	self, err := clients.Self()
-	if err != nil {
-		if self, err = os.Executable(); err != nil {
-			return nil, err
-		}
-	}
+	self := ownProgram()
 	text, err := r.client.Entry(clients.Server{Name: "toolhost", Command: self, Args: []string{"connect", socket}})
 	if err != nil {
 		return nil, err
@@ -154,4 +149,13 @@ func copyNewer(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, text, 0o600)
+}
+
+// ownProgram is the path of this program, as a client in a cell starts it.
+func ownProgram() string {
+	self, err := clients.Self()
+	if err != nil {
+		self, _ = os.Executable() // without a name nothing is started by it
+	}
+	return self
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The login of a client opens a page in the browser. Its xdg-open hands the address to this process, which opens it.
+
+const (
+	// maxAddress bounds an address that a client wants opened, in bytes.
+	maxAddress = 8192
+	// openTime bounds how long the request for one may take.
+	openTime = 10 * time.Second
+)
+
+// serveBrowser makes a directory with an xdg-open in dir, and opens what is handed to it if its host is one of hosts. It ends with ctx.
+func serveBrowser(ctx context.Context, dir, self string, hosts []string) (bin, socket string, err error) {
+	bin, socket = filepath.Join(dir, "bin"), filepath.Join(dir, "open.sock")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return "", "", err
+	}
+	script := "#!/bin/sh\nexec " + posixQuote(self) + " connect --open \"$1\" " + posixQuote(socket) + "\n"
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o700); err != nil {
+		return "", "", err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return "", "", err
+	}
+	context.AfterFunc(ctx, func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answerBrowser(conn, hosts)
+		}
+	}()
+	return bin, socket, nil
+}
+
+// answerBrowser opens the address that one connection hands over, and answers with what is wrong, or nothing.
+func answerBrowser(conn net.Conn, hosts []string) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(openTime))
+	line, err := bufio.NewReader(io.LimitReader(conn, maxAddress)).ReadString('\n')
+	if err == nil {
+		err = openAddress(strings.TrimSuffix(line, "\n"), hosts)
+	}
+	if err != nil {
+		fmt.Fprintln(conn, err)
+	}
+}
+
+// openAddress opens a web page in the browser of the user.
+func openAddress(text string, hosts []string) error {
+	if err := checkAddress(text, hosts); err != nil {
+		return err
+	}
+	cmd := exec.Command("xdg-open", text)
+	if err := cmd.Start(); err != nil {
+		return errors.New("the page cannot be opened here: open it yourself: " + text)
+	}
+	go cmd.Wait()
+	return nil
+}
+
+// checkAddress refuses what is not a page of one of the hosts.
+func checkAddress(text string, hosts []string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.User != nil {
+		return errors.New("only addresses that begin with https:// are opened in the browser")
+	}
+	host := u.Hostname()
+	if !slices.ContainsFunc(hosts, func(known string) bool {
+		below, wildcard := strings.CutPrefix(known, "*")
+		return host == known || wildcard && strings.HasPrefix(below, ".") && strings.HasSuffix(host, below)
+	}) {
+		return fmt.Errorf("the page of %s is not opened in the browser: it is none of the client's hosts; --allow-host %s adds it", host, host)
+	}
+	return nil
+}
+
+// posixQuote is a word of a shell script.
+func posixQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
