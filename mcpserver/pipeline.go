@@ -114,8 +114,13 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 			req.Args = req.tool.inside.args
 		}
 	}
-	tool, err := req.tool.def, req.tool.err
 	req.Tool = req.tool.called(req.Tool)
+	if errors.Is(req.tool.err, errNoTool) && a.err == nil && awaitServer(ctx, h, req.Tool) {
+		inside := req.tool.inside
+		req.tool = h.tools.resolve(req.Tool)
+		req.tool.inside = inside
+	}
+	tool, err := req.tool.def, req.tool.err
 	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
 	ctx, info = h.recorder.observers.Began(ctx, info)
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool, Client: req.Origin.Client, ClientVersion: req.Origin.ClientVersion}

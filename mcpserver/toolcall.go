@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
 // A ToolCall is unwrapped when its name is looked up: what follows sees the call of the tool inside, and no ToolCall.
@@ -199,10 +201,54 @@ func (p *policies) noTool(principal string, rights auth.Rights, name string, err
 	if len(near) > 0 {
 		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, ", "))
 	}
+	if s := now.serverOf(name); s.Down != "" {
+		err = fmt.Errorf("%w: the server %s cannot be called now: %s", err, s.Name, clippedTo(singleLine(s.Down), maxDown))
+	}
 	if len(now.Tools) > 0 && now.byName[toolSearchName].def != nil {
 		err = fmt.Errorf("%w. ToolSearch finds tools", err)
 	}
 	return err
+}
+
+// serverOf returns the server whose tools have names like this one.
+func (s *snapshot) serverOf(tool string) foreignServer {
+	i := slices.IndexFunc(s.Servers, func(o foreignServer) bool { return strings.HasPrefix(tool, "mcp__"+o.Name+"__") })
+	if i < 0 {
+		return foreignServer{}
+	}
+	return s.Servers[i]
+}
+
+// How long a call waits for a server that was not asked for its tools yet, and how often it looks.
+const (
+	serverWait = 30 * time.Second
+	serverLook = 20 * time.Millisecond
+)
+
+// awaitServer waits until the server of a tool is known, or is not going to be. It reports whether there was anything to wait for.
+func awaitServer(ctx context.Context, h *Host, tool string) bool {
+	unknown := func() bool { return h.tools.now().serverOf(tool).Unknown }
+	if !unknown() {
+		return false
+	}
+	h.gateway.Look()
+	ctx, cancel := context.WithTimeout(ctx, serverWait)
+	defer cancel()
+	tick := time.NewTicker(serverLook)
+	defer tick.Stop()
+	server := h.tools.now().serverOf(tool).Name
+	failed := func(s gateway.Status) bool { return s.Name == server && s.Reason != "" }
+	for unknown() && ctx.Err() == nil {
+		if slices.ContainsFunc(h.gateway.Servers(), failed) {
+			servers{h}.changed(h.gateway, false) // so that the error says why
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return true
 }
 
 // maxNearest is how many similar names are shown for one that no tool has.

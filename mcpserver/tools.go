@@ -100,7 +100,7 @@ func (r resolved) foreign() bool { return r.def != nil && r.def.Server != "" }
 
 // handler returns the name under which the library has the handler of a call.
 func (r resolved) handler() string {
-	if r.foreign() || r.inside != nil {
+	if r.foreign() || r.inside != nil || strings.HasPrefix(r.name, "mcp__") {
 		return foreignHandler
 	}
 	return r.name

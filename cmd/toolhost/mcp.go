@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -293,12 +291,6 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 	}
 }
 
-// How long a call waits for a server of which nothing is known yet, and how often it looks.
-const (
-	firstStart = 30 * time.Second
-	firstLook  = 50 * time.Millisecond
-)
-
 func mcpCallCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -319,7 +311,7 @@ refused: without a rule that allows it a person must be asked, and here no one i
 				return err
 			}
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				if err := awaitServer(cmd.Context(), host, args[0]); err != nil {
+				if _, err := host.Operator().ReviewServer(args[0]); err != nil { // there is none of that name
 					return err
 				}
 				name := "mcp__" + args[0] + "__" + args[1]
@@ -338,34 +330,4 @@ refused: without a rule that allows it a person must be asked, and here no one i
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
 	return cmd
-}
-
-// awaitServer waits until it is known what a server offers.
-func awaitServer(ctx context.Context, host *mcpserver.Host, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, firstStart)
-	defer cancel()
-	unknown := func() bool {
-		for _, s := range host.Operator().Servers() {
-			if s.Name == name {
-				return s.State == "configured" || s.State == "running" && s.Tools == 0
-			}
-		}
-		return false // the call says so
-	}
-	if _, err := host.Operator().ReviewServer(name); err != nil { // there is none of that name
-		return err
-	}
-	if !unknown() {
-		return nil
-	}
-	if err := host.Operator().RestartServer(name); err != nil {
-		return err
-	}
-	for unknown() && ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(firstLook):
-		}
-	}
-	return nil
 }
