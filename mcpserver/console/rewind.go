@@ -177,21 +177,12 @@ func (s historyPages) rewind(w http.ResponseWriter, v pageRequest) {
 		return
 	}
 	b := rewindBody{Call: plan.Call, Done: true, short: s.short}
-	begun := time.Now()
 	ctx := context.WithoutCancel(v.Context()) // a browser that leaves does not stop it halfway
 	if err := s.rewinds(ctx, &b, builtin.UndoSelection{Force: v.PostFormValue("force") != ""}); err != nil && len(b.Restored) == 0 {
 		s.rewindWith(w, v, sentence(err.Error()))
 		return
 	} else if err != nil {
 		b.Refused = sentence(err.Error())
-	}
-	if len(b.IDs) == 0 { // a record for each file
-		calls, _ := s.operator.Calls(builtin.ChangeFilter{Since: begun})
-		for _, c := range calls {
-			if len(c.UndoOf) > 0 {
-				b.IDs = append(b.IDs, c.ID)
-			}
-		}
 	}
 	f := layout{Page: "rewind", Title: "Rewound", Body: b, Said: fmt.Sprintf("Rewound: %s restored, %d left as they are.", plural(len(b.Restored), "file"), len(b.Left))}
 	status := http.StatusOK
