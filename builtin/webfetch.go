@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -102,10 +103,15 @@ type webFetch struct {
 	hop     guard.Fetch
 }
 
+// judge judges a hop, with its URL as the argument that rules see.
+func (f webFetch) judge(hop guard.Fetch) guard.Verdict {
+	return f.env.Policy.Judge(guard.Intent{Tool: "WebFetch", Args: map[string]any{"url": hop.URL, "prompt": f.in.Prompt, "raw": f.in.Raw}, Effects: []guard.Effect{hop}})
+}
+
 // may judges a hop of the call. What a person has allowed holds for the same host, unless a rule asks each time.
 func (f webFetch) may(asked bool) func(guard.Fetch) error {
 	return func(hop guard.Fetch) error {
-		v := f.env.Policy.Judge(guard.Intent{Tool: "WebFetch", Args: map[string]any{"url": hop.URL, "prompt": f.in.Prompt, "raw": f.in.Raw}, Effects: []guard.Effect{hop}})
+		v := f.judge(hop)
 		if v.Action == guard.Allow || v.Action == guard.Ask && asked && (hop == f.hop || !v.Final && hop.Port == f.hop.Port) {
 			return nil
 		}
@@ -114,7 +120,10 @@ func (f webFetch) may(asked bool) func(guard.Fetch) error {
 }
 
 func (f webFetch) run(ctx context.Context) (Result, error) {
-	v := f.env.Policy.Judge(guard.Intent{Tool: "WebFetch", Effects: []guard.Effect{f.hop}})
+	v := f.judge(f.hop)
+	if slices.ContainsFunc(v.Parts, func(p guard.Part) bool { return p.Action == guard.Deny }) { // a rule on the URL as it is fetched
+		return Result{}, v
+	}
 	f.request.May = f.may(v.Action != guard.Allow)
 	resp, err := f.env.Runtime.web.Fetch(ctx, f.request)
 	if err != nil {
