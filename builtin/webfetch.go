@@ -82,17 +82,17 @@ var webFetchTool = declare(Tool[webFetchInput]{
 })
 
 // dialTask connects to a port that a task of the caller listens on.
-func (env *Env) dialTask(ctx context.Context, port string) (net.Conn, error) {
+func (e *Env) dialTask(ctx context.Context, port string) (net.Conn, error) {
 	n, err := strconv.Atoi(port)
 	if err != nil {
 		return nil, err
 	}
-	return env.Runtime.sandboxes.Dial(ctx, env.Principal, n)
+	return e.Runtime.sandboxes.Dial(ctx, e.Principal, n)
 }
 
-func (env *Env) taskListens(port string) bool {
+func (e *Env) taskListens(port string) bool {
 	n, err := strconv.Atoi(port)
-	return err == nil && env.Runtime.sandboxes.Listens(env.Principal, n)
+	return err == nil && e.Runtime.sandboxes.Listens(e.Principal, n)
 }
 
 // A webFetch is one call.
