@@ -115,7 +115,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 	if cfg.Hosts, cfg.Ports, err = splitHosts(slices.Concat(known.hosts(), f.hosts)); err != nil {
 		return err
 	}
-	if err := known.files(&cfg); err != nil {
+	if err := known.files(&cfg, host.Operator().Roots()); err != nil {
 		return err
 	}
 	cfg.Argv = slices.Concat([]string{program}, args[1:])

@@ -20,6 +20,7 @@ type runClient struct {
 	state  string          // where layers are kept
 	client *clients.Client // nil: it is not in the table
 	needs  clients.Run
+	roots  []string // real paths
 }
 
 func newRunClient(name, stateDir string) (*runClient, error) {
@@ -39,7 +40,8 @@ func newRunClient(name, stateDir string) (*runClient, error) {
 func (r *runClient) hosts() []string { return slices.Concat(r.needs.Hosts, r.needs.Addresses(r.env)) }
 
 // files says which files of the user the client works with, and makes its own.
-func (r *runClient) files(spec *builtin.CellSpec) error {
+func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
+	r.roots = roots
 	spec.Layers = map[string]string{}
 	if r.client == nil {
 		spec.Ask = true
@@ -76,11 +78,17 @@ func (r *runClient) files(spec *builtin.CellSpec) error {
 	return nil
 }
 
-// layer puts a private directory in the place of one of the user.
+// layer puts a private directory in the place of one of the user, unless a root lies in it: a layer would hide that.
 func (r *runClient) layer(spec *builtin.CellSpec, dir string, number int) (layer string, err error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", err
+	}
+	if slices.ContainsFunc(r.roots, func(root string) bool {
+		rel, err := filepath.Rel(real, root)
+		return err == nil && filepath.IsLocal(rel)
+	}) {
+		return dir, nil
 	}
 	layer = filepath.Join(r.state, strconv.Itoa(number)+"-"+strings.Trim(filepath.Base(dir), "."))
 	spec.Layers[real] = layer
