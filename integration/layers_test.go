@@ -96,7 +96,6 @@ var mcpserverMayImport = map[string][]string{
 	},
 	"mcpserver/audit":               {},
 	"mcpserver/auth":                {},
-	"mcpserver/console":             {"mcpserver", "mcpserver/audit", "mcpserver/listen"},
 	"mcpserver/doctor":              {"mcpserver/audit"},
 	"mcpserver/internal/gate":       {},
 	"mcpserver/internal/gateway":    {},

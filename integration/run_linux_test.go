@@ -20,13 +20,13 @@ func newRunner(t *testing.T) person {
 	must(t, os.MkdirAll(filepath.Join(p.project, ".toolhost"), 0o755))
 	must(t, os.MkdirAll(filepath.Join(p.home, ".ssh"), 0o700))
 	for name, text := range map[string]string{
-		filepath.Join(p.project, ".env"):                      "SECRET=1\n",
-		filepath.Join(p.project, "kept.txt"):                  "kept\n",
-		filepath.Join(p.project, "Makefile"):                  "wipe:\n\t-rm kept.txt\n\t-python3 -c 'import os; os.system(\"rm kept.txt\")'\n",
-		filepath.Join(p.project, ".toolhost/toolhost.json"):   `{"permissions":{"deny":["Read(.env)","Bash(rm:*)"],"ask":["Bash(git push:*)"]}}`,
-		filepath.Join(p.home, ".ssh/id_ed25519"):              "SECRET-key\n",
-		filepath.Join(p.home, ".claude/settings.json"):        "{}\n",
-		filepath.Join(p.home, "state/toolhost/secret"): "",
+		filepath.Join(p.project, ".env"):                    "SECRET=1\n",
+		filepath.Join(p.project, "kept.txt"):                "kept\n",
+		filepath.Join(p.project, "Makefile"):                "wipe:\n\t-rm kept.txt\n\t-python3 -c 'import os; os.system(\"rm kept.txt\")'\n",
+		filepath.Join(p.project, ".toolhost/toolhost.json"): `{"permissions":{"deny":["Read(.env)","Bash(rm:*)"],"ask":["Bash(git push:*)"]}}`,
+		filepath.Join(p.home, ".ssh/id_ed25519"):            "SECRET-key\n",
+		filepath.Join(p.home, ".claude/settings.json"):      "{}\n",
+		filepath.Join(p.home, "state/toolhost/secret"):      "",
 	} {
 		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		if text != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/console"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/console"
 )
 
 // consoleFlags are the flags of a host with a console.

@@ -21,10 +21,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/console"
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/console"
 )
 
 // hostsFolder is the directory below the state directory that says which hosts run.

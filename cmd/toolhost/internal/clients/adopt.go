@@ -25,7 +25,7 @@ type Adoption struct {
 }
 
 // adoption is the file that remembers what was moved out of the client's file.
-func (c Client) adoption(r Request) string {
+func adoption(c Client, r Request) string {
 	return filepath.Join(r.Backups.Dir, "adopted-"+c.Name+".json")
 }
 
@@ -34,7 +34,7 @@ const maxAdoption = 4 << 20
 
 // Adopted returns what was moved out of the client's file and not given back.
 func (c Client) Adopted(r Request) (a Adoption, err error) {
-	raw, err := privatefile.Read(c.adoption(r), maxAdoption)
+	raw, err := privatefile.Read(adoption(c, r), maxAdoption)
 	if err == nil {
 		err = json.Unmarshal(raw, &a)
 	}
@@ -93,7 +93,7 @@ func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, 
 			err = os.MkdirAll(r.Backups.Dir, 0o700)
 		}
 		if err == nil {
-			err = privatefile.Replace(c.adoption(r), raw) // before the file changes: nothing is lost
+			err = privatefile.Replace(adoption(c, r), raw) // before the file changes: nothing is lost
 		}
 		return t, Updated, err
 	})
@@ -113,7 +113,7 @@ func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoptio
 	c.ViaProgram = false
 	report, err = c.edit(ctx, r, file, func(_ Client, r Request, t target) (target, Action, error) {
 		for _, name := range slices.Sorted(maps.Keys(a.Entries)) {
-			if t.raw, err = c.giveBack(t.raw, name, a.Entries[name]); err != nil {
+			if t.raw, err = giveBack(c, t.raw, name, a.Entries[name]); err != nil {
 				return t, "", err
 			}
 		}
@@ -123,7 +123,7 @@ func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoptio
 	if err != nil || r.DryRun {
 		return a, report, err
 	}
-	if err = os.Remove(c.adoption(r)); err != nil {
+	if err = os.Remove(adoption(c, r)); err != nil {
 		return a, report, err
 	}
 	others := map[string]bool{}
@@ -145,7 +145,7 @@ func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoptio
 }
 
 // giveBack puts an entry into raw, unless one of its name is there.
-func (c Client) giveBack(raw []byte, name string, entry any) ([]byte, error) {
+func giveBack(c Client, raw []byte, name string, entry any) ([]byte, error) {
 	mark, body := cutBOM(raw)
 	before, err := c.format().decode(body)
 	if err != nil {

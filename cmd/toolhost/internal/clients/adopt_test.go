@@ -74,7 +74,7 @@ func TestAdopt(t *testing.T) {
 		if moved := read(t, into); strings.Contains(moved, "memory") || strings.Contains(moved, "docs") {
 			t.Errorf("toolhost still has %s", moved)
 		}
-		if _, err := os.Stat(c.adoption(r)); err == nil {
+		if _, err := os.Stat(adoption(c, r)); err == nil {
 			t.Error("the record is still there")
 		}
 	}

@@ -72,8 +72,8 @@ func fold(name string) string {
 	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(name))
 }
 
-// files are the places of the user's file.
-func (c Client) files(e Env) []string {
+// userFiles are the places of the user's file.
+func userFiles(c Client, e Env) []string {
 	templates, ok := c.Files[e.OS]
 	if !ok {
 		templates = c.Files[""]
@@ -83,7 +83,7 @@ func (c Client) files(e Env) []string {
 
 // UserFile is where the client's own file is, or would be.
 func (c Client) UserFile(e Env) string {
-	all := c.files(e)
+	all := userFiles(c, e)
 	if len(all) == 0 {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (c Client) Present(e Env) bool {
 	}
 	signs := e.paths(c.Markers)
 	if c.Markers == nil {
-		for _, file := range c.files(e) {
+		for _, file := range userFiles(c, e) {
 			signs = append(signs, e.dir(file))
 		}
 	}
@@ -169,7 +169,7 @@ func (c Client) entry(s Server) object {
 }
 
 // conflictingKeys are the keys that an entry of the other transport may have and this one must not.
-func (c Client) conflictingKeys(s Server) []string {
+func conflictingKeys(c Client, s Server) []string {
 	mine, other := c.Stdio, c.HTTP
 	if s.URL != "" {
 		mine, other = other, mine

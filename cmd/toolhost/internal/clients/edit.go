@@ -159,7 +159,7 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	}
 	want := plain(c.entry(s)).(map[string]any)
 	if exists {
-		edited, want, err = c.merge(edited, path, s, old)
+		edited, want, err = mergeEntry(c, edited, path, s, old)
 	} else {
 		edited, err = c.format().set(edited, path, c.entry(s))
 	}
@@ -172,8 +172,8 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	return slices.Concat(mark, edited), nil
 }
 
-// merge changes the members of an entry that differ from what they should be; want is the result.
-func (c Client) merge(body []byte, path []string, s Server, old any) (edited []byte, want map[string]any, err error) {
+// mergeEntry changes the members of an entry that differ from what they should be; want is the result.
+func mergeEntry(c Client, body []byte, path []string, s Server, old any) (edited []byte, want map[string]any, err error) {
 	was, ok := old.(map[string]any)
 	if !ok {
 		return nil, nil, byHand("%q is not a set of members", s.Name)
@@ -182,7 +182,7 @@ func (c Client) merge(body []byte, path []string, s Server, old any) (edited []b
 	for key, v := range was {
 		want[key] = v
 	}
-	for _, key := range c.conflictingKeys(s) {
+	for _, key := range conflictingKeys(c, s) {
 		if _, ok := was[key]; !ok {
 			continue
 		}

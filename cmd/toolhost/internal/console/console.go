@@ -6,8 +6,6 @@
 // in the state directory that [Forward] carries to one. What opens them is a code that works once and is in the
 // state directory, which no contained command can read; it is exchanged for a cookie. Where commands are not
 // contained the pages show, but approve nothing.
-//
-// Its Go API is not stable.
 package console
 
 import (
