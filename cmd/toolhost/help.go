@@ -86,14 +86,20 @@ func implied(root *cobra.Command, args []string) []string {
 		return args
 	case strings.HasPrefix(first, "-"):
 		for _, word := range args {
-			if cmd, _, err := root.Find([]string{word}); err == nil && cmd != root {
+			if isCommand(root, word) {
 				return args // flags before a command: an error that says so is better than a directory of that name
 			}
 		}
-	case !isDirectory(first):
+	case isCommand(root, first), !isDirectory(first): // a directory of that name is ./NAME
 		return args
 	}
 	return append([]string{"stdio"}, args...)
+}
+
+// isCommand reports whether a word names a command.
+func isCommand(root *cobra.Command, word string) bool {
+	cmd, _, err := root.Find([]string{word})
+	return err == nil && cmd != root
 }
 
 // isDirectory reports whether a word can only be meant as a directory.

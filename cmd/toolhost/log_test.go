@@ -122,12 +122,19 @@ func TestHelp(t *testing.T) {
 // Directories and flags alone are what a client starts.
 func TestImplied(t *testing.T) {
 	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"run", "project"} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		args string
 		want bool // stdio is implied
 	}{
 		{"", true}, {dir, true}, {"--root " + dir, true}, {"--tools Read " + dir, true}, {"/nonexistent/x", true}, {".", true},
 		{"stdio", false}, {"undoo", false}, {"--help", false}, {"--root " + dir + " trust", false}, {"call Read x=" + dir, false},
+		{"run -- true", false}, {"./run", true}, {"project", true},
 	} {
 		args := strings.Fields(tt.args)
 		got := implied(command(), args)
