@@ -204,4 +204,26 @@ func TestTable(t *testing.T) {
 	if !slices.IsSortedFunc(all, func(a, b Client) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the clients are not in the order of their names")
 	}
+	whose := map[string]string{}
+	for _, c := range all {
+		if c.Runs == nil {
+			continue
+		}
+		for _, dir := range c.Runs.Layers {
+			if other := whose[dir]; other != "" {
+				t.Errorf("%s has the directory of %s: %s", c.Name, other, dir)
+			}
+			whose[dir] = c.Name
+		}
+		for _, path := range c.Runs.Shared {
+			if !slices.ContainsFunc(c.Runs.Layers, func(dir string) bool { return strings.HasPrefix(path, dir+"/") }) {
+				t.Errorf("%s shares %s, which is in none of its directories", c.Name, path)
+			}
+		}
+		for _, path := range c.Runs.Logins {
+			if !slices.Contains(c.Runs.Shared, path) {
+				t.Errorf("%s does not share its login %s", c.Name, path)
+			}
+		}
+	}
 }
