@@ -108,6 +108,26 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// The doctor names what toolhost run opens for the clients that are here.
+func TestDoctorLogins(t *testing.T) {
+	t.Parallel()
+	home := doctorHome(t)
+	login := filepath.Join(home, ".codex/auth.json")
+	must(t, os.MkdirAll(filepath.Dir(login), 0o700))
+	must(t, os.MkdirAll(filepath.Join(home, ".qwen"), 0o700)) // without a login
+	must(t, os.WriteFile(login, []byte("{}"), 0o600))
+	all, _ := doctor(t, home, "--quick")
+	var said []string
+	for _, f := range about(all, "client") {
+		if strings.Contains(f.Text, "toolhost run") {
+			said = append(said, f.Text)
+		}
+	}
+	if want := []string{"Codex: in toolhost run it reads its login: " + login}; !slices.Equal(said, want) {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
 // A settings file that refuses every call makes the doctor fail, and so does the conversation with a host under it.
 func TestDoctorFails(t *testing.T) {
 	home := doctorHome(t)

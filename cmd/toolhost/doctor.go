@@ -85,6 +85,13 @@ func examineClients() []doctor.Finding {
 		if s.Present || s.State == clients.Ours {
 			all = append(all, clientFinding(s))
 		}
+		if !s.Present || c.Runs == nil {
+			continue
+		}
+		if logins := c.Runs.OnPlatform(env).Logins; len(logins) > 0 {
+			text := fmt.Sprintf("%s: in toolhost run it reads its login: %s", s.Title, strings.Join(logins, ", "))
+			all = append(all, doctor.Finding{Level: doctor.LevelOK, About: "client", Text: text})
+		}
 	}
 	if len(all) == 0 {
 		all = append(all, doctor.Finding{

@@ -74,7 +74,7 @@ func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 			spec.Writable = append(spec.Writable, path)
 		}
 	}
-	spec.Open = slices.DeleteFunc(slices.Clone(r.needs.Logins), func(path string) bool { return !r.env.Exists(path) })
+	spec.Open = r.needs.Logins
 	return nil
 }
 

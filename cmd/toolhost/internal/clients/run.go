@@ -27,9 +27,10 @@ type Run struct {
 	Args []string
 }
 
-// OnPlatform returns the data with paths of this platform and user.
+// OnPlatform returns the data with paths of this platform and user, and of logins those that exist.
 func (r Run) OnPlatform(e Env) Run {
-	r.Layers, r.Shared, r.Logins = e.paths(r.Layers), e.paths(r.Shared), e.paths(r.Logins)
+	r.Layers, r.Shared = e.paths(r.Layers), e.paths(r.Shared)
+	r.Logins = slices.DeleteFunc(e.paths(r.Logins), func(path string) bool { return !e.Exists(path) })
 	copies, env := map[string]string{}, map[string]string{}
 	for to, from := range r.Copies {
 		copies[e.path(to)] = e.path(from)
