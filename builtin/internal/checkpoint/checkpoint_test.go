@@ -112,6 +112,8 @@ func TestReport(t *testing.T) {
 		{"deleted directory", "mkdir -p d/e; echo b >d/e/f", "rm -r d", "deleted d\ndeleted d/e\ndeleted d/e/f \"b\\n\"\n"},
 		{"renamed", "echo a >f", "mv f g", "deleted f \"a\\n\"\nnew g\n"},
 		{"renamed directory", "mkdir d; echo a >d/f", "mv d e; echo b >e/f", "deleted d\ndeleted d/f \"a\\n\"\nnew e\nnew e/f\n"},
+		{"directory made anew", "mkdir d", "rm -r d; mkdir -p d/e", "new d/e\n"},
+		{"directories made anew", "mkdir -p d/e; echo a >d/e/f; echo b >d/g", "rm -r d; mkdir -p d/e; echo c >d/e/f", "changed d/e/f \"a\\n\"\ndeleted d/g \"b\\n\"\n"},
 		{"swapped directories", "mkdir d e; echo a >d/f; echo b >e/f", "mv d x; mv e d; mv x e", "changed d/f \"a\\n\"\nchanged e/f \"b\\n\"\n"},
 		{"mode", "echo a >f; chmod 644 f", "chmod 755 f", "changed f \"a\\n\" 644 to 755\n"},
 		{"directory mode", "mkdir d; chmod 755 d", "chmod 700 d", "changed d 755 to 700\n"},

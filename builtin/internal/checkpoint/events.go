@@ -87,7 +87,16 @@ func (e *events) again() {
 func (e *events) watch(id int32, d *dir) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.watched[id], d.watch = d, id
+	e.watched[id], d.watch, d.replaced = d, id, false
+}
+
+// isReplaced reports, once, whether the watch of a directory has ended.
+func (e *events) isReplaced(d *dir) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := d.replaced
+	d.replaced = false
+	return was
 }
 
 // watching is how many directories are watched.
@@ -150,6 +159,7 @@ func (t *Tracker) drain(q *walk.Queue) {
 			e.overflow = true
 		case d == nil:
 		case ev.Kind == walk.Self || ev.Entry == "":
+			d.replaced = d.replaced || ev.Kind == walk.Self && ev.Watch == d.watch
 			if d.up != nil && !d.up.ignored {
 				e.touch(d.up, path.Base(d.rel))
 			}

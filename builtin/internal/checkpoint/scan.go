@@ -23,7 +23,9 @@ type dir struct {
 	ignored bool
 	watch   int32 // 0: none
 	gone    bool
-	entries map[string]*entry // of an ignored directory: its subdirectories
+	// replaced says that the watch has ended. What stands there now may be a new directory that got the inode of the old one.
+	replaced bool
+	entries  map[string]*entry // of an ignored directory: its subdirectories
 }
 
 // entry is what stands at a name.
@@ -267,7 +269,7 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 	return nil
 }
 
-// lookDir returns a directory that was not known.
+// lookDir returns a directory that was not known, or may be another one than before.
 func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why scan) *dir {
 	e, path := d.entries[name], d.rel+name
 	if top := t.files.root.ID(); top.Device != 0 && info.Device != top.Device {
@@ -281,6 +283,9 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 			t.record(path, e, state)
 		}
 		e.state, e.stamp = state, info.Stamp
+		if t.events.isReplaced(e.sub) {
+			return e.sub
+		}
 		return nil
 	}
 	if same { // what is ignored has changed
