@@ -17,16 +17,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 // bash runs a command and returns the text of the result.
 func bash(t *testing.T, h *Host, command string) string {
 	t.Helper()
+	return bashBy(t, h, Local(), command)
+}
+
+// bashBy is bash by a caller.
+func bashBy(t *testing.T, h *Host, by auth.Identity, command string) string {
+	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.Call(context.Background(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: args}).Text
+	return h.Call(context.Background(), h.Admit(by, map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: args}).Text
 }
 
 // treeOf is what stands below a directory without .git: of each path its mode, and its content or target.
@@ -63,8 +70,8 @@ func treeOf(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// TestRewind: after any commands, undoing all changes since one of them gives back the tree as it was before that one, and undoing the undo
-// gives back the tree as it was left.
+// TestRewind: after any commands of two callers, undoing all changes since one of them gives back the tree as it was before that one, and
+// undoing the undo gives back the tree as it was left.
 func TestRewind(t *testing.T) {
 	seeds := 20
 	switch {
@@ -80,12 +87,21 @@ func TestRewind(t *testing.T) {
 			if seed%2 == 0 {
 				bash(t, h, "git init -q; git add -A; git -c user.name=a -c user.email=a@b commit -qm 1; git repack -qad")
 			}
+			another := auth.Identity{Principal: "another", Rights: auth.All}
+			for _, by := range []auth.Identity{Local(), another} { // the first command of a caller may begin before the workspace has been read
+				for strings.Contains(bashBy(t, h, by, "true"), "had been read") {
+				}
+			}
 			var before []map[string]string
 			var since []time.Time
 			for range 6 {
 				before = append(before, treeOf(t, root))
 				since = append(since, time.Now())
-				bash(t, h, randomScript(rnd, 1+rnd.IntN(8)))
+				by := Local()
+				if rnd.IntN(3) == 0 {
+					by = another
+				}
+				bashBy(t, h, by, randomScript(rnd, 1+rnd.IntN(8)))
 			}
 			left := treeOf(t, root)
 			to := rnd.IntN(len(since))
