@@ -72,7 +72,7 @@ func verifyScript(t *testing.T, script string) *Verdict {
 		t.Fatal(err)
 	}
 	pid := filepath.Join(dir, "pid")
-	write(t, filepath.Join(dir, "fake"), "#!/bin/sh\n[ \"$1\" = --version ] && { echo fake 1.2.3-beta now; exit; }\nsetsid sh -c 'echo $$ > "+pid+"; exec sleep 1000' >/dev/null 2>&1 &\n"+script+"\n", 0o700)
+	write(t, filepath.Join(dir, "fake"), "#!/bin/sh\n[ \"$1\" = --version ] && { echo fake 1.2.3-beta now; exit; }\nsetsid sh -c 'echo $$ > "+pid+"~; mv "+pid+"~ "+pid+"; exec sleep 1000' >/dev/null 2>&1 &\n"+script+"\n", 0o700)
 	write(t, filepath.Join(dir, "toolhost"), `#!/bin/sh
 echo '{"tools":[{"name":"Read"},{"name":"Bash"}]}'
 `, 0o700)
