@@ -69,7 +69,7 @@ func TestInstallCommand(t *testing.T) {
 		{"install claude-desktop --root . --dry-run", true, []string{"would be added", "+\t\t\"toolhost\": {"}},
 		{"install claude-desktop --root .", true, []string{"toolhost added to " + file, "backup: ", "next:   quit Claude Desktop"}},
 		{"install claude-desktop --root .", true, []string{"nothing to do"}},
-		{"install --list", true, []string{"installed: " + binary + " stdio --root " + p.project}},
+		{"install --list", true, []string{"installed: " + binary + " stdio --root " + p.project + " --with AskUserQuestion,EnterPlanMode,ExitPlanMode"}},
 		{"install vscode --project", true, []string{filepath.Join(p.project, ".vscode", "mcp.json"), "before you commit it"}},
 		{"install librechat --root .", true, []string{"mcpServers:\n  toolhost:\n    type: \"stdio\"\n", "next: "}},
 		{"uninstall vscode --project", true, []string{"removed from"}},
@@ -117,29 +117,31 @@ func TestInstallList(t *testing.T) {
 
 // TestInstalledEntryStarts starts what an entry says, as the client would.
 func TestInstalledEntryStarts(t *testing.T) {
-	p := newPerson(t)
-	if out, ok := p.run(t, nil, binary, "install", "cursor", "--root", ".", "--force"); !ok {
-		t.Fatal(out)
-	}
-	raw, err := os.ReadFile(filepath.Join(p.home, ".cursor", "mcp.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		McpServers map[string]struct {
-			Command string
-			Args    []string
+	for name, path := range map[string]string{"cursor": ".cursor/mcp.json", "claude-desktop": "config/Claude/claude_desktop_config.json", "qwen": ".qwen/settings.json"} {
+		p := newPerson(t)
+		if out, ok := p.run(t, nil, binary, "install", name, "--root", ".", "--force"); !ok {
+			t.Fatal(out)
 		}
-	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	entry := file.McpServers["toolhost"]
-	cmd := exec.CommandContext(t.Context(), entry.Command, entry.Args...)
-	cmd.Env = cleanEnv(p.home)
-	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}` + "\n")
-	out, err := cmd.Output()
-	if err != nil || !strings.Contains(string(out), `"serverInfo"`) {
-		t.Errorf("%v: %s", err, out)
+		raw, err := os.ReadFile(filepath.Join(p.home, filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			McpServers map[string]struct {
+				Command string
+				Args    []string
+			}
+		}
+		if err := json.Unmarshal(raw, &file); err != nil {
+			t.Fatal(err)
+		}
+		entry := file.McpServers["toolhost"]
+		cmd := exec.CommandContext(t.Context(), entry.Command, entry.Args...)
+		cmd.Env = cleanEnv(p.home)
+		cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}` + "\n")
+		out, err := cmd.Output()
+		if err != nil || !strings.Contains(string(out), `"serverInfo"`) {
+			t.Errorf("%s: %q: %v: %s", name, entry.Args, err, out)
+		}
 	}
 }

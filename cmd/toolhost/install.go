@@ -260,7 +260,6 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	case len(roots) == 0 && !client.InProject:
 		return usageError{fmt.Errorf("%s does not start servers in the project you work on: name the directory with --root DIR", client.Title)}
 	}
-	args := []string{"stdio"}
 	if len(roots) > 0 {
 		if roots, err = mcpserver.Roots(roots); err != nil {
 			return err
@@ -270,8 +269,8 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
 			return errors.Join(err, fmt.Errorf("--root %s is not a directory", root))
 		}
-		args = append(args, "--root", root)
 	}
+	args := clients.Arguments(client, roots...)
 	for _, text := range append([]string{self}, args...) {
 		if text != strings.ToValidUTF8(text, "") {
 			return fmt.Errorf("%q is not valid UTF-8, and a client's file cannot say it", text)

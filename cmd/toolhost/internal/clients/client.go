@@ -34,6 +34,10 @@ type Client struct {
 	Markers []string
 	// Stdio and HTTP are the entry; HTTP is nil when the file cannot name a URL.
 	Stdio, HTTP object
+	// With are the tools that a host serves on request only and the client has none for. ToolSearch is the mode of a host's tool search
+	// for it; empty: the default. "off" is for a client that finds deferred tools itself.
+	With       []string
+	ToolSearch string
 	// Token is how the file refers to the environment variable of the token; empty when it cannot.
 	Token string
 	// PrivateNote is what else must be done for an entry with an address that is not on the Internet to work.
@@ -166,6 +170,21 @@ func (c Client) entry(s Server) object {
 	}
 	with := strings.NewReplacer("{name}", s.Name, "{command}", s.Command, "{url}", s.URL, "{token}", cmp.Or(c.Token, s.Token))
 	return filled(template, s.Args, with).(object)
+}
+
+// Arguments are those with which a client starts a host: its roots, and what the client needs.
+func Arguments(c Client, roots ...string) []string {
+	args := []string{"stdio"}
+	for _, root := range roots {
+		args = append(args, "--root", root)
+	}
+	if len(c.With) > 0 {
+		args = append(args, "--with", strings.Join(c.With, ","))
+	}
+	if c.ToolSearch != "" {
+		args = append(args, "--tool-search", c.ToolSearch)
+	}
+	return args
 }
 
 // conflictingKeys are the keys that an entry of the other transport may have and this one must not.

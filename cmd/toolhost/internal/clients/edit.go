@@ -119,16 +119,15 @@ func isLoopback(host string) bool {
 }
 
 // ownArguments are the arguments of an entry of ours that Install would not write: somebody put them there.
-func ownArguments(entry any) []string {
-	line := commandLine(entry)
-	if len(line) < 2 {
-		return nil
-	}
+func ownArguments(c Client, entry any) []string {
+	line, written := append(commandLine(entry), ""), Arguments(c)
 	var own []string
 	for i := 1; i < len(line); i++ {
 		switch arg := line[i]; {
 		case i == 1 && arg == "stdio", strings.HasPrefix(arg, "--root="), !strings.HasPrefix(arg, "-"):
 		case arg == "--root":
+			i++
+		case slices.Contains(written, arg) && written[slices.Index(written, arg)+1] == line[i+1]:
 			i++
 		default:
 			own = append(own, arg)

@@ -20,6 +20,13 @@ var (
 	remote = Server{Name: "toolhost", URL: "http://127.0.0.1:8377/mcp", Token: "secret-token-of-the-test"}
 )
 
+// localOf is local as Install writes it for a client.
+func localOf(c Client) Server {
+	s := local
+	s.Args = Arguments(c, local.Args[2])
+	return s
+}
+
 // A sample is a file as it may be found. OURS stands for the key of the servers.
 type sample struct{ name, body string }
 
@@ -141,7 +148,7 @@ func TestGolden(t *testing.T) {
 				got.Files = append(got.Files, txtar.File{Name: name, Data: visible(raw)})
 			}
 			for _, s := range samplesOf(c) {
-				raw, err := c.put([]byte(s.body), local, false)
+				raw, err := c.put([]byte(s.body), localOf(c), false)
 				if err != nil {
 					t.Fatalf("%s: %v", s.name, err)
 				}
@@ -153,7 +160,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				add("over HTTP", raw)
-				if raw, err = c.put(raw, local, false); err != nil {
+				if raw, err = c.put(raw, localOf(c), false); err != nil {
 					t.Fatal(err)
 				}
 				add("from HTTP to a command", raw)

@@ -108,7 +108,7 @@ func installed(c Client, r Request, t target) (target, Action, error) {
 	if err != nil {
 		return t, "", err
 	}
-	own := ownArguments(entry)
+	own := ownArguments(c, entry)
 	switch {
 	case state == Foreign && !r.Force:
 		return t, "", fmt.Errorf("there is a server %q already that is not toolhost (%s): choose another --name, or replace it with --force", r.Server.Name, describe(entry))

@@ -35,7 +35,7 @@ func scratch(t *testing.T, c Client) Request {
 			t.Fatal(err)
 		}
 	}
-	return Request{Env: e, Backups: Backups{Dir: filepath.Join(home, "backups")}, Server: local}
+	return Request{Env: e, Backups: Backups{Dir: filepath.Join(home, "backups")}, Server: localOf(c)}
 }
 
 func write(t *testing.T, path, content string, mode fs.FileMode) {
@@ -98,7 +98,7 @@ func TestRoundTrip(t *testing.T) {
 				if s.name == "absent" && hasModes && info.Mode() != 0o600 {
 					t.Errorf("a new file has mode %v", info.Mode())
 				}
-				r.Server.Args = []string{"stdio", "--root", "/elsewhere"}
+				r.Server.Args = Arguments(c, "/elsewhere")
 				if report, err := c.Install(t.Context(), r); err != nil || report.Action != Updated {
 					t.Fatalf("with another root: %s, %v", report.Action, err)
 				}
@@ -166,6 +166,9 @@ func TestRefused(t *testing.T) {
 		{"another URL of that name", known("cursor"), `{"mcpServers": {"toolhost": {"url": "https://example.com/mcp"}}}`, 0o600, "not toolhost (https://example.com/mcp)"},
 		{"not a server", known("cursor"), `{"mcpServers": {"toolhost": 1}}`, 0o600, "not toolhost"},
 		{"arguments of its own", known("cursor"), `{"mcpServers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--deny", "Read(.env)"]}}}`, 0o600, "arguments of its own (--deny)"},
+		{"another set of tools", known("zed"), `{"context_servers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--with", "EnterPlanMode,ExitPlanMode"]}}}`, 0o600, "arguments of its own (--with)"},
+		{"another tool search", known("qwen"), `{"mcpServers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--tool-search", "on"]}}}`, 0o600, "arguments of its own (--tool-search)"},
+		{"a set of tools where none is written", known("cursor"), `{"mcpServers": {"toolhost": {"command": "/x/toolhost", "args": ["stdio", "--with", "Agent"]}}}`, 0o600, "arguments of its own (--with)"},
 		{"read-only", known("cursor"), "{}", 0o400, "is read-only"},
 	}
 	for _, tt := range tests {
@@ -435,13 +438,13 @@ remove) printf '{"n":2}' >"${0%/*}/.claude.json" ;;
 esac
 `, 0o755)
 	r.Env.LookPath = func(string) string { return program }
-	r.Server.Args = []string{"stdio"}
+	r.Server.Args = Arguments(c)
 	for _, want := range []Action{Added, Unchanged} {
 		if report, err := c.Install(t.Context(), r); err != nil || report.Action != want {
 			t.Fatalf("%s, %v; want %s", report.Action, err, want)
 		}
 	}
-	r.Server.Args = []string{"stdio", "--root", "/r"}
+	r.Server.Args = Arguments(c, "/r")
 	if report, err := c.Install(t.Context(), r); err != nil || report.Action != Updated || report.Ran == nil {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -449,9 +452,9 @@ esac
 		t.Fatalf("%s, %v", report.Action, err)
 	}
 	log, _ := os.ReadFile(program + ".log")
-	want := `mcp add-json toolhost {"alwaysLoad":true,"args":["stdio"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
+	want := `mcp add-json toolhost {"alwaysLoad":true,"args":["stdio","--tool-search","off"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
 mcp remove toolhost -s user
-mcp add-json toolhost {"alwaysLoad":true,"args":["stdio","--root","/r"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
+mcp add-json toolhost {"alwaysLoad":true,"args":["stdio","--root","/r","--tool-search","off"],"command":"/opt/bin/toolhost","type":"stdio"} -s user
 mcp remove toolhost -s user
 `
 	if diff := cmp.Diff(want, string(log)); diff != "" {
@@ -460,6 +463,34 @@ mcp remove toolhost -s user
 	write(t, program, "#!/bin/sh\necho no such command; exit 3\n", 0o755)
 	if _, err := c.Install(t.Context(), r); err == nil || !strings.Contains(err.Error(), "no such command") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestOlderEntry: an entry that was written before a client had arguments of its own is ours. It is brought up to date, and goes as a whole.
+func TestOlderEntry(t *testing.T) {
+	for _, c := range editable() {
+		r := scratch(t, c)
+		r.Server.Args = []string{"stdio", "--root", "/r"}
+		if _, err := c.Install(t.Context(), r); err != nil {
+			t.Fatal(c.Name, err)
+		}
+		want := Unchanged
+		if r.Server.Args = Arguments(c, "/r"); len(r.Server.Args) > 3 {
+			want = Updated
+		}
+		if report, err := c.Install(t.Context(), r); err != nil || report.Action != want {
+			t.Errorf("%s: %s, %v; want %s", c.Name, report.Action, err, want)
+		}
+		r.Server.Args = Arguments(c, "/other")
+		if report, err := c.Install(t.Context(), r); err != nil || report.Action != Updated {
+			t.Errorf("%s, another root: %s, %v", c.Name, report.Action, err)
+		}
+		if s := c.Status(r.Env, Server{Name: local.Name}); s.State != Ours {
+			t.Errorf("%s: %+v", c.Name, s)
+		}
+		if report, err := c.Uninstall(t.Context(), r); err != nil || report.Action != Removed || tree(t, r.Env.Home)[report.File] != "" {
+			t.Errorf("%s: %+v, %v", c.Name, report, err)
+		}
 	}
 }
 

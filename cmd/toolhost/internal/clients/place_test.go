@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tailscale/hujson"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // TestUserFiles holds the places on every platform.
@@ -224,6 +226,16 @@ func TestTable(t *testing.T) {
 			if !slices.Contains(c.Runs.Shared, path) {
 				t.Errorf("%s does not share its login %s", c.Name, path)
 			}
+		}
+	}
+	for _, c := range all {
+		for _, name := range c.With {
+			if !slices.ContainsFunc(builtin.All(), func(d *builtin.Def) bool { return d.Name == name && d.OptIn }) {
+				t.Errorf("%s: %s is not a tool that is served on request", c.Name, name)
+			}
+		}
+		if c.ToolSearch != "" && c.ToolSearch != "off" {
+			t.Errorf("%s: toolSearch is %q", c.Name, c.ToolSearch)
 		}
 	}
 }

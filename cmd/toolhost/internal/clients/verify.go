@@ -131,8 +131,8 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	r.Env.Home, r.Env.Getenv = t.home, func(string) string { return "" }
 	r.Env.LookPath = func(string) string { return "" } // the file is edited: the client's own command takes seconds
 	r.Backups, r.Force, r.Project, r.DryRun = Backups{Dir: filepath.Join(t.home, "backups")}, true, "", false
-	if r.Server.Args = []string{"stdio"}; !t.client.InProject {
-		r.Server.Args = append(r.Server.Args, "--root", t.project)
+	if r.Server.Args = Arguments(t.client); !t.client.InProject {
+		r.Server.Args = Arguments(t.client, t.project)
 	}
 	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{"Read(//**/canary.txt)"}}}}}}}, t.client.Verifies.Files...)
 	for _, f := range files {
