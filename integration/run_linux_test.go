@@ -39,6 +39,23 @@ func newRunner(t *testing.T) person {
 	return p
 }
 
+// answersItself is a client in a cell, in Python, that says it can ask a person, and answers itself what it is asked. It calls for a command
+// outside of the sandbox, and for one that a rule asks for.
+const answersItself = `
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
+def send(m): f.write(json.dumps(dict(m, jsonrpc="2.0")) + "\n"); f.flush()
+send({"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "x", "version": "1"}}})
+f.readline(); send({"method": "notifications/initialized"})
+for n, args in enumerate([{"command": "cat ~/.ssh/id_ed25519", "dangerouslyDisableSandbox": True}, {"command": "git push origin main; echo pushed=$?"}]):
+    send({"id": 2 + n, "method": "tools/call", "params": {"name": "Bash", "arguments": args}})
+    while True:
+        m = json.loads(f.readline())
+        if m.get("method") == "elicitation/create":
+            print("BREACH: it was asked", m["params"]["message"]); send({"id": m["id"], "result": {"action": "accept", "content": {"decision": m["params"]["requestedSchema"]["properties"]["decision"]["enum"][0]}}})
+        if m.get("id") == 2 + n: print("refused" if m["result"].get("isError") else "BREACH", json.dumps(m["result"])); break
+`
+
 // TestRunAttacks has a client try in its own shell what no tool may.
 func TestRunAttacks(t *testing.T) {
 	t.Parallel()
@@ -61,6 +78,7 @@ func TestRunAttacks(t *testing.T) {
 		{"a service of the host", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && echo BREACH", "refused"},
 		{"our entry", "ls ~/.cache/toolhost/cell-*/ && echo x > $(ls -d ~/.cache/toolhost/cell-*)/mcp.json", "Read-only"},
 		{"another run", binary + " run -- true", "nested"},
+		{"an answer of its own to a question", "python3 -c '" + answersItself + "' ~/.cache/toolhost/cell-*/mcp.sock", "refused"},
 		{"rules by the command line", binary + " allow 'Bash(rm:*)'", "is for a person"},
 	} {
 		t.Run(a.name, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 // ServeStdio serves one client, the user the host runs as: one message a line on in, answers on out. It returns when in has ended, when
 // gone is closed because the client died, or when ctx is done. Calls that still run then have a short grace period.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
-	return stdio.Serve(ctx, adapter{s}, Local(), in, out, gone)
+	return stdio.Serve(ctx, adapter{Server: s}, Local(), in, out, gone)
 }
 
 // Endpoint is the path of the MCP endpoint over HTTP.
@@ -39,11 +39,15 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	if l != nil { // httpserver.Serve reports a missing one
 		s.host.KeepPort(l.Addr())
 	}
-	return httpserver.Serve(ctx, adapter{s}, l, cfg)
+	return httpserver.Serve(ctx, adapter{Server: s}, l, cfg)
 }
 
 // An adapter is a [transport.Handler] that turns messages into calls of [Host.Call]. The library answers all other messages.
-type adapter struct{ *Server }
+// Clients in a cell are unattended, see [transport.Peer].
+type adapter struct {
+	*Server
+	cell bool
+}
 
 func (s adapter) Library() *server.MCPServer { return s.mcp }
 
@@ -122,6 +126,7 @@ func (m *message) MissingRights(who auth.Identity) auth.Rights {
 
 // Admit implements [transport.Message].
 func (m *message) Admit(ctx context.Context, from transport.Peer) (inside context.Context, leave func(), err error) {
+	from.Unattended = m.cell
 	ctx = transport.WithPeer(ctx, from)
 	if m.Method != jsonrpc.MethodCall {
 		return ctx, func() {}, nil

@@ -222,5 +222,5 @@ func admitted(t *testing.T, s *Server, m jsonrpc.Envelope) (context.Context, *me
 // newCall returns a call as [adapter.Open] does.
 func newCall(s *Server, m jsonrpc.Envelope) *message {
 	m.Method = jsonrpc.MethodCall
-	return &message{adapter: adapter{s}, Envelope: m, tool: s.host.tools.resolve(m.Params.Name)}
+	return &message{adapter: adapter{Server: s}, Envelope: m, tool: s.host.tools.resolve(m.Params.Name)}
 }

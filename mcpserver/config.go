@@ -58,6 +58,9 @@ type Config struct {
 	OnWarm func()
 	// Remote says that callers come over a network, so that no one sits at the machine.
 	Remote bool
+	// Contained refuses every command outside of the sandbox, whatever the settings say: a client that is itself in a sandbox of this
+	// host must not leave it by a call.
+	Contained bool
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
 	ScopeKeys []scope.Key
 	// StrictScope refuses calls over HTTP whose scope is not exact.

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
 // How a question reaches the person at a client, as an elicitation of either era.
@@ -19,8 +20,12 @@ import (
 // questionID names the one question of a result.
 const questionID = "approval"
 
-// elicitation returns how the client said that it can put a question to a person, nil if it did not.
+// elicitation returns how the client said that it can put a question to a person, nil if it did not. What an unattended one says does
+// not count.
 func elicitation(ctx context.Context) *mcp.ElicitationCapability {
+	if transport.PeerOf(ctx).Unattended {
+		return nil
+	}
 	if info := server.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
 		if info.ClientCapabilities == nil {
 			return nil
@@ -121,6 +126,9 @@ func (o *openPages) of(state string) *openPage {
 // answerTo returns the answer that a call is repeated with: that of the question's page if one was opened and the person did not decline
 // to open it. A call that waits for it gives up its place in its scope, which others need, and takes a new one.
 func (s adapter) answerTo(ctx context.Context, c *message, p mcp.MultiRoundTripParams) (*Answer, error) {
+	if c.peer.Unattended {
+		return nil, nil
+	}
 	from, opened := answerIn(p), s.host.approvals.pages.of(p.RequestState)
 	if from == nil || opened == nil || !accepted(p) || c.admission.err != nil {
 		return from, nil

@@ -232,7 +232,7 @@ func TestOpenPageHoldsNoPlace(t *testing.T) {
 	cancel()
 	accept := mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept}}
 	opened := mcp.MultiRoundTripParams{RequestState: q.RequestState, InputResponses: mcp.InputResponses{questionID: mcp.NewElicitationInputResponse(accept)}}
-	if answer, err := (adapter{&Server{host: c.host}}).answerTo(ended, &message{admission: c.host.AdmitNamed("one")}, opened); err == nil {
+	if answer, err := (adapter{Server: &Server{host: c.host}}).answerTo(ended, &message{admission: c.host.AdmitNamed("one")}, opened); err == nil {
 		t.Errorf("a call that has ended got the answer %+v", answer)
 	}
 	send("2", `"requestState":"`+q.RequestState+`","inputResponses":{"approval":{"action":"accept"}},`)

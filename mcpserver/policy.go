@@ -249,6 +249,11 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 	if cfg.UserConfigDir != "" {
 		files = append(files, filepath.Join(cfg.UserConfigDir, "toolhost"))
 	}
+	if p.cfg.Contained {
+		contained := *s
+		contained.Sandbox.AllowUnsandboxedCommands, contained.Sandbox.ExcludedCommands = false, nil
+		s = &contained
+	}
 	own := p.cfg.OwnFiles
 	if p.cfg.AuditLog != "" {
 		own = append(slices.Clip(own), p.cfg.AuditLog)

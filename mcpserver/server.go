@@ -61,10 +61,10 @@ func NewServer(h *Host) (*Server, error) {
 		if !d.Enabled(h.runtime) {
 			continue
 		}
-		s.mcp.AddTool(h.tools.now().shown[d], adapter{s}.call)
+		s.mcp.AddTool(h.tools.now().shown[d], adapter{Server: s}.call)
 		s.tools[d.Name] = h.tools.extra[d.Name] == nil
 	}
-	s.mcp.AddTool(mcp.NewTool(foreignHandler), adapter{s}.call)
+	s.mcp.AddTool(mcp.NewTool(foreignHandler), adapter{Server: s}.call)
 	h.policies.onList(s.listChanged)
 	h.gateway.Look()
 	return s, nil

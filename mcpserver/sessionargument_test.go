@@ -20,7 +20,7 @@ func TestSessionArgument(t *testing.T) {
 	}
 	call := func(session string) (*Admission, Reply) {
 		text := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"a.txt","session":` + session + `}}}`)
-		opened, f := adapter{&Server{host: h}}.Open(text)
+		opened, f := adapter{Server: &Server{host: h}}.Open(text)
 		if f != nil {
 			t.Fatal(f.Text)
 		}

@@ -80,6 +80,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	cfg.Contained = true
 	return open(cfg, func(host *mcpserver.Host) error {
 		server, err := mcpserver.NewServer(host)
 		if err != nil {

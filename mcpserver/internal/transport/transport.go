@@ -67,6 +67,8 @@ type Peer struct {
 	Who auth.Identity
 	// List is the list of tools that the client chose by its endpoint: [ListSearch], [ListAll], or empty.
 	List string
+	// Unattended says that any program of a sandbox can be the client: no person answers what it is asked.
+	Unattended bool
 	// Session is the id of the legacy session over HTTP; empty if there is none.
 	Session string
 	// Notify sends a notification that belongs to the request, in order before its response.
