@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -39,6 +40,7 @@ type runFlags struct {
 	weaker   bool
 	ungated  bool
 	announce io.Writer
+	messages heldMessages
 }
 
 func runCommand() *cobra.Command {
@@ -81,6 +83,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 		return err
 	}
 	cfg.Contained = true
+	cfg.Log = slog.New(heldLog{cfg.Log.Handler(), &f.messages})
 	return open(cfg, func(host *mcpserver.Host) error {
 		server, err := mcpserver.NewServer(host)
 		if err != nil {
@@ -140,6 +143,10 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		return err
 	}
 	cfg.Files, cfg.Terminal = std.files, std.terminal != nil
+	if std.files[2] == nil {
+		f.messages.hold()
+		defer f.messages.release(host.Log())
+	}
 	cell, err := server.StartCell(ctx, mcpserver.Local(), cfg)
 	if err != nil {
 		return f.notStarted(err, program)
@@ -149,6 +156,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		fmt.Fprintf(f.announce, "toolhost run: --weaker: %s\n", sanitized(strings.Join(cell.Gaps, "; ")))
 	}
 	status, err := std.attend(cell)
+	f.messages.release(host.Log())
 	failure := ""
 	if cell.Terminal != nil {
 		failure = cell.Terminal.Failure()

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// maxHeld bounds how many messages are held.
+const maxHeld = 200
+
+// A heldLog is a handler that holds messages below errors while a client has the terminal: they would be written into what it shows.
+type heldLog struct {
+	slog.Handler
+	held *heldMessages
+}
+
+// heldMessages are those of a handler and of all that are derived from it.
+type heldMessages struct {
+	mu      sync.Mutex
+	holding bool
+	print   []func() error
+	more    int // that were not kept
+}
+
+func (h heldLog) Handle(ctx context.Context, r slog.Record) error {
+	h.held.mu.Lock()
+	defer h.held.mu.Unlock()
+	switch {
+	case !h.held.holding || r.Level >= slog.LevelError:
+		return h.Handler.Handle(ctx, r)
+	case len(h.held.print) == maxHeld:
+		h.held.more++
+	default:
+		r = r.Clone()
+		h.held.print = append(h.held.print, func() error { return h.Handler.Handle(ctx, r) })
+	}
+	return nil
+}
+
+func (h heldLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return heldLog{h.Handler.WithAttrs(attrs), h.held}
+}
+
+func (h heldLog) WithGroup(name string) slog.Handler {
+	return heldLog{h.Handler.WithGroup(name), h.held}
+}
+
+// hold begins to hold messages.
+func (h *heldMessages) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holding = true
+}
+
+// release prints what was held, says on log how much was not kept, and ends the holding.
+func (h *heldMessages) release(log *slog.Logger) {
+	h.mu.Lock()
+	print, more := h.print, h.more
+	h.holding, h.print, h.more = false, nil, 0
+	h.mu.Unlock()
+	for _, message := range print {
+		_ = message() // where stderr is gone no one reads it
+	}
+	if more > 0 {
+		log.Warn("more messages came while the client had the terminal, which were not kept", "messages", more)
+	}
+}
