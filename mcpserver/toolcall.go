@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,8 +152,12 @@ func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
+// maxChecked bounds the work of a check: the bytes of the schema times those of the arguments.
+const maxChecked = 1 << 28
+
 // checkArguments returns what is wrong with the arguments of a call that came in a ToolCall, with the schema. It says nothing about a tool
-// that a rule denies, or whose schema cannot be applied.
+// that a rule denies, or whose schema cannot be applied. A schema with references is not applied: one that refers to itself would never
+// end, and a short one can ask for exponential work.
 func (r resolved) checkArguments(policy *guard.Policy) error {
 	if r.inside == nil {
 		return nil
@@ -161,7 +166,11 @@ func (r resolved) checkArguments(policy *guard.Policy) error {
 		return nil
 	}
 	var schema jsonschema.Schema
-	if json.Unmarshal(r.def.RawSchema, &schema) != nil {
+	if len(r.def.RawSchema)*len(r.inside.args) > maxChecked || json.Unmarshal(r.def.RawSchema, &schema) != nil {
+		return nil
+	}
+	// Written anew, so that a reference is found however its key was spelt.
+	if text, err := json.Marshal(&schema); err != nil || bytes.Contains(text, []byte(`"$ref":`)) || bytes.Contains(text, []byte(`"$dynamicRef":`)) {
 		return nil
 	}
 	checks, err := schema.Resolve(nil)

@@ -147,6 +147,31 @@ func TestToolCallInput(t *testing.T) {
 	}
 }
 
+// TestToolCallSchemaBombs: a schema that never ends, or asks for exponential work, does not harm the host. The call goes to its server.
+func TestToolCallSchemaBombs(t *testing.T) {
+	wide := `"a30":{"type":"object"}`
+	for i := range 30 {
+		next := fmt.Sprintf(`{"$ref":"#/$defs/a%d"}`, i+1)
+		wide += fmt.Sprintf(`,"a%d":{"allOf":[%s,%s]}`, i, next, next)
+	}
+	for name, schema := range map[string]string{
+		"itself":   `{"type":"object","$ref":"#"}`,
+		"spelt":    `{"type":"object","$\u0072ef":"#"}`,
+		"case":     `{"type":"object","$REF":"#"}`,
+		"two":      `{"type":"object","allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#"}]}}}`,
+		"dynamic":  `{"type":"object","$dynamicAnchor":"a","$dynamicRef":"#a"}`,
+		"anchor":   `{"type":"object","not":{"$ref":"#a"},"$anchor":"a"}`,
+		"draft 07": `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","dependencies":{"x":{"$ref":"#"}}}`,
+		"wide":     `{"type":"object","$ref":"#/$defs/a0","$defs":{` + wide + `}}`,
+	} {
+		h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch, c.Allow = "on", []string{"mcp__s"} })
+		serve(t, h, true, foreignTool("s", "do", "", schema))
+		if r := through(h, "mcp__s__do", `{"x":1}`); r.IsError || !strings.Contains(r.Text, "ran with") {
+			t.Errorf("%s: %.300s", name, r.Text)
+		}
+	}
+}
+
 // TestToolCallSeenInside: hooks see and rewrite the call of the tool inside, and the audit log has its name.
 func TestToolCallSeenInside(t *testing.T) {
 	h, _ := openHost(t, nil, func(c *Config) {
