@@ -30,6 +30,7 @@ var examples = map[string]string{
 	"toolhost token add":     "toolhost token add ci --rights read --expires 30d",
 	"toolhost token list":    "toolhost token list --json",
 	"toolhost token revoke":  "toolhost token revoke ci",
+	"toolhost agent":         "toolhost agent list --json",
 	"toolhost mcp":           "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp call memory search_nodes query=release",
 	"toolhost mcp list":      "toolhost mcp list --json",
 	"toolhost mcp add":       "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp add -H 'Authorization: Bearer ${TOKEN}' docs https://docs.example/mcp",

@@ -111,13 +111,14 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := &http.Server{Handler: fakemodel.Model(t.next), ReadHeaderTimeout: VerifyPatience}
-	go func() { _ = model.Serve(listener) }() // until it is closed
-	defer model.Close()
+	defer listener.Close()
 	url := "http://" + listener.Addr().String()
 	if err := t.prepare(ctx, r, url); err != nil {
 		return nil, fmt.Errorf("preparing the trial: %w", err)
 	}
+	model := &http.Server{Handler: fakemodel.Model(t.next), ReadHeaderTimeout: VerifyPatience}
+	go func() { _ = model.Serve(listener) }() // until it is closed
+	defer model.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience, fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
 	defer cancel()
 	t.run(ctx, program, url)
