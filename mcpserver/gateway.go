@@ -48,7 +48,7 @@ func (h servers) changed(g *gateway.Gateway, configured bool) {
 		server := foreignServer{Name: s.Name, Purpose: s.Purpose}
 		switch s.State {
 		case gateway.StateConfigured, gateway.StateRunning:
-			server.Unknown = s.Since.IsZero()
+			server.Unknown = s.Since.IsZero() && s.Reason == ""
 		case gateway.StateKnown:
 		default:
 			server.Down = s.State + ": " + s.Reason

@@ -38,7 +38,9 @@ type snapshot struct {
 	// searched says that clients that did not choose find the tools of other servers with ToolSearch, and loaded which of them are listed
 	// all the same.
 	searched bool
-	loaded   map[*builtin.Def]bool
+	// tooLong says that the known tools of other servers were too long for a list since the configuration changed.
+	tooLong bool
+	loaded  map[*builtin.Def]bool
 
 	indexed   sync.Once
 	toolIndex *toolIndex // see index
@@ -166,7 +168,8 @@ func (t *toolset) replace(f foreignSet) error {
 	defer t.replacing.Unlock()
 	s := &snapshot{foreignSet: f, byName: map[string]resolved{}, shown: map[*builtin.Def]mcp.Tool{}}
 	was := t.snapshot.Load()
-	s.searched = t.search.needed(f) || !f.Configured && was != nil && was.searched
+	s.tooLong = f.long() || !f.Configured && was != nil && was.tooLong // a list in use must not change back and forth
+	s.searched = t.search.needed(f, s.tooLong)
 	s.Tools = slices.SortedFunc(slices.Values(f.Tools), byName)
 	s.all, s.loaded = slices.Concat(t.own, s.Tools), alwaysLoaded(s.Tools)
 	for _, d := range s.all {

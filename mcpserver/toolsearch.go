@@ -30,9 +30,9 @@ const (
 const (
 	maxListedBytes = 35_000
 	maxListedTools = 40
-	// unknownBytes is what a server takes whose tools are not known yet: the mean of eleven. A list that is long at first would have
-	// been read before it becomes short.
-	unknownBytes = 24_000
+	// maxUnasked is how many servers may be unknown, such as at the first start, before they are taken for long. Eleven took 24,000
+	// bytes each. A list that is long at first would have been read before it becomes short.
+	maxUnasked = 4
 )
 
 // checkToolSearch returns an error for a value of [Config.ToolSearch] that is not one.
@@ -43,17 +43,23 @@ func checkToolSearch(value string) error {
 	return nil
 }
 
-// needed reports whether tools are searched for and not listed.
-func (m searchMode) needed(f foreignSet) bool {
+// needed reports whether tools are searched for and not listed; long says that the known ones are too long for a list.
+func (m searchMode) needed(f foreignSet, long bool) bool {
 	if m == searchOn || m == searchOff {
 		return m == searchOn
 	}
-	size := 0
+	unknown := 0
 	for _, s := range f.Servers {
 		if s.Unknown {
-			size += unknownBytes
+			unknown++
 		}
 	}
+	return unknown > maxUnasked || long
+}
+
+// long reports whether the known definitions exceed what is listed.
+func (f foreignSet) long() bool {
+	size := 0
 	for _, d := range f.Tools {
 		size += definitionSize(d)
 	}

@@ -168,10 +168,17 @@ func TestToolSearchMode(t *testing.T) {
 			t.Errorf("step %d: %t", i, !step.want)
 		}
 	}
-	for n, want := range map[int]bool{1: false, 2: true} { // servers that have not been asked yet
+	for n, want := range map[int]bool{maxUnasked: false, maxUnasked + 1: true} { // servers that have not been asked yet
 		h, _ := openHost(t, nil)
-		if err := h.setForeign(foreignSet{Servers: []foreignServer{{Name: "a", Unknown: true}, {Name: "b", Unknown: n > 1}}, Configured: true}); err != nil || searched(h) != want {
+		f := foreignSet{Configured: true}
+		for i := range n {
+			f.Servers = append(f.Servers, foreignServer{Name: fmt.Sprint("s", i), Unknown: true})
+		}
+		if err := h.setForeign(f); err != nil || searched(h) != want {
 			t.Errorf("%d unknown servers: %t: %v", n, !want, err)
+		}
+		if serve(t, h, false, many(3, 0)...); searched(h) {
+			t.Errorf("%d servers, once they are known, are not listed", n)
 		}
 	}
 	if _, err := Open(Config{Roots: []string{t.TempDir()}, ToolSearch: "maybe"}); err == nil || !strings.Contains(err.Error(), `got "maybe"`) {

@@ -88,6 +88,7 @@ type Gateway struct {
 
 	looks  chan struct{} // a place for each that is looked at
 	first  chan struct{} // closed when all that were unknown have been looked at
+	late   chan struct{} // closed when a list waits no longer for them
 	begun  sync.Once
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -111,7 +112,7 @@ type server struct {
 
 // Open reads the configuration and what is known of its servers. It starts none.
 func Open(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{}, looks: make(chan struct{}, lookers), first: make(chan struct{})}
+	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{}, looks: make(chan struct{}, lookers), first: make(chan struct{}), late: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.tools.Store(&[]*builtin.Def{})
 	g.Reload()
@@ -187,6 +188,7 @@ func (g *Gateway) Look() {
 		g.mu.Lock()
 		g.looking = true
 		g.mu.Unlock()
+		time.AfterFunc(firstList, func() { close(g.late) })
 		var all sync.WaitGroup
 		for _, s := range g.unknown() {
 			all.Go(func() { g.look(s) })
@@ -198,14 +200,13 @@ func (g *Gateway) Look() {
 	})
 }
 
-// Wait waits until all servers are known, for a moment at most: one that does not answer must not keep the others off the list.
+// Wait waits until all servers are known, for [firstList] after the first look at most: one that does not answer must not keep the others
+// off the list.
 func (g *Gateway) Wait(ctx context.Context) {
 	g.Look()
-	limit := time.NewTimer(firstList)
-	defer limit.Stop()
 	select {
 	case <-g.first:
-	case <-limit.C:
+	case <-g.late:
 	case <-ctx.Done():
 	}
 }
