@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // A runClient is a client as toolhost run starts it.
@@ -140,7 +141,7 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 	return args, os.WriteFile(file, text, 0o600)
 }
 
-// copyNewer copies a file that is newer than its copy. None is no error.
+// copyNewer copies a file that is newer than its copy, which replaces whatever a program has put in its place. None is no error.
 func copyNewer(from, to string) error {
 	now, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,14 +150,14 @@ func copyNewer(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if was, err := os.Stat(to); err == nil && !now.ModTime().After(was.ModTime()) {
+	if was, err := os.Lstat(to); err == nil && !now.ModTime().After(was.ModTime()) {
 		return nil
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o600)
+	return privatefile.ReplaceQuickly(to, text)
 }
 
 // ownProgram is the path of this program, as a client in a cell starts it.

@@ -168,13 +168,19 @@ const (
 	maxSeedFiles = 4096
 )
 
-// seed copies a file or directory of the host, but for what is hidden, if the layer has none of that name or an older file.
+// seed copies a file or directory of the host, but for what is hidden, if the layer has none of that name or an older file. Nothing is
+// written outside of the layer, whatever links a program has left in it.
 func seed(from, to string, hidden func(path string, dir bool) bool) {
 	old, err := os.Lstat(to)
 	now, statErr := os.Stat(from)
 	if statErr != nil || err == nil && (now.IsDir() || !now.ModTime().After(old.ModTime())) {
 		return
 	}
+	root, err := os.OpenRoot(filepath.Dir(to))
+	if err != nil {
+		return
+	}
+	defer root.Close()
 	size, files := int64(0), 0
 	_ = filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -191,11 +197,11 @@ func seed(from, to string, hidden func(path string, dir bool) bool) {
 			return err
 		}
 		info, err := e.Info()
-		switch into := filepath.Join(to, rel); {
+		switch into := filepath.Join(filepath.Base(to), rel); {
 		case err != nil:
 			return nil
 		case e.IsDir():
-			return os.MkdirAll(into, 0o700)
+			return root.MkdirAll(into, 0o700)
 		case !info.Mode().IsRegular():
 			return nil
 		default:
@@ -206,7 +212,20 @@ func seed(from, to string, hidden func(path string, dir bool) bool) {
 			if err != nil {
 				return nil
 			}
-			return os.WriteFile(into, text, info.Mode().Perm()&0o700|0o600)
+			return replace(root, into, text, info.Mode().Perm()&0o700|0o600)
 		}
 	})
+}
+
+// replace makes a file in the place of what stands there, which may be a link or a pipe.
+func replace(root *os.Root, name string, text []byte, mode fs.FileMode) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }

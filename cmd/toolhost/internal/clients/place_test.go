@@ -222,6 +222,11 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s shares %s, which is in none of its directories", c.Name, path)
 			}
 		}
+		for path := range c.Runs.Copies {
+			if !slices.Contains(c.Runs.Layers, path[:strings.LastIndex(path, "/")]) {
+				t.Errorf("%s has a copy at %s, which lies in none of its directories itself", c.Name, path)
+			}
+		}
 		for _, path := range c.Runs.Logins {
 			if !slices.Contains(c.Runs.Shared, path) {
 				t.Errorf("%s does not share its login %s", c.Name, path)

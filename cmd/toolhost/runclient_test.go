@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+)
+
+// A copy is written into the layer only, though a client has planted a link there.
+func TestCopyNewer(t *testing.T) {
+	dir := t.TempDir()
+	from, to, outside := filepath.Join(dir, "from"), filepath.Join(dir, "to"), filepath.Join(dir, "outside")
+	for path, text := range map[string]string{from: "new", outside: "kept"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(from, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, to); err != nil {
+		t.Skip(err)
+	}
+	if err := copyNewer(from, to); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{outside: "kept", to: "new"} {
+		if got, err := os.ReadFile(path); string(got) != want {
+			t.Errorf("%s holds %q, %v", path, got, err)
+		}
+	}
+	if err := copyNewer(filepath.Join(dir, "none"), to); err != nil {
+		t.Error(err)
+	}
+}
+
+// A layer hides no root.
+func TestLayerShowsRoots(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(home, "config")
+	for _, dir := range []string{"config/project", "config-of-others", "state"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for root, private := range map[string]bool{
+		config: false, filepath.Join(config, "project"): false, filepath.Join(home, "config-of-others"): true, home: true,
+	} {
+		r := runClient{env: clients.Env{Home: home}, state: filepath.Join(home, "state"), roots: []string{root}}
+		spec := builtin.CellSpec{Layers: map[string]string{}}
+		layer, err := r.layer(&spec, config, 0)
+		if err != nil || spec.Layers[config] == layer != private || layer == config == private {
+			t.Errorf("with the root %s: %q, %v, %v", root, layer, spec.Layers, err)
+		}
+	}
+}
