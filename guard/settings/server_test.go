@@ -43,3 +43,29 @@ func TestSetServer(t *testing.T) {
 		}
 	}
 }
+
+// TestProjectEnablesServers: files of a workspace, trusted or not, do not have the servers of .mcp.json used, which have a trust of their own.
+func TestProjectEnablesServers(t *testing.T) {
+	for _, file := range []string{".toolhost/toolhost.json", ".toolhost/toolhost.local.json", ".claude/settings.json", ".claude/settings.local.json"} {
+		dir := t.TempDir()
+		ws := filepath.Join(dir, "ws")
+		for name, text := range map[string]string{
+			filepath.Join("ws", file):       `{"enabledMcpjsonServers": ["a"], "enableAllProjectMcpServers": true, "disabledMcpjsonServers": ["b"]}`,
+			"config/toolhost/toolhost.json": `{"enabledMcpjsonServers": ["u"]}`,
+		} {
+			name = filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, trust := range []bool{false, true} {
+			s := Load(Config{Roots: []string{ws}, Home: dir, UserConfigDir: filepath.Join(dir, "config"), ManagedDir: filepath.Join(dir, "none"), TrustWorkspace: trust}).Servers
+			if s.AllEnabled || len(s.Enabled) != 1 || s.Enabled[0].Text != "u" || len(s.Disabled) != 1 {
+				t.Errorf("%s, trust %t: %+v", file, trust, s)
+			}
+		}
+	}
+}

@@ -45,11 +45,11 @@ func serverKeys() []key {
 			list: func(s *Settings) *[]Entry { return &s.Servers.Allowed }},
 		{name: "deniedMcpServers", form: formList, raw: "array", tightens: true, doc: "Servers that are not used, in the same form. They win over allowed ones.",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Denied }},
-		{name: "enabledMcpjsonServers", form: formList, doc: "Servers of .mcp.json that are used without toolhost trust.",
+		{name: "enabledMcpjsonServers", form: formList, from: notWorkspace, doc: "Servers of .mcp.json that are used without toolhost trust.",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Enabled }},
 		{name: "disabledMcpjsonServers", form: formList, tightens: true, doc: "Servers of .mcp.json that are not used.",
 			list: func(s *Settings) *[]Entry { return &s.Servers.Disabled }},
-		{name: "enableAllProjectMcpServers", form: formSwitch, order: strict(false), def: "false", doc: "Use all servers of .mcp.json without toolhost trust.",
+		{name: "enableAllProjectMcpServers", form: formSwitch, from: notWorkspace, order: strict(false), def: "false", doc: "Use all servers of .mcp.json without toolhost trust.",
 			set: flag(func(s *Settings) *bool { return &s.Servers.AllEnabled })},
 	}
 }
