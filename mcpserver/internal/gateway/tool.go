@@ -52,11 +52,47 @@ func parseTool(raw json.RawMessage) (*tool, error) {
 	if t.Name == "" || len(t.Name) > maxLine {
 		return nil, fmt.Errorf("a tool is left out: its name is %q", cleanText(t.Name, 40))
 	}
-	var err error
+	err := givenOnce(json.NewDecoder(bytes.NewReader(raw)), 0)
+	if err != nil {
+		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
+	}
 	if t.schema, err = shownSchema(t.InputSchema); err != nil {
 		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
 	}
 	return t, nil
+}
+
+// givenOnce refuses a definition that is read differently when the order of its members changes, which its fingerprint does not notice: one
+// with a member given twice, at the two upper levels also with names that differ in case only.
+func givenOnce(d *json.Decoder, depth int) error {
+	token, err := d.Token()
+	open, ok := token.(json.Delim)
+	if err != nil || !ok {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		if open == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := token.(string)
+			folded := name
+			if depth < 2 { // what is read into fields, whose case does not count
+				folded = strings.ToLower(strings.ToUpper(name))
+			}
+			if seen[folded] {
+				return fmt.Errorf("its definition gives %q twice", cleanText(name, 80))
+			}
+			seen[folded] = true
+		}
+		if err := givenOnce(d, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token() // the end
+	return err
 }
 
 // shownSchema checks a schema, and removes from its texts what cannot be seen.
