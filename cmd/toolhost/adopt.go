@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/mcpserver"
 )
 
 // adoptServers moves the client's other servers to the user's own settings of toolhost.
@@ -33,7 +34,7 @@ func (f *installFlags) adoptServers(cmd *cobra.Command, client clients.Client, r
 	if r.DryRun {
 		would = "would be "
 	}
-	_, err = fmt.Fprintf(w, "%s: %smoved from %s to %s\n\n%s\n", sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would, sanitized(report.File), sanitized(into), sanitized(report.Diff))
+	_, err = fmt.Fprintf(w, "%s: %smoved from %s to %s\n\n%s\n", sanitized(strings.Join(slices.Sorted(maps.Keys(adopted.Entries)), ", ")), would, sanitized(report.File), sanitized(into), mcpserver.Sanitize(report.Diff))
 	return err
 }
 

@@ -245,8 +245,8 @@ func printChange(w io.Writer, prefix, text string) {
 	if text == "" {
 		return
 	}
-	for line := range strings.Lines(sanitized(text)) {
-		fmt.Fprintf(w, "%s%s\n", prefix, strings.TrimSuffix(line, "\n"))
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(w, "%s%s\n", prefix, sanitized(strings.TrimSuffix(line, "\n")))
 	}
 }
 

@@ -75,6 +75,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	program, err := findProgram(args[0])
 	if err != nil {
 		fmt.Fprintln(f.announce, "toolhost run:", sanitized(err.Error()))
+		if _, there := os.Stat(args[0]); there == nil && strings.ContainsRune(args[0], filepath.Separator) {
+			return exitStatus(exitNotStarted)
+		}
 		return exitStatus(exitNotFound)
 	}
 	f.host.console.on = true

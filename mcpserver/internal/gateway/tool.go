@@ -306,6 +306,9 @@ func (g *Gateway) call(ctx context.Context, env *builtin.Env, s *server, t *tool
 		raw, err = g.callOnce(ctx, env, u, t, args)
 	}
 	if err != nil {
+		if refusal, ok := errors.AsType[*rpcError](err); ok {
+			return builtin.Result{}, fmt.Errorf("the server %s answered the call with an error: %w", s.Name, refusal)
+		}
 		return builtin.Result{}, fmt.Errorf("the server %s did not answer the call: %w", s.Name, err)
 	}
 	return g.result(env, raw)
