@@ -60,16 +60,5 @@ func (h servers) changed(g *gateway.Gateway, configured bool) {
 	}
 }
 
-// Servers tells how the other servers are.
-func (o Operator) Servers() []gateway.Status { return o.h.gateway.Servers() }
-
-// ReviewServer returns what of a server is withheld until a person has accepted it.
-func (o Operator) ReviewServer(name string) ([]gateway.Change, error) {
-	return o.h.gateway.Review(name)
-}
-
-// AcceptServer accepts what a server offers now.
-func (o Operator) AcceptServer(name string) error { return o.h.gateway.Accept(name) }
-
-// RestartServer stops a server, which the next call starts anew, and looks at what it offers.
-func (o Operator) RestartServer(name string) error { return o.h.gateway.Restart(name) }
+// Gateway returns the other servers of the host.
+func (o Operator) Gateway() *gateway.Gateway { return o.h.gateway }

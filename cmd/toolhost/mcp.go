@@ -31,7 +31,8 @@ it was first seen is withheld until you have reviewed and accepted it. Hosts tha
 	flags.addRoots(cmd.PersistentFlags(), "a `DIR` the tools work in; repeatable (default: the working directory)")
 	flags.addState(cmd.PersistentFlags())
 	flags.addServers(cmd.PersistentFlags())
-	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags), mcpCallCommand(&flags))
+	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags),
+		mcpLoginCommand(&flags), mcpLogoutCommand(&flags), mcpCallCommand(&flags))
 	return cmd
 }
 
@@ -41,7 +42,7 @@ func mcpListCommand(flags *hostFlags) *cobra.Command {
 		Use: "list", Short: "List the servers, and why those that are not served are not", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				servers := host.Operator().Servers()
+				servers := host.Operator().Gateway().Servers()
 				if asJSON {
 					return printJSON(cmd.OutOrStdout(), map[string]any{"servers": listed(servers)})
 				}
@@ -207,7 +208,7 @@ func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 		Use: "review NAME", Short: "Show what of a server is withheld until you accept it", Args: exactly(1, "toolhost mcp review files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				changes, err := host.Operator().ReviewServer(args[0])
+				changes, err := host.Operator().Gateway().Review(args[0])
 				if err != nil {
 					return err
 				}
@@ -255,9 +256,9 @@ func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
 		Use: "accept NAME", Short: "Accept what a server offers now", Args: exactly(1, "toolhost mcp accept files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				changes, err := host.Operator().ReviewServer(args[0])
+				changes, err := host.Operator().Gateway().Review(args[0])
 				if err == nil {
-					err = host.Operator().AcceptServer(args[0])
+					err = host.Operator().Gateway().Accept(args[0])
 				}
 				if err != nil {
 					return err
@@ -274,14 +275,10 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 		Use: "restart NAME", Short: "Start a server anew, also one that has ended too often", Args: exactly(1, "toolhost mcp restart files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				if _, err := host.Operator().ReviewServer(args[0]); err != nil { // there is none of that name
+				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is none of that name
 					return err
 				}
-				mark := filepath.Join(host.Operator().StateDir(), "servers", args[0]+".restart")
-				if err := os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
-					return err
-				}
-				if err := privatefile.Replace(mark, nil); err != nil {
+				if err := markRestart(host, args[0]); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "the next call starts %s anew\n", sanitized(args[0]))
@@ -289,6 +286,15 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 			})
 		},
 	}
+}
+
+// markRestart has the hosts that run start a server anew.
+func markRestart(host *mcpserver.Host, name string) error {
+	mark := filepath.Join(host.Operator().StateDir(), "servers", name+".restart")
+	if err := os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
+		return err
+	}
+	return privatefile.Replace(mark, nil)
 }
 
 func mcpCallCommand(flags *hostFlags) *cobra.Command {
@@ -311,7 +317,7 @@ refused: without a rule that allows it a person must be asked, and here no one i
 				return err
 			}
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				if _, err := host.Operator().ReviewServer(args[0]); err != nil { // there is none of that name
+				if _, err := host.Operator().Gateway().Review(args[0]); err != nil { // there is none of that name
 					return err
 				}
 				name := "mcp__" + args[0] + "__" + args[1]

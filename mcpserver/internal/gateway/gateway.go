@@ -108,6 +108,8 @@ type server struct {
 	since   time.Time // of the last restart that a person asked for
 	wait    time.Duration
 	noted   []string // problems that were logged
+
+	login sync.Mutex // one of its logins is changed
 }
 
 // Open reads the configuration and what is known of its servers. It starts none.

@@ -34,14 +34,18 @@ var errSession = errors.New("its session has ended")
 
 // An authError says that a server wants a login.
 type authError struct {
+	server   string
 	status   int
 	response *http.Response // its body is closed
 }
 
-func (e *authError) Error() string { return fmt.Sprintf("it asks for a login (HTTP %d)", e.status) }
+func (e *authError) Error() string {
+	return fmt.Sprintf("it asks for a login (HTTP %d): `toolhost mcp login %s` logs in", e.status, e.server)
+}
 
 // An httpWire speaks to a server over streamable HTTP.
 type httpWire struct {
+	server  string
 	url     string
 	client  *http.Client
 	headers func(ctx context.Context) (http.Header, error)
@@ -60,7 +64,7 @@ type httpWire struct {
 
 // newHTTPWire speaks to the server of an entry whose variables are replaced. headers are added to each request.
 func newHTTPWire(e *Entry, headers func(ctx context.Context) (http.Header, error), to listener) *httpWire {
-	w := &httpWire{url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{})}
+	w := &httpWire{server: e.Name, url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -177,7 +181,7 @@ func (w *httpWire) status(resp *http.Response, session string) error {
 		return nil
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		resp.Body.Close()
-		return &authError{code, resp}
+		return &authError{w.server, code, resp}
 	case code == http.StatusNotFound && session != "":
 		resp.Body.Close()
 		w.end(errSession)

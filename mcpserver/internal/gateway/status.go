@@ -92,9 +92,7 @@ func (g *Gateway) Restart(name string) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.reason, s.deaths, s.retryAt, s.wait = "", nil, time.Time{}, 0
-	s.mu.Unlock()
+	s.forgive()
 	g.mu.Lock()
 	var mine []*upstream
 	for _, u := range g.live {
@@ -108,6 +106,13 @@ func (g *Gateway) Restart(name string) error {
 	}
 	g.work.Go(func() { g.look(s) })
 	return nil
+}
+
+// forgive forgets why the server was not started any more.
+func (s *server) forgive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason, s.deaths, s.retryAt, s.wait = "", nil, time.Time{}, 0
 }
 
 // note logs problems with the tools of a server, each once.

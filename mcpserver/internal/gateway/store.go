@@ -254,7 +254,7 @@ func (g *Gateway) Review(name string) ([]Change, error) {
 	}
 	var all []Change
 	for _, name := range slices.Sorted(maps.Keys(r.Withheld)) {
-		c := Change{Name: name, Since: r.Withheld[name], Is: readable(now[name]), Copies: g.copies(s, name)}
+		c := Change{Name: name, Since: r.Withheld[name], Is: readable(now[name]), Copies: copies(g.sorted(), s, name)}
 		if was, ok := r.Accepted[name]; ok {
 			c.Was = readable(was)
 		}
@@ -275,12 +275,12 @@ func (g *Gateway) Accept(name string) error {
 }
 
 // copies are tools of other servers with the same name but for what the eye does not tell apart.
-func (g *Gateway) copies(of *server, name string) (found []string) {
+func copies(all []*server, of *server, name string) (found []string) {
 	name, ok := strings.CutPrefix(name, "tool ")
 	if !ok {
 		return nil
 	}
-	for _, s := range g.sorted() {
+	for _, s := range all {
 		r := s.store.get()
 		if s == of || r.Offer == nil {
 			continue

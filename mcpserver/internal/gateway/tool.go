@@ -302,7 +302,7 @@ func (g *Gateway) call(ctx context.Context, env *builtin.Env, s *server, t *tool
 	u := g.upstreamFor(s, env.Principal, env.Scope)
 	raw, err := g.callOnce(ctx, env, u, t, args)
 	again := s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
-	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && again || s.HeadersHelper != "" && isAuth(err)) {
+	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && again || u.renewed(err)) {
 		raw, err = g.callOnce(ctx, env, u, t, args)
 	}
 	if err != nil {

@@ -124,22 +124,9 @@ func (u *upstream) release(*session) {
 func (u *upstream) connect() (*session, error) {
 	ctx, cancel := context.WithTimeout(u.g.ctx, connectTime)
 	defer cancel()
-	s := &session{u: u, began: time.Now(), first: !u.srv.store.seen()}
-	err := u.open(ctx, s)
-	if err == nil {
-		if err = s.agree(ctx, u.srv.store.era()); err == nil {
-			err = s.learn(ctx)
-		}
-		if err == nil {
-			if e, ok := s.w.(interface{ initialized() }); ok {
-				e.initialized()
-			}
-		} else {
-			if lines := stderrOf(s.w); lines != "" && !isDeath(err) {
-				err = fmt.Errorf("%w. It wrote last:\n%s", err, lines)
-			}
-			s.w.close()
-		}
+	s, err := u.begin(ctx)
+	if err != nil && u.renewed(err) {
+		s, err = u.begin(ctx)
 	}
 	if err != nil {
 		if ctx.Err() != nil && u.g.ctx.Err() == nil {
@@ -151,6 +138,39 @@ func (u *upstream) connect() (*session, error) {
 	u.srv.connected()
 	u.follow(s)
 	return s, nil
+}
+
+// begin makes one attempt to connect.
+func (u *upstream) begin(ctx context.Context) (*session, error) {
+	s := &session{u: u, began: time.Now(), first: !u.srv.store.seen()}
+	if err := u.open(ctx, s); err != nil {
+		return nil, err
+	}
+	err := s.agree(ctx, u.srv.store.era())
+	if err == nil {
+		err = s.learn(ctx)
+	}
+	if err == nil {
+		if e, ok := s.w.(interface{ initialized() }); ok {
+			e.initialized()
+		}
+		return s, nil
+	}
+	if lines := stderrOf(s.w); lines != "" && !isDeath(err) {
+		err = fmt.Errorf("%w. It wrote last:\n%s", err, lines)
+	}
+	s.w.close()
+	return nil, err
+}
+
+// renewed reports whether the server refused credentials and there may be others now: then what was asked has not run.
+func (u *upstream) renewed(err error) bool {
+	auth, ok := errors.AsType[*authError](err)
+	if !ok {
+		return false
+	}
+	e, err := u.srv.expanded()
+	return err == nil && (e.HeadersHelper != "" || loginOf(u.g.cfg.Dir, u.srv, e, u.principal).refused(auth))
 }
 
 func isDeath(err error) bool {
@@ -200,7 +220,11 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 		return err
 	}
 	if e.Type == typeHTTP {
-		s.w = newHTTPWire(e, u.headers(e), s)
+		headers := u.headers(e)
+		if _, err := headers(ctx); err != nil { // not within the probe, which is short
+			return err
+		}
+		s.w = newHTTPWire(e, headers, s)
 		return nil
 	}
 	if err := u.g.makeRoom(u); err != nil {
@@ -212,8 +236,16 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 // headers returns what adds the headers of an entry to a request.
 func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
 	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(e) })
-	return func(context.Context) (http.Header, error) {
+	login := loginOf(u.g.cfg.Dir, u.srv, e, u.principal)
+	return func(ctx context.Context) (http.Header, error) {
 		all := http.Header{}
+		token, err := login.header(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if token != "" {
+			all.Set("Authorization", token)
+		}
 		more, err := helped()
 		if err != nil {
 			return nil, err

@@ -1,0 +1,318 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// An authServer is an MCP server that wants a token, and the authorization server that gives it.
+type authServer struct {
+	*httptest.Server
+	mcp *fake
+
+	mu        sync.Mutex
+	clients   int // that were registered
+	unknown   int // clients up to this one are not known any more
+	tokens    int // that were given
+	valid     string
+	challenge string
+	refuse    string            // what is answered to a refresh; "down": nothing useful
+	seen      map[string]string // the last form that was sent to a path
+	moved     string            // where tokens are given; "": here
+	life      int
+}
+
+func startAuthServer(t *testing.T) *authServer {
+	a := &authServer{mcp: newFake("", nil), seen: map[string]string{}, life: 3600}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case r.URL.Path == "/mcp":
+		if r.Header.Get("Authorization") != "Bearer "+a.valid || a.valid == "" {
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata="%s/prm", scope="read write"`, a.URL))
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		a.mcp.ServeHTTP(w, r)
+	case r.URL.Path == "/prm":
+		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%[1]s"]}`, a.URL)
+	case r.URL.Path == "/.well-known/oauth-authorization-server":
+		fmt.Fprintf(w, `{"issuer":"%[1]s","authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[2]s/token","registration_endpoint":"%[1]s/register","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]}`,
+			a.URL, firstOf(a.moved, a.URL))
+	case r.URL.Path == "/register":
+		a.clients++
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, `{"client_id":"client%d"}`, a.clients)
+	case r.URL.Path == "/token":
+		a.token(w, r)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
+	r.ParseForm()
+	a.seen["token"] = r.Form.Encode()
+	var n int
+	fmt.Sscanf(r.Form.Get("client_id"), "client%d", &n)
+	sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
+	refused := ""
+	switch refresh := r.Form.Get("grant_type") == "refresh_token"; {
+	case refresh && a.refuse == "down":
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case n <= a.unknown:
+		refused = "invalid_client"
+	case refresh && a.refuse != "":
+		refused = a.refuse
+	case refresh && r.Form.Get("refresh_token") != fmt.Sprintf("refresh%d", a.tokens),
+		!refresh && (r.Form.Get("code") != "code" || base64.RawURLEncoding.EncodeToString(sum[:]) != a.challenge):
+		refused = "invalid_grant"
+	}
+	if refused != "" {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":%q}`, refused)
+		return
+	}
+	a.tokens++
+	a.valid = fmt.Sprintf("access%d", a.tokens)
+	fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer","refresh_token":"refresh%d","expires_in":%d}`, a.valid, a.tokens, a.life)
+}
+
+// browser answers a login as a person does, after a request of somebody else with another state.
+func (a *authServer) browser(t *testing.T) func(string) error {
+	return func(address string) error {
+		u, err := url.Parse(address)
+		if err != nil {
+			return err
+		}
+		q := u.Query()
+		a.mu.Lock()
+		a.challenge, a.seen["authorize"] = q.Get("code_challenge"), u.RawQuery
+		a.mu.Unlock()
+		back := q.Get("redirect_uri")
+		for _, answer := range []struct {
+			query string
+			want  int
+		}{
+			{"state=other&code=stolen", http.StatusBadRequest},
+			{"state=" + url.QueryEscape(q.Get("state")) + "&code=code&iss=https://other.example", http.StatusBadRequest},
+			{"state=" + url.QueryEscape(q.Get("state")) + "&code=code&iss=" + url.QueryEscape(a.URL), http.StatusOK},
+		} {
+			resp, err := http.Get(back + "?" + answer.query)
+			if err != nil {
+				return err
+			}
+			resp.Body.Close()
+			if resp.StatusCode != answer.want {
+				t.Errorf("callback with %s: %d, want %d", answer.query, resp.StatusCode, answer.want)
+			}
+		}
+		return nil
+	}
+}
+
+// change changes the server while it runs.
+func (a *authServer) change(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+func loginGateway(t *testing.T, a *authServer, dir string) *Gateway {
+	entries := []*Entry{{Name: "s", Trust: User, Type: typeHTTP, URL: a.URL + "/mcp", File: "test"}}
+	g := Open(Config{
+		Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: dir, Changed: func(*Gateway, bool) {}, Start: startPlain, Log: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// kept is the file of the only login.
+func kept(t *testing.T, dir string) (keptLogin, string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.login"))
+	if len(files) != 1 {
+		t.Fatalf("files of logins: %q", files)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k keptLogin
+	if err := json.Unmarshal(text, &k); err != nil {
+		t.Fatal(err)
+	}
+	return k, files[0]
+}
+
+// say calls the tool of the server.
+func say(t *testing.T, g *Gateway, principal string) error {
+	t.Helper()
+	s, err := g.server("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.forgive() // the pause after a failure is not waited for
+	_, err = g.call(t.Context(), &builtin.Env{Principal: principal, Scope: "one"}, s, &tool{Name: "say"}, json.RawMessage("{}"))
+	return err
+}
+
+// TestLogin: the login, what is kept of it, and whose it is.
+func TestLogin(t *testing.T) {
+	a := startAuthServer(t)
+	dir := t.TempDir()
+	g := loginGateway(t, a, dir)
+	if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "toolhost mcp login s") {
+		t.Errorf("without a login: %v", err)
+	}
+	if err := g.Login(t.Context(), "s", a.browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := say(t, g, localPrincipal); err != nil {
+		t.Error(err)
+	}
+	if len(g.Tools()) != 1 {
+		t.Errorf("tools after the login: %v", g.Tools())
+	}
+	k, file := kept(t, dir)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file of the login: %v, %v", info.Mode(), err)
+	}
+	if k.Token.AccessToken != "access1" || k.Client.ID != "client1" {
+		t.Errorf("kept: %+v %+v", k.Token, k.Client)
+	}
+	q, _ := url.ParseQuery(a.seen["authorize"])
+	if q.Get("scope") != "read write" || q.Get("resource") != a.URL+"/mcp" || q.Get("code_challenge_method") != "S256" {
+		t.Errorf("the authorization server was asked %v", q)
+	}
+	if err := say(t, g, "other"); err == nil {
+		t.Error("another caller used the login")
+	}
+	if err := say(t, loginGateway(t, a, dir), localPrincipal); err != nil {
+		t.Errorf("in another host: %v", err)
+	}
+	if err := g.Login(t.Context(), "s", a.browser(t)); err != nil && !strings.Contains(err.Error(), "without a login") {
+		t.Error(err)
+	}
+	if a.clients != 1 {
+		t.Errorf("%d clients were registered by two logins", a.clients)
+	}
+	if found, err := g.Logout("s"); !found || err != nil {
+		t.Errorf("logout: %v, %v", found, err)
+	}
+	if k, _ := kept(t, dir); k.Token != nil || k.Client == nil {
+		t.Errorf("after the logout: %+v %+v", k.Token, k.Client)
+	}
+	if err := say(t, loginGateway(t, a, dir), localPrincipal); err == nil {
+		t.Error("the login was used after the logout")
+	}
+	a.change(func() { a.unknown = 1 })
+	if err := g.Login(t.Context(), "s", a.browser(t)); err != nil || a.clients != 2 {
+		t.Errorf("a client that is not known any more: %v, %d clients", err, a.clients)
+	}
+}
+
+// TestLoginEnds: what ends a login, and what does not.
+func TestLoginEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		change        func(*authServer)
+		ok            bool
+		token, client string // that are kept
+	}{
+		{"renewed", func(a *authServer) {}, true, "access2", "client1"},
+		{"refused before it expires", func(a *authServer) { a.valid = "other" }, true, "access2", "client1"},
+		{"down", func(a *authServer) { a.refuse = "down" }, false, "access1", "client1"},
+		{"invalid_grant", func(a *authServer) { a.refuse = "invalid_grant" }, false, "", "client1"},
+		{"invalid_client", func(a *authServer) { a.refuse = "invalid_client" }, false, "", ""},
+		{"another error", func(a *authServer) { a.refuse = "temporarily_unavailable" }, false, "access1", "client1"},
+		{"another address", func(a *authServer) { a.moved = "https://other.example" }, false, "access1", "client1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := startAuthServer(t)
+			dir := t.TempDir()
+			g := loginGateway(t, a, dir)
+			if err := g.Login(t.Context(), "s", a.browser(t)); err != nil {
+				t.Fatal(err)
+			}
+			k, file := kept(t, dir)
+			if a.change(func() { tt.change(a) }); a.valid == "access1" {
+				k.Token.ExpiresAt = time.Now().Add(-time.Minute)
+				if err := os.WriteFile(file, marshal(k), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := say(t, g, localPrincipal)
+			if (err == nil) != tt.ok {
+				t.Errorf("call: %v", err)
+			}
+			k, _ = kept(t, dir)
+			token, client := "", ""
+			if k.Token != nil {
+				token = k.Token.AccessToken
+			}
+			if k.Client != nil {
+				client = k.Client.ID
+			}
+			if token != tt.token || client != tt.client {
+				t.Errorf("kept: %q and %q, want %q and %q (call: %v)", token, client, tt.token, tt.client, err)
+			}
+			a.change(func() { a.refuse, a.moved = "", "" })
+			if err := say(t, g, localPrincipal); tt.token != "" && err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestLoginRefused: logins that do not come to be.
+func TestLoginRefused(t *testing.T) {
+	a := startAuthServer(t)
+	dir := t.TempDir()
+	g := loginGateway(t, a, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := g.Login(ctx, "s", func(string) error { cancel(); return nil })
+	if err == nil || !strings.Contains(err.Error(), "no answer came from the browser") {
+		t.Errorf("a login that no one answers: %v", err)
+	}
+	err = g.Login(t.Context(), "s", func(address string) error {
+		u, _ := url.Parse(address)
+		resp, err := http.Get(u.Query().Get("redirect_uri") + "?error=access_denied&state=" + url.QueryEscape(u.Query().Get("state")))
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "access_denied") {
+		t.Errorf("a login that was refused: %v", err)
+	}
+	if k, _ := kept(t, dir); k.Token != nil || a.clients != 1 {
+		t.Errorf("kept: %+v after %d registrations", k.Token, a.clients)
+	}
+	a.change(func() { a.moved = "http://other.example" })
+	if err := g.Login(t.Context(), "s", a.browser(t)); err == nil || !strings.Contains(err.Error(), "https is required") {
+		t.Errorf("tokens in clear: %v", err)
+	}
+}
