@@ -156,6 +156,21 @@ func TestTryRules(t *testing.T) {
 	}
 }
 
+// TestTryCheckout: what rules deny in the user's work tree is denied there too, and the rest works.
+func TestTryCheckout(t *testing.T) {
+	home, work := tryHome(t)
+	writeIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(keys/)"]},"sandbox":{"filesystem":{"denyRead":["`+work+`/data"]}}}`)
+	writeIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)
+	for _, name := range []string{".env", "sub/.env", "keys/k", "secret", "data", "sub/[odd] (one)/.env"} {
+		writeIn(t, home, "work/"+name, "told")
+	}
+	script := "for f in .env sub/.env keys/k secret data 'sub/[odd] (one)/.env'; do ! cat \"" + work + "/$f\" || exit 9; done; ! grep -r told " + work + " . || exit 8; " +
+		"cat " + work + "/u && git log --oneline && git diff --stat && git status --short && git commit -qam x"
+	if out, code := runCommand(t, home, "try", "--discard", "--", "sh", "-c", script); code != 0 || strings.Contains(out, "told") || !strings.Contains(out, "first") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
 // TestTryTerminal: a person decides at the end.
 func TestTryTerminal(t *testing.T) {
 	for key, want := range map[string]string{"a": "one\nmine\nx", "k": "one\nmine", "d": "one\nmine"} {

@@ -3,13 +3,16 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -35,8 +39,9 @@ type trying struct {
 	state    hostFlags
 	fate     string // decided in advance, or ""
 	worktree *builtin.Worktree
-	client   string // its command line, as the history shows it
-	status   error  // of the client
+	client   string   // its command line, as the history shows it
+	closed   []string // what rules keep commands from reading in the user's work tree
+	status   error    // of the client
 }
 
 func tryCommand() *cobra.Command {
@@ -104,8 +109,10 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	home, _ := os.UserHomeDir() // without one no directory is taken for it
 	err = t.state.with([]string{workspaceOf(filepath.Join(here, "file"), home)}, func(host *mcpserver.Host) error {
 		return host.Alone(ctx, "try", func(env *builtin.Env) (err error) {
-			hidden, _ := env.Policy.Hiding() // what rules keep from being read is not copied
-			t.worktree, err = room.Try(cmd.Context(), here, hidden)
+			denied := env.Policy.Commands().Denied // is not copied
+			if t.worktree, err = room.Try(cmd.Context(), here, denied); err == nil {
+				t.closed = closedIn(t.worktree, home, env.Policy)
+			}
 			return err
 		})
 	})
@@ -125,6 +132,52 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	return t.settle(ctx, cmd)
 }
 
+// closedIn lists what rules keep commands from reading in the user's work tree. For the client, rules on relative names are about the
+// worktree, and the user's work tree lies outside of all roots, where commands may read.
+func closedIn(w *builtin.Worktree, home string, policy *guard.Policy) (closed []string) {
+	holds := func(dir, path string) bool {
+		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
+	}
+	commands := policy.Commands()
+	_ = filepath.WalkDir(w.Source, func(path string, d fs.DirEntry, err error) error { // what cannot be listed cannot be read either
+		switch {
+		case err != nil || path == w.Source || !commands.Denied(path, d.IsDir()):
+			return nil
+		case holds(path, w.Tree()): // the host's state, which is masked for the client as well
+			return fs.SkipDir
+		case holds(w.Source, home) && commands.ReadRule(path) == "" && commands.ReadRule(filepath.Join(path, "x")) == "": // and so are the secrets of a home
+		default:
+			closed = append(closed, path)
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return closed
+}
+
+// oddInRule is what a rule on files could take for more than itself.
+var oddInRule = regexp.MustCompile(`[^\pL\pN._/@+=,~-]`)
+
+// settings are those of the client's host: on what is closed too, for commands and for file tools.
+func (t *trying) settings() ([]byte, error) {
+	rules := []string{}
+	for i, path := range t.closed {
+		for strings.ContainsAny(path, `*?[\`) || strings.TrimSpace(path) != path { // commands cannot be denied a pattern: deny all of the directory
+			if path = filepath.Dir(path); len(path) <= len(t.worktree.Source) {
+				return nil, fmt.Errorf("%s cannot be kept from the client, as the rules demand: its name has a character of patterns; rename the directory", t.closed[i])
+			}
+		}
+		t.closed[i] = path
+		rules = append(rules, "Read(/"+oddInRule.ReplaceAllString(path, "?")+")")
+	}
+	return json.Marshal(map[string]any{
+		"history": map[string]any{"commands": "off"}, "permissions": map[string]any{"deny": rules},
+		"sandbox": map[string]any{"filesystem": map[string]any{"denyRead": t.closed}},
+	})
+}
+
 // gitPlaces are the variables that name a repository, as a hook of git has them: the client is to work in its own.
 var gitPlaces = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"}
 
@@ -135,7 +188,11 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	settings := filepath.Join(filepath.Dir(t.worktree.Tree()), "settings.json")
-	if err := os.WriteFile(settings, []byte(`{"history": {"commands": "off"}}`), 0o600); err != nil {
+	raw, err := t.settings()
+	if err == nil {
+		err = os.WriteFile(settings, raw, 0o600)
+	}
+	if err != nil {
 		return err
 	}
 	flags := []string{"run", "--root=" + t.worktree.Tree(), "--settings=" + settings}
