@@ -43,6 +43,22 @@ func serve(t testing.TB, h *Host, configured bool, tools ...*builtin.Def) {
 	}
 }
 
+// TestForeignNames: a tool with the name of another, also with one that was cut for the list, does not take the others off.
+func TestForeignNames(t *testing.T) {
+	h, _ := openHost(t, nil, func(c *Config) { c.ToolSearch, c.Allow = "off", []string{"mcp__a", "mcp__b"} })
+	cut := foreignTool("a", "long", "", "{}")
+	cut.Listed = "mcp__b__one"
+	err := h.setForeign(foreignSet{Tools: []*builtin.Def{cut, foreignTool("a", "two", "", "{}"), foreignTool("b", "one", "", "{}"), foreignTool("b", "one", "", "{}")}, Configured: true})
+	if err == nil || !strings.Contains(err.Error(), `two tools with the name "mcp__b__one"`) {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{"mcp__a__two": "mcp__a__two ran", "mcp__b__one": "mcp__b__one ran", "mcp__a__long": "no such tool"} {
+		if r := do(h, name, "{}"); !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %s", name, r.Text)
+		}
+	}
+}
+
 // listedNames returns the names on a list of tools, in order.
 func listedNames(t testing.TB, a rpcAnswer) (names []string) {
 	t.Helper()

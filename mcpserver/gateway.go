@@ -56,7 +56,7 @@ func (h servers) changed(g *gateway.Gateway, configured bool) {
 		set.Servers = append(set.Servers, server)
 	}
 	if err := h.setForeign(set); err != nil {
-		h.log.Error("the tools of other servers cannot be served", "error", err)
+		h.log.Error("tools of other servers are left out", "error", err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package mcpserver
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,34 +164,57 @@ func (t *toolset) include(names []string) error {
 
 func byName(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) }
 
-// replace makes a snapshot with these tools of other servers the current one.
-func (t *toolset) replace(f foreignSet) error {
+// replace makes a snapshot with these tools of other servers the current one. The error also says which of them
+// are left out: one whose name another tool has does not take the others away.
+func (t *toolset) replace(f foreignSet) (leftOut error) {
 	t.replacing.Lock()
 	defer t.replacing.Unlock()
 	s := &snapshot{foreignSet: f, byName: map[string]resolved{}, shown: map[*builtin.Def]mcp.Tool{}}
 	was := t.snapshot.Load()
 	s.tooLong = f.long() || !f.Configured && was != nil && was.tooLong // a list in use must not change back and forth
 	s.searched = t.search.needed(f, s.tooLong)
-	s.Tools = slices.SortedFunc(slices.Values(f.Tools), byName)
-	s.all, s.loaded = slices.Concat(t.own, s.Tools), alwaysLoaded(s.Tools)
-	for _, d := range s.all {
-		if s.byName[d.Name].def != nil {
-			return fmt.Errorf("there are two tools with the name %q: rename one", d.Name)
-		}
-		r := resolved{def: d, name: d.Name}
-		if d.Server == "" {
-			r.extra = t.extra[d.Name]
-		}
-		if s.byName[d.Name] = r; d.Listed != "" {
-			s.byName[d.Listed] = r
-		}
-		shown, err := toMCP(t.shown(d))
-		if err != nil {
+	s.Tools = nil
+	for _, d := range slices.Concat(t.own, slices.SortedFunc(slices.Values(f.Tools), func(a, b *builtin.Def) int {
+		return cmp.Or(len(a.Listed)-len(b.Listed), byName(a, b)) // whole names before those that were cut
+	})) {
+		switch err := t.add(s, d); {
+		case err == nil && d.Server != "":
+			s.Tools = append(s.Tools, d)
+		case err != nil && d.Server == "":
 			return err
+		default:
+			leftOut = errors.Join(leftOut, err)
 		}
-		s.shown[d] = shown
 	}
+	slices.SortFunc(s.Tools, byName)
+	s.all, s.loaded = slices.Concat(t.own, s.Tools), alwaysLoaded(s.Tools)
 	t.snapshot.Store(s)
+	return leftOut
+}
+
+// add serves a tool in a snapshot, unless another has its name.
+func (t *toolset) add(s *snapshot, d *builtin.Def) error {
+	r := resolved{def: d, name: d.Name}
+	if d.Server == "" {
+		r.extra = t.extra[d.Name]
+	}
+	shown, err := toMCP(t.shown(d))
+	if err != nil {
+		return err
+	}
+	names := []string{d.Name}
+	if d.Listed != "" {
+		names = append(names, d.Listed)
+	}
+	for _, name := range names {
+		if s.byName[name].def != nil {
+			return fmt.Errorf("there are two tools with the name %q: rename one", name)
+		}
+	}
+	for _, name := range names {
+		s.byName[name] = r
+	}
+	s.shown[d] = shown
 	return nil
 }
 

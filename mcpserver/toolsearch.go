@@ -87,15 +87,13 @@ func alwaysLoaded(foreign []*builtin.Def) map[*builtin.Def]bool {
 // definitionSize returns about how many bytes a tool takes on a list.
 func definitionSize(d *builtin.Def) int { return len(d.Name) + len(d.Doc) + len(d.RawSchema) }
 
-// setForeign replaces the tools of other servers, and notifies the clients whose list that changes.
+// setForeign replaces the tools of other servers, and notifies the clients whose list that changes. The error says which are left out.
 func (h *Host) setForeign(f foreignSet) error {
-	if err := h.tools.replace(f); err != nil {
-		return err
-	}
+	err := h.tools.replace(f)
 	h.policies.mu.Lock()
 	defer h.policies.mu.Unlock()
 	h.policies.noteList(h.policies.last(LocalPrincipal).policy)
-	return nil
+	return err
 }
 
 // maxNear is the longest name, in bytes, for which similar ones are looked for.

@@ -207,6 +207,16 @@ func (s *server) tools() (all map[string]*tool, problems []string) {
 		}
 		all[full] = t
 	}
+	listed := maps.Clone(all) // a name that is cut may be that of another
+	for _, full := range slices.Sorted(maps.Keys(all)) {
+		cut := listedName(full)
+		if other := listed[cut]; other != nil {
+			problems = append(problems, fmt.Sprintf("its tools %q and %q are left out: both are listed as %s", cleanText(other.Name, 80), cleanText(all[full].Name, 80), cut))
+			twice["mcp__"+s.Name+"__"+cleanName(other.Name)], twice[full] = true, true
+		} else if cut != "" {
+			listed[cut] = all[full]
+		}
+	}
 	maps.DeleteFunc(all, func(name string, _ *tool) bool { return twice[name] })
 	return all, problems
 }
