@@ -34,10 +34,11 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 		switch r.Method {
 		case "elicitation/create":
 			answers[id] = json.RawMessage(`{"action":"decline"}`)
-			if env.Elicit == nil {
+			question := s.u.marked(r.Params)
+			if env.Elicit == nil || question == nil {
 				break
 			}
-			if answer, err := env.Elicit(ctx, s.u.marked(r.Params)); err == nil {
+			if answer, err := env.Elicit(ctx, question); err == nil {
 				answers[id] = answer
 			} else {
 				answers[id] = json.RawMessage(`{"action":"cancel"}`)

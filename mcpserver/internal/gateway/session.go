@@ -349,13 +349,16 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 	case "roots/list":
 		return s.u.roots(), nil
 	case "elicitation/create":
-		c := s.latest()
+		question, c := s.u.marked(params), s.latest()
+		if question == nil {
+			return nil, &rpcError{Code: codeParams, Message: "only questions of the mode form are put"}
+		}
 		if c == nil || c.elicit == nil {
 			return json.RawMessage(`{"action":"decline"}`), nil
 		}
 		c.alive.Stop()
 		defer c.alive.Reset(silence)
-		result, err := c.elicit(c.ctx, s.u.marked(params))
+		result, err := c.elicit(c.ctx, question)
 		if err != nil {
 			return json.RawMessage(`{"action":"cancel"}`), nil
 		}

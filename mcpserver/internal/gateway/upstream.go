@@ -511,16 +511,21 @@ func (u *upstream) roots() json.RawMessage {
 	return marshal(map[string]any{"roots": list})
 }
 
-// marked says in the text of a question which server asks.
+// marked says in the text of a question which server asks. It is nil of a question that no form puts, such as one that opens a page.
 func (u *upstream) marked(params json.RawMessage) json.RawMessage {
-	var p map[string]json.RawMessage
-	var text string
-	if json.Unmarshal(params, &p) != nil {
-		return params
+	var p struct {
+		Mode            string
+		Message         string
+		RequestedSchema json.RawMessage
 	}
-	_ = json.Unmarshal(p["message"], &text)
-	p["message"] = marshal("The server " + u.srv.Name + " asks: " + cleanText(text, maxDescription))
-	return marshal(p)
+	if json.Unmarshal(params, &p) != nil || p.Mode != "" && p.Mode != "form" {
+		return nil
+	}
+	shown := map[string]any{"message": "The server " + u.srv.Name + " asks: " + cleanText(p.Message, maxDescription)}
+	if p.RequestedSchema != nil {
+		shown["requestedSchema"] = p.RequestedSchema
+	}
+	return marshal(shown)
 }
 
 // restarted returns when a person last asked for a restart, which ends the reasons for not starting the server.
