@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,13 +161,17 @@ func (s Sources) restricted(entries []*Entry) []*Entry {
 		if server.Refused != "" {
 			continue
 		}
+		real, err := server.expanded()
+		if err != nil { // it does not start
+			real = server
+		}
 		for _, e := range set.Denied {
-			if server.named(e.Text) {
+			if server.named(e.Text) || real.named(e.Text) {
 				server.Refused = "deniedMcpServers denies it: " + e.Where()
 			}
 		}
 		for _, list := range allowed {
-			if !slices.ContainsFunc(list, func(e settings.Entry) bool { return server.named(e.Text) }) {
+			if !slices.ContainsFunc(list, func(e settings.Entry) bool { return real.named(e.Text) }) {
 				server.Refused = "allowedMcpServers does not allow it: " + list[0].Where()
 			}
 		}
@@ -195,9 +200,45 @@ func (e *Entry) named(element string) bool {
 	case is.Command != nil:
 		return e.Command != "" && slices.Equal(is.Command, append([]string{e.Command}, e.Args...))
 	case is.URL != nil:
-		return e.URL != "" && wildcard(*is.URL, e.URL)
+		return e.URL != "" && (*is.URL == e.URL || matchesURL(*is.URL, e.URL))
 	}
 	return false
+}
+
+// matchesURL matches an address with a pattern, part by part: * in the host stands for nothing of the path.
+func matchesURL(pattern, text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	scheme, rest, ok := strings.Cut(pattern, "://")
+	if !ok {
+		scheme, rest = "*", pattern
+	}
+	host, path := rest, "/"
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		host, path = rest[:i], rest[i:]
+	} else if strings.HasSuffix(rest, "*") {
+		path = "*"
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	hosts := []string{name + ":" + port}
+	if u.Port() == "" || u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
+		hosts = append(hosts, name)
+	}
+	after := u.EscapedPath()
+	if after == "" {
+		after = "/"
+	}
+	if u.RawQuery != "" {
+		after += "?" + u.RawQuery
+	}
+	return wildcard(strings.ToLower(scheme), u.Scheme) && wildcard(path, after) &&
+		slices.ContainsFunc(hosts, func(h string) bool { return wildcard(strings.ToLower(host), h) })
 }
 
 // wildcard matches a text with a pattern in which * stands for anything.

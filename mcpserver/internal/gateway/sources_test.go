@@ -11,6 +11,27 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
+// TestMatchesURL: a pattern for addresses cannot be met by the path of another host, nor evaded by a spelling of the host.
+func TestMatchesURL(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"https://*.good.example/*", "https://mcp.good.example/mcp", true}, {"https://*.good.example/*", "https://evil.example/x.good.example/", false},
+		{"https://*.good.example/*", "https://evil.example/?.good.example/", false}, {"https://*.good.example/*", "https://a.good.example@evil.example/", false},
+		{"https://*.good.example/*", "https://evil.example#.good.example/", false}, {"https://*.good.example/*", "http://a.good.example/", false},
+		{"https://evil.example/*", "https://EVIL.example/x", true}, {"https://evil.example/*", "https://evil.example.:443/x", true},
+		{"https://Evil.example/*", "HTTPS://evil.example", true}, {"https://evil.example/*", "https://u@evil.example/", true}, {"*evil*", "https://evil.example/x", true},
+		{"*", "https://a.example:8443/x?y", true}, {"https://*", "https://a.example:8443/x", true}, {"https://a.example/mcp", "https://a.example/mcp", true},
+		{"https://a.example/mcp", "https://a.example/mcp/other", false}, {"https://a.example/*", "https://a.example:8443/", false}, {"http://localhost:*/*", "http://localhost:3000/mcp", true},
+		{"http://localhost:*/*", "http://localhost/mcp", true}, {"http://localhost:*/*", "http://localhost:3000", true},
+	} {
+		if got := matchesURL(tt.pattern, tt.text); got != tt.want {
+			t.Errorf("%s, %s: %t", tt.pattern, tt.text, got)
+		}
+	}
+}
+
 // TestSources: which servers of which files are used, and why others are not.
 func TestSources(t *testing.T) {
 	const user, root, mcp, claude, managed = "config/toolhost/toolhost.json", "ws/.toolhost/toolhost.json", "ws/.mcp.json", ".claude.json", "managed/managed-mcp.json"
@@ -36,6 +57,8 @@ func TestSources(t *testing.T) {
 		{"disabled by the project", map[string]string{user: `{"gateway":{"import":["project"]}}`, "ws/.claude/settings.json": `{"disabledMcpjsonServers":["a"]}`, mcp: `{"mcpServers":{"a":{"command":"x"}}}`}, true, "a!disabledMcpjsonServers", ""},
 		{"a broken .mcp.json", map[string]string{user: `{"gateway":{"import":["project"]},"mcpServers":{"u":{"command":"x"}}}`, mcp: `{"mcpServers":`}, true, "u=user", ""},
 		{"denied", map[string]string{user: `{"mcpServers":{"a":{"command":"x","args":["1"]},"b":{"url":"https://b.example/mcp"},"c":{"command":"y"}}, "deniedMcpServers":[{"serverCommand":["x","1"]},{"serverUrl":"https://*.example/*"}]}`}, false, "a!denied; b!denied; c=user", ""},
+		{"denied behind a variable", map[string]string{user: `{"mcpServers":{"a":{"command":"${X_NONE:-x}","args":["${X_NONE:-1}"]},"b":{"url":"${X_NONE:-https://B.EXAMPLE:443/mcp}"},"c":{"url":"${X_RAW}"}}, "deniedMcpServers":[{"serverCommand":["x","1"]},{"serverUrl":"https://*.example/*"},{"serverUrl":"${X_RAW}"}]}`}, false, "a!denied; b!denied; c!denied", ""},
+		{"allowed behind a variable", map[string]string{user: `{"mcpServers":{"a":{"command":"${X_NONE:-x}"},"b":{"command":"${X_NONE:-y}"}}, "allowedMcpServers":[{"serverCommand":["x"]},{"serverCommand":["${X_NONE:-y}"]}]}`}, false, "a=user; b!allowedMcpServers", ""},
 		{"allowed", map[string]string{user: `{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}, "allowedMcpServers":[{"serverName":"a"}]}`}, false, "a=user; b!allowedMcpServers", ""},
 		{"none allowed", map[string]string{user: `{"mcpServers":{"a":{"command":"x"}}, "allowedMcpServers":[]}`}, false, "a!allowedMcpServers", ""},
 		{"a project cannot widen what is allowed", map[string]string{
