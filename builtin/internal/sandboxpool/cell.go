@@ -47,6 +47,7 @@ func (l *Cell) confine(c *Sandbox) {
 		return
 	}
 	scratch := c.policy.Commands().Scratch()
+	shown = slices.DeleteFunc(shown, func(path string) bool { return c.showsWorkspace(path, scratch) })
 	for _, dir := range p.Writable {
 		if dir != scratch {
 			p.Masked = append(p.Masked, dir)
@@ -54,6 +55,26 @@ func (l *Cell) confine(c *Sandbox) {
 	}
 	p.Writable, p.Shown = []string{scratch}, shown
 	p.ReadOnly, p.Control, c.held = nil, guard.ControlPaths{}, nil
+}
+
+// showsWorkspace reports whether a path is a directory that is one of those that commands write, holds one, or lies in one.
+func (c *Sandbox) showsWorkspace(path, scratch string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return true
+	}
+	if info, err := os.Stat(real); err == nil && !info.IsDir() {
+		return false // the program itself
+	}
+	return slices.ContainsFunc(c.paths.Writable, func(dir string) bool {
+		if dir == scratch {
+			return false
+		}
+		if at, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = at
+		}
+		return within(real, []string{dir}) || within(dir, []string{real})
+	})
 }
 
 // resolve looks a host up that is still reached.

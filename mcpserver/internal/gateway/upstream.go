@@ -406,6 +406,9 @@ func shownFiles(command string, e *Entry) (all []string) {
 // one above it, is none.
 func packageOf(file string) string {
 	home, _ := os.UserHomeDir()
+	if real, err := filepath.EvalSymlinks(home); err == nil { // as that of file is
+		home = real
+	}
 	for dir := filepath.Dir(file); dir != filepath.Dir(dir) && dir != home; dir = filepath.Dir(dir) {
 		if filepath.Base(dir) == "node_modules" || filepath.Base(dir) == "site-packages" {
 			return dir
