@@ -27,6 +27,11 @@ func (l *commandJudge) personCommands() {
 	}
 }
 
+// helps reports whether the words after mcp ask for help. Later ones may be the value of an option, or those of a server that is added.
+func helps(words []command.Word) bool {
+	return len(words) > 0 && (words[0].Text == "--help" || len(words) > 1 && words[1].Text == "--help" && !isOption(words[0].Text))
+}
+
 // personCommand returns which of [PersonCommands] s runs, or "". A word after an option may be its value.
 func personCommand(s command.Simple) string {
 	if strings.TrimSuffix(s.Name, ".exe") != "toolhost" {
@@ -47,7 +52,9 @@ func personCommand(s command.Simple) string {
 			if !isOption(s.Args[i].Text) || strings.Contains(s.Args[i].Text, "=") { // the word before
 				return ""
 			}
-		case named("--help"), w.Text == "rules" && !remove, named("--list"):
+		case w.Text == "mcp" && !helps(s.Args[i+2:]):
+			return PersonCommands()[at]
+		case named("--help"), w.Text == "rules" && !remove, named("--list") && (w.Text == "trust" || w.Text == "install"):
 			return ""
 		default:
 			return PersonCommands()[at]
