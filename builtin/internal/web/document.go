@@ -146,7 +146,7 @@ func looksLikeHTML(head string) bool {
 func (d *Document) indentJSON() {
 	trimmed := strings.TrimSpace(d.Text)
 	var out bytes.Buffer
-	if !strings.Contains(trimmed, "\n") && json.Indent(&out, []byte(trimmed), "", "  ") == nil && out.Len() <= 4*maxBody {
+	if !strings.Contains(trimmed, "\n") && indentSize(trimmed) <= maxGrowth*len(trimmed)+growthRoom && json.Indent(&out, []byte(trimmed), "", "  ") == nil {
 		d.Text = out.String()
 	}
 }

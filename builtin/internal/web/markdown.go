@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -37,16 +36,19 @@ const (
 
 // fromHTML makes Markdown of a page.
 func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment string) error {
-	doc, err := html.ParseWithOptions(strings.NewReader(source), html.ParseOptionEnableScripting(false))
-	if err != nil { // its elements nest too deeply
-		d.Text = tokenText(source)
-		d.Notes = append(d.Notes, "The page nests too deeply to be converted; this is its text.")
+	doc, err := html.ParseWithOptions(newMetered(source), html.ParseOptionEnableScripting(false))
+	if err != nil || work(doc, 0) > maxWork {
+		d.onlyText(source)
 		return nil
 	}
-	p := &page{doc: doc, base: at}
+	p := &page{doc: doc, at: at, base: at}
 	p.inspect()
 	d.Title, d.Date = p.title, p.date
 	p.prepare(fragment)
+	if p.added > maxAdded {
+		d.Notes = append(d.Notes, "The page has too many links: the last ones are shown without their addresses.")
+	}
+	boundTables(doc)
 	content := doc
 	if !raw {
 		if p.cut(); p.madeByScripts() {
@@ -59,14 +61,25 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 		table.WithSpanCellBehavior(table.SpanBehaviorMirror), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal),
 		table.WithNewlineBehavior(table.NewlineBehaviorPreserve), table.WithHeaderPromotion(true), table.WithPresentationTables(false), table.WithSkipEmptyRows(true),
 	))).ConvertNode(content)
+	if len(out) > maxGrowth*len(source)+growthRoom {
+		d.onlyText(source)
+		return nil
+	}
 	d.Text = string(bytes.TrimSpace(out)) + "\n"
 	return err
+}
+
+// onlyText shows the text of a page that is not converted.
+func (d *Document) onlyText(source string) {
+	d.Text = tokenText(source)
+	d.Notes = append(d.Notes, "The page nests too deeply to be converted; this is its text.")
 }
 
 // A page is an HTML document that is being reduced to its content.
 type page struct {
 	doc         *html.Node
-	base        *url.URL
+	at, base    *url.URL // the URL of the page, and what its links are relative to
+	added       int      // bytes, by absolute links
 	title, date string
 	description string
 	headline    string
@@ -81,7 +94,7 @@ func (p *page) inspect() {
 		case n.Type != html.ElementNode:
 		case n.Data == "title" && p.title == "" && (n.Parent == nil || n.Parent.Namespace == ""):
 			p.title = textOf(n)
-		case n.Data == "base":
+		case n.Data == "base" && p.base == p.at:
 			if u, err := p.base.Parse(attr(n, "href")); err == nil && attr(n, "href") != "" {
 				p.base = u
 			}
@@ -174,9 +187,6 @@ func (p *page) prepare(fragment string) {
 			p.heading(n)
 		case "code", "pre":
 			language(n)
-		case "td", "th":
-			span(n, "colspan")
-			span(n, "rowspan")
 		}
 	}
 	if part != nil && part.Parent != nil {
@@ -194,16 +204,6 @@ var (
 	standBy = strings.NewReplacer("\U0010FFFA", "<", "\U0010FFFB", ">", "\U0010FFFC", "&")
 )
 
-// maxSpan is how many columns and rows a cell is repeated in.
-const maxSpan = 20
-
-// span bounds how often a cell is repeated.
-func span(n *html.Node, name string) {
-	if count, err := strconv.Atoi(strings.TrimSpace(attr(n, name))); hasAttr(n, name) && (err != nil || count < 1 || count > maxSpan) {
-		setAttr(n, name, strconv.Itoa(min(max(count, 1), maxSpan)))
-	}
-}
-
 // mark puts the mark of the fragment where its element begins.
 func mark(n *html.Node) {
 	note := &html.Node{Type: html.TextNode, Data: beginMark}
@@ -217,12 +217,21 @@ func mark(n *html.Node) {
 
 // absolute makes a link absolute; what is no address of the web is no link.
 func (p *page) absolute(n *html.Node, name string) {
+	if p.added > maxAdded {
+		deleteAttr(n, name)
+		return
+	}
 	u, err := p.base.Parse(strings.TrimSpace(attr(n, name)))
 	if err != nil || !hasAttr(n, name) || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
 		deleteAttr(n, name)
 		return
 	}
-	setAttr(n, name, u.String())
+	whole := u.String()
+	if p.added += max(len(whole)-len(attr(n, name)), 0); p.added > maxAdded {
+		deleteAttr(n, name)
+		return
+	}
+	setAttr(n, name, whole)
 }
 
 // image reports whether an image is shown; without an address of the web it is its description.
@@ -265,7 +274,7 @@ func (p *page) heading(n *html.Node) {
 		}
 		c = next
 	}
-	if id != "" && !strings.ContainsFunc(id, unicode.IsSpace) && strings.TrimSpace(textOf(n)) != "" {
+	if id != "" && len(id) <= maxName && !strings.ContainsFunc(id, unicode.IsSpace) && strings.TrimSpace(textOf(n)) != "" {
 		n.AppendChild(&html.Node{Type: html.TextNode, Data: " {#" + id + "}"})
 	}
 }
@@ -273,6 +282,9 @@ func (p *page) heading(n *html.Node) {
 // language gives code the class by which the converter knows its language.
 func language(n *html.Node) {
 	for at, up := n, 0; at != nil && up < 3; at, up = at.Parent, up+1 {
+		if weight(at) > 10*maxName {
+			continue
+		}
 		for _, class := range append(strings.Fields(attr(at, "class")), "language-"+attr(at, "data-lang"), "language-"+attr(at, "data-language")) {
 			for _, prefix := range []string{"language-", "lang-", "highlight-source-", "highlight-", "sourceCode-"} {
 				if name, ok := strings.CutPrefix(class, prefix); ok && name != "" && name != "default" && name != "wrapper" && name != "notranslate" {
@@ -340,7 +352,7 @@ func (p *page) article(readable bool) *html.Node {
 	}
 	parser := readability.NewParser()
 	parser.KeepClasses = true
-	found, err := parser.ParseDocument(p.doc, p.base)
+	found, err := parser.ParseDocument(p.doc, &url.URL{Scheme: p.at.Scheme, Host: p.at.Host, Path: "/"}) // links are absolute
 	if err != nil || found.Node == nil {
 		return p.doc
 	}
