@@ -12,7 +12,7 @@ import (
 const heldLate = "when programs start"
 
 // Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the
-// text of a command), "when programs start" (the exec gate), or "not at all". It is empty for rules that allow.
+// text of a command), "when programs start" (the exec gate), or "host" with a word on commands. It is empty for rules that allow.
 func (p *Policy) Holds(action, rule string) string {
 	if action != "deny" && action != "ask" {
 		return ""
@@ -32,7 +32,10 @@ func (p *Policy) Holds(action, rule string) string {
 		if k.containment().Denies {
 			return "kernel"
 		}
-		return "not at all"
+		if k.sandbox.OffByChoice || k.sandbox.OnUnavailable == settings.OnFailureAllow {
+			return "host; not for commands"
+		}
+		return "host; commands are refused"
 	case tool == "Read", tool == "Edit", tool == "Write", tool == "Grep", tool == "Glob":
 		if k.containment().Denies && action == "deny" {
 			return "kernel"

@@ -38,8 +38,8 @@ func rulesCommand() *cobra.Command {
 	var remove string
 	cmd := &cobra.Command{
 		Use: "rules [flags] [ROOT]...", Short: "List the rules in force, with where they stand and what is wrong with them",
-		Long: `List the rules in force, with where they stand and what is wrong with them, how each deny and ask is held on this machine (by the host, the kernel, when programs start, by the
-text of commands, or not at all), and how each hook runs. The exit status is 2 when a
+		Long: `List the rules in force, with where they stand and what is wrong with them, how each deny and ask is held on this machine (by the host, the kernel, when programs start,
+or by the text of commands), and how each hook runs. The exit status is 2 when a
 settings file cannot be parsed, which refuses every call until it is corrected.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, set, err := flags.loadRules(args)
