@@ -191,3 +191,34 @@ func indentSize(source string) int {
 	}
 	return size
 }
+
+// onlyText shows the text of a page that is not converted.
+func (d *Document) onlyText(source string) {
+	d.Text = tokenText(source)
+	d.Notes = append(d.Notes, "The page nests too deeply to be converted; this is its text.")
+}
+
+// tokenText returns the text of a page without regard to how its elements nest.
+func tokenText(source string) string {
+	var out strings.Builder
+	tokens := html.NewTokenizer(strings.NewReader(source))
+	skip := ""
+	for {
+		switch kind := tokens.Next(); kind {
+		case html.ErrorToken:
+			return strings.TrimSpace(out.String()) + "\n"
+		case html.TextToken:
+			if text := strings.TrimSpace(string(tokens.Text())); skip == "" && text != "" {
+				out.WriteString(html.UnescapeString(text) + "\n")
+			}
+		case html.StartTagToken, html.EndTagToken:
+			name, _ := tokens.TagName()
+			switch tag := string(name); {
+			case kind == html.StartTagToken && (tag == "script" || tag == "style" || tag == "template"):
+				skip = tag
+			case tag == skip:
+				skip = ""
+			}
+		}
+	}
+}
