@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -168,6 +169,28 @@ func TestTryCheckout(t *testing.T) {
 		"cat " + work + "/u && git log --oneline && git diff --stat && git status --short && git commit -qam x"
 	if out, code := runCommand(t, home, "try", "--discard", "--", "sh", "-c", script); code != 0 || strings.Contains(out, "told") || !strings.Contains(out, "first") {
 		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestTryLeft: what applying does not bring home is kept, and said.
+func TestTryLeft(t *testing.T) {
+	for _, tt := range []struct{ name, flag, script, want, look, is string }{
+		{"another branch", "--apply", "git checkout -qb other; git commit -q --allow-empty -m o; git checkout -q -; echo x >> b", "not applied, and kept: toolhost/try-",
+			"tail -1 b; git branch --format='%(refname:short)' | grep -c '+other'", "x\n1"},
+		{"ignored, applied", "--apply", "echo x >> b; echo s > local.db", "local.db", "tail -1 b; cat ../state/toolhost/worktrees/try-*/tree/local.db", "x\ns"},
+		{"ignored, kept", "", "echo x >> b; echo s > local.db", "local.db", "tail -1 b; cat ../state/toolhost/worktrees/try-*/tree/local.db", "two\ns"},
+		{"ignored alone", "", "echo s > local.db", "local.db", "cat ../state/toolhost/worktrees/try-*/tree/local.db", "s"},
+		{"ignored, discarded", "--discard", "echo s > local.db", "local.db", "ls ../state/toolhost/worktrees", "locks"},
+	} {
+		home, work := tryHome(t)
+		inShell(t, home, work, "echo '*.db' > .gitignore; git add .gitignore; git commit -qm ignore")
+		args := slices.DeleteFunc([]string{"try", tt.flag, "--", "sh", "-c", tt.script}, func(a string) bool { return a == "" })
+		if out, code := runCommand(t, home, args...); code != 0 || !strings.Contains(out, tt.want) {
+			t.Errorf("%s: exit code %d\n%s", tt.name, code, out)
+		}
+		if got := inShell(t, home, work, tt.look); got != tt.is {
+			t.Errorf("%s: %s", tt.name, got)
+		}
 	}
 }
 

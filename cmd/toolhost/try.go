@@ -239,6 +239,9 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	}
 }
 
+// shownIgnored is how many files that git ignores are named.
+const shownIgnored = 5
+
 // settle shows what was changed, and does with it what a person decides.
 func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	var diff strings.Builder
@@ -251,6 +254,9 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	}
 	for _, note := range t.worktree.Left.Notes {
 		fmt.Fprintln(errs, "toolhost try:", sanitized(note))
+	}
+	if made := t.worktree.Left.Ignored; len(made) > 0 {
+		fmt.Fprintf(errs, "toolhost try: %d files that git ignores were made, which are in no diff or branch: %s\n", len(made), sanitized(strings.Join(made[:min(len(made), shownIgnored)], ", ")))
 	}
 	fate := t.fate
 	switch {
@@ -291,18 +297,31 @@ func askFate(w io.Writer, in io.Reader) string {
 	}
 }
 
-// keep keeps the changes as a branch; without a repository, as a directory.
+// keep keeps the changes as a branch, and as a directory what is on no branch.
 func (t *trying) keep(ctx context.Context, w io.Writer) error {
 	left := t.worktree.Left
-	if left.Branch == "" || len(left.Notes) > 0 {
+	if left.Branch == "" || len(left.Notes)+len(left.Ignored) > 0 {
 		fmt.Fprintf(w, "toolhost try: the changes are kept for 30 days in %s\n", sanitized(t.worktree.Tree()))
-		return nil
-	}
-	if err := t.worktree.Remove(ctx); err != nil {
+	} else if err := t.worktree.Remove(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "toolhost try: the changes are kept on %s\n  git diff %.12s...%s\n  git merge %s\n", strings.Join(append([]string{left.Branch}, left.Others...), ", "), t.worktree.Base, left.Branch, left.Branch)
+	if left.Branch != "" {
+		fmt.Fprintf(w, "toolhost try: the changes are kept on %s\n  git diff %.12s...%s\n  git merge %s\n", strings.Join(append([]string{left.Branch}, left.Others...), ", "), t.worktree.Base, left.Branch, left.Branch)
+	}
 	return nil
+}
+
+// end removes what was applied. What was committed elsewhere, and what is on no branch, was not.
+func (t *trying) end(ctx context.Context, w io.Writer) error {
+	left := &t.worktree.Left
+	if len(left.Notes)+len(left.Ignored) > 0 {
+		return t.keep(ctx, w)
+	}
+	if len(left.Others) > 0 {
+		fmt.Fprintf(w, "toolhost try: not applied, and kept: %s\n", strings.Join(left.Others, ", "))
+		left.Others = nil
+	}
+	return t.worktree.Discard(ctx)
 }
 
 // apply merges the changes into the user's work tree. What could not be applied stays on the branch.
@@ -330,5 +349,5 @@ func (t *trying) apply(ctx context.Context, w io.Writer) error {
 	case refused:
 		return errors.Join(t.keep(ctx, w), exitStatus(exitConflicts))
 	}
-	return errors.Join(t.worktree.Discard(ctx), t.status)
+	return errors.Join(t.end(ctx, w), t.status)
 }

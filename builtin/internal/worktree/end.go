@@ -22,6 +22,8 @@ type Report struct {
 	Tree   string   // what stands there
 	Others []string // further branches, of what was committed elsewhere than on the branch
 	Notes  []string // what could not be brought home; it is in the worktree
+	// Ignored are the files that git ignores, which are nowhere else. They are looked for in a [Try] alone: an agent's are its own.
+	Ignored []string
 }
 
 // End commits what was left in the worktree, and brings it home on its branch. A worktree in which nothing was changed is removed, its
@@ -38,7 +40,7 @@ func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 		if report, err = w.settle(ctx); err != nil {
 			return err
 		}
-		if report.Branch == "" && report.Tree == w.Begun && len(report.Notes) == 0 {
+		if report.Branch == "" && report.Tree == w.Begun && len(report.Notes)+len(report.Ignored) == 0 {
 			return w.remove(ctx)
 		}
 		step("kept")
@@ -72,6 +74,9 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	if w.Common == "" {
 		return r, nil
 	}
+	if r.Ignored, err = w.ignored(ctx); err != nil {
+		return r, err
+	}
 	head, moved := w.tips()
 	head, moved = w.home(ctx, head, moved, &r)
 	last := w.last(ctx, head)
@@ -95,6 +100,15 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	}
 	slices.Sort(r.Others)
 	return r, nil
+}
+
+// ignored lists the files that git ignores. None were copied into the worktree but settings, which git is told to ignore.
+func (w *Worktree) ignored(ctx context.Context) ([]string, error) {
+	if !strings.HasPrefix(w.Name, string(Try)+"-") {
+		return nil, nil
+	}
+	out, err := w.store.on(w.Tree(), index).git(ctx, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	return slices.DeleteFunc(fields(out), func(name string) bool { return slices.Contains(settingsFiles, name) }), err
 }
 
 // last returns the commit that what stands in the worktree follows, whose HEAD is at head.
