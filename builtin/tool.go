@@ -68,7 +68,7 @@ type Tool[In any] struct {
 	OptIn bool
 	// NeedsPerson marks a tool that is listed where a person can be asked.
 	NeedsPerson bool
-	// NeedsForm marks a tool that is listed where the client can show a form.
+	// NeedsForm marks a tool that is listed where a form can be shown to a person, by the client or at the console.
 	NeedsForm bool
 	// Enabled reports whether the tool can work on this host at all. Nil: always.
 	Enabled func(*Runtime) bool

@@ -190,6 +190,9 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if call.Repeats = repeats; asks && !repeats {
 		call.AskUser, call.Elicit = s.put, s.elicit
 	}
+	if tool.def != nil && tool.def.NeedsForm && !showsForms(ctx) {
+		call.Repeats, call.Elicit = false, s.host.approvals.formAtConsole(c.admission, call)
+	}
 	var own *extraRun // of an extra tool, which answers in the library's words
 	if tool.extra != nil {
 		own = &extraRun{call: ExtraCall{CallToolRequest: req, Notify: c.peer.Notify}}

@@ -22,7 +22,7 @@ type Answer struct {
 	Decision string // one of those that the question offers; anything else, such as "", is a refusal
 	Rule     string // what to remember instead of the rules that were offered, narrower; "": those
 	Reason   string // of a refusal, for the agent
-	raw      string // the result of an elicitation as JSON, for a question of another server
+	Form     string // the result of an elicitation as JSON, for a question with a form
 	By       string // who put the question to a person: [ByClient] or [byConsole]
 }
 

@@ -30,13 +30,13 @@ func TestAskUser(t *testing.T) {
 		t.Errorf("no one can be asked: %s", r.Text)
 	}
 	r := ask("modern", Request{CanAsk: true, Repeats: true})
-	if r.Question == nil || r.Question.elicit == nil {
+	if r.Question == nil || r.Question.Form == nil {
 		t.Fatalf("a modern client gets no question: %s", r.Text)
 	}
 	if other := ask("modern", Request{CanAsk: true, Repeats: true}); !strings.Contains(other.Text, "one at a time") {
 		t.Errorf("a second question while one waits: %s", other.Text)
 	}
-	answer := &Answer{State: r.Question.State, By: ByClient, raw: `{"action":"accept","content":{"words1":"up"}}`}
+	answer := &Answer{State: r.Question.State, By: ByClient, Form: `{"action":"accept","content":{"words1":"up"}}`}
 	if r := ask("modern", Request{CanAsk: true, Repeats: true, Answer: answer}); !strings.Contains(r.Text, "up") {
 		t.Errorf("the answer of a modern client: %s", r.Text)
 	}

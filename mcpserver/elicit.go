@@ -42,8 +42,13 @@ func elicitation(ctx context.Context) *mcp.ElicitationCapability {
 
 // canAsk reports whether the client can put a question to a person: by a form, or by a page of the console where there is one.
 func (s *Server) canAsk(ctx context.Context) bool {
+	return showsForms(ctx) || elicitation(ctx) != nil && s.host.approvals.pageOf("any") != ""
+}
+
+// showsForms reports whether the client can show a form to a person.
+func showsForms(ctx context.Context) bool {
 	can := elicitation(ctx)
-	return can != nil && (can.URL == nil || can.Form != nil || s.host.approvals.pageOf("any") != "")
+	return can != nil && (can.URL == nil || can.Form != nil)
 }
 
 // opens reports whether the client opens the page of a question. One that can also show the form does where a browser has the console open.
@@ -77,9 +82,9 @@ func page(q *Question) mcp.ElicitationParams {
 // toQuestion returns a question as the result of a call in the modern era. A question that opens a page waits at the console.
 func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Question) *mcp.CallToolResult {
 	shown := form(q)
-	if q.elicit != nil {
+	if q.Form != nil {
 		shown = mcp.ElicitationParams{}
-		_ = json.Unmarshal(q.elicit, &shown) // the client says what is missing
+		_ = json.Unmarshal(q.Form, &shown) // the client says what is missing
 	} else if s.opens(ctx, q) {
 		shown = page(q)
 		s.host.approvals.pages.open(q.State, func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
@@ -156,7 +161,7 @@ func answerIn(p mcp.MultiRoundTripParams) *Answer {
 	r := server.ElicitationResponse(p.InputResponses, questionID)
 	a := toAnswer(p.RequestState, r)
 	if raw, err := json.Marshal(r); err == nil && r != nil {
-		a.raw = string(raw)
+		a.Form = string(raw)
 	}
 	return a
 }

@@ -52,12 +52,33 @@ func (p *approver) pageOf(id string) string {
 func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
-	answer := p.asker.Ask(ctx, OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Client: strings.TrimSpace(req.Origin.Client + " " + req.Origin.ClientVersion), Question: q})
+	answer := p.asker.Ask(ctx, forOperator(a, req, q))
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
 	answer.State, answer.By = q.State, byConsole
 	return &answer
+}
+
+// forOperator returns a question about a call with its caller.
+func forOperator(a *Admission, req Request, q *Question) OperatorQuestion {
+	client := strings.TrimSpace(req.Origin.Client + " " + req.Origin.ClientVersion)
+	return OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Client: client, Question: q}
+}
+
+// formAtConsole returns a function that has the operator fill in a form while the call waits; nil if the operator cannot be asked.
+func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+	if !p.operatorPresent() {
+		return nil
+	}
+	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		q := &Question{ID: approvals.NewID(), Gist: req.Tool + ": questions of the agent", Form: params}
+		answer := p.asker.Ask(ctx, forOperator(a, req, q))
+		if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
+			return nil, err
+		}
+		return json.RawMessage(answer.Form), nil
+	}
 }
 
 // operatorMayAnswer implements [Operator.MayAnswer].

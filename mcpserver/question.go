@@ -36,9 +36,10 @@ type Question struct {
 	State string
 	// Input is the whole input that the call would run with, as JSON.
 	Input json.RawMessage
+	// Form is the params of an elicitation, which is put in the place of this question; nil: the question is about a permission.
+	Form json.RawMessage
 	// Verdict says why approval is required, part by part.
 	Verdict    guard.Verdict
-	elicit     json.RawMessage      // the params of a question of another server, which is put in the place of this one
 	digest     []byte               // of the call
 	classifier <-chan hook.Decision // nil: it is not asked
 

@@ -60,7 +60,7 @@ func (s *suspensions) take(state string) *suspended {
 func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record, reply Reply) Reply {
 	asked := result.Asks
 	q := c.question(asked.Question)
-	if q.elicit = asked.Elicit; q.elicit != nil {
+	if q.Form = asked.Elicit; q.Form != nil {
 		q.URL = "" // only the client can show it
 	}
 	s := &suspended{call: c, asked: asked, q: q}
@@ -97,7 +97,7 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *a
 		rec.Did(audit.PhaseApproved, req.Answer.By, s.asked.Question.Text)
 		v := s.q.Verdict
 		v.Action = guard.Allow
-		result, err := s.asked.Answer(ctx, json.RawMessage(req.Answer.raw))
+		result, err := s.asked.Answer(ctx, json.RawMessage(req.Answer.Form))
 		if err != nil {
 			result = refused(err)
 		}

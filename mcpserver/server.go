@@ -111,8 +111,8 @@ const foreignHandler = "mcp__"
 
 // listed returns the tools on the list of the caller of a request. A tool that asks a person is left out where no one can be asked.
 func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy) []*builtin.Def {
-	peer, shows := transport.PeerOf(ctx), s.canAsk(ctx)
-	asks := shows || s.host.approvals.operatorPresent()
+	peer, present := transport.PeerOf(ctx), s.host.approvals.operatorPresent()
+	asks, shows := present || s.canAsk(ctx), present || showsForms(ctx)
 	listed := s.host.tools.listed(now, viewer{policy, peer.Who.Rights, peer.List})
 	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks || d.NeedsForm && !shows })
 }

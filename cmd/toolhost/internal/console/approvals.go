@@ -24,6 +24,9 @@ func (s approvalPages) decide(v pageRequest) (string, error) {
 	if err := s.operator.MayAnswer(); err != nil {
 		return "", fmt.Errorf("nothing was decided. %w", err)
 	}
+	if action := v.PostFormValue("decision"); formActions[action] != "" {
+		return s.console.fill(id, action, v.PostForm)
+	}
 	return s.console.answer(id, v.PostFormValue("decision"), clip(v.PostFormValue("reason"), maxReason))
 }
 

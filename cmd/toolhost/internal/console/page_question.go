@@ -33,10 +33,13 @@ func resolvedQuestion(o outcome) g.Node {
 func (b liveBody) question(q question) g.Node {
 	id := fmt.Sprintf("question-%d", q.ID)
 	asked := q.Asked
+	if asked.Form != nil {
+		return b.formOf(id, q)
+	}
 	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
 		h.Article(h.Aria("labelledby", id+"-what"),
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(asked.Tool)), g.Text(" asks to be allowed")),
-			meta(text("by "+strings.TrimPrefix(clip(asked.Client, 2*maxClient)+", "+asked.Principal, ", ")+", "+asked.Scope), g.Text(" · since "), timestamp(q.Since), refusedAt(q)),
+			askedBy(q, " · refused at "),
 			h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule", asked.Verdict.Rule), withNote("from", from(asked.Verdict.Source))),
 			effects(asked.Question),
 			wholeInput(q),
@@ -46,12 +49,14 @@ func (b liveBody) question(q question) g.Node {
 	)
 }
 
-// refusedAt says when a question ends by itself, if it does.
-func refusedAt(q question) g.Node {
-	if q.Until.IsZero() {
-		return nil
+// askedBy says whose call waits since when, and when it ends by itself if it does.
+func askedBy(q question, ends string) g.Node {
+	by := "by " + strings.TrimPrefix(clip(q.Asked.Client, 2*maxClient)+", "+q.Asked.Principal, ", ") + ", " + q.Asked.Scope
+	var until g.Node
+	if !q.Until.IsZero() {
+		until = g.Group{g.Text(ends), timestamp(q.Until), g.Text(" if no one answers")}
 	}
-	return g.Group{g.Text(" · refused at "), timestamp(q.Until), g.Text(" if no one answers")}
+	return meta(text(by), g.Text(" · since "), timestamp(q.Since), until)
 }
 
 // effects are all that the call would do: its command, and each effect with the rule that speaks of it.

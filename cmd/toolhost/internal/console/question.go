@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type question struct {
 	Since time.Time
 	Until time.Time // zero: as long as the call waits
 	Input []field   // as the person reads it
+	Form  form      // zero: the question is about a permission
 	reply chan mcpserver.Answer
 }
 
@@ -57,7 +59,9 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OperatorQuestion) mcp
 	}
 	text := "has ended: its call was cancelled"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		text = "has ended: no one answered in time, so the call was refused"
+		if text = "has ended: no one answered in time"; asked.Form == nil {
+			text += ", so the call was refused"
+		}
 	}
 	if c.resolve(q.ID, text) != nil { // somebody was faster
 		return <-q.reply
@@ -73,7 +77,7 @@ func (c *Console) add(ctx context.Context, asked mcpserver.OperatorQuestion) (*q
 		return nil, err
 	}
 	c.lastQuestion++
-	q := &question{ID: c.lastQuestion, Asked: asked, Since: time.Now(), Input: input, reply: make(chan mcpserver.Answer, 1)}
+	q := &question{ID: c.lastQuestion, Asked: asked, Since: time.Now(), Input: input, Form: newForm(asked.Form), reply: make(chan mcpserver.Answer, 1)}
 	q.Until, _ = ctx.Deadline()
 	c.waiting = append(c.waiting, q)
 	c.notifyAsked()
@@ -116,13 +120,10 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 	if text == "" {
 		return "", errors.New("no decision was given: nothing has been decided")
 	}
-	c.mu.Lock()
-	i := slices.IndexFunc(c.waiting, func(q *question) bool { return q.ID == id })
-	var q *question
-	if i >= 0 {
-		q = c.waiting[i]
+	q := c.find(id)
+	if q != nil && q.Asked.Form != nil {
+		return "", errors.New("no answer was given: nothing was sent")
 	}
-	c.mu.Unlock()
 	if q != nil && !slices.Contains(q.Asked.Decisions(), decision) {
 		return "", errors.New("this call can be allowed once only: nothing has been decided")
 	}
@@ -130,6 +131,36 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 		return "", err
 	}
 	q.reply <- mcpserver.Answer{Decision: decision, Reason: reason}
+	return fmt.Sprintf("%s %s.", q.Asked.Tool, text), nil
+}
+
+// find returns a question that waits; nil: it does not.
+func (c *Console) find(id uint64) *question {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.IndexFunc(c.waiting, func(q *question) bool { return q.ID == id }); i >= 0 {
+		return c.waiting[i]
+	}
+	return nil
+}
+
+// fill gives the form of a question its answer. The error says why the answer has no effect.
+func (c *Console) fill(id uint64, action string, values url.Values) (said string, err error) {
+	q := c.find(id)
+	if q != nil && q.Asked.Form == nil {
+		return "", errors.New("this question is about a permission: nothing has been decided")
+	}
+	answer := ""
+	if q != nil {
+		if answer, err = q.Form.answer(action, values); err != nil {
+			return "", err
+		}
+	}
+	text := formActions[action] + " at " + clock(time.Now())
+	if err := c.resolve(id, text); err != nil {
+		return "", err
+	}
+	q.reply <- mcpserver.Answer{Form: answer}
 	return fmt.Sprintf("%s %s.", q.Asked.Tool, text), nil
 }
 
