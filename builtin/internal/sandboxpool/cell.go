@@ -47,7 +47,7 @@ func (l *Cell) confine(c *Sandbox) {
 		return
 	}
 	scratch := c.policy.Commands().Scratch()
-	shown = slices.DeleteFunc(shown, func(path string) bool { return c.showsWorkspace(path, scratch) })
+	shown = slices.DeleteFunc(shown, func(path string) bool { return showsWorkspace(path, scratch, c.paths.Writable) })
 	for _, dir := range p.Writable {
 		if dir != scratch {
 			p.Masked = append(p.Masked, dir)
@@ -58,7 +58,7 @@ func (l *Cell) confine(c *Sandbox) {
 }
 
 // showsWorkspace reports whether a path is a directory that is one of those that commands write, holds one, or lies in one.
-func (c *Sandbox) showsWorkspace(path, scratch string) bool {
+func showsWorkspace(path, scratch string, writable []string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return true
@@ -66,7 +66,7 @@ func (c *Sandbox) showsWorkspace(path, scratch string) bool {
 	if info, err := os.Stat(real); err == nil && !info.IsDir() {
 		return false // the program itself
 	}
-	return slices.ContainsFunc(c.paths.Writable, func(dir string) bool {
+	return slices.ContainsFunc(writable, func(dir string) bool {
 		if dir == scratch {
 			return false
 		}
