@@ -60,7 +60,12 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
 	}
 	for _, c := range m.Changes {
-		if err := m.Write(c); err != nil {
+		err := m.Write(c)
+		if errors.Is(err, worktree.ErrStale) {
+			done.Conflicts = append(done.Conflicts, c.Path)
+			continue
+		}
+		if err != nil {
 			return done, fmt.Errorf("%d of %d files were applied: %s: %w", done.Changed, len(m.Changes), c.Path, err)
 		}
 		env.ReadState.Forget(filepath.Join(w.Source, filepath.FromSlash(c.Path)))

@@ -24,6 +24,7 @@ type Merge struct {
 	w     *Worktree
 	root  *os.Root // of the user's work tree
 	stage string
+	seen  map[string]fs.FileInfo // the user's files, when [Merge.Current] looked
 }
 
 // A Merged is what becomes of one file or link.
@@ -32,8 +33,8 @@ type Merged struct {
 	Staged string // the file that is to stand there; "": it is removed
 }
 
-// errStale says that a file has changed between the merge and its writing.
-var errStale = errors.New("it has changed while it was merged")
+// ErrStale says that a file has changed between the merge and its writing.
+var ErrStale = errors.New("it has changed while it was merged")
 
 // Merge merges what was changed in the worktree into what stands in the user's work tree now, and changes nothing there. What is hidden
 // is neither read nor changed.
@@ -178,6 +179,10 @@ func (c Merged) removedFirst() string {
 
 // Current reports whether the user's files are still what was merged.
 func (m *Merge) Current(ctx context.Context) error {
+	m.seen = map[string]fs.FileInfo{}
+	for _, c := range m.Changes { // before git compares them
+		m.seen[c.Path] = m.file(c.Path)
+	}
 	out, err := m.w.store.on(m.w.Source, present).git(ctx, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
 	if err != nil {
 		return err
@@ -185,10 +190,28 @@ func (m *Merge) Current(ctx context.Context) error {
 	changed := fields(out)
 	for _, c := range m.Changes {
 		if slices.Contains(changed, c.Path) {
-			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, errStale)
+			return fmt.Errorf("%s: %w: nothing was applied, try again", c.Path, ErrStale)
 		}
 	}
 	return nil
+}
+
+// file returns what is known of the user's file or link, nil where there is none.
+func (m *Merge) file(name string) fs.FileInfo {
+	info, err := m.root.Lstat(name)
+	if err != nil || info.IsDir() {
+		return nil
+	}
+	return info
+}
+
+// stale reports whether the user's file is another one than when [Merge.Current] looked.
+func (m *Merge) stale(name string) bool {
+	was, is := m.seen[name], m.file(name)
+	if is == nil { // nothing is overwritten
+		return false
+	}
+	return was == nil || !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime())
 }
 
 // Mode is what the file of a change will have, 0 for a link or nothing: the permissions of the one that stands there, but for who may
@@ -218,9 +241,12 @@ func (m *Merge) NewDirs() (dirs []Merged) {
 	return slices.Compact(dirs)
 }
 
-// Write makes one change in the user's work tree.
+// Write makes one change in the user's work tree. The error matches [ErrStale] where the file has changed since [Merge.Current].
 func (m *Merge) Write(c Merged) error {
 	step("write")
+	if m.stale(c.Path) {
+		return ErrStale
+	}
 	if c.Staged == "" {
 		if err := m.root.Remove(c.Path); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,8 +78,19 @@ func TestMergeStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
+	if err := m.Current(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("later"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range m.Changes {
+		if err := m.Write(c); !errors.Is(err, ErrStale) {
+			t.Error(c.Path, err)
+		}
+	}
+	if got := sh(t, dir, "cat a"); got != "later" || len(m.Changes) != 1 {
+		t.Errorf("%q, %d changes", got, len(m.Changes))
 	}
 	if err := m.Current(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing was applied") {
 		t.Error(err)
