@@ -61,7 +61,7 @@ func init() {
 func become(argv []string) error {
 	runtime.LockOSThread()
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
-	for _, nr := range append(append([]uintptr{unix.SYS_UNLINKAT}, changing...), watching...) {
+	for _, nr := range append(append([]uintptr{unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT}, changing...), watching...) {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(nr), Jf: 1},
 			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
 	}
@@ -94,35 +94,50 @@ func become(argv []string) error {
 // injected starts a host with an injector before it.
 func (g *ground) injected(flags ...string) (*session, *injector) {
 	g.t.Helper()
+	h := &host{stderr: &lockedBuffer{}}
+	h.cmd = exec.Command(binary, append([]string{"stdio", "--root", g.ws, "--state-dir", g.state}, flags...)...)
+	h.cmd.Dir, h.cmd.Env, h.cmd.Stderr = g.ws, cleanEnv(g.home), h.stderr
+	in, started := g.inject(h.cmd)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	g.t.Cleanup(cancel)
+	var err error
+	h.Conn, err = client.Stdio(ctx, client.Modern, h.cmd)
+	must(g.t, err)
+	if err := started(); err != nil {
+		_ = h.Close()
+		g.t.Skipf("system calls cannot be intercepted here: %v %s", err, h.stderr)
+	}
+	return &session{h, g.t, ctx}, in
+}
+
+// inject puts an injector before a command of the binary, which decides from the moment on when started is called. Call it once the command
+// has started: its system calls wait for that.
+func (g *ground) inject(cmd *exec.Cmd) (in *injector, started func() error) {
+	g.t.Helper()
 	self, err := os.Executable()
 	must(g.t, err)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	must(g.t, err)
 	theirs := os.NewFile(uintptr(pair[1]), "listener")
-	h := &host{stderr: &lockedBuffer{}}
-	h.cmd = exec.Command(self, append([]string{binary, "stdio", "--root", g.ws, "--state-dir", g.state}, flags...)...)
-	h.cmd.Dir, h.cmd.Stderr, h.cmd.ExtraFiles = g.ws, h.stderr, []*os.File{theirs}
+	cmd.Path, cmd.Args, cmd.ExtraFiles = self, append([]string{self}, cmd.Args...), []*os.File{theirs}
 	// A signal that preempts a thread makes its system call begin again, and it would be counted twice.
-	h.cmd.Env = append(cleanEnv(g.home), injectVariable+"=1", "GODEBUG=asyncpreemptoff=1")
-	in := &injector{}
+	cmd.Env = append(cmd.Env, injectVariable+"=1", "GODEBUG=asyncpreemptoff=1")
+	in = &injector{}
 	received := make(chan error, 1)
 	go func() { received <- in.receive(pair[0]) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
-	g.t.Cleanup(cancel)
-	h.Conn, err = client.Stdio(ctx, client.Modern, h.cmd)
-	must(g.t, err)
-	theirs.Close()
-	if err := <-received; err != nil {
-		_ = h.Close()
-		g.t.Skipf("system calls cannot be intercepted here: %v %s", err, h.stderr)
+	return in, func() error {
+		theirs.Close()
+		if err := <-received; err != nil {
+			return err
+		}
+		served := make(chan struct{})
+		go func() { in.serve(); close(served) }()
+		g.t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			<-served
+		})
+		return nil
 	}
-	served := make(chan struct{})
-	go func() { in.serve(); close(served) }()
-	g.t.Cleanup(func() {
-		_ = h.cmd.Process.Kill()
-		<-served
-	})
-	return &session{h, g.t, ctx}, in
 }
 
 // receive takes the listener from a socket, which it closes.
@@ -238,6 +253,8 @@ func (in *injector) met(n *notification) bool {
 		path = at(n.pid, n.args[0], n.args[1])
 	case unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT:
 		path = at(n.pid, n.args[2], n.args[3])
+	case unix.SYS_SYMLINKAT:
+		path = at(n.pid, n.args[1], n.args[2])
 	case unix.SYS_MKDIRAT, unix.SYS_UNLINKAT:
 		path = at(n.pid, n.args[0], n.args[1])
 	case unix.SYS_COPY_FILE_RANGE:

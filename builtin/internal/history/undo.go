@@ -235,7 +235,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 		return refuse(fmt.Sprintf("what stood there before change %s is not kept: %s", oldest.ID, oldest.Lost), false)
 	}
 	now, err := NodeAt(f.Path)
-	if err == nil && (now.Mode|f.Restore.Mode)&fs.ModeIrregular != 0 || !now.IsFile() && !now.IsAbsent() && newest.AfterMode == 0 {
+	if err == nil && (now.Mode|f.Restore.Mode)&fs.ModeIrregular != 0 || !now.IsFile() && !now.IsAbsent() && newest.AfterMode|f.Restore.Mode == 0 {
 		err = errOther
 	}
 	if err != nil {
