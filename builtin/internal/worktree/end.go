@@ -29,7 +29,7 @@ type Report struct {
 // End commits what was left in the worktree, and brings it home on its branch. A worktree in which nothing was changed is removed, its
 // branch as well. It may be called again.
 func (w *Worktree) End(ctx context.Context) (report Report, err error) {
-	if err := w.unused(); err != nil {
+	if err := unused(w); err != nil {
 		return report, err
 	}
 	room := Room{filepath.Dir(w.dir)}
@@ -56,7 +56,7 @@ func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 	return report, err
 }
 
-func (w *Worktree) unused() error {
+func unused(w *Worktree) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users > 0 {
@@ -180,7 +180,7 @@ func (w *Worktree) move(ctx context.Context, branch, commit string) (string, err
 
 // Remove removes a worktree that has ended. Its branch stays where it is.
 func (w *Worktree) Remove(ctx context.Context) error {
-	if err := w.unused(); err != nil {
+	if err := unused(w); err != nil {
 		return err
 	}
 	return (Room{filepath.Dir(w.dir)}).locked(ctx, w.Meta, func() error { return w.remove(ctx) })
@@ -188,7 +188,7 @@ func (w *Worktree) Remove(ctx context.Context) error {
 
 // Discard removes a worktree and its branches with all that was done there.
 func (w *Worktree) Discard(ctx context.Context) error {
-	if err := w.unused(); err != nil {
+	if err := unused(w); err != nil {
 		return err
 	}
 	return (Room{filepath.Dir(w.dir)}).locked(ctx, w.Meta, func() error {
