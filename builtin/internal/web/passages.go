@@ -167,8 +167,20 @@ func ranked(text string, blocks []block, terms []string, total, limit int) (View
 			take(near)
 		}
 	}
+	best := order[:min(len(order), maxSpread)]
+	for d := 1; d < len(blocks) && room > gapRoom; d++ { // the room that is left goes to what stands around the best ones
+		for _, i := range best {
+			if scores[i] > 0 {
+				take(i - d)
+				take(i + d)
+			}
+		}
+	}
 	return join(text, blocks, chosen, total), true
 }
+
+// maxSpread is around how many of the best blocks others are shown.
+const maxSpread = 8
 
 // join puts the chosen blocks together in order, and says what is between them.
 func join(text string, blocks []block, chosen map[int]bool, total int) View {
