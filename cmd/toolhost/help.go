@@ -32,6 +32,8 @@ var examples = map[string]string{
 	"toolhost token revoke":  "toolhost token revoke ci",
 	"toolhost agent":         "toolhost agent list --json",
 	"toolhost mcp":           "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp call memory search_nodes query=release",
+	"toolhost mcp login":     "toolhost mcp login docs",
+	"toolhost mcp logout":    "toolhost mcp logout docs",
 	"toolhost mcp list":      "toolhost mcp list --json",
 	"toolhost mcp add":       "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp add -H 'Authorization: Bearer ${TOKEN}' docs https://docs.example/mcp",
 	"toolhost mcp remove":    "toolhost mcp remove memory",
