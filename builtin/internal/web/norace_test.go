@@ -1,0 +1,5 @@
+//go:build !race
+
+package web
+
+const lineWords = 1_000_000 // see race_test.go
