@@ -42,7 +42,7 @@ type globOutput struct {
 var globTool = declare(Tool[globInput]{
 	Name:            "Glob",
 	Title:           "Find files",
-	Brief:           "find files by name",
+	Brief:           "find files",
 	Core:            true,
 	Hints:           Hints{ReadOnly: true, Closed: true},
 	Permission:      guard.ToRead,

@@ -56,7 +56,7 @@ var grepModes = map[string]search.Mode{
 var grepTool = declare(Tool[grepInput]{
 	Name:            "Grep",
 	Title:           "Search contents",
-	Brief:           "search file contents",
+	Brief:           "search files",
 	Core:            true,
 	Hints:           Hints{ReadOnly: true, Closed: true},
 	Permission:      guard.ToRead,

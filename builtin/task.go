@@ -47,7 +47,7 @@ type TaskOutputOutput struct {
 var taskOutputTool = declare(Tool[taskOutputInput]{
 	Name:       "TaskOutput",
 	Title:      "Read a task's output",
-	Brief:      "output of a background command",
+	Brief:      "output of a task",
 	Enabled:    runsCommands,
 	Hints:      Hints{ReadOnly: true, Closed: true},
 	Permission: guard.ToRead,
@@ -208,7 +208,7 @@ type taskStopInput struct {
 var taskStopTool = declare(Tool[taskStopInput]{
 	Name:      "TaskStop",
 	Title:     "Stop a task",
-	Brief:     "stop a background command",
+	Brief:     "stop a task",
 	Enabled:   runsCommands,
 	Hints:     Hints{Idempotent: true, Closed: true},
 	Limit:     stopLimit,

@@ -104,7 +104,7 @@ func (s *sdk) lists(version string) {
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
 	}
-	if want := []string{"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "Write"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+	if want := []string{"Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TaskOutput", "TaskStop", "WebFetch", "Write"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
 		s.Errorf("the tools are %q, want %q", names, want)
 	}
 }

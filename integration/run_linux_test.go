@@ -145,7 +145,7 @@ func TestRunUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"--", "no-such-client"}, 127, `there is no program "no-such-client" in PATH`},
-		{[]string{"--", "./plain"}, 127, "permission denied"},
+		{[]string{"--", "./plain"}, 126, "permission denied"},
 		{[]string{"--", "sh", "-c", "kill -9 $$"}, 137, ""},
 		{[]string{"--", "sh", "-c", "exit 3"}, 3, ""},
 		{[]string{"--allow-host", "https://x/", "--", "true"}, 2, "without scheme and path"},

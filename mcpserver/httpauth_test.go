@@ -149,7 +149,8 @@ func TestLongInitialize(t *testing.T) {
 var rightsOfTools = map[string]auth.Rights{
 	"Read": auth.Read, "Glob": auth.Read, "Grep": auth.Read, "TaskOutput": auth.Read,
 	"Edit": auth.Write, "Write": auth.Write, "NotebookEdit": auth.Write,
-	"Bash": auth.Exec, "TaskStop": auth.Exec,
+	"Bash": auth.Exec, "TaskStop": auth.Exec, "WebFetch": auth.Exec, "WebSearch": auth.Exec,
+	"AskUserQuestion": auth.Read, "EnterPlanMode": auth.Read, "ExitPlanMode": auth.Read,
 }
 
 func TestBruteForce(t *testing.T) {
