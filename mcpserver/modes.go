@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/guard"
@@ -86,6 +87,9 @@ func (m *modes) look() {
 	now, err := os.Stat(m.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		m.stamp, m.kept, m.err = nil, nil, nil
+		return
+	}
+	if errors.Is(err, syscall.ENOTDIR) { // the state directory is spoilt: what is known goes on
 		return
 	}
 	if err == nil && m.stamp != nil && os.SameFile(now, m.stamp) && now.ModTime().Equal(m.stamp.ModTime()) && now.Size() == m.stamp.Size() {
