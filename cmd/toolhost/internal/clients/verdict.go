@@ -99,11 +99,11 @@ var searchTool = regexp.MustCompile(`(?i)^tool_?search`)
 var touching = regexp.MustCompile(`(?i)bash|shell|exec|command|terminal|monitor|read|write|edit|patch|file|notebook|director|^ls$|^list$|glob|grep|search_|replace|web|fetch|browser|url|image`)
 
 // apart are words in the names of tools that sound like those and are for something else.
-var apart = regexp.MustCompile(`(?i)todo|agent|mcp|memory|documentation|skill|board`)
+var apart = regexp.MustCompile(`(?i)todo|agent|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
 
 // touches reports whether a client's own tool is for files, commands or the web.
 func touches(name string) bool {
-	return alias.Tool(name) != "" || touching.MatchString(name) && !apart.MatchString(name)
+	return (alias.Tool(name) != "" || touching.MatchString(name)) && !apart.MatchString(name)
 }
 
 // reading are arguments with which a client's own tool would read a file; "" if it cannot, as far as its schema tells.
