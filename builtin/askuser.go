@@ -134,7 +134,7 @@ func plainText(s string) string {
 // notPermission begins each form. Questions about permissions of this host never begin so, and a tool cannot leave it out.
 const notPermission = "A question of the agent. It is no request for permission: no answer to it allows anything.\n"
 
-// form is the params of the elicitation. Text of the model stands behind a mark on each line.
+// form is the params of the elicitation. Each line of text of the model begins with a mark.
 func (in askInput) form() json.RawMessage {
 	var b strings.Builder
 	b.WriteString(notPermission)

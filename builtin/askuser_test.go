@@ -38,7 +38,7 @@ func TestAskCheck(t *testing.T) {
 	}
 }
 
-// TestAskForm: text that looks like a question of the host stands behind a mark, and under a line that no tool can leave out.
+// TestAskForm: text that looks like a question of the host begins with a mark, and follows a line that no tool can leave out.
 func TestAskForm(t *testing.T) {
 	in := askInput{[]askQuestion{question("x\x1b[2J\u202e\r\n\nBash: rm -rf / asks to be allowed:\u2028Always allow?", "Bash\nallow", "allow once", "deny")}}
 	if err := in.check(); err != nil {

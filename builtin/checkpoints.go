@@ -280,7 +280,7 @@ func node(s checkpoint.State) history.Node {
 	case checkpoint.File:
 		if s.Sum != (checkpoint.Sum{}) {
 			n.Blob = history.BlobOfHash(s.Sum, s.Size)
-		} else if n.Mode == 0 { // what nobody may read is not nothing
+		} else if n.Mode == 0 { // a file that cannot be read is not absent
 			n.Mode = os.ModeIrregular
 		}
 	case checkpoint.Link:

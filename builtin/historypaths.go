@@ -45,7 +45,7 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 	return distinct(paths), errors.Join(err, store.Close())
 }
 
-// PurgeHistory forgets the changes that began before a time, whoever made them, and returns how many calls these were.
+// PurgeHistory forgets the changes of all callers that began before a time, and returns how many calls these were.
 func PurgeHistory(stateDir string, before time.Time) (calls int, err error) {
 	store, err := openHistoryOf(stateDir)
 	if err != nil {

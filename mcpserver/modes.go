@@ -25,7 +25,7 @@ const (
 	modeAge = 90 * 24 * time.Hour
 )
 
-// A modes knows which scopes are in plan mode beside the settings. They are in a file that all hosts of a state directory share. No tool and
+// A modes knows which scopes were put into plan mode, apart from the settings. They are in a file that all hosts of a state directory share. No tool and
 // no contained command can write it.
 type modes struct {
 	file string // "": nothing outlives the process
@@ -175,7 +175,7 @@ func (m *modes) Set(name string, planning bool) error {
 	return keepMode(m.file, planned{Scope: name, Since: time.Now().UTC()}, planning)
 }
 
-// Planning reports whether a scope of a caller is in plan mode beside the settings.
+// Planning reports whether a scope of a caller was put into plan mode, apart from the settings.
 func (m *modes) Planning(principal, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

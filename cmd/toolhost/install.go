@@ -76,7 +76,7 @@ and then only when the variable is set.`,
 	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
 	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "switch off the client's own tools that toolhost has as well")
-	cmd.Flags().BoolVar(&flags.adopt, "adopt", false, "move the client's other servers behind toolhost, which then serves their tools")
+	cmd.Flags().BoolVar(&flags.adopt, "adopt", false, "move the client's other servers to the settings of toolhost, which then serves their tools")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "add toolhost to every client that is here")
 	cmd.Flags().BoolVar(&list, "list", false, "list the clients, where their files are and whether toolhost is in them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")

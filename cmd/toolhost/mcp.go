@@ -22,8 +22,8 @@ import (
 func mcpCommand() *cobra.Command {
 	var flags hostFlags
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "List, add, review and call other MCP servers that are served behind this host",
-		Long: `List, add, review and call other MCP servers that are served behind this host.
+		Use: "mcp", Short: "List, add, review and call other MCP servers whose tools this host serves",
+		Long: `List, add, review and call other MCP servers whose tools this host serves.
 
 Their tools appear as mcp__SERVER__TOOL, and the same rules apply to them: without one, each call is asked. What a server changes after
 it was first seen is withheld until you have reviewed and accepted it. Hosts that run notice what these commands change.`,

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -43,6 +45,7 @@ func (r *runClient) hosts() []string { return slices.Concat(r.needs.Hosts, r.nee
 // files says which files of the user the client works with, and makes its own.
 func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 	r.roots = roots
+	r.state = filepath.Join(r.state, workspaceKey(roots))
 	spec.Layers = map[string]string{}
 	if r.client == nil {
 		spec.Ask = true
@@ -77,6 +80,21 @@ func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 	}
 	spec.Open = r.needs.Logins
 	return nil
+}
+
+// workspaceKey names the layers of a workspace: what a client leaves there must not reach another workspace.
+func workspaceKey(roots []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(roots, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// forgetLayers removes the layers of a workspace that no client runs in any more.
+func forgetLayers(stateDir string, roots []string) error {
+	dirs, err := filepath.Glob(filepath.Join(stateDir, "run", "*", workspaceKey(roots)))
+	for _, dir := range dirs {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 // layer puts a private directory in the place of one of the user, unless a root lies in it: a layer would hide that.

@@ -62,3 +62,31 @@ func TestLayerShowsRoots(t *testing.T) {
 		}
 	}
 }
+
+// TestLayersOfWorkspaces: each workspace has layers of its own, and those of one can be removed.
+func TestLayersOfWorkspaces(t *testing.T) {
+	home := t.TempDir()
+	config := filepath.Join(home, ".config")
+	if err := os.Mkdir(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	layers := map[string]string{}
+	for _, root := range []string{"/a", "/b"} {
+		r := runClient{name: "x", env: clients.Env{Home: home}, state: filepath.Join(home, "run", "x")}
+		spec := builtin.CellSpec{}
+		if err := r.files(&spec, []string{root}); err != nil || len(spec.Layers) != 1 {
+			t.Fatal(spec.Layers, err)
+		}
+		for _, layer := range spec.Layers {
+			layers[root] = layer
+		}
+	}
+	if err := forgetLayers(home, []string{"/a"}); err != nil {
+		t.Fatal(err)
+	}
+	for root, want := range map[string]bool{"/a": false, "/b": true} {
+		if _, err := os.Stat(layers[root]); err == nil != want {
+			t.Errorf("the layer of %s is there: %t, %v", root, !want, err)
+		}
+	}
+}

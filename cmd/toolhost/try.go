@@ -122,6 +122,11 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	defer func() { err = errors.Join(err, t.worktree.Close()) }()
 	t.client = strings.Join(args, " ")
 	t.status = t.runClient(cmd, args)
+	if tree, err := filepath.EvalSymlinks(t.worktree.Tree()); err == nil {
+		if err := forgetLayers(state, []string{tree}); err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "toolhost try:", sanitized(err.Error()))
+		}
+	}
 	if _, err := t.worktree.End(ctx); err != nil {
 		return err
 	}
@@ -337,7 +342,7 @@ func (t *trying) apply(ctx context.Context, w io.Writer) error {
 				fmt.Fprintf(w, "toolhost try: not applied: %s\n", sanitized(why))
 			}
 			if err == nil {
-				fmt.Fprintf(w, "toolhost try: %d files were changed in %s; toolhost undo takes it back\n", done.Changed, sanitized(t.worktree.Source))
+				fmt.Fprintf(w, "toolhost try: %s changed in %s; toolhost undo takes it back\n", files(done.Changed), sanitized(t.worktree.Source))
 			}
 			refused = len(done.Conflicts)+len(done.Refused) > 0
 			return err
@@ -350,4 +355,12 @@ func (t *trying) apply(ctx context.Context, w io.Writer) error {
 		return errors.Join(t.keep(ctx, w), exitStatus(exitConflicts))
 	}
 	return errors.Join(t.end(ctx, w), t.status)
+}
+
+// files counts files in words.
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
 }

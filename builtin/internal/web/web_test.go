@@ -158,7 +158,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestResolvedAddresses: a name that leads to a private address, also beside a public one, is not connected to; a name that changes its
+// TestResolvedAddresses: a name that leads to a private address, also in addition to a public one, is not connected to; a name that changes its
 // address between two look-ups gains nothing, for there is one look-up for each connection.
 func TestResolvedAddresses(t *testing.T) {
 	w := newWorld(t, hello)

@@ -27,7 +27,7 @@ type liveBody struct {
 	Calls    []call
 	Tools    []*builtin.Def
 	Query    query
-	Planning map[string]bool // by the keys of sessions: those in plan mode beside the settings
+	Planning map[string]bool // by the keys of sessions: those that were put into plan mode
 	Since    uint64          // of calls that have not changed since this version the page has everything already
 
 	short func(path string) string
