@@ -21,7 +21,7 @@ import (
 const (
 	// askWait is how long a person has to answer.
 	askWait = 10 * time.Minute
-	// maxUnanswered is after how many questions in a row that no one answered a conversation asks no more.
+	// maxUnanswered is the number of consecutive unanswered questions after which a conversation may ask no more.
 	maxUnanswered = 3
 	// maxHeader, maxQuestion, maxOption and maxWords are the longest texts, in characters.
 	maxHeader, maxQuestion, maxOption, maxWords = 12, 1000, 300, 2000
@@ -234,7 +234,7 @@ func (in askInput) ask(ctx context.Context, env *Env) (Result, error) {
 	return answered(raw)
 }
 
-// read returns what became of the questions, and the answers to each. Half an answer is none.
+// read returns what became of the questions, and the answers to each. A partial answer counts as none.
 func (in askInput) read(raw json.RawMessage) (status string, answers [][]string) {
 	var r struct {
 		Action  string         `json:"action"`

@@ -40,7 +40,7 @@ type Env struct {
 	Durable bool
 	// Progress tells the client how a long call goes; nil if the client did not ask.
 	Progress func(lastLines string)
-	// Elicit has the client put the question of another server to its user while the call waits, in the words of
+	// Elicit asks the client to put the question of another server to its user while the call waits, in the types of
 	// MCP: the params of elicitation/create, and its result. Nil: the client cannot be asked in the middle of a call.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// ElicitLater says that it can be asked by the result of a call, which it then repeats: see [ExecAsked].Elicit.

@@ -274,7 +274,7 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 	return entry.End()
 }
 
-// mayRestore says why no undo may change a path. What a rule wants asked needs no asking: it is the owner who undoes.
+// mayRestore returns an error if an undo must not change a path. Ask rules do not apply: the owner undoes.
 func mayRestore(env *Env, f history.FileUndo) error {
 	err := writable(env.Policy, f.Path)
 	if err == nil && f.Expect.IsFile() { // which may have other names

@@ -32,7 +32,7 @@ func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 }
 
 // ApplyWorktree merges what was changed in a worktree into the user's work tree. It is one change of the history, recorded before the
-// first file is written. What a rule wants asked needs no asking: it is the owner who applies.
+// first file is written. Ask rules do not apply: the owner applies.
 func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (done worktree.Applied, err error) {
 	hidden, _ := env.Policy.Hiding()
 	m, err := w.Merge(ctx, hidden)

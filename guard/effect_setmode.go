@@ -6,7 +6,7 @@ type SetMode struct {
 	Plan     string // what a person agrees to by ending the mode
 }
 
-// Judge implements [Effect]. The mode that only forbids more needs no approval. Leaving it always does: no rule, mode or hook gives it.
+// Judge implements [Effect]. Entering plan mode needs no approval. Leaving it always needs one, which no rule, mode or hook can give.
 func (m SetMode) Judge(j Judgment) {
 	p := Part{What: m.what(), Action: Allow, Source: builtIn, Reason: "Plan mode only forbids more."}
 	if !m.Planning {

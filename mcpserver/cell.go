@@ -20,8 +20,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
 )
 
-// StartCell starts a program, an agent, in a cell of the sandbox, which this host serves: as who it calls over the socket of the cell,
-// and under whose rules it runs. Close the cell: everything that the program has started ends with it.
+// StartCell starts an agent in a cell of the sandbox. This host serves it over the socket of the cell as the caller who,
+// whose rules apply. Close the cell: that ends everything that the agent has started.
 func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.CellSpec) (_ *builtin.Cell, err error) {
 	h := s.host
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))

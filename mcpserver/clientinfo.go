@@ -54,7 +54,7 @@ var passing = []struct {
 	{"@cline", builtin.ClientLimits{Result: 6_500}}, // 8,000 of the JSON of a result, in which line ends and quotes count twice
 }
 
-// passes is how much of a result the client passes on to a model: of a client that is not known, other characters.
+// passes returns how much of a result the client passes on to a model; other characters if the client is not known.
 func (c clientInfo) passes(other int) builtin.ClientLimits {
 	for i := range passing {
 		if strings.HasPrefix(c.Name, passing[i].name) {

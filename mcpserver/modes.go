@@ -89,7 +89,7 @@ func (m *modes) look() {
 		m.stamp, m.kept, m.err = nil, nil, nil
 		return
 	}
-	if errors.Is(err, syscall.ENOTDIR) { // the state directory is spoilt: what is known goes on
+	if errors.Is(err, syscall.ENOTDIR) { // the state directory is damaged: keep the known modes
 		return
 	}
 	if err == nil && m.stamp != nil && os.SameFile(now, m.stamp) && now.ModTime().Equal(m.stamp.ModTime()) && now.Size() == m.stamp.Size() {

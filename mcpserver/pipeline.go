@@ -56,7 +56,7 @@ type Request struct {
 	CanAsk bool
 	// AskUser has the client ask its user while the call waits. Nil: the client cannot be asked then.
 	AskUser func(ctx context.Context, q *Question) *Answer
-	// Elicit has the client put the question of another server to its user while the call waits. Nil: it cannot.
+	// Elicit asks the client to put the question of another server to its user while the call waits. Nil: the client cannot.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// Repeats says that a question in the middle of a call ends it, and the call is repeated with the answer.
 	Repeats bool

@@ -234,7 +234,7 @@ const (
 	serverLook = 20 * time.Millisecond
 )
 
-// awaitServer waits until the server of a tool is known, or is not going to be. It reports whether there was anything to wait for.
+// awaitServer waits until the server of a tool has been asked for its tools, or cannot be. It reports whether it waited.
 func awaitServer(ctx context.Context, h *Host, tool string) bool {
 	unknown := func() bool { return h.tools.now().serverOf(tool).Unknown }
 	if !unknown() {

@@ -145,7 +145,7 @@ func (s *Store) file(h *rootDir, dir, name string, moves bool) *File {
 	return f
 }
 
-// makeRoom has the oldest results of a directory go until no more than most remain, as far as that goes, and measures what does.
+// makeRoom removes the oldest results of a directory until no more than most remain, where possible, and measures the rest.
 func (h *rootDir) makeRoom(dir string, u *usage, cfg Config, most remains) error {
 	return h.locked(func() error {
 		return u.measure(func() (remains, error) { return h.evict(dir, cfg.MaxAge, most) })

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// A runStdio is what a client in a cell has of this process: descriptors as they are, but for those that are a terminal. In its place the
-// client has one of its own, which is carried to and fro.
+// A runStdio has the standard descriptors of a client in a cell: those of this process, except a terminal. In place of a terminal the
+// client gets one of its own; this process copies input and output between the two.
 type runStdio struct {
 	files    []*os.File
 	terminal *os.File // of this process; nil if it has none
@@ -128,7 +128,7 @@ func (s *runStdio) suspend(signals chan os.Signal) {
 	s.raw()
 }
 
-// raw has the terminal pass on every key.
+// raw puts the terminal into raw mode, in which it passes on every key.
 func (s *runStdio) raw() {
 	was, err := term.MakeRaw(int(s.terminal.Fd()))
 	if err == nil && s.was == nil {

@@ -162,10 +162,10 @@ func closedIn(w *builtin.Worktree, home string, policy *guard.Policy) (closed []
 	return closed
 }
 
-// oddInRule is what a rule on files could take for more than itself.
+// oddInRule matches characters that may have a special meaning in a rule on files.
 var oddInRule = regexp.MustCompile(`[^\pL\pN._/@+=,~-]`)
 
-// settings are those of the client's host: on what is closed too, for commands and for file tools.
+// settings returns the settings of the client's host. They deny the closed paths to commands and to file tools.
 func (t *trying) settings() ([]byte, error) {
 	rules := []string{}
 	for i, path := range t.closed {

@@ -95,7 +95,7 @@ type Network struct {
 	// AllowPrivate lets allowed names resolve to addresses of private networks
 	// (RFC 1918, 4193 and 6598), not to those of this machine or its link.
 	AllowPrivate bool
-	// Ask is asked about a host that no list names, and reports whether it is reached. It may take its time. Nil: it is not.
+	// Ask reports whether a host that no list names may be reached. It may block. Nil: it may not.
 	Ask func(ctx context.Context, host, port string) bool
 	// PortRecords is the directory in which hosts note with [RecordPort] where they listen; "": there is none.
 	PortRecords string

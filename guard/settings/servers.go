@@ -92,7 +92,7 @@ func (p *parser) rawList(k *key, v hujson.Value) {
 	}
 }
 
-// importsProject reports whether the user or the administrator has the servers of .mcp.json used, which then is a source.
+// importsProject reports whether the user or the administrator imports the servers of .mcp.json, which is then a source.
 func (cfg Config) importsProject() bool {
 	files := append([]string{cfg.ManagedFile()}, cfg.Files...)
 	if cfg.UserConfigDir != "" {

@@ -76,7 +76,7 @@ func (e *events) before(seq uint64) (last uint64) {
 	return last
 }
 
-// again has the next comparison look at everything.
+// again makes the next comparison look at everything.
 func (e *events) again() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,8 +24,8 @@ type layer struct {
 	seed      []string // names
 }
 
-// open makes the mount points of what is seen of the host. The lock is held for as long as the layer is in use: without it no one takes
-// away mount points that are no longer needed.
+// open makes mount points for the visible entries of the host. The lock is held while the layer is in use: mount points that are no
+// longer needed are removed only when no process holds it.
 func (l layer) open(hidden func(path string, dir bool) bool) (p sandbox.Private, lock *flock.Flock, err error) {
 	p = sandbox.Private{Name: l.name, Dir: l.dir}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {

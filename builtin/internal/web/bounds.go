@@ -12,7 +12,7 @@ import (
 
 // Bounds of a conversion. A page that is small can be large as Markdown.
 const (
-	// maxGrowth is how many times the page its Markdown may be, and growthRoom how many bytes more.
+	// The Markdown may be maxGrowth times as long as the page, plus growthRoom bytes.
 	maxGrowth, growthRoom = 8, 64 << 10
 	// maxWork is the most bytes of a page, each counted as often as elements surround it: a line is indented by each of them.
 	maxWork = 256 << 20
@@ -26,12 +26,12 @@ const (
 	maxName = 200
 	// maxSpan is how many columns and rows a cell is repeated in, and maxRepeated how many bytes these copies have in a page.
 	maxSpan, maxRepeated = 20, 1 << 20
-	// maxColumns is how many columns a table has; tableRoom is how many cells a table is filled up with besides four times its own.
+	// A table may have maxColumns columns and, once filled up, four times its own cells plus tableRoom.
 	maxColumns, tableRoom = 1000, 10_000
 )
 
-// A metered reader ends a page of which the parser makes far too much: it repeats the elements of a style, with their attributes, in each
-// paragraph where they are not closed. What is counted is what the process allocates.
+// A metered reader stops a page that makes the parser allocate too much: it copies unclosed style elements, with their attributes, into
+// each paragraph. All allocations of the process count.
 type metered struct {
 	*strings.Reader
 	piece  int // bytes that are read at once
@@ -40,7 +40,7 @@ type metered struct {
 }
 
 func newMetered(source string) *metered {
-	// Of an attribute of three bytes, 56 are made by each four bytes that open a paragraph.
+	// Each paragraph of 4 bytes allocates 56 bytes for an open attribute of 3 bytes: 56/(3*4) < 5.
 	m := &metered{strings.NewReader(source), maxPiece / (5*len(source) + 1), []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}, 0}
 	m.piece = max(m.piece, 16)
 	m.limit = m.allocated() + maxParsed

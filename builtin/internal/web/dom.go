@@ -74,7 +74,7 @@ func below(n, top *html.Node) bool {
 	return false
 }
 
-// within reports whether an element lies in one of these names.
+// within reports whether an element lies in an element with one of these names.
 func within(n *html.Node, names ...string) bool {
 	for at := n.Parent; at != nil; at = at.Parent {
 		if at.Type == html.ElementNode && slices.Contains(names, at.Data) {

@@ -20,7 +20,7 @@ import (
 
 // What decides which part of a page is shown.
 const (
-	// enoughText is how many characters of an article are worth its choice, and how many must remain where hidden parts are cut.
+	// enoughText is the least number of characters of a chosen article, and of what remains after hidden parts are cut.
 	enoughText = 500
 	// articleShare is the least share of the words of the page that an article has, and mainShare of those of its main element.
 	articleShare, mainShare = .35, .8

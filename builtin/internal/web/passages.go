@@ -179,7 +179,7 @@ func ranked(text string, blocks []block, terms []string, total, limit int) (View
 	return join(text, blocks, chosen, total), true
 }
 
-// maxSpread is around how many of the best blocks others are shown.
+// maxSpread is the number of best blocks whose neighbours may be shown too.
 const maxSpread = 8
 
 // join puts the chosen blocks together in order, and says what is between them.

@@ -214,8 +214,8 @@ func (m *Merge) stale(name string) bool {
 	return was == nil || !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime())
 }
 
-// Mode is what the file of a change will have, 0 for a link or nothing: the permissions of the one that stands there, but for who may
-// run it.
+// Mode returns the mode of the file after a change, 0 for a link or a removal. It is that of the present file unless the change sets or
+// clears the executable bit.
 func (m *Merge) Mode(c Merged) fs.FileMode {
 	info, err := os.Lstat(c.Staged)
 	if c.Staged == "" || err != nil || !info.Mode().IsRegular() {

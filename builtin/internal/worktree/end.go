@@ -111,7 +111,7 @@ func (w *Worktree) ignored(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(fields(out), func(name string) bool { return slices.Contains(settingsFiles, name) }), err
 }
 
-// last returns the commit that what stands in the worktree follows, whose HEAD is at head.
+// last returns the parent for a commit of the worktree's files. head is the worktree's HEAD.
 func (w *Worktree) last(ctx context.Context, head string) string {
 	r := w.store.run(index)
 	if head == "" {
@@ -203,7 +203,7 @@ func (w *Worktree) Discard(ctx context.Context) error {
 	})
 }
 
-// remove removes the directory, the branch where it stands at its beginning, and what held that which was brought along.
+// remove removes the directory, the branch if it has not moved, and the ref that holds the uncommitted changes.
 func (w *Worktree) remove(ctx context.Context) error {
 	var errs []error
 	if _, err := os.Lstat(w.store.dir); w.Common != "" && w.store.dir != "" && err == nil {

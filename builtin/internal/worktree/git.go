@@ -63,8 +63,8 @@ func plainEnvironment() []string {
 		"GIT_AUTHOR_NAME=toolhost", "GIT_AUTHOR_EMAIL=toolhost@localhost", "GIT_COMMITTER_NAME=toolhost", "GIT_COMMITTER_EMAIL=toolhost@localhost")
 }
 
-// A store is a git directory of the host's own, in front of the objects and refs of a repository. Its configuration is ours: of the
-// repository's only values are taken that run no program. So no hook, filter, file system monitor, diff or merge driver that stands
+// A store is a git directory of the host that uses the objects and refs of a repository. The host writes its configuration: of the
+// repository's it takes only values that run no program. So no hook, filter, file system monitor, diff or merge driver that is
 // there, or that a child plants in its worktree, is ever run.
 type store struct {
 	dir     string

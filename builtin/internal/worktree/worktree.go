@@ -38,7 +38,7 @@ import (
 const (
 	// keepFor is how long a worktree is kept that was not merged or removed.
 	keepFor = 30 * 24 * time.Hour
-	// unfinished begins the names of directories that are being made, and leftAfter is when nobody is at it any more.
+	// unfinished begins the names of directories that are being made; leftAfter is the age at which they count as abandoned.
 	unfinished, leftAfter = "new-", time.Hour
 	// lockRetry is how often a repository's lock is tried while another worktree is made there.
 	lockRetry = 20 * time.Millisecond
@@ -313,7 +313,7 @@ func (r Room) Sweep(ctx context.Context, now time.Time) error {
 		case w.Kept.IsZero():
 			_, err = w.End(ctx)
 		case now.Sub(w.Kept) > keepFor:
-			if _, err = w.End(ctx); err == nil { // somebody may have worked in it since
+			if _, err = w.End(ctx); err == nil { // it may have been used since
 				err = w.Remove(ctx)
 			}
 		default:

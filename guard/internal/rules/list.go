@@ -123,7 +123,7 @@ func (l *List) Param(tool string, args map[string]any) *Rule {
 
 var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
 
-// domainMeant reports a rule of WebFetch that names a host or a URL without domain:. Where it takes rights away, that is added.
+// domainMeant reports a rule of WebFetch that names a host or a URL without domain:. In a deny or ask rule it adds domain: itself.
 func (l *List) domainMeant(tool string, r *Rule) error {
 	host, isURL := strings.CutPrefix(r.Spec, "https://")
 	if plain, ok := strings.CutPrefix(host, "http://"); ok {

@@ -97,7 +97,7 @@ func httpClient(e *Entry) *http.Client {
 }
 
 // permittedAddress refuses addresses that a name must not lead to: those of this machine and its link, and for entries of a project those
-// of private networks. A host that is named by such an address is meant.
+// of private networks. A URL that names such an address itself is allowed.
 func permittedAddress(address, host string, trust Trust) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -325,7 +325,7 @@ func (w *httpWire) notify(method string, params json.RawMessage) {
 	}
 }
 
-// listen takes what a server of the old era sends outside of answers, while it does.
+// listen reads the event stream of a server of the old era, for messages outside of answers, if it has one.
 func (w *httpWire) listen() {
 	for pause := time.Second; w.ctx.Err() == nil; pause = min(2*pause, backoffMost) {
 		resp, err := w.do(w.ctx, http.MethodGet, nil, message{})

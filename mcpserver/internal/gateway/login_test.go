@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -59,7 +60,7 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%[1]s"]}`, a.URL)
 	case r.URL.Path == "/.well-known/oauth-authorization-server":
 		fmt.Fprintf(w, `{"issuer":"%[1]s","authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[2]s/token","registration_endpoint":"%[1]s/register","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]}`,
-			a.URL, firstOf(a.moved, a.URL))
+			a.URL, cmp.Or(a.moved, a.URL))
 	case r.URL.Path == "/register":
 		a.clients++
 		w.WriteHeader(http.StatusCreated)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -237,7 +238,7 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 		return fmt.Errorf("no answer came from the browser: %w", ctx.Err())
 	case answer := <-answers:
 		if answer.Get("code") == "" {
-			return fmt.Errorf("the authorization server refused: %s", cleanText(firstOf(answer.Get("error_description"), answer.Get("error"), "it sent no code"), maxErrorBody))
+			return fmt.Errorf("the authorization server refused: %s", cleanText(cmp.Or(answer.Get("error_description"), answer.Get("error"), "it sent no code"), maxErrorBody))
 		}
 		return l.update(func(k *keptLogin) error {
 			err := h.ProcessAuthorizationResponse(ctx, answer.Get("code"), state, verifier)

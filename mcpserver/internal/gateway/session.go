@@ -103,7 +103,7 @@ func (s *session) discover(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	s.instructions = found.Instructions
-	_ = json.Unmarshal(found.Capabilities, &s.capabilities) // what cannot be read it has not
+	_ = json.Unmarshal(found.Capabilities, &s.capabilities) // unreadable capabilities count as absent
 	return true, nil
 }
 
@@ -306,7 +306,7 @@ func (s *session) learn(ctx context.Context) error {
 		}
 	}
 	if s.capabilities.Prompts != nil {
-		found.Prompts, _ = s.list(ctx, "prompts/list", "prompts") // a server without is no reason to have no tools
+		found.Prompts, _ = s.list(ctx, "prompts/list", "prompts") // a server without prompts still has tools
 	}
 	if s.capabilities.Resources != nil {
 		found.Resources, _ = s.list(ctx, "resources/list", "resources")

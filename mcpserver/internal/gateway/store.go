@@ -274,7 +274,7 @@ func (g *Gateway) Accept(name string) error {
 	return nil
 }
 
-// copies are tools of other servers with the same name but for what the eye does not tell apart.
+// copies returns the tools of other servers whose names look the same.
 func copies(all []*server, of *server, name string) (found []string) {
 	name, ok := strings.CutPrefix(name, "tool ")
 	if !ok {

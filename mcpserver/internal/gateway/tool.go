@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,7 +176,7 @@ func readable(raw json.RawMessage) string {
 	return out.String()
 }
 
-// skeleton is a name without what the eye does not tell apart.
+// skeleton maps names that look the same to one string.
 func skeleton(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -250,7 +251,7 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 	withheld, _ := s.withheld("tool " + t.Name)
 	hints := t.Annotations
 	d := builtin.Def{
-		Name: full, Listed: listedName(full), Server: s.Name, Title: cleanText(firstOf(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
+		Name: full, Listed: listedName(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
 		RawSchema: t.schema, Limit: maxResultText, Unlisted: withheld, AlwaysLoad: s.AlwaysLoad || t.Meta.AlwaysLoad && s.Trust != Project,
 		Hints: builtin.Hints{ReadOnly: is(hints.ReadOnlyHint), Additive: hints.DestructiveHint != nil && !*hints.DestructiveHint, Idempotent: is(hints.IdempotentHint), Closed: hints.OpenWorldHint != nil && !*hints.OpenWorldHint},
 	}
@@ -284,15 +285,6 @@ func (s *server) withheld(name string) (bool, time.Time) {
 	defer s.store.mu.Unlock()
 	since, ok := s.store.now.Withheld[name]
 	return ok, since
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // paramHeaderKey carries the tool of a call, whose schema may name headers.

@@ -346,7 +346,7 @@ func (u *upstream) roots() json.RawMessage {
 	return marshal(map[string]any{"roots": list})
 }
 
-// marked says in the text of a question which server asks. It is nil of a question that no form puts, such as one that opens a page.
+// marked adds to the text of a question which server asks. It returns nil for a question without a form, such as one that opens a page.
 func (u *upstream) marked(params json.RawMessage) json.RawMessage {
 	var p struct {
 		Mode            string

@@ -220,7 +220,7 @@ func (c Client) take(raw []byte, name string) ([]byte, error) {
 	return slices.Concat(mark, edited), nil
 }
 
-// checkEdit holds an edit to its promise: want stands at path (nil: nothing does), all else is equal.
+// checkEdit returns an error unless want stands at path (nil: nothing does) and all else is unchanged.
 func checkEdit(f format, before map[string]any, edited []byte, path []string, want any) error {
 	after, err := f.decode(edited)
 	if err != nil {

@@ -95,10 +95,10 @@ func (t *trial) note(turn fakemodel.Turn) {
 // searchTool is a tool with which a model finds deferred ones.
 var searchTool = regexp.MustCompile(`(?i)^tool_?search`)
 
-// touching are words in the names of tools for files, commands and the web that are not another name of a tool of ours.
+// touching matches names of tools for files, commands and the web that are not aliases of our tools.
 var touching = regexp.MustCompile(`(?i)bash|shell|exec|command|terminal|monitor|read|write|edit|patch|file|notebook|director|^ls$|^list$|glob|grep|search_|replace|web|fetch|browser|url|image`)
 
-// apart are words in the names of tools that sound like those and are for something else.
+// apart matches names that touching or an alias matches too, but of tools for something else.
 var apart = regexp.MustCompile(`(?i)todo|agent|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
 
 // touches reports whether a client's own tool is for files, commands or the web.

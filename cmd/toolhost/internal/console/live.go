@@ -83,7 +83,7 @@ func (s livePages) mode(session, mode string) (said string, err error) {
 	if len(all) == 0 || mode != "plan" && mode != "default" {
 		return "", errors.New("there is no such session or mode: nothing was changed")
 	}
-	if err := s.operator.MayAnswer(); err != nil && mode != "plan" { // what only forbids more needs no trust in who asks
+	if err := s.operator.MayAnswer(); err != nil && mode != "plan" { // entering plan mode only forbids more: it needs no check
 		return "", fmt.Errorf("the mode was not changed. %w", err)
 	}
 	if err := mcpserver.Modes(s.host).Set(all[0].Scope, mode == "plan"); err != nil {
