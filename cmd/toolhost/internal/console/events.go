@@ -47,12 +47,16 @@ func (s livePages) stream(w http.ResponseWriter, v pageRequest) {
 func (c *Console) follow(ctx context.Context, also func() string, send func(event string, waiting int) bool) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
+	var told notice
 	last := ""
-	for event := "change"; ; {
-		n := c.next()
-		if now := also(); now != last {
-			last, event = now, "change"
+	for {
+		n, now := c.next(), also()
+		// Told by comparing, as a change and the tick may come at the same time.
+		event := "beat"
+		if n.changed != told.changed || now != last {
+			event = "change"
 		}
+		told, last = n, now
 		if !send(event, n.waiting) {
 			return
 		}
@@ -66,9 +70,7 @@ func (c *Console) follow(ctx context.Context, also func() string, send func(even
 		}
 		select {
 		case <-n.changed:
-			event = "change"
 		case <-tick.C:
-			event = "beat"
 		case <-ctx.Done():
 			return
 		}

@@ -227,3 +227,30 @@ func TestQuestionIsPushed(t *testing.T) {
 		}
 	})
 }
+
+// TestChangeAtTick tells of a change also when the heartbeat is due at the same time.
+func TestChangeAtTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		changes := 0
+		go c.follow(ctx, func() string { return "" }, func(event string, _ int) bool {
+			if event == "change" {
+				changes++
+			}
+			time.Sleep(2 * heartbeat) // a slow page: the next tick has come
+			return true
+		})
+		synctest.Wait()
+		for id := range uint64(50) {
+			before := changes
+			c.CallBegan(ctx, audit.Call{ID: id})
+			time.Sleep(10 * heartbeat)
+			if changes == before {
+				t.Errorf("change %d was not told", id)
+			}
+		}
+		cancel()
+		time.Sleep(3 * heartbeat) // the page is slow to leave too
+	})
+}
