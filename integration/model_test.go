@@ -30,7 +30,7 @@ var modelCalls = []modelCall{
 // name our tools to a model that has to search for them.
 var (
 	schemas = []string{"file_path", "old_string", "run_in_background", "output_mode", "content"}
-	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files by name)", "Grep (search file contents)"}
+	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files)", "Grep (search files)"}
 )
 
 // A scripted model makes calls one after the other.

@@ -3,9 +3,11 @@ package mcpserver
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +33,10 @@ func TestRightsOfTools(t *testing.T) {
 }
 
 func TestRightsLimitTheTools(t *testing.T) {
-	o := openOffice(t)
+	o := openOffice(t, func(c *Config) { // with what each tool needs to be listed
+		userSettings(t, map[string]any{"web": map[string]any{"search": map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}})
+		c.With, c.Asker = slices.Collect(maps.Keys(rightsOfTools)), &owner{}
+	})
 	for rights := range auth.All + 1 {
 		if rights == 0 {
 			continue
@@ -48,7 +53,7 @@ func TestRightsLimitTheTools(t *testing.T) {
 				if got := strings.Contains(legacyList, `"name":"`+tool+`"`); got != may {
 					t.Errorf("%s is listed to legacy clients: %v", tool, got)
 				}
-				_, body := callAs(tool, `{}`).as(bearer, nil).do(t, o.url)
+				_, body := callAs(tool, `{"unknown":1}`).as(bearer, nil).do(t, o.url)
 				if got := strings.Contains(body, "needs the right "+need.String()); got == may || !strings.Contains(body, `"isError":true`) {
 					t.Errorf("%s answers %s", tool, body)
 				}
