@@ -36,11 +36,17 @@ func startPipe(t *testing.T, files map[string]string, change ...func(*Config)) *
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	c := &pipeClient{t: t, in: inW, out: bufio.NewReader(outR), gone: make(chan struct{}), ended: make(chan error, 1), host: h, root: root}
+	served := make(chan struct{})
 	go func() {
+		defer close(served)
 		c.ended <- s.ServeStdio(context.Background(), inR, outW, c.gone)
 		outW.Close()
 	}()
-	t.Cleanup(func() { inW.Close() })
+	t.Cleanup(func() {
+		inW.Close()
+		outR.Close()
+		<-served // before the host is closed and its directories are removed
+	})
 	return c
 }
 
