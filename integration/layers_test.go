@@ -103,7 +103,6 @@ var mcpserverMayImport = map[string][]string{
 	"mcpserver/internal/stdio":      {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 	"mcpserver/internal/transport":  {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/jsonrpc"},
 	"mcpserver/internal/jsonrpc":    {},
-	"mcpserver/listen":              {},
 	"mcpserver/internal/scope":      {"mcpserver/internal/gate"},
 	"mcpserver/internal/httpserver": {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/mcpserver/doctor"
-	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 func TestCommandsAreDocumented(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/telemetry"
 	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
-	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 // hostFlags are the flags of every command that opens a host.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 // networkFlags say where the server listens, and how.

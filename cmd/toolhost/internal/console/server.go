@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 // Limits of the server.

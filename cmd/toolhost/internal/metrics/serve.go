@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/mcpserver"
-	"github.com/toolhost/toolhost/mcpserver/listen"
 )
 
 // Path is where the metrics are.

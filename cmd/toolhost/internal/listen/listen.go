@@ -1,8 +1,6 @@
 // Package listen opens what a server listens on: a TCP address with or without TLS, a Unix socket, or a socket
 // that systemd has opened. It refuses what would put tokens on a network in the clear, and it bounds how many
 // connections are open at once.
-//
-// Its Go API is not stable.
 package listen
 
 import (
