@@ -142,7 +142,7 @@ func (j *judge) decide(t *target) Part {
 		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
 	}
 	for _, check := range [...]func(*judge, *target) (Part, bool){
-		(*judge).denied, (*judge).selfProtection, (*judge).deniedHardlink, (*judge).planMode, (*judge).asked, (*judge).protected,
+		(*judge).denied, (*judge).selfProtection, (*judge).deniedHardlink, (*judge).original, (*judge).planMode, (*judge).asked, (*judge).protected,
 		(*judge).sharedHardlink, (*judge).privateDirOfHost, (*judge).bypassMode, (*judge).allowRule, (*judge).outsideRoots,
 	} {
 		if part, ok := check(j, t); ok {
@@ -312,7 +312,7 @@ func (j *judge) allowRule(t *target) (Part, bool) {
 func (j *judge) inside(t *target) bool { return t.path.Own() || j.data.inside.Hold(t.real) }
 
 func (j *judge) outsideRoots(t *target) (Part, bool) {
-	if j.inside(t) {
+	if j.inside(t) || t.access == reading && j.data.originals.Hold(t.real) {
 		return Part{}, false
 	}
 	tool := "Read"

@@ -27,6 +27,11 @@ type Config struct {
 	// ExplicitRoots says that the user named the roots: then the root directory
 	// and the home directory itself are accepted.
 	ExplicitRoots bool
+	// Copy is the worktree that the roots lie in, CopyOf the work tree that it was made of, and Originals are the roots of
+	// the workspace that it stands for. What rules say of a file in CopyOf they say of its copy too. The files in CopyOf
+	// and Originals can be read as in a root, and not written. Empty: the roots are no copy.
+	Copy, CopyOf string
+	Originals    []string
 	// Home is the user's home directory. Empty: "~" is not understood.
 	Home string
 	// StateDir is the host's own directory, masked for all but [Caller.Own].
@@ -80,6 +85,7 @@ type policyData struct {
 	private privatedir.Set
 
 	inside           pathname.Places // bounds
+	originals        pathname.Places // CopyOf and Originals of the configuration
 	criticalRoots    pathname.Places // bounds and the home directory
 	state            pathname.Places
 	secrets          pathname.Places
@@ -142,14 +148,18 @@ func New(cfg Config) (*Policy, error) {
 	if len(c.Roots) == 0 {
 		return nil, errors.New("no workspace root: name the directories that the tools may work in")
 	}
-	c.Bounds = append(slices.Clone(c.Roots), additional(c, set.AdditionalDirectories)...)
+	if c.Bounds = slices.Clone(c.Roots); cfg.CopyOf == "" { // else the copy alone is writable
+		c.Bounds = append(c.Bounds, additional(c, set.AdditionalDirectories)...)
+	}
 	if cfg.Scratch != "" {
 		c.Bounds = append(c.Bounds, c.Place(cfg.Scratch))
 	}
-	denySpelling, allowSpelling := spellings(c.Bounds)
+	bounds := c.Bounds
+	originals := cfg.originals(c)
+	denySpelling, allowSpelling := spellings(bounds)
 	k := &policyData{
-		roots: c.Roots, bounds: c.Bounds, home: c.Home, scratch: realOf(c, cfg.Scratch),
-		inside: pathname.PlacesOf(pathname.Exact, c.Bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, append(slices.Clone(c.Bounds), c.Home)...),
+		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...),
+		inside: pathname.PlacesOf(pathname.Exact, bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, slices.Concat(bounds, originals, []pathname.Place{c.Home})...),
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
@@ -167,7 +177,7 @@ func New(cfg Config) (*Policy, error) {
 	}
 	k.resolveMasks(c, cfg, denySpelling)
 	k.hooks = k.planHooks(set, denySpelling)
-	k.links = &linkIndex{Inside: k.outermost(), Outside: k.deniedOutside, Rules: k.linkRules}
+	k.links = &linkIndex{Inside: outermostOf(append(k.outermost(), placesOf(originals)...)), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()
 	for _, w := range set.Warnings {
 		k.warnings = append(k.warnings, w.String())

@@ -55,6 +55,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 			out.ReadOnly = append(out.ReadOnly, dir)
 		}
 	}
+	out.holdOriginals(k)
 	for _, name := range k.deny.Read.Absolute() {
 		if out.aroundScratch(name, k.scratch) && !out.Harmless(name) {
 			out.mask(name, k.scratch, nil)

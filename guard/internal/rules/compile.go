@@ -17,6 +17,8 @@ type Compiler struct {
 	Roots  []pathname.Place // what relative patterns are relative to, for allow
 	Bounds []pathname.Place // the same for deny and ask: additional directories too
 	Home   pathname.Place
+	// Copy is a copy of CopyOf, and a pattern for a file there is one for its copy too. Zero: there is none.
+	Copy, CopyOf pathname.Place
 	// Warnings are what a person should correct, each with file and line.
 	Warnings []string
 
@@ -240,6 +242,9 @@ func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases 
 			failed = m.idle(p)
 		}
 		if q, ok := c.aliased(p, l.strict()); ok {
+			m.add(q)
+		}
+		for _, q := range c.copies(p) {
 			m.add(q)
 		}
 		m.add(p)

@@ -26,6 +26,9 @@ func (c *Compiler) Withheld(entries []settings.Entry, s pathname.Spelling) *Matc
 		if q, ok := c.aliased(p, true); ok {
 			m.add(q)
 		}
+		for _, q := range c.copies(p) {
+			m.add(q)
+		}
 		m.add(p)
 	}
 	return m

@@ -1,0 +1,57 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/rules"
+)
+
+// originals returns the places that roots in a worktree stand for, and has rules about them compiled.
+func (cfg Config) originals(c *rules.Compiler) (places []pathname.Place) {
+	if cfg.CopyOf == "" {
+		return nil
+	}
+	c.Copy, c.CopyOf = c.Place(cfg.Copy), c.Place(cfg.CopyOf)
+	for _, dir := range append(slices.Clone(cfg.Originals), cfg.CopyOf) {
+		if place := c.Place(dir); !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	c.Bounds = append(slices.Clip(c.Bounds), places...) // deny and ask rules hold there too
+	return places
+}
+
+// placesOf returns the real directories of places.
+func placesOf(places []pathname.Place) (dirs []string) {
+	for _, p := range places {
+		dirs = append(dirs, p.Real)
+	}
+	return dirs
+}
+
+// original keeps what a worktree was made of from being written.
+func (j *judge) original(t *target) (Part, bool) {
+	if t.access != writing || !j.data.originals.Hold(t.given) && !j.data.originals.Hold(t.real) || j.data.inside.Hold(t.real) {
+		return Part{}, false
+	}
+	part := t.part(Deny, RuleBoundary, "This conversation works in a worktree, and until it leaves that the files of the checkout can only be read: "+t.path.given+".",
+		"Work in "+strings.Join(j.policy.Roots(), ", ")+" instead, or leave the worktree first.")
+	part.Final = true
+	return part, true
+}
+
+// holdOriginals keeps commands in a worktree from writing what it was made of, and from reading what rules deny there.
+func (c *SandboxPaths) holdOriginals(k *policyData) {
+	for _, name := range k.originals.Names {
+		dir := pathname.Native(name)
+		c.Writable = slices.DeleteFunc(c.Writable, func(w string) bool {
+			return pathname.Within(pathname.Slashed(w), name) && !k.inside.Hold(pathname.Slashed(w))
+		})
+		c.ReadOnly = append(c.ReadOnly, dir)
+		there := SandboxPaths{Writable: c.Writable}
+		there.walk(k, dir, true)
+		c.Denied, c.Masked, c.Shown = append(c.Denied, there.Denied...), append(c.Masked, there.Masked...), append(c.Shown, there.Shown...)
+	}
+}
