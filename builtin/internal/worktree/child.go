@@ -171,6 +171,9 @@ func (w *Worktree) bringHome(ctx context.Context, commits []string) (err error) 
 		return err
 	}
 	revs := strings.Join(commits, "\n") + "\n--not\n" + w.Base + "\n"
+	if w.Commit != "" {
+		revs += w.Commit + "\n"
+	}
 	for _, commit := range parseRefs(raw) {
 		revs += commit + "\n"
 	}

@@ -40,7 +40,7 @@ func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 		if report, err = w.settle(ctx); err != nil {
 			return err
 		}
-		if report.Branch == "" && report.Tree == w.Begun && len(report.Notes)+len(report.Ignored) == 0 {
+		if w.Owner == "" && report.Branch == "" && report.Tree == w.Begun && len(report.Notes)+len(report.Ignored) == 0 {
 			return w.remove(ctx)
 		}
 		step("kept")
@@ -276,3 +276,14 @@ func limited(r io.Reader) io.Reader { return io.LimitReader(r, maxRefFile) }
 
 // Changed reports whether something was left when the worktree ended.
 func (w *Worktree) Changed() bool { return !w.Kept.IsZero() }
+
+// Leave is [Worktree.End] once the conversation that works in the worktree has left it.
+func (w *Worktree) Leave(ctx context.Context) (Report, error) {
+	owner := w.Owner
+	w.Owner = ""
+	report, err := w.End(ctx)
+	if err != nil {
+		w.Owner = owner
+	}
+	return report, err
+}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // host makes a worktree, works in it, and ends and removes it as after says.
 func host(dir, stateDir, script, after string) error {
 	ctx := context.Background()
-	w, err := In(stateDir).Make(ctx, dir, Agent, true, nil)
+	w, err := In(stateDir).Make(ctx, dir, Spec{Kind: Agent, Dirty: true})
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func TestDiskFull(t *testing.T) {
 	r := room(t)
 	for n := 1; ; n++ {
 		fail(n)
-		w, err := r.Make(t.Context(), dir, Agent, true, nil)
+		w, err := r.Make(t.Context(), dir, Spec{Kind: Agent, Dirty: true})
 		fail(0)
 		if err == nil {
 			w.Discard(t.Context())

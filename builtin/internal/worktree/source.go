@@ -19,12 +19,13 @@ type source struct {
 	git    string // its git directory, which differs from common in a linked worktree
 	common string
 	below  string // the caller's directory, relative to top
-	base   string // the commit of HEAD
+	head   string // the commit of HEAD; "" where that is not looked at
+	base   string // the commit to begin at
 	config map[string]string
 }
 
-// inspect looks at the repository that dir lies in. It runs git where it runs nothing else: rev-parse and config.
-func inspect(ctx context.Context, dir string) (*source, error) {
+// inspect looks at the repository that dir lies in, and at the commit base, HEAD if that is empty. It runs git where it runs nothing else: rev-parse and config.
+func inspect(ctx context.Context, dir, base string) (*source, error) {
 	if _, err := (gitRun{dir: dir}).git(ctx, "--version"); err != nil {
 		return nil, err
 	}
@@ -52,10 +53,27 @@ func inspect(ctx context.Context, dir string) (*source, error) {
 	if err := s.place(real); err != nil {
 		return nil, err
 	}
-	if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "HEAD^{commit}"); err != nil {
+	s.head, err = r.text(ctx, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+	if s.base = s.head; err != nil && base == "" {
 		return nil, fmt.Errorf("%s: the repository has no commit to start from: commit something first", s.top)
 	}
+	if base != "" {
+		if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "--end-of-options", base+"^{commit}"); err != nil || !isObject(s.base) {
+			return nil, fmt.Errorf("base: expected a branch, tag or commit of %s, got %q", s.top, base)
+		}
+	}
 	return s, s.configure(ctx, r)
+}
+
+// free refuses the name of a branch that exists.
+func (s *source) free(ctx context.Context, branch string) error {
+	if s.common == "" {
+		return nil
+	}
+	if _, err := (gitRun{dir: s.top}).text(ctx, "rev-parse", "--verify", "-q", "refs/heads/"+branch); err == nil {
+		return fmt.Errorf("the branch %s exists already: take another name", branch)
+	}
+	return nil
 }
 
 // hasRepository reports whether a directory, or one above it, has a .git: git has refused it, then.

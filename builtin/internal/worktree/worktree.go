@@ -16,6 +16,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -82,6 +83,22 @@ type Meta struct {
 	Ready  bool   // something may have worked in it
 	Branch string // the branch, once there is something to find there; "" before
 	Commit string // its tip, then
+	Called string // the name of the branch below toolhost/; "": Name
+	Maker  string // who may take it over again
+	// Owner is the conversation that works in it. It is kept for that, whatever was changed. "": none.
+	Owner string
+}
+
+// A Spec says what worktree to make.
+type Spec struct {
+	Kind   Kind
+	Name   string // "": one is made up
+	Branch string // its name below toolhost/; "": that of the worktree
+	Base   string // the commit that it begins at; "": HEAD
+	Dirty  bool   // the changes that are not committed come along, untracked files too, if Base is HEAD
+	Hidden Hidden
+	Maker  string // see [Meta]
+	Owner  string
 }
 
 // A Worktree is one that this process holds. Its methods may be called concurrently.
@@ -97,7 +114,7 @@ type Worktree struct {
 }
 
 // branch is the name of the branch in the user's repository.
-func (m Meta) branch() string { return "toolhost/" + m.Name }
+func (m Meta) branch() string { return "toolhost/" + cmp.Or(m.Called, m.Name) }
 
 // ref holds what was brought along from the user's work tree, so that git keeps the objects.
 func (m Meta) ref() string { return "refs/toolhost-begun/" + m.Name }
@@ -123,14 +140,14 @@ func (w *Worktree) Use() (release func(), err error) {
 	}), nil
 }
 
-// Make makes a worktree of the repository that dir lies in, from its HEAD. With dirty the changes that are not committed come
-// along, untracked files too. The error matches [ErrNoRepository] where there is none.
-func (r Room) Make(ctx context.Context, dir string, kind Kind, dirty bool, hidden Hidden) (*Worktree, error) {
-	s, err := inspect(ctx, dir)
+// Make makes a worktree of the repository that dir lies in. The error matches [ErrNoRepository] where there is none.
+func (r Room) Make(ctx context.Context, dir string, spec Spec) (*Worktree, error) {
+	s, err := inspect(ctx, dir, spec.Base)
 	if err != nil {
 		return nil, err
 	}
-	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.checkOut(ctx, s, dirty, hidden) })
+	dirty := spec.Dirty && s.base == s.head
+	return r.begin(ctx, s, spec, func(w *Worktree) error { return w.checkOut(ctx, s, dirty, spec.Hidden) })
 }
 
 // Copy makes a worktree of a directory that is in no repository: a copy of its files.
@@ -140,12 +157,12 @@ func (r Room) Copy(ctx context.Context, dir string, kind Kind, hidden Hidden) (*
 		return nil, err
 	}
 	s := &source{top: top, below: ".", config: map[string]string{}}
-	return r.begin(ctx, s, kind, func(w *Worktree) error { return w.copyIn(ctx, top, hidden) })
+	return r.begin(ctx, s, Spec{Kind: kind}, func(w *Worktree) error { return w.copyIn(ctx, top, hidden) })
 }
 
 // Try makes a worktree to try something in: with the changes that are not committed, or a copy where there is no repository.
 func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, error) {
-	w, err := r.Make(ctx, dir, Try, true, hidden)
+	w, err := r.Make(ctx, dir, Spec{Kind: Try, Dirty: true, Hidden: hidden})
 	if errors.Is(err, ErrNoRepository) {
 		return r.Copy(ctx, dir, Try, hidden)
 	}
@@ -153,11 +170,17 @@ func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, er
 }
 
 // begin makes a worktree's directory under the lock of its repository, and removes it again where fill fails.
-func (r Room) begin(ctx context.Context, s *source, kind Kind, fill func(*Worktree) error) (w *Worktree, err error) {
+func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktree) error) (w *Worktree, err error) {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
-	w = &Worktree{Meta: Meta{Name: string(kind) + "-" + hex.EncodeToString(id), Source: s.top, Below: s.below, Common: s.common, Index: filepath.Join(s.git, "index"), Base: s.base}}
+	w = &Worktree{Meta: Meta{
+		Name: cmp.Or(spec.Name, string(spec.Kind)+"-"+hex.EncodeToString(id)), Called: spec.Branch, Maker: spec.Maker, Owner: spec.Owner,
+		Source: s.top, Below: s.below, Common: s.common, Index: filepath.Join(s.git, "index"), Base: s.base,
+	}}
 	err = r.locked(ctx, w.Meta, func() (err error) {
+		if err := s.free(ctx, w.branch()); err != nil { // before anything says that the branch is ours
+			return err
+		}
 		defer func() {
 			if err != nil {
 				err = errors.Join(err, w.remove(context.WithoutCancel(ctx)))
@@ -245,11 +268,21 @@ func (r Room) locked(ctx context.Context, m Meta, do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// open takes a worktree over that no process uses; nil if one does, or there is none.
-func (r Room) open(name string) (*Worktree, error) {
-	w := &Worktree{Meta: Meta{Name: name}, dir: filepath.Join(r.dir, name)}
+// open takes a worktree over that no process uses; nil if one does for as long as wait, or there is none.
+func (r Room) open(ctx context.Context, name string, wait time.Duration) (*Worktree, error) {
+	room, err := filepath.EvalSymlinks(r.dir)
+	if err != nil {
+		return nil, nil
+	}
+	w := &Worktree{Meta: Meta{Name: name}, dir: filepath.Join(room, name)}
 	w.lock = privatefile.NewLock(filepath.Join(w.dir, "lock"))
-	if free, err := w.lock.TryLock(); errors.Is(err, fs.ErrNotExist) || err == nil && !free {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	free, err := w.lock.TryLock()
+	if err == nil && !free && wait > 0 {
+		free, _ = w.lock.TryLockContext(ctx, lockRetry) // its error is that of ctx
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !free {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -304,7 +337,7 @@ func (r Room) Sweep(ctx context.Context, now time.Time) error {
 		}
 	}
 	for _, name := range r.names() {
-		w, err := r.open(name)
+		w, err := r.open(ctx, name, 0)
 		if w == nil {
 			errs = append(errs, err)
 			continue

@@ -46,7 +46,7 @@ func room(t *testing.T) Room { return In(filepath.Join(t.TempDir(), "state")) }
 
 func mustMake(t *testing.T, r Room, dir string, dirty bool) *Worktree {
 	t.Helper()
-	w, err := r.Make(t.Context(), dir, Agent, dirty, nil)
+	w, err := r.Make(t.Context(), dir, Spec{Kind: Agent, Dirty: dirty})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 			dir, r := filepath.Join(outer, "in"), room(t)
 			sh(t, outer, "rm -rf sub a .gitignore; mv .git x; mkdir in; mv x in/.git; cd in; git checkout -q .")
 			sh(t, dir, tt.script)
-			_, err := r.Make(t.Context(), dir, Try, true, nil)
+			_, err := r.Make(t.Context(), dir, Spec{Kind: Try, Dirty: true})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -286,7 +286,7 @@ func TestManyAtOnce(t *testing.T) {
 	branches := make([]string, 8)
 	for i := range branches {
 		wait.Go(func() {
-			w, err := r.Make(t.Context(), dir, Agent, i%2 == 0, nil)
+			w, err := r.Make(t.Context(), dir, Spec{Kind: Agent, Dirty: i%2 == 0})
 			if err == nil {
 				err = os.WriteFile(filepath.Join(w.Tree(), "new"), []byte(w.Name), 0o600)
 			}
@@ -361,7 +361,7 @@ func TestHidden(t *testing.T) {
 		hidden := func(path string, _ bool) bool {
 			return slices.Contains([]string{"secret", "untracked", "keys"}, filepath.Base(path))
 		}
-		w, err := r.Make(t.Context(), dir, Agent, dirty, hidden)
+		w, err := r.Make(t.Context(), dir, Spec{Kind: Agent, Dirty: dirty, Hidden: hidden})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,125 @@
+package worktree
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// resumeWait bounds how long [Room.Resume] waits for a host that just looks after what was left.
+const resumeWait = 15 * time.Second
+
+// Find returns the name of a worktree of which a condition holds, "" if there is none.
+func (r Room) Find(holds func(Meta) bool) string {
+	for _, name := range r.names() {
+		var m Meta
+		raw, err := os.ReadFile(filepath.Join(r.dir, name, "meta"))
+		if err == nil && json.Unmarshal(raw, &m) == nil && m.Ready && holds(m) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Resume takes a worktree over to work in it again, for the conversation of that name. What was left there is committed first, and the
+// child's branch and index are moved to that commit: what it commits from now on follows.
+func (r Room) Resume(ctx context.Context, name, owner string) (*Worktree, error) {
+	w, err := r.open(ctx, name, resumeWait)
+	if err == nil && w == nil {
+		err = errors.New("it is gone, or another host works in it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the worktree %s cannot be used again: %w", name, err)
+	}
+	w.Owner = owner
+	if _, err = w.End(ctx); err == nil && w.lock == nil {
+		err = errors.New("nothing was left in it, and it was removed")
+	}
+	if err == nil {
+		err = r.locked(ctx, w.Meta, func() error { return w.again() })
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the worktree %s cannot be used again: %w", name, err), w.Close())
+	}
+	return w, nil
+}
+
+// again moves the child to the commit of what stands in the worktree, and lets a host that is started later end it.
+func (w *Worktree) again() error {
+	if w.Commit != "" {
+		step("child again")
+		_ = w.moveChild() // a child can have made that impossible: what it commits goes to a branch of its own then
+	}
+	w.Kept = time.Time{}
+	step("used again")
+	return w.save()
+}
+
+// moveChild moves the child's HEAD, branch and index to the commit of the worktree. All is written below the worktree, whatever links
+// the child has made.
+func (w *Worktree) moveChild() error {
+	tree, err := os.OpenRoot(w.Tree())
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	git, err := tree.OpenRoot(".git")
+	if err != nil {
+		return err
+	}
+	defer git.Close()
+	known, err := os.ReadFile(filepath.Join(w.store.dir, index))
+	if err != nil {
+		return err
+	}
+	ref := "refs/heads/" + w.branch()
+	if err := git.MkdirAll(path.Dir(ref), 0o700); err != nil {
+		return err
+	}
+	for _, file := range []struct{ name, text string }{{ref, w.Commit + "\n"}, {"HEAD", "ref: " + ref + "\n"}, {"index", string(known)}} {
+		draft := path.Join(path.Dir(file.name), "toolhost-"+strings.ToLower(rand.Text()[:12]))
+		err := git.WriteFile(draft, []byte(file.text), 0o600)
+		if err == nil {
+			err = git.Rename(draft, file.name)
+		}
+		if err != nil {
+			_ = git.Remove(draft)
+			return err
+		}
+	}
+	return nil
+}
+
+// Work says what was changed in a worktree that has not ended, in a few words; "" if nothing was.
+func (w *Worktree) Work(ctx context.Context) (string, error) {
+	tree, err := w.store.look(ctx, w.Tree(), index, w.Base, "", true, nil)
+	if err != nil {
+		return "", err
+	}
+	head, moved := w.tips()
+	if w.Commit == "" && tree == w.Begun && (head == "" || head == w.Base) && len(moved) == 0 {
+		return "", nil
+	}
+	stat, err := w.store.run(index).text(ctx, "diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--shortstat", w.Begun, tree)
+	if stat = strings.TrimSpace(stat); stat == "" {
+		stat = "commits that change no file"
+	}
+	return stat, err
+}
+
+// Summary says where what was left in a worktree that has ended can be found; "" if nothing was.
+func (w *Worktree) Summary() string {
+	if !w.Changed() || w.Left.Branch == "" {
+		return strings.Join(w.Left.Notes, "\n")
+	}
+	lines := []string{"worktree " + w.Tree() + " (kept for 30 days)", "branch " + strings.Join(append([]string{w.Left.Branch}, w.Left.Others...), ", "),
+		fmt.Sprintf("git diff %.12s...%s", w.Base, w.Left.Branch), "git merge " + w.Left.Branch}
+	return strings.Join(append(lines, w.Left.Notes...), "\n")
+}

@@ -1,0 +1,142 @@
+package worktree
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestResume works in a worktree again: what is committed then follows what was left, and nothing of it shows as changed.
+func TestResume(t *testing.T) {
+	for _, tt := range []struct{ name, first, then, log string }{
+		{"edits", "echo 1 >> a", "echo 2 >> a; git commit -qam second", "second\ntoolhost: unfinished\nfirst"},
+		{"commits and edits", "echo 1 >> a; git commit -qam mine; echo n > n", "git add n; echo 2 >> a; git commit -qam second; echo 3 >> a", "toolhost: unfinished\nsecond\ntoolhost: unfinished\nmine\nfirst"},
+		{"nothing more", "echo 1 >> a", "true", "toolhost: unfinished\nfirst"},
+		{"edits again", "echo 1 >> a", "echo 2 >> a", "toolhost: unfinished\ntoolhost: unfinished\nfirst"},
+		{"detached", "git checkout -q --detach; echo 1 >> a; git commit -qam loose", "echo 2 >> a; git commit -qam second", "second\nloose\nfirst"},
+		{"another branch", "git checkout -qb other; echo 1 >> a; git commit -qam other", "echo 2 >> a; git commit -qam second", "second\nother\nfirst"},
+		{"packed refs", "echo 1 >> a; git commit -qam mine; git pack-refs --all; git gc -q --prune=now", "echo 2 >> a; git commit -qam second", "second\nmine\nfirst"},
+		{"staged", "echo 1 >> a; git add a; git rm -q sub/b", "echo 2 >> a; git commit -qam second", "second\ntoolhost: unfinished\nfirst"},
+		{"no repository any more", "echo 1 >> a; rm -rf .git", "echo 2 >> a", "toolhost: unfinished\ntoolhost: unfinished\nfirst"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, r := repository(t), room(t)
+			before := state(t, dir)
+			w := mustMake(t, r, dir, false)
+			sh(t, w.Tree(), tt.first)
+			mustEnd(t, w)
+			w.Close()
+			w, err := r.Resume(t.Context(), w.Name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if _, err := os.Lstat(filepath.Join(w.Tree(), ".git")); err == nil {
+				if got := sh(t, w.Tree(), "git status --porcelain; git symbolic-ref HEAD; git rev-parse HEAD"); got != "refs/heads/"+w.branch()+"\n"+w.Commit {
+					t.Errorf("status: %s, expected %s", got, w.Commit)
+				}
+			}
+			soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if again, err := r.Resume(soon, w.Name, ""); err == nil {
+				again.Close()
+				t.Error("a worktree in use was resumed")
+			}
+			sh(t, w.Tree(), tt.then)
+			report := mustEnd(t, w)
+			if report.Branch != w.branch() || len(report.Others)+len(report.Notes) > 0 && tt.name != "another branch" {
+				t.Errorf("%+v", report)
+			}
+			if got := sh(t, dir, "git log --format=%s "+report.Branch); got != tt.log {
+				t.Errorf("log:\n%s\nwant:\n%s", got, tt.log)
+			}
+			if after := state(t, dir); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+			sh(t, dir, "git fsck --strict")
+		})
+	}
+}
+
+// TestResumeAttacks resumes worktrees in which a child has made links to lead the host elsewhere.
+func TestResumeAttacks(t *testing.T) {
+	for name, script := range map[string]string{
+		"refs": "rm -rf .git/refs; ln -s $OUT .git/refs", "heads": "mkdir -p .git/refs; rm -rf .git/refs/heads; ln -s $OUT .git/refs/heads",
+		"HEAD": "rm .git/HEAD; ln -s $OUT/HEAD .git/HEAD", "index": "rm -f .git/index; ln -s $OUT/index .git/index",
+		"git": "mv .git $OUT/moved; ln -s $OUT/moved .git", "a file": "rm -rf .git; echo gitdir: $OUT > .git",
+		"hooks":  "mkdir -p .git/hooks; for h in post-checkout reference-transaction post-index-change pre-commit; do printf '#!/bin/sh\\ntouch %s\\n' $OUT/ran > .git/hooks/$h; chmod +x .git/hooks/$h; done",
+		"config": "git config core.fsmonitor 'touch '$OUT/ran; git config core.worktree $OUT; git config core.hooksPath $OUT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, r, out := repository(t), room(t), t.TempDir()
+			before := state(t, dir)
+			w := mustMake(t, r, dir, false)
+			sh(t, w.Tree(), "echo 1 >> a\nOUT="+out+"\n"+script)
+			mustEnd(t, w)
+			w.Close()
+			list := func() string { return sh(t, out, "find . -type f | sort | xargs -r sha256sum") }
+			outside := list()
+			w, err := r.Resume(t.Context(), w.Name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustEnd(t, w)
+			w.Close()
+			if now := list(); now != outside || strings.Contains(now, "ran") {
+				t.Errorf("outside of the worktree:\n%s\nbefore:\n%s", now, outside)
+			}
+			if got := sh(t, dir, "git show "+w.branch()+":a"); got != "one\n1" {
+				t.Errorf("the work is %q", got)
+			}
+			if after := state(t, dir); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+		})
+	}
+}
+
+// TestOwned keeps the worktree of a conversation until it has left, and takes names and a base.
+func TestOwned(t *testing.T) {
+	dir, r := repository(t), room(t)
+	sh(t, dir, "git branch old; echo more >> a; git commit -qam second; git branch toolhost/taken")
+	for _, spec := range []Spec{{Kind: Agent, Base: "none"}, {Kind: Agent, Base: "--all"}, {Kind: Agent, Base: "HEAD:a"}, {Kind: Agent, Branch: "taken"}, {Kind: Agent, Branch: "taken/below"}} {
+		if _, err := r.Make(t.Context(), dir, spec); err == nil {
+			t.Errorf("%+v was made", spec)
+		}
+	}
+	if got := sh(t, dir, "git for-each-ref --format='%(refname)' refs/heads/toolhost"); got != "refs/heads/toolhost/taken" {
+		t.Errorf("refusals changed the branches: %s", got)
+	}
+	w, err := r.Make(t.Context(), dir, Spec{Kind: Agent, Branch: "mine", Base: "old", Owner: "me", Dirty: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sh(t, w.Tree(), "git log --format=%s; git symbolic-ref HEAD"); got != "first\nrefs/heads/toolhost/mine" {
+		t.Errorf("it begins with %s", got)
+	}
+	if work, err := w.Work(t.Context()); work != "" || err != nil {
+		t.Errorf("work: %q, %v", work, err)
+	}
+	mustEnd(t, w)
+	w.Close()
+	if name := r.Find(func(m Meta) bool { return m.Owner == "me" }); name != w.Name {
+		t.Fatalf("found %q", name)
+	}
+	if w, err = r.Resume(t.Context(), w.Name, "me"); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, w.Tree(), "echo x >> a; echo y > y")
+	if work, err := w.Work(t.Context()); !strings.Contains(work, "2 files changed") || err != nil {
+		t.Errorf("work: %q, %v", work, err)
+	}
+	if report, err := w.Leave(t.Context()); err != nil || report.Branch != "toolhost/mine" || !strings.Contains(w.Summary(), "git merge toolhost/mine") {
+		t.Errorf("%+v, %v, %s", report, err, w.Summary())
+	}
+	if name := r.Find(func(m Meta) bool { return m.Owner == "me" }); name != "" {
+		t.Errorf("%s is owned still", name)
+	}
+	w.Close()
+}
