@@ -147,6 +147,9 @@ func (h *Host) openRuntime(state string) (err error) {
 	}
 	h.runtime, err = builtin.OpenRuntime(cfg)
 	h.policies.runtime, h.tools.runtime = h.runtime, h.runtime
+	if err == nil && h.cfg.Contained {
+		h.runtime.PrepareCell()
+	}
 	return err
 }
 

@@ -32,7 +32,7 @@ const (
 // Descriptors of process 1 at its start.
 const (
 	initControl = 3 // the socket to the host
-	initPlan    = 4 // the plan, in a memory file
+	initPlan    = 4 // a pipe with the plan
 )
 
 // Init makes the program process 1 of a sandbox if args, which are os.Args, ask
@@ -176,7 +176,7 @@ func controlConn() (*net.UnixConn, error) {
 // proxy's listener, if there is a network for it, and those of appendListener.
 func (g *initProcess) setUp() ([]int, error) {
 	ignoreTermination()
-	pl, err := readPlan(initPlan)
+	pl, err := readPlan(os.NewFile(initPlan, "plan"))
 	if err != nil {
 		return nil, err
 	}
@@ -236,10 +236,9 @@ func appendListener(files []int, listener int, pl *plan) ([]int, error) {
 	return files, nil
 }
 
-func readPlan(fd uintptr) (*plan, error) {
-	f := os.NewFile(fd, "plan")
+func readPlan(f *os.File) (*plan, error) {
 	defer f.Close()
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
+	data, err := io.ReadAll(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}

@@ -89,7 +89,7 @@ func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespac
 		return nil, err
 	}
 	pl.execs = gate != nil
-	n, files, err := startInit(ctx, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	n, files, err := startInit(ctx, nil, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (l *landlocked) close() error {
 // setUpLandlock prepares the init process of one command.
 func (g *initProcess) setUpLandlock() ([]int, error) {
 	ignoreSignals()
-	pl, err := readPlan(initPlan)
+	pl, err := readPlan(os.NewFile(initPlan, "plan"))
 	if err != nil {
 		return nil, err
 	}

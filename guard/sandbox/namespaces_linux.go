@@ -20,6 +20,7 @@ type namespaces struct {
 	backend   Backend
 	cmd       *exec.Cmd
 	conn      *net.UnixConn
+	plan      *os.File // the pipe that carries the plan to process 1
 	complain  *os.File // what process 1 wrote to its standard error
 	orphans   int      // list of the children of process 1, which commands left behind; or -1
 	policy    Policy

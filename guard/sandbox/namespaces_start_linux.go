@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +22,13 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 		return nil, nil, err
 	}
 	pl.judged, pl.execs = k != nil, p.Execs
-	n, files, err := startInit(ctx, Namespaces, pl, o.Executable, namespaceAttributes(pl.network))
+	var waiting *namespaces
+	if o.Ahead && !pl.network {
+		if begun := ahead.Swap(nil); begun != nil {
+			waiting = (*begun)()
+		}
+	}
+	n, files, err := startInit(ctx, waiting, Namespaces, pl, o.Executable, namespaceAttributes(pl.network))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,18 +56,17 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 	return n, listener, serveCalls(files, k, n.execs.answer)
 }
 
-// startInit starts ourselves as the init process of commands and waits until it
+// startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits until it
 // is ready; files is what it sent with that message.
-func startInit(ctx context.Context, b Backend, pl *plan, executable string, attr *syscall.SysProcAttr) (n *namespaces, files []int, err error) {
-	n = &namespaces{
-		backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess),
-		dead: make(chan struct{}),
-	}
-	if err := n.exec(pl, executable, attr); err != nil {
-		return nil, nil, err
+func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executable string, attr *syscall.SysProcAttr) (_ *namespaces, files []int, err error) {
+	if n == nil {
+		if n, err = newInit(b, executable, attr); err != nil {
+			return nil, nil, err
+		}
 	}
 	stop := context.AfterFunc(ctx, func() { n.cmd.Process.Kill() })
 	defer stop()
+	n.tell(pl)
 	if files, err = n.ready(); err != nil {
 		n.conn.Close()
 		n.cmd.Wait()
@@ -76,26 +83,40 @@ func startInit(ctx context.Context, b Backend, pl *plan, executable string, attr
 	return n, files, nil
 }
 
-// exec starts process 1, which gets the socket and the plan, an empty
-// environment and nothing else.
-func (n *namespaces) exec(pl *plan, executable string, attr *syscall.SysProcAttr) error {
-	e := &encoder{}
-	pl.encode(e)
-	planFD, err := memoryFile("plan", e.buf)
-	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	planFile := os.NewFile(uintptr(planFD), "plan")
-	defer planFile.Close()
+// ahead returns a process 1 that waits for its plan. It holds nil if there is none.
+var ahead atomic.Pointer[func() *namespaces]
+
+// Prepare starts process 1 of a sandbox with namespaces and a restricted network, for the next start with [Options].Ahead. It ends with
+// this process at the latest. It does not wait; a failure shows when the sandbox is started.
+func (Options) Prepare() {
+	begin := sync.OnceValue(func() *namespaces {
+		n, _ := newInit(Namespaces, "", namespaceAttributes(false)) // nil: the start tries again
+		return n
+	})
+	ahead.Store(&begin)
+	go begin()
+}
+
+// newInit starts process 1, which gets a socket, a pipe for the plan, an empty environment and nothing else.
+func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namespaces, err error) {
+	n = &namespaces{backend: b, waiting: make(map[uint64]chan reply), commands: make(map[uint64]*nsProcess), dead: make(chan struct{})}
 	complainFD, err := memoryFile("errors", nil)
 	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	n.complain = os.NewFile(uintptr(complainFD), "errors")
+	planFile, plan, err := os.Pipe()
+	if err != nil {
+		n.complain.Close()
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	defer planFile.Close()
+	n.plan = plan
 	ours, theirs, err := socketPair()
 	if err != nil {
 		n.complain.Close()
-		return err
+		plan.Close()
+		return nil, err
 	}
 	defer theirs.Close()
 	n.conn = ours
@@ -112,9 +133,18 @@ func (n *namespaces) exec(pl *plan, executable string, attr *syscall.SysProcAttr
 	if err := n.cmd.Start(); err != nil {
 		n.conn.Close()
 		n.complain.Close()
-		return n.unavailable(err)
+		plan.Close()
+		return nil, n.unavailable(err)
 	}
-	return nil
+	return n, nil
+}
+
+// tell gives process 1 its plan. One that has ended shows in its first message.
+func (n *namespaces) tell(pl *plan) {
+	e := &encoder{}
+	pl.encode(e)
+	_, _ = n.plan.Write(e.buf)
+	n.plan.Close()
 }
 
 // namespaceAttributes asks for the namespaces, with our own user and group

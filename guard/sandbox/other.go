@@ -21,3 +21,6 @@ func start(context.Context, Backend, Policy, Options) (*Sandbox, error) {
 
 // Init does nothing on this system; see the Linux version.
 func Init([]string) (ran bool) { return false }
+
+// Prepare does nothing on this system; see the Linux version.
+func (Options) Prepare() {}

@@ -20,6 +20,8 @@ type Options struct {
 	Executable string
 	// Backends are tried in this order; empty means every one, best first.
 	Backends []Backend
+	// Ahead takes the process that [Options.Prepare] started, if there is one.
+	Ahead bool
 	// Dial opens the proxy's connections to allowed hosts, after the address
 	// has been judged; nil is a net.Dialer. Tests replace it.
 	Dial proxy.DialFunc

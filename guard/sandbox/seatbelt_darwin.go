@@ -30,6 +30,9 @@ func platformWhy() []string { return nil }
 // Init does nothing on this system; see the Linux version.
 func Init([]string) (ran bool) { return false }
 
+// Prepare does nothing on this system; see the Linux version.
+func (Options) Prepare() {}
+
 // seatbelt starts every command by sandbox-exec with a profile made of the
 // policy. Rules about paths are applied at every access, so that files that
 // appear later need nothing.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -182,7 +183,9 @@ func enter(args []string) error {
 	}
 	setChildLimits()
 	leaveSome(0)
-	pl, err := readPlan(uintptr(planFD))
+	planFile := os.NewFile(uintptr(planFD), "plan")
+	_, _ = planFile.Seek(0, io.SeekStart) // it never fails
+	pl, err := readPlan(planFile)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ type pipeLook struct {
 	dirs  []string // the first that were looked at
 }
 
-func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths) *pipeLook {
+// lookForPipes looks below the private directories last, once synced is closed: they are up to date then.
+func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan struct{}) *pipeLook {
 	l := &pipeLook{pipes: map[string]*coveredFile{}}
 	if runtime.GOOS != "linux" {
 		return l
@@ -40,13 +41,10 @@ func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths) *pipeLook {
 	for _, dir := range slices.Concat(paths.Writable, paths.Denied, paths.Masked, unsearched()) {
 		skip[dir] = true
 	}
-	var near, shown []string
 	for _, place := range policy.Commands().Private() {
 		skip[place.Name()] = true
-		for _, entry := range place.Shown() {
-			shown = append(shown, filepath.Join(place.Name(), entry))
-		}
 	}
+	var near, shown []string
 	for _, dir := range paths.Writable {
 		near = append(near, filepath.Dir(dir))
 	}
@@ -57,9 +55,15 @@ func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths) *pipeLook {
 	if err == nil {
 		l.in([]string{home}, skip, maxPipeLook)
 	}
-	for _, begin := range [][]string{near, shown, {"/"}} {
-		l.in(begin, skip, maxPipeLook)
+	l.in(near, skip, maxPipeLook)
+	l.in([]string{"/"}, skip, maxPipeLook)
+	<-synced
+	for _, place := range policy.Commands().Private() {
+		for _, entry := range place.Shown() {
+			shown = append(shown, filepath.Join(place.Name(), entry))
+		}
 	}
+	l.in(shown, skip, maxPipeLook)
 	return l
 }
 
@@ -140,7 +144,9 @@ func (f follower) hidePipes() {
 		return
 	}
 	f.box.piped = time.Now()
-	f.pool.ends.Go(func() { f.hide(lookForPipes(f.box.policy, f.box.paths).pipes) })
+	synced := make(chan struct{})
+	close(synced)
+	f.pool.ends.Go(func() { f.hide(lookForPipes(f.box.policy, f.box.paths, synced).pipes) })
 }
 
 // hide hides those of pipes that are not hidden yet.

@@ -56,14 +56,16 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
+	paths := c.paths
+	looked, synced := make(chan *pipeLook, 1), make(chan struct{})
+	go func() { looked <- lookForPipes(policy, paths, synced) }()
 	private := cs.private(c)
+	close(synced)
 	layers, err := openLayers(c, agent)
 	if err != nil {
 		return nil, err
 	}
 	private = append(private, layers...)
-	looked := make(chan *pipeLook, 1)
-	go func() { looked <- lookForPipes(c.policy, c.paths) }()
 	var programs []string
 	if shells || agent != nil && agent.Execs {
 		programs = policy.Commands().DeniedPrograms()
@@ -119,7 +121,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 	if agent != nil {
 		what.Execs, what.Sockets, what.Network.Ask = agent.Execs, slices.Concat(what.Sockets, agent.Sockets), agent.AskHost
 	}
-	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}}
+	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}
 	if c.cell != nil {
 		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil
 		same.Resolve = c.cell.resolve
