@@ -147,7 +147,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 	}
 	cfg.Files, cfg.Terminal = std.files, std.terminal != nil
 	if std.files[2] == nil {
-		f.messages.hold()
+		f.messages.hold(f.announce)
 		defer f.messages.release(host.Log())
 	}
 	cell, err := server.StartCell(ctx, mcpserver.Local(), cfg)

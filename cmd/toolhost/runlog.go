@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 )
@@ -18,7 +20,7 @@ type heldLog struct {
 // heldMessages are those of a handler and of all that are derived from it.
 type heldMessages struct {
 	mu      sync.Mutex
-	holding bool
+	holding io.Writer // the terminal, in raw mode; nil: nothing is held
 	print   []func() error
 	more    int // that were not kept
 }
@@ -27,7 +29,11 @@ func (h heldLog) Handle(ctx context.Context, r slog.Record) error {
 	h.held.mu.Lock()
 	defer h.held.mu.Unlock()
 	switch {
-	case !h.held.holding || r.Level >= slog.LevelError:
+	case h.held.holding == nil:
+		return h.Handler.Handle(ctx, r)
+	case r.Level >= slog.LevelError:
+		fmt.Fprint(h.held.holding, "\r") // in raw mode a line feed alone does not begin a line
+		defer fmt.Fprint(h.held.holding, "\r")
 		return h.Handler.Handle(ctx, r)
 	case len(h.held.print) == maxHeld:
 		h.held.more++
@@ -46,18 +52,18 @@ func (h heldLog) WithGroup(name string) slog.Handler {
 	return heldLog{h.Handler.WithGroup(name), h.held}
 }
 
-// hold begins to hold messages.
-func (h *heldMessages) hold() {
+// hold begins to hold messages, for a client that has the terminal.
+func (h *heldMessages) hold(terminal io.Writer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holding = true
+	h.holding = terminal
 }
 
 // release prints what was held, says on log how much was not kept, and ends the holding.
 func (h *heldMessages) release(log *slog.Logger) {
 	h.mu.Lock()
 	print, more := h.print, h.more
-	h.holding, h.print, h.more = false, nil, 0
+	h.holding, h.print, h.more = nil, nil, 0
 	h.mu.Unlock()
 	for _, message := range print {
 		_ = message() // where stderr is gone no one reads it

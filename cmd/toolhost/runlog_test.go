@@ -20,14 +20,14 @@ func TestHeldLog(t *testing.T) {
 	if got := said(); !strings.Contains(got, "msg=before") {
 		t.Errorf("before the client: %q", got)
 	}
-	held.hold()
+	held.hold(&out)
 	log.Debug("not asked for")
 	log.With("key", "value").WithGroup("g").Warn("first", "n", 1)
 	for range maxHeld + 4 {
 		log.Info("flood")
 	}
 	log.Error("failed")
-	if got := said(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "msg=failed") {
+	if got := said(); strings.Count(got, "\n") != 1 || got[0] != '\r' || !strings.HasSuffix(got, "msg=failed\n\r") {
 		t.Errorf("while the client runs: %q", got)
 	}
 	held.release(log)
