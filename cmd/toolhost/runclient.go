@@ -149,13 +149,16 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 		return nil, nil
 	}
 	self := ownProgram()
-	text, err := r.client.Entry(clients.Server{Name: "toolhost", Command: self, Args: []string{"connect", socket}})
+	text, err := r.client.Entry(r.env, clients.Server{Name: "toolhost", Command: self, Args: []string{"connect", socket}})
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "mcp."+strings.TrimSuffix(r.client.Format, "c"))
-	args, env := r.needs.Filled(r.env, file, self, socket)
-	spec.Env = append(spec.Env, env...)
+	args, env := r.needs.Filled(r.env, text, file, self, socket)
+	spec.Env = append(slices.DeleteFunc(spec.Env, func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.ContainsFunc(env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+	}), env...)
 	return args, os.WriteFile(file, text, 0o600)
 }
 

@@ -22,7 +22,8 @@ type Run struct {
 	// Logins are the files of Shared that hold its login, which no other command may read.
 	Logins []string
 	// Env are variables that it gets where the user has not set them, and Args its first arguments. In both {file} is a file with the
-	// entry of this host, {command} this program and {socket} what it is to connect to.
+	// entry of this host, {command} this program and {socket} what it is to connect to. {entry} is what the user has set, a configuration,
+	// with the entry added.
 	Env  map[string]string
 	Args []string
 }
@@ -59,13 +60,13 @@ func (r Run) Addresses(e Env) (hosts []string) {
 }
 
 // Filled returns arguments and variables with what stands for their placeholders.
-func (r Run) Filled(e Env, file, command, socket string) (args, env []string) {
-	with := strings.NewReplacer("{file}", file, "{command}", command, "{socket}", socket)
+func (r Run) Filled(e Env, entry []byte, file, command, socket string) (args, env []string) {
+	with := strings.NewReplacer("{file}", file, "{command}", command, "{socket}", socket, "{entry}", string(entry))
 	for _, arg := range r.Args {
 		args = append(args, with.Replace(arg))
 	}
 	for name, value := range r.Env {
-		if e.Getenv(name) == "" {
+		if e.Getenv(name) == "" || value == entryText {
 			env = append(env, name+"="+with.Replace(value))
 		}
 	}
@@ -73,5 +74,16 @@ func (r Run) Filled(e Env, file, command, socket string) (args, env []string) {
 	return args, env
 }
 
-// Entry is a file of the client that names no server but this.
-func (c Client) Entry(s Server) ([]byte, error) { return c.put(nil, s, false) }
+// entryText is the value of a variable that holds a configuration.
+const entryText = "{entry}"
+
+// Entry is a configuration of the client with this server: a file that names no other, or the one that the user has in a variable.
+func (c Client) Entry(e Env, s Server) ([]byte, error) {
+	given := ""
+	for name, value := range c.Runs.Env {
+		if value == entryText {
+			given = e.Getenv(name)
+		}
+	}
+	return c.put([]byte(given), s, false)
+}
