@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,6 +135,46 @@ func TestRunWorks(t *testing.T) {
 	}
 }
 
+// TestRunConsole answers at the console what a rule asks of a program, and what an unknown client asks of the network.
+func TestRunConsole(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	cmd := exec.Command(binary, "run", "--", "bash", "-c", `until [ -e go ]; do sleep .1; done
+		git push; echo first-$?; git push; echo second-$?; curl -sS http://refused.invalid/; echo third-$?`)
+	cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+	out := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	must(t, cmd.Start())
+	defer cmd.Process.Kill()
+	c := &consoleHost{host: &host{stderr: out}, home: p.home, web: newBrowser(t)}
+	c.link = c.openLink(t)
+	c.enter(t, c.web)
+	c.watch(t)
+	must(t, os.WriteFile(filepath.Join(p.project, "go"), nil, 0o600))
+	id := ""
+	for _, q := range []struct{ shows, decision string }{{"git push", "allow once"}, {"git push", "deny"}, {"refused.invalid", "deny"}} {
+		last := id
+		eventually(t, func() string {
+			if id = c.question(t); id == last {
+				return "the next question, " + q.shows
+			}
+			return ""
+		})
+		if _, page := c.get(t, c.web, "/part/questions", nil); !strings.Contains(page, q.shows) {
+			t.Errorf("the question does not show %q:\n%s", q.shows, page)
+		}
+		if status, body := c.post(t, "/answer", url.Values{"question": {id}, "decision": {q.decision}}); status >= 400 {
+			t.Fatalf("answer: %d %s", status, body)
+		}
+	}
+	must(t, cmd.Wait())
+	for _, says := range []string{"first-128", "second-126", "third-0", "refused.invalid"} { // git runs, and finds no repository
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, out)
+		}
+	}
+}
+
 // TestRunUsage has programs that cannot be run.
 func TestRunUsage(t *testing.T) {
 	t.Parallel()
@@ -157,6 +198,86 @@ func TestRunUsage(t *testing.T) {
 		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(string(out), c.says) {
 			t.Errorf("%q ends with %d and says\n%s", c.args, cmd.ProcessState.ExitCode(), out)
 		}
+	}
+}
+
+// TestRunWeaker runs a client where the sandbox does not hold everything only if it is told to, and says what is missing.
+func TestRunWeaker(t *testing.T) {
+	t.Parallel()
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip("unshare is not installed")
+	}
+	p := newPerson(t)
+	run := func(args ...string) (out string, code int) {
+		cmd := exec.Command(binary, append([]string{"run"}, args...)...)
+		withoutNamespaces(unshare)(cmd)
+		cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+		said, _ := cmd.CombinedOutput()
+		return string(said), cmd.ProcessState.ExitCode()
+	}
+	out, code := run("--", "sh", "-c", "echo ran > ran")
+	if _, err := os.Stat(filepath.Join(p.project, "ran")); code != 1 || err == nil || !strings.Contains(out, "does not hold what a program in it relies on: it does not hold") {
+		t.Fatalf("it ended with %d, the client has run: %t\n%s", code, err == nil, out)
+	}
+	if !strings.Contains(out, "landlock") {
+		t.Skipf("Landlock does not hold commands here:\n%s", out)
+	}
+	out, code = run("--weaker", "--", "sh", "-c", "echo ran > ran; echo x > "+p.home+"/outside; exit 6")
+	if ran, err := os.ReadFile(filepath.Join(p.project, "ran")); code != 6 || string(ran) != "ran\n" || !strings.Contains(out, "--weaker: it does not hold denied and protected files") {
+		t.Errorf("with --weaker it ended with %d: %q, %v\n%s", code, ran, err, out)
+	}
+	if _, err := os.Stat(filepath.Join(p.home, "outside")); err == nil {
+		t.Error("a file was written outside")
+	}
+}
+
+// callsSockets is a client that talks to each Unix socket it is told of.
+const callsSockets = `
+import socket, sys
+for path in sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX)
+    try: s.connect(path); s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'); s.settimeout(5); print("BREACH", path, s.recv(100))
+    except OSError as e: print("held", path, e)
+`
+
+// TestRunOthers has a client in one cell talk to the socket of another, and to the console of the host.
+func TestRunOthers(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	cmd := exec.Command(binary, "run", "--", "sh", "-c", "echo begun; until [ -e over ]; do sleep .1; done")
+	cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+	begun := &lockedBuffer{}
+	cmd.Stdout = begun
+	must(t, cmd.Start())
+	defer func() {
+		must(t, os.WriteFile(filepath.Join(p.project, "over"), nil, 0o600))
+		must(t, cmd.Wait())
+	}()
+	eventually(t, func() string {
+		if begun.String() == "" {
+			return "the other client has not begun"
+		}
+		return ""
+	})
+	sockets, _ := filepath.Glob(filepath.Join(p.home, ".cache/toolhost/cell-*/*.sock"))
+	consoles, _ := filepath.Glob(filepath.Join(p.home, "state/toolhost/console/*.sock"))
+	if len(sockets) != 2 || len(consoles) != 1 {
+		t.Fatalf("sockets %v, consoles %v", sockets, consoles)
+	}
+	args := append([]string{"run", "--", "python3", "-c", callsSockets}, append(sockets, consoles...)...)
+	if out, ok := p.run(t, nil, binary, args...); !ok || strings.Count(out, "held ") != 3 || strings.Contains(out, "BREACH") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
+// TestRunNoSize has a client in a terminal that tells no size, as some programs that run others give them.
+func TestRunNoSize(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	out, _ := p.run(t, nil, "python3", "-c", `import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)`, binary, "run", "--", "sh", "-c", "stty size; test -t 0 && echo terminal; exit 5")
+	if !strings.Contains(out, "0 0\r\n") || !strings.Contains(out, "terminal") {
+		t.Errorf("it says %q", out)
 	}
 }
 
