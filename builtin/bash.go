@@ -41,11 +41,11 @@ type BashOutput struct {
 	OutputPath string `json:"output_path,omitempty"`
 	TaskID     string `json:"task_id,omitempty"`
 	// Changed is what the command changed in the roots; nil if nothing.
-	Changed *ChangedFiles `json:"changed,omitempty"`
+	Changed *changedFiles `json:"changed,omitempty"`
 }
 
-// ChangedFiles is what a command changed.
-type ChangedFiles struct {
+// changedFiles is what a command changed.
+type changedFiles struct {
 	Files   int      `json:"files"`             // how many, and directories in which nothing else changed
 	Names   []string `json:"names"`             // of the first 20: relative to the first root, or absolute
 	Ignored int      `json:"ignored,omitempty"` // files in ignored directories, which are not kept

@@ -313,11 +313,11 @@ func (a *commandChanges) add(policy *guard.Policy, root string, c checkpoint.Cha
 }
 
 // structured is what programs learn of it, nil if nothing changed.
-func (a commandChanges) structured() *ChangedFiles {
+func (a commandChanges) structured() *changedFiles {
 	if a.count+a.ignored == 0 {
 		return nil
 	}
-	return &ChangedFiles{Files: a.count, Names: append([]string{}, a.names...), Ignored: a.ignored}
+	return &changedFiles{Files: a.count, Names: append([]string{}, a.names...), Ignored: a.ignored}
 }
 
 // lines is the line of a result that tells it, none if nothing is to be told.

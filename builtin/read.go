@@ -42,8 +42,8 @@ type readInput struct {
 	Pages    string `json:"pages,omitempty" jsonschema:"which pages of a PDF to show, such as 3 or 1-5; 20 at most"`
 }
 
-// ReadOutput is what programs learn from a [Read].
-type ReadOutput struct {
+// readOutput is what programs learn from a [Read].
+type readOutput struct {
 	Path       string `json:"path"`
 	StartLine  int    `json:"start_line"`
 	Lines      int    `json:"lines"`
@@ -226,7 +226,7 @@ func showPage(path guard.Path, shown string, page *text.Page, in readInput) Resu
 		}
 		shown += notes
 	}
-	return Result{Text: shown, Structured: ReadOutput{
+	return Result{Text: shown, Structured: readOutput{
 		Path: path.String(), StartLine: page.First, Lines: page.Count, TotalLines: page.Total,
 		NextOffset: page.Next, Encoding: encodingName(page.Charset, page.BOM), EOL: page.EOL.String(),
 	}}

@@ -86,8 +86,8 @@ func (c Commands) PassedVariables() (patterns []string, all bool) {
 // SecretVariables returns the names of variables that contained commands do not get.
 func (c Commands) SecretVariables() []string { return texts(c.p.data.sandbox.Credentials.EnvVars) }
 
-// A Network is what the settings say of the hosts that commands may reach.
-type Network struct {
+// A network is what the settings say of the hosts that commands may reach.
+type network struct {
 	// Allowed and Denied are domains; "*.example.com" means its subdomains. Denied
 	// includes what WebFetch rules deny.
 	Allowed, Denied []string
@@ -102,7 +102,7 @@ type Network struct {
 }
 
 // Network returns what commands may reach.
-func (c Commands) Network() Network {
+func (c Commands) Network() network {
 	n := c.p.data.sandbox.Network
 	publish := !c.p.caller.Remote || n.AllowLocalBinding // a remote caller's port would be opened on a machine of others
 	if n.PublishPorts != nil {
@@ -112,7 +112,7 @@ func (c Commands) Network() Network {
 	if n.AllowAllUnixSockets {
 		sockets = topDirectories()
 	}
-	return Network{
+	return network{
 		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), c.p.data.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
 		PortRecords: c.p.data.portRecords,
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A HookRun says how a hook's command runs. The zero HookRun is contained.
-type HookRun struct {
+// A hookRun says how a hook's command runs. The zero hookRun is contained.
+type hookRun struct {
 	// Outside says that the command runs with the rights of the host, because nothing that a tool or a command can
 	// write decides what it does. Otherwise it runs in a sandbox.
 	Outside bool
@@ -28,7 +28,7 @@ type HookRun struct {
 
 // hookPlan is what the policy knows of all hooks.
 type hookPlan struct {
-	runs   map[string]HookRun
+	runs   map[string]hookRun
 	files  pathname.Places
 	looked []lookedAt // the files that the plan depends on
 	search string     // PATH for hooks that run outside
@@ -79,7 +79,7 @@ func hookKey(h settings.Hook) string {
 
 // planHooks finds out how each hook runs and which files it runs.
 func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
-	plan := hookPlan{runs: map[string]HookRun{}}
+	plan := hookPlan{runs: map[string]hookRun{}}
 	if len(set.Hooks) == 0 {
 		return plan
 	}
@@ -105,8 +105,8 @@ func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hook
 }
 
 // run returns what was found out, as the settings want it.
-func (p *hookPlanner) run(contained string) HookRun {
-	run := HookRun{Outside: p.why == "", Why: p.why}
+func (p *hookPlanner) run(contained string) hookRun {
+	run := hookRun{Outside: p.why == "", Why: p.why}
 	for _, place := range p.held {
 		run.Held = append(run.Held, place.Real)
 	}
@@ -123,7 +123,7 @@ func (p *hookPlanner) run(contained string) HookRun {
 }
 
 // HookRun returns how the command of a hook is to run, as far as the settings and files decide it.
-func (p *Policy) HookRun(h settings.Hook) HookRun {
+func (p *Policy) HookRun(h settings.Hook) hookRun {
 	run := p.data.hooks.runs[hookKey(h)]
 	run.Path = p.data.hooks.search
 	return run

@@ -132,7 +132,7 @@ func testHookFiles(t *testing.T, root string) {
 }
 
 // hookPolicy returns the policy for a hook, and how this runs.
-func hookPolicy(t *testing.T, root string, h settings.Hook) (*Policy, HookRun) {
+func hookPolicy(t *testing.T, root string, h settings.Hook) (*Policy, hookRun) {
 	t.Helper()
 	home, err := os.UserHomeDir()
 	if err != nil {

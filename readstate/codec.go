@@ -98,7 +98,7 @@ func decode(data []byte) (map[string]record, error) {
 
 // record returns what f stands for, and whether it can stand for anything: Check relies on hashes and ranges being whole.
 func (f savedFile) record() (record, bool) {
-	v := Version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode, Charset: f.Charset}
+	v := version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode, Charset: f.Charset}
 	if f.ChangeSec != 0 || f.ChangeNsec != 0 {
 		v.ChangeTime = time.Unix(f.ChangeSec, f.ChangeNsec)
 	}

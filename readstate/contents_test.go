@@ -85,10 +85,10 @@ func TestContentsAtOnce(t *testing.T) {
 
 // Of a file that changes, what was seen last is kept, and whatever else somebody may still ask for.
 func TestContentsReplaced(t *testing.T) {
-	hash := func(text string) Version { return Version{Hash: HashOf([]byte(text)), Hashed: true} }
+	hash := func(text string) version { return version{Hash: HashOf([]byte(text)), Hashed: true} }
 	type step struct {
 		scope, path, text string
-		v                 Version
+		v                 version
 		page              bool
 	}
 	for _, test := range []struct {
@@ -104,7 +104,7 @@ func TestContentsReplaced(t *testing.T) {
 		{"no file has it any more", []step{{text: "one"}, {path: "/g", text: "one"}, {text: "two"}, {path: "/g", text: "two"}}, []string{"two"}},
 		{"another scope has it", []step{{text: "one"}, {scope: "b", text: "one", v: hash("one")}, {text: "two"}}, []string{"one", "two"}},
 		{"shown as a page too", []step{{text: "one"}, {path: "/g", text: "one", page: true}, {text: "two"}}, []string{"one", "two"}},
-		{"a page of another version", []step{{text: "one"}, {text: "two", page: true, v: Version{Size: 9}}}, []string{"two"}},
+		{"a page of another version", []step{{text: "one"}, {text: "two", page: true, v: version{Size: 9}}}, []string{"two"}},
 		{"too large to be kept", []step{{text: "one"}, {text: "longer than ten"}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,9 +145,9 @@ func TestContentsReplaced(t *testing.T) {
 func TestContentsReplacedWhileLookedAt(t *testing.T) {
 	store := open(t, Config{})
 	scope := store.Scope("", false)
-	scope.MarkRead("/f", Version{}, []byte("one"))
+	scope.MarkRead("/f", version{}, []byte("one"))
 	was := store.enter("", false).files["/f"]
-	scope.MarkRead("/f", Version{}, []byte("two"))
+	scope.MarkRead("/f", version{}, []byte("two"))
 	if st := scope.compare(was, []byte("one")); st.State != Current || string(st.Old) != "one" || st.Hash != HashOf([]byte("one")) {
 		t.Errorf("%+v, want what was seen", st)
 	}

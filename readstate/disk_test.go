@@ -42,7 +42,7 @@ func TestExactScopesSurviveARestart(t *testing.T) {
 		t.Errorf("shared scope: %v, want unread", st.State)
 	}
 	write(t, path, "other", noon)
-	if st := check(t, second.Scope("exact", true), path); st.State != Stale || st.Old != nil {
+	if st := check(t, second.Scope("exact", true), path); st.State != stale || st.Old != nil {
 		t.Errorf("changed: %+v, want drifted, from bytes that are not kept", st)
 	}
 }
@@ -50,7 +50,7 @@ func TestExactScopesSurviveARestart(t *testing.T) {
 func TestWhatIsOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "below", "state")
 	s := open(t, Config{Dir: dir})
-	s.Scope("principal secret-key", true).MarkRead("/f", Version{}, []byte("SECRET CONTENT"))
+	s.Scope("principal secret-key", true).MarkRead("/f", version{}, []byte("SECRET CONTENT"))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestDamagedFilesAreSetAside(t *testing.T) {
 	good := func(t *testing.T, dir string) string {
 		s := open(t, Config{Dir: dir})
-		s.Scope("k", true).MarkRead("/f", Version{}, []byte("x"))
+		s.Scope("k", true).MarkRead("/f", version{}, []byte("x"))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestDamagedFilesAreSetAside(t *testing.T) {
 			if !strings.Contains(log.String(), corruptSuffix) {
 				t.Errorf("log %q does not name the file", log.String())
 			}
-			sc.MarkRead("/f", Version{}, []byte("x"))
+			sc.MarkRead("/f", version{}, []byte("x"))
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -167,19 +167,19 @@ func TestStoresMerge(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
 	sa, sb := a.Scope("k", true), b.Scope("k", true)
-	sa.MarkRead("/both", Version{}, []byte("old"))
-	sa.MarkRead("/a", Version{}, []byte("a"))
-	sa.MarkRead("/forgotten", Version{}, []byte("f"))
+	sa.MarkRead("/both", version{}, []byte("old"))
+	sa.MarkRead("/a", version{}, []byte("a"))
+	sa.MarkRead("/forgotten", version{}, []byte("f"))
 	if err := a.flush(); err != nil {
 		t.Fatal(err)
 	}
-	sb.MarkRead("/both", Version{}, []byte("new"))
-	sb.MarkRead("/b", Version{}, []byte("b"))
+	sb.MarkRead("/both", version{}, []byte("new"))
+	sb.MarkRead("/b", version{}, []byte("b"))
 	sb.Forget("/forgotten")
 	if err := b.flush(); err != nil {
 		t.Fatal(err)
 	}
-	sa.MarkRead("/late", Version{}, nil)
+	sa.MarkRead("/late", version{}, nil)
 	if err := a.flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestWriteBehind(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Config{Dir: dir})
-		s.Scope("k", true).MarkRead("/f", Version{}, nil)
+		s.Scope("k", true).MarkRead("/f", version{}, nil)
 		if found := files(t, dir, "*.scope"); len(found) != 0 {
 			t.Errorf("at once: %q, want nothing written yet", found)
 		}
@@ -270,8 +270,8 @@ func TestCollectedScopeComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Config{Dir: t.TempDir(), MaxScopes: 1})
 		a, b := s.Scope("a", true), s.Scope("b", true)
-		a.MarkRead("/f", Version{}, nil)
-		b.MarkRead("/f", Version{}, nil)
+		a.MarkRead("/f", version{}, nil)
+		b.MarkRead("/f", version{}, nil)
 		if got := a.Check("/f", nil, nil).State; got != Current {
 			t.Errorf("before it is written: %v, want current", got)
 		}
@@ -300,7 +300,7 @@ func TestDiskRefusesAndRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(name+corruptSuffix, "x"), "", noon)
-	sc.MarkRead("/f", Version{}, nil)
+	sc.MarkRead("/f", version{}, nil)
 	if err := s.flush(); err == nil {
 		t.Error("flush into a directory: no error")
 	}
@@ -315,7 +315,7 @@ func TestDiskRefusesAndRecovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sc.MarkRead("/f", Version{}, nil)
+	sc.MarkRead("/f", version{}, nil)
 	if err := s.flush(); err != nil {
 		t.Errorf("flush after it was mended: %v", err)
 	}
@@ -331,14 +331,14 @@ func TestHeldLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Config{Dir: dir})
 		sc := s.Scope("k", true)
-		sc.MarkRead("/f", Version{}, nil)
+		sc.MarkRead("/f", version{}, nil)
 		if err := s.flush(); err == nil || !strings.Contains(err.Error(), "another process has held "+dir) {
 			t.Errorf("flush: %v, want it to name the lock", err)
 		}
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		sc.MarkRead("/g", Version{}, nil)
+		sc.MarkRead("/g", version{}, nil)
 		if err := s.flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func genRecords() *rapid.Generator[map[string]record] {
 		if r.gone {
 			return r
 		}
-		r.version = Version{
+		r.version = version{
 			Size:    rapid.Int64().Draw(t, "size"),
 			ModTime: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
 			Dev:     rapid.Uint64().Draw(t, "dev"), Inode: rapid.Uint64().Draw(t, "inode"),
@@ -431,7 +431,7 @@ func TestCodecRoundTrip(t *testing.T) {
 }
 
 func TestPathsThatAreNotUTF8StayInMemory(t *testing.T) {
-	data, err := encode(map[string]record{"/\xff": {whole: true, version: Version{Hashed: true}}, "/ok": {whole: true, version: Version{Hashed: true}}})
+	data, err := encode(map[string]record{"/\xff": {whole: true, version: version{Hashed: true}}, "/ok": {whole: true, version: version{Hashed: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

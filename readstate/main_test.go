@@ -33,7 +33,7 @@ func playReader(dir, name string) {
 		os.Exit(1)
 	}
 	for i := range 50 {
-		s.Scope("shared", true).MarkRead(fmt.Sprintf("/%s/%d", name, i), Version{}, []byte(name))
+		s.Scope("shared", true).MarkRead(fmt.Sprintf("/%s/%d", name, i), version{}, []byte(name))
 		if i%10 == 0 {
 			if err := s.flush(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -56,8 +56,8 @@ func playWriter(dir string) {
 	}
 	for i := 0; ; i++ {
 		sc := s.Scope("killed", true)
-		sc.MarkRead("/first", Version{}, []byte("first"))
-		sc.MarkRead(fmt.Sprintf("/%d", i%2000), Version{}, fmt.Append(nil, i))
+		sc.MarkRead("/first", version{}, []byte("first"))
+		sc.MarkRead(fmt.Sprintf("/%d", i%2000), version{}, fmt.Append(nil, i))
 		if err := s.flush(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -84,7 +84,7 @@ func open(t testing.TB, cfg Config) *Store {
 }
 
 // write puts content into a file with that time and returns its version.
-func write(t testing.TB, path, content string, mtime time.Time) Version {
+func write(t testing.TB, path, content string, mtime time.Time) version {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)

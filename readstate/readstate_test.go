@@ -19,23 +19,23 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 
 const fiveLines = "one\ntwo\nthree\nfour\nfive\n"
 
-func sawWhole(sc *Scope, path string, v Version) { sc.MarkRead(path, v, []byte(fiveLines)) }
+func sawWhole(sc *Scope, path string, v version) { sc.MarkRead(path, v, []byte(fiveLines)) }
 
 // sawPages shows lines 1 to 2 and line 4 of fiveLines.
-func sawPages(sc *Scope, path string, v Version) {
+func sawPages(sc *Scope, path string, v version) {
 	sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
 	sc.MarkPartRead(path, v, Part{FirstLine: 4, Lines: 1, Start: 14}, []byte("four\n"))
 }
 
 // sawAllPages shows fiveLines in two pages, the later one first.
-func sawAllPages(sc *Scope, path string, v Version) {
+func sawAllPages(sc *Scope, path string, v version) {
 	sc.MarkPartRead(path, v, Part{FirstLine: 3, Lines: 3, Start: 8}, []byte("three\nfour\nfive\n"))
 	sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 2, Start: 0}, []byte("one\ntwo\n"))
 }
 
 func TestCheck(t *testing.T) {
 	type want struct {
-		State   State
+		State   state
 		Whole   bool
 		Old     string
 		Parts   int
@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 	later := noon.Add(time.Second)
 	tests := []struct {
 		name   string
-		saw    func(*Scope, string, Version)
+		saw    func(*Scope, string, version)
 		change func(testing.TB, string)
 		want   want
 	}{
@@ -59,11 +59,11 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "whole, same time and size, other bytes", saw: sawWhole, change: rewrite("ONE"+fiveLines[3:], noon),
-			want: want{State: Stale, Whole: true, Old: fiveLines},
+			want: want{State: stale, Whole: true, Old: fiveLines},
 		},
 		{
 			name: "whole, now empty", saw: sawWhole, change: rewrite("", later),
-			want: want{State: Stale, Whole: true, Old: fiveLines},
+			want: want{State: stale, Whole: true, Old: fiveLines},
 		},
 		{
 			name: "whole, replaced by another file of the same bytes", saw: sawWhole,
@@ -80,21 +80,21 @@ func TestCheck(t *testing.T) {
 		{name: "pages, changed between", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "THREE", 1), later), want: want{State: Current, Parts: 2}},
 		{
 			name: "pages, one changed", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "four", "FOUR", 1), noon),
-			want: want{State: Stale, Parts: 1, Changed: []string{"four\n"}},
+			want: want{State: stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{
 			name: "pages, one moved", saw: sawPages, change: rewrite(strings.Replace(fiveLines, "three", "3", 1), later),
-			want: want{State: Stale, Parts: 1, Changed: []string{"four\n"}},
+			want: want{State: stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{
 			name: "pages, cut short", saw: sawPages, change: rewrite("one\ntwo\nth", later),
-			want: want{State: Stale, Parts: 1, Changed: []string{"four\n"}},
+			want: want{State: stale, Parts: 1, Changed: []string{"four\n"}},
 		},
 		{name: "pages without a gap", saw: sawAllPages, want: want{State: Current, Whole: true, Parts: 2}},
 		{name: "pages without a gap, appended", saw: sawAllPages, change: rewrite(fiveLines+"six\n", later), want: want{State: Current, Parts: 2}},
 		{
 			name: "forgotten",
-			saw: func(sc *Scope, path string, v Version) {
+			saw: func(sc *Scope, path string, v version) {
 				sawWhole(sc, path, v)
 				sc.Forget(path)
 			},
@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "page of the version read whole",
-			saw: func(sc *Scope, path string, v Version) {
+			saw: func(sc *Scope, path string, v version) {
 				sawWhole(sc, path, v)
 				sawPages(sc, path, v)
 			},
@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "page of another version than read whole",
-			saw: func(sc *Scope, path string, v Version) {
+			saw: func(sc *Scope, path string, v version) {
 				sc.MarkRead(path, v, []byte("older"))
 				v.ModTime = v.ModTime.Add(time.Second)
 				sawPages(sc, path, v)
@@ -119,7 +119,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "whole after pages of another version",
-			saw: func(sc *Scope, path string, v Version) {
+			saw: func(sc *Scope, path string, v version) {
 				sc.MarkPartRead(path, v, Part{FirstLine: 1, Lines: 1}, []byte("older"))
 				sawWhole(sc, path, v)
 			},
@@ -127,7 +127,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "impossible page",
-			saw:  func(sc *Scope, path string, v Version) { sc.MarkPartRead(path, v, Part{Start: -1}, []byte("x")) },
+			saw:  func(sc *Scope, path string, v version) { sc.MarkPartRead(path, v, Part{Start: -1}, []byte("x")) },
 			want: want{},
 		},
 	}
@@ -158,11 +158,11 @@ func TestCheck(t *testing.T) {
 
 func TestEmptyFile(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
-	sc.MarkRead("/empty", Version{}, nil)
+	sc.MarkRead("/empty", version{}, nil)
 	if st := sc.Check("/empty", nil, []byte{}); st.State != Current || st.Old == nil {
 		t.Errorf("empty file: %+v, want current with an old content that is known to be empty", st)
 	}
-	if st := sc.Check("/empty", nil, []byte("x")); st.State != Stale || st.Old == nil || len(st.Old) != 0 {
+	if st := sc.Check("/empty", nil, []byte("x")); st.State != stale || st.Old == nil || len(st.Old) != 0 {
 		t.Errorf("filled file: %+v, want drifted from an empty content", st)
 	}
 }
@@ -243,7 +243,7 @@ func TestCharset(t *testing.T) {
 	known := v
 	known.Charset = "koi8-r"
 	sawWhole(sc, path, known)
-	for _, again := range []func(*Scope, string, Version){sawWhole, sawPages} {
+	for _, again := range []func(*Scope, string, version){sawWhole, sawPages} {
 		if again(sc, path, v); sc.Charset(path, v) != "koi8-r" {
 			t.Errorf("shown again: %q", sc.Charset(path, v))
 		}
@@ -269,7 +269,7 @@ func TestCharset(t *testing.T) {
 
 func TestHashedPages(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
-	v := Version{ModTime: noon, Hash: HashOf([]byte(fiveLines)), Hashed: true}
+	v := version{ModTime: noon, Hash: HashOf([]byte(fiveLines)), Hashed: true}
 	sc.MarkPartRead("/f", v, Part{FirstLine: 1, Lines: 1}, []byte("one\n"))
 	v.ModTime = noon.Add(time.Second)
 	sc.MarkPartRead("/f", v, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n"))
@@ -285,15 +285,15 @@ func TestHashedPages(t *testing.T) {
 
 func TestExcerpt(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
-	excerpt := func() { sc.MarkExcerptRead("/f", Version{}, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n")) }
-	page := func() { sc.MarkPartRead("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("one\n")) }
+	excerpt := func() { sc.MarkExcerptRead("/f", version{}, Part{FirstLine: 2, Lines: 1, Start: 4}, []byte("two\n")) }
+	page := func() { sc.MarkPartRead("/f", version{}, Part{FirstLine: 1, Lines: 1}, []byte("one\n")) }
 	for _, step := range []struct {
 		name string
 		do   func()
 		want bool
 	}{
 		{"an excerpt", excerpt, true}, {"another", excerpt, true}, {"a page", page, false}, {"an excerpt after it", excerpt, false},
-		{"all of it", func() { sawWhole(sc, "/f", Version{}) }, false}, {"an excerpt after that", excerpt, false},
+		{"all of it", func() { sawWhole(sc, "/f", version{}) }, false}, {"an excerpt after that", excerpt, false},
 	} {
 		step.do()
 		if st := sc.Check("/f", nil, []byte(fiveLines)); st.State != Current || !st.Covers(2, 2) || st.Excerpt != step.want {
@@ -304,7 +304,7 @@ func TestExcerpt(t *testing.T) {
 
 func TestScopesAreApart(t *testing.T) {
 	s := open(t, Config{})
-	s.Scope("a", false).MarkRead("/f", Version{}, []byte("x"))
+	s.Scope("a", false).MarkRead("/f", version{}, []byte("x"))
 	if st := s.Scope("b", false).Check("/f", nil, []byte("x")); st.State != Unread {
 		t.Errorf("another scope: %v, want unread", st.State)
 	}
@@ -320,13 +320,13 @@ func TestCovers(t *testing.T) {
 	}{
 		{"unread", Status{}, 1, 1, false},
 		{"whole", Status{State: Current, Whole: true}, 7, 9000, true},
-		{"whole, drifted", Status{State: Stale, Whole: true}, 1, 1, false},
+		{"whole, drifted", Status{State: stale, Whole: true}, 1, 1, false},
 		{"one page", Status{State: Current, Parts: pages}, 2, 3, true},
 		{"two pages that touch", Status{State: Current, Parts: pages}, 1, 5, true},
 		{"a gap", Status{State: Current, Parts: pages}, 5, 10, false},
 		{"overlapping pages", Status{State: Current, Parts: pages}, 10, 21, true},
 		{"beyond the last", Status{State: Current, Parts: pages}, 20, 22, false},
-		{"a page in place though another drifted", Status{State: Stale, Parts: pages}, 1, 3, true},
+		{"a page in place though another drifted", Status{State: stale, Parts: pages}, 1, 3, true},
 		{"line 0", Status{State: Current, Whole: true}, 0, 3, false},
 		{"backwards", Status{State: Current, Whole: true}, 3, 2, false},
 	}
@@ -342,7 +342,7 @@ func TestBounds(t *testing.T) {
 		sc := open(t, Config{}).Scope("k", false)
 		content := bytes.Repeat([]byte("x\n"), maxParts+10)
 		for i := range maxParts + 10 {
-			sc.MarkPartRead("/f", Version{}, Part{FirstLine: i + 1, Lines: 1, Start: int64(2 * i)}, []byte("x\n"))
+			sc.MarkPartRead("/f", version{}, Part{FirstLine: i + 1, Lines: 1, Start: int64(2 * i)}, []byte("x\n"))
 		}
 		st := sc.Check("/f", nil, content)
 		if len(st.Parts) != maxParts || st.Covers(10, 11) || !st.Covers(11, maxParts+10) {
@@ -352,7 +352,7 @@ func TestBounds(t *testing.T) {
 	t.Run("the same page again", func(t *testing.T) {
 		sc := open(t, Config{}).Scope("k", false)
 		for range 3 {
-			sc.MarkPartRead("/f", Version{}, Part{FirstLine: 1, Lines: 1}, []byte("x\n"))
+			sc.MarkPartRead("/f", version{}, Part{FirstLine: 1, Lines: 1}, []byte("x\n"))
 		}
 		if st := sc.Check("/f", nil, []byte("x\n")); len(st.Parts) != 1 {
 			t.Errorf("%d pages, want 1", len(st.Parts))
@@ -362,7 +362,7 @@ func TestBounds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sc := open(t, Config{MaxFiles: 3}).Scope("k", false)
 			for i := range 5 {
-				sc.MarkRead(fmt.Sprint(i), Version{}, nil)
+				sc.MarkRead(fmt.Sprint(i), version{}, nil)
 				time.Sleep(time.Second)
 			}
 			for i := range 5 {
@@ -375,7 +375,7 @@ func TestBounds(t *testing.T) {
 	t.Run("scopes", func(t *testing.T) {
 		s := open(t, Config{MaxScopes: 2})
 		for _, key := range []string{"a", "b", "c"} {
-			s.Scope(key, false).MarkRead("/f", Version{}, nil)
+			s.Scope(key, false).MarkRead("/f", version{}, nil)
 		}
 		if got := s.Scope("a", false).Check("/f", nil, nil).State; got != Unread {
 			t.Errorf("least recently used scope: %v, want unread", got)
@@ -402,10 +402,10 @@ func TestKeptContents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, tt.cfg)
-			s.Scope("1", false).MarkRead("/a", Version{}, a)
-			s.Scope("2", false).MarkRead("/b", Version{}, b)
+			s.Scope("1", false).MarkRead("/a", version{}, a)
+			s.Scope("2", false).MarkRead("/b", version{}, b)
 			drift(s.Scope("1", false), "/a") // used after b
-			s.Scope("3", false).MarkRead("/c", Version{}, c)
+			s.Scope("3", false).MarkRead("/c", version{}, c)
 			got := map[string][]byte{
 				"/a": drift(s.Scope("1", false), "/a"), "/b": drift(s.Scope("2", false), "/b"), "/c": drift(s.Scope("3", false), "/c"),
 			}
@@ -423,9 +423,9 @@ func TestKeptContents(t *testing.T) {
 func TestContentIsCopied(t *testing.T) {
 	sc := open(t, Config{}).Scope("k", false)
 	buffer := []byte("before")
-	sc.MarkRead("/f", Version{}, buffer)
+	sc.MarkRead("/f", version{}, buffer)
 	copy(buffer, "AFTER!")
-	if st := sc.Check("/f", nil, buffer); st.State != Stale || string(st.Old) != "before" {
+	if st := sc.Check("/f", nil, buffer); st.State != stale || string(st.Old) != "before" {
 		t.Errorf("%v from %q, want drifted from \"before\"", st.State, st.Old)
 	}
 }
@@ -434,9 +434,9 @@ func TestIdleScopesAreCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Config{IdleScopes: time.Hour})
 		idle, busy := s.Scope("idle", false), s.Scope("busy", false)
-		idle.MarkRead("/f", Version{}, nil)
+		idle.MarkRead("/f", version{}, nil)
 		for range 3 {
-			busy.MarkRead("/f", Version{}, nil)
+			busy.MarkRead("/f", version{}, nil)
 			time.Sleep(30 * time.Minute)
 		}
 		if got := idle.Check("/f", nil, nil).State; got != Unread {
@@ -463,8 +463,8 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 	live := func(from, to int) {
 		for i := from; i < to; i++ {
 			sc := s.Scope(fmt.Sprint("scope ", i), false)
-			sc.MarkRead("/f", Version{}, fmt.Append(content, i))
-			sc.MarkPartRead("/g", Version{}, Part{FirstLine: 1, Lines: 1}, fmt.Append(content, -i))
+			sc.MarkRead("/f", version{}, fmt.Append(content, i))
+			sc.MarkPartRead("/g", version{}, Part{FirstLine: 1, Lines: 1}, fmt.Append(content, -i))
 		}
 	}
 	live(0, 3_000)
@@ -483,8 +483,8 @@ func TestConcurrentUse(t *testing.T) {
 			for i := range 200 {
 				sc := s.Scope(fmt.Sprint(i%5), i%2 == 0)
 				path, content := fmt.Sprint("/", i%30), fmt.Append(nil, g)
-				sc.MarkRead(path, Version{}, content)
-				sc.MarkPartRead(path, Version{}, Part{FirstLine: 1, Lines: 1}, content)
+				sc.MarkRead(path, version{}, content)
+				sc.MarkPartRead(path, version{}, Part{FirstLine: 1, Lines: 1}, content)
 				sc.Check(path, nil, content)
 				if i%7 == 0 {
 					sc.Forget(path)
@@ -508,7 +508,7 @@ func BenchmarkCheck(b *testing.B) {
 	}{{"kept", Config{}}, {"hashed", Config{MaxKept: -1}}} {
 		b.Run(bb.name, func(b *testing.B) {
 			sc := open(b, bb.cfg).Scope("k", false)
-			sc.MarkRead("/f", Version{}, content)
+			sc.MarkRead("/f", version{}, content)
 			b.SetBytes(int64(len(content)))
 			again := bytes.Clone(content)
 			for b.Loop() {
@@ -520,7 +520,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	b.Run("page", func(b *testing.B) {
 		sc := open(b, Config{}).Scope("k", false)
-		sc.MarkPartRead("/f", Version{}, Part{FirstLine: 1001, Lines: 2000, Start: 16_000}, content[16_000:48_000])
+		sc.MarkPartRead("/f", version{}, Part{FirstLine: 1001, Lines: 2000, Start: 16_000}, content[16_000:48_000])
 		for b.Loop() {
 			if sc.Check("/f", nil, content).State != Current {
 				b.Fatal("not current")
@@ -533,10 +533,10 @@ func BenchmarkCheck(b *testing.B) {
 func TestScopesOfOneDoNotPushOutAnothers(t *testing.T) {
 	for name, exact := range map[string]bool{"shared": false, "exact": true} {
 		s := open(t, Config{MaxScopes: 8})
-		sawWhole(s.Scope("alice\x00principal\x00", exact), "/f", Version{})
-		sawWhole(s.Scope("alice\x00threadId\x00x", exact), "/f", Version{})
+		sawWhole(s.Scope("alice\x00principal\x00", exact), "/f", version{})
+		sawWhole(s.Scope("alice\x00threadId\x00x", exact), "/f", version{})
 		for i := range 50 {
-			sawWhole(s.Scope(fmt.Sprintf("bob\x00threadId\x00%d", i), exact), "/f", Version{})
+			sawWhole(s.Scope(fmt.Sprintf("bob\x00threadId\x00%d", i), exact), "/f", version{})
 		}
 		for _, key := range []string{"alice\x00principal\x00", "alice\x00threadId\x00x", "bob\x00threadId\x0049"} {
 			if _, ok := s.scopes[key]; !ok {

@@ -33,7 +33,7 @@ type scope struct {
 
 // record is what was seen of one file. Records are replaced, never changed, so that copies of the map may share their parts.
 type record struct {
-	version Version
+	version version
 	content *content // of a whole file that is kept, or was
 	whole   bool
 	parts   []Part    // in the order shown; none when whole
@@ -46,11 +46,11 @@ type record struct {
 
 // MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
 // is needed, if it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
-func (sc *Scope) MarkRead(path string, v Version, content ...[]byte) {
+func (sc *Scope) MarkRead(path string, v version, content ...[]byte) {
 	sc.sawWhole(path, v, false, content)
 }
 
-func (sc *Scope) sawWhole(path string, v Version, elsewhere bool, content [][]byte) {
+func (sc *Scope) sawWhole(path string, v version, elsewhere bool, content [][]byte) {
 	r := record{version: v, whole: true, elsewhere: elsewhere}
 	if v.Hashed {
 		r.content = sc.store.kept.hashed(v.Hash, content...)
@@ -64,23 +64,23 @@ func (sc *Scope) sawWhole(path string, v Version, elsewhere bool, content [][]by
 }
 
 // Changed is SawWhole of a file that the scope changed in one place. What has changed elsewhere, if that is so, it does not know still.
-func (sc *Scope) Changed(path string, v Version, elsewhere bool, content ...[]byte) {
+func (sc *Scope) Changed(path string, v version, elsewhere bool, content ...[]byte) {
 	sc.sawWhole(path, v, elsewhere, content)
 }
 
 // MarkPartRead records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
 // them. Pages add up as long as the version is the same: by hash when v is Hashed and an earlier page was too, else by stat. A page of
 // another version puts an end to the earlier pages; those that Check still found in place may be told again.
-func (sc *Scope) MarkPartRead(path string, v Version, p Part, shown []byte) {
+func (sc *Scope) MarkPartRead(path string, v version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, false)
 }
 
 // MarkExcerptRead is SawPart of lines that an error showed. As long as nothing else of the file was shown, [Standing.Excerpt] says so.
-func (sc *Scope) MarkExcerptRead(path string, v Version, p Part, shown []byte) {
+func (sc *Scope) MarkExcerptRead(path string, v version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, true)
 }
 
-func (sc *Scope) sawPart(path string, v Version, p Part, shown []byte, excerpt bool) {
+func (sc *Scope) sawPart(path string, v version, p Part, shown []byte, excerpt bool) {
 	if p.Start < 0 {
 		return
 	}
@@ -113,7 +113,7 @@ func withPart(parts []Part, p Part) []Part {
 }
 
 // Charset tells what is known of the encoding of a file in a version, by its stat; "" if nothing is.
-func (sc *Scope) Charset(path string, v Version) string {
+func (sc *Scope) Charset(path string, v version) string {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -141,7 +141,7 @@ func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Status 
 }
 
 // stands reports whether all of the file is as it was when a page of it was shown.
-func (r record) stands(now Version, content []byte) bool {
+func (r record) stands(now version, content []byte) bool {
 	if r.version.Hashed {
 		return HashOf(content) == r.version.Hash
 	}
@@ -159,7 +159,7 @@ func (sc *Scope) compare(r record, content []byte) Status {
 		if old == nil && hash == HashOf(nil) {
 			old = []byte{} // an empty content needs no keeping
 		}
-		st := Status{State: Stale, Whole: true, Old: old}
+		st := Status{State: stale, Whole: true, Old: old}
 		// Comparing with the kept bytes is the same answer as hashing, and faster.
 		if old != nil && bytes.Equal(old, content) || old == nil && hash == HashOf(content) {
 			st.State, st.Hash, st.Hashed = Current, hash, true
@@ -172,8 +172,8 @@ func (sc *Scope) compare(r record, content []byte) Status {
 			st.Parts = append(st.Parts, p)
 			continue
 		}
-		st.State = Stale
-		st.Changed = append(st.Changed, ChangedPart{Part: p, Old: sc.store.kept.find(p.Hash)})
+		st.State = stale
+		st.Changed = append(st.Changed, changedPart{Part: p, Old: sc.store.kept.find(p.Hash)})
 	}
 	st.Whole = st.State == Current && cover(st.Parts, int64(len(content)))
 	return st
@@ -181,7 +181,7 @@ func (sc *Scope) compare(r record, content []byte) Status {
 
 // refresh takes over the stat of a file that was touched but not changed where it was shown, so that the next page of it still counts
 // as the same version.
-func (sc *Scope) refresh(st *scope, path string, checked record, current Version, elsewhere bool) {
+func (sc *Scope) refresh(st *scope, path string, checked record, current version, elsewhere bool) {
 	if checked.version.untouched(current) {
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Version identifies the content of a file at one moment.
-type Version struct {
+// A version identifies the content of a file at one moment.
+type version struct {
 	Size       int64 // bytes
 	ModTime    time.Time
 	ChangeTime time.Time // when anything of the file changed, which cannot be set back; zero where the platform does not tell
@@ -19,9 +19,9 @@ type Version struct {
 }
 
 // VersionOf returns what a stat tells of a version; the hash is missing.
-func VersionOf(info fs.FileInfo) Version {
+func VersionOf(info fs.FileInfo) version {
 	dev, inode := identity(info)
-	return Version{Size: info.Size(), ModTime: info.ModTime(), ChangeTime: changeTime(info), Dev: dev, Inode: inode}
+	return version{Size: info.Size(), ModTime: info.ModTime(), ChangeTime: changeTime(info), Dev: dev, Inode: inode}
 }
 
 // HashOf returns the hash that versions and parts carry: SHA-256 of the bytes, which may come in pieces.
@@ -35,12 +35,12 @@ func HashOf(content ...[]byte) (sum [32]byte) {
 }
 
 // sameStat reports whether a stat sees no difference between v and w.
-func (v Version) sameStat(w Version) bool {
+func (v version) sameStat(w version) bool {
 	return v.Size == w.Size && v.ModTime.Equal(w.ModTime) && v.Dev == w.Dev && v.Inode == w.Inode
 }
 
 // like returns v with what was known of the text of old, if that is the same state of the file and v says nothing of it.
-func (v Version) like(old Version) Version {
+func (v version) like(old version) version {
 	if v.Charset == "" && v.sameStat(old) {
 		v.Charset = old.Charset
 	}
@@ -48,7 +48,7 @@ func (v Version) like(old Version) Version {
 }
 
 // same reports whether v and w are one version: by hash when both have one, else by what a stat tells.
-func (v Version) same(w Version) bool {
+func (v version) same(w version) bool {
 	if v.Hashed && w.Hashed {
 		return v.Hash == w.Hash
 	}
@@ -56,13 +56,13 @@ func (v Version) same(w Version) bool {
 }
 
 // untouched reports whether nothing can have changed the file between v and w: the time of the last change says so too, if both have it.
-func (v Version) untouched(w Version) bool {
+func (v version) untouched(w version) bool {
 	known := !v.ChangeTime.IsZero() && !w.ChangeTime.IsZero()
 	return v.sameStat(w) && (!known || v.ChangeTime.Equal(w.ChangeTime))
 }
 
 // withStat returns v with the hints of w.
-func (v Version) withStat(w Version) Version {
+func (v version) withStat(w version) version {
 	v.Size, v.ModTime, v.ChangeTime, v.Dev, v.Inode = w.Size, w.ModTime, w.ChangeTime, w.Dev, w.Inode
 	return v
 }
@@ -80,21 +80,21 @@ func (p Part) inPlace(content []byte) bool {
 	return p.End <= int64(len(content)) && HashOf(content[p.Start:p.End]) == p.Hash
 }
 
-// State says how what a scope has seen of a file relates to the file.
-type State int
+// A state says how what a scope has seen of a file relates to the file.
+type state int
 
 const (
-	Unread  State = iota // never read in this scope
-	Stale                // read, and changed since
+	Unread  state = iota // never read in this scope
+	stale                // read, and changed since
 	Current              // read, and what was shown is what stands there
 )
 
 // String returns the name of the state, for logs.
-func (s State) String() string {
+func (s state) String() string {
 	switch s {
 	case Current:
 		return "current"
-	case Stale:
+	case stale:
 		return "drifted"
 	}
 	return "unread"
@@ -102,7 +102,7 @@ func (s State) String() string {
 
 // A Status is the answer of Check. Its zero value is that of a file never read.
 type Status struct {
-	State State
+	State state
 	// Whole reports that all of the file was shown, by one read or by pages that leave no gap.
 	Whole bool
 	// Elsewhere reports that the file may have changed outside the pages that were shown, since the last of them was shown.
@@ -119,11 +119,11 @@ type Status struct {
 	// Parts are the pages that still stand in place, in the order they were shown, when the file was not read whole.
 	Parts []Part
 	// Changed are the pages that no longer stand in place.
-	Changed []ChangedPart
+	Changed []changedPart
 }
 
-// A ChangedPart is a page that was shown and that no longer stands where it stood.
-type ChangedPart struct {
+// A changedPart is a page that was shown and that no longer stands where it stood.
+type changedPart struct {
 	Part
 	Old []byte // the bytes as shown; nil when no longer kept. They must not be written to.
 }

@@ -37,8 +37,8 @@ func (sh *PrincipalStore) Dir() string {
 	return filepath.Join(h.dir, name)
 }
 
-// A File is a result being written. Its methods may be called at once.
-type File struct {
+// A file is a result being written. Its methods may be called at once.
+type file struct {
 	store   *Store
 	rootDir *rootDir
 	path    string // below the home
@@ -49,14 +49,14 @@ type File struct {
 
 	mu   sync.Mutex
 	file *os.File // nil once closed or discarded
-	kept Kept
+	kept kept
 	last byte
 	// entered says that the usage counts it.
 	entered bool
 }
 
-// Kept says where a whole result is and how much of it.
-type Kept struct {
+// A kept result says where a whole result is and how much of it.
+type kept struct {
 	Path   string // absolute; empty when nothing is kept
 	Bytes  int64  // length of the whole result
 	Lines  int    // lines of the whole result; an unfinished last line counts
@@ -67,7 +67,7 @@ type Kept struct {
 // Create returns a new file to stream a result into. It is readable under its path at once, by its owner only, and counts as unfinished
 // until Close: what a killed process leaves is removed soon. name, such as "bash", opens the file's name, which cannot be
 // guessed. Older results make room; errQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
-func (sh *PrincipalStore) Create(name string) (*File, error) {
+func (sh *PrincipalStore) Create(name string) (*file, error) {
 	return sh.create(name, unknownSize)
 }
 
@@ -75,7 +75,7 @@ func (sh *PrincipalStore) Create(name string) (*File, error) {
 const unknownSize = -1
 
 // create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it is closed.
-func (sh *PrincipalStore) create(name string, size int64) (*File, error) {
+func (sh *PrincipalStore) create(name string, size int64) (*file, error) {
 	h, err := sh.store.open()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (sh *PrincipalStore) create(name string, size int64) (*File, error) {
 	return f, nil
 }
 
-func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*File, error) {
+func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*file, error) {
 	cfg := sh.store.cfg
 	moves := size != unknownSize
 	if size == unknownSize || size > cfg.MaxOne {
@@ -130,9 +130,9 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*File, 
 }
 
 // file is a new file of a directory that is still to be made.
-func (s *Store) file(h *rootDir, dir, name string, moves bool) *File {
+func (s *Store) file(h *rootDir, dir, name string, moves bool) *file {
 	base := fileName(name)
-	f := &File{
+	f := &file{
 		store:   s,
 		rootDir: h,
 		path:    filepath.Join(dir, base),
@@ -176,7 +176,7 @@ func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 }
 
 // create makes the mark, then the file, unless they are one.
-func (f *File) create() error {
+func (f *file) create() error {
 	const exclusive = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	mark, err := f.rootDir.root.OpenFile(f.mark, exclusive, 0o600)
 	if err != nil {
@@ -215,7 +215,7 @@ func fileName(name string) string {
 // Write stores p as far as it may and counts the rest, for Kept to tell. The error says why not all of it was stored, be it the limit, the
 // quota or the disk; the writer's command need not stop for it: what is written after it is only counted. After Close or Discard it
 // returns os.ErrClosed.
-func (f *File) Write(p []byte) (int, error) {
+func (f *file) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -238,7 +238,7 @@ func (f *File) Write(p []byte) (int, error) {
 }
 
 // put stores p, or as much of it as it can, in which case it notes the reason.
-func (f *File) put(p []byte) {
+func (f *file) put(p []byte) {
 	cfg := f.store.cfg
 	var tooLarge error
 	if room := cfg.MaxOne - f.kept.Stored; int64(len(p)) > room {
@@ -262,7 +262,7 @@ func (f *File) put(p []byte) {
 }
 
 // share writes as much of p as the quota leaves room for.
-func (f *File) share(p []byte) (int, error) {
+func (f *file) share(p []byte) (int, error) {
 	f.usage.writing.RLock()
 	defer f.usage.writing.RUnlock()
 	taken := f.usage.take(int64(len(p)), f.store.cfg.Quota)
@@ -273,17 +273,17 @@ func (f *File) share(p []byte) (int, error) {
 }
 
 // Path returns the absolute path of the file. It stays the same from Create on.
-func (f *File) Path() string { return filepath.Join(f.rootDir.dir, f.path) }
+func (f *file) Path() string { return filepath.Join(f.rootDir.dir, f.path) }
 
 // Kept returns what was written so far. After Discard it says that nothing is kept.
-func (f *File) Kept() Kept {
+func (f *file) Kept() kept {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.kept
 }
 
 // Close finishes the result. Closing twice, or after Discard, does nothing.
-func (f *File) Close() error {
+func (f *file) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
@@ -306,7 +306,7 @@ func (f *File) Close() error {
 }
 
 // Discard removes the file, finished or not: the result turned out not to be needed.
-func (f *File) Discard() error {
+func (f *file) Discard() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var err error
@@ -318,7 +318,7 @@ func (f *File) Discard() error {
 }
 
 // remove takes the file away, then its mark. Callers hold f.mu.
-func (f *File) remove(why error) error {
+func (f *file) remove(why error) error {
 	f.untrack()
 	f.usage.give(f.kept.Stored)
 	if f.entered {
@@ -329,7 +329,7 @@ func (f *File) remove(why error) error {
 	return errors.Join(f.rootDir.removeIfThere(f.path), f.rootDir.removeIfThere(f.mark))
 }
 
-func (f *File) untrack() {
+func (f *file) untrack() {
 	f.store.mu.Lock()
 	defer f.store.mu.Unlock()
 	delete(f.store.files, f)

@@ -38,7 +38,7 @@ func TestQuota(t *testing.T) {
 func TestQuotaIsShared(t *testing.T) {
 	sh := open(t, Config{Dir: t.TempDir(), Quota: 100, MaxOne: 60}).For("p")
 	old := keep(t, sh, 30, time.Hour)
-	files := make([]*File, 4)
+	files := make([]*file, 4)
 	for i := range files {
 		var err error
 		if files[i], err = sh.Create("bash"); err != nil {

@@ -69,7 +69,7 @@ type Store struct {
 	mu      sync.Mutex
 	rootDir *rootDir       // nil until the directory could be used
 	key     []byte         // of the last home, so that directories keep their names when the directory is made anew
-	files   map[*File]bool // unfinished
+	files   map[*file]bool // unfinished
 	usage   map[string]*usage
 	closed  bool
 
@@ -96,7 +96,7 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{cfg: cfg, files: make(map[*File]bool)}
+	s := &Store{cfg: cfg, files: make(map[*file]bool)}
 	_, _ = s.open() // the first result that is not kept returns this error again
 	return s, nil
 }
@@ -109,7 +109,7 @@ func (s *Store) Close() error {
 	s.work.Wait()
 	s.mu.Lock()
 	unfinished := s.files
-	s.files = make(map[*File]bool)
+	s.files = make(map[*file]bool)
 	h := s.rootDir
 	s.rootDir = nil
 	s.mu.Unlock()

@@ -76,7 +76,7 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(text string, want Kept) {
+	write := func(text string, want kept) {
 		t.Helper()
 		before := f.Kept().Stored
 		if n, err := f.Write([]byte(text)); int64(n) != want.Stored-before || !errors.Is(err, want.Err) {
@@ -87,12 +87,12 @@ func TestFile(t *testing.T) {
 			t.Errorf("after %q (-want +got)\n%s", text, diff)
 		}
 	}
-	write("", Kept{})
-	write("one\n", Kept{Bytes: 4, Lines: 1, Stored: 4})
-	write("t", Kept{Bytes: 5, Lines: 2, Stored: 5})
-	write("wo", Kept{Bytes: 7, Lines: 2, Stored: 7})
-	write("\nthree\n", Kept{Bytes: 14, Lines: 3, Stored: 10, Err: errTooLarge})
-	write("four\n", Kept{Bytes: 19, Lines: 4, Stored: 10, Err: errTooLarge})
+	write("", kept{})
+	write("one\n", kept{Bytes: 4, Lines: 1, Stored: 4})
+	write("t", kept{Bytes: 5, Lines: 2, Stored: 5})
+	write("wo", kept{Bytes: 7, Lines: 2, Stored: 7})
+	write("\nthree\n", kept{Bytes: 14, Lines: 3, Stored: 10, Err: errTooLarge})
+	write("four\n", kept{Bytes: 19, Lines: 4, Stored: 10, Err: errTooLarge})
 	if data, err := os.ReadFile(f.Path()); string(data) != "one\ntwo\nth" {
 		t.Errorf("in the file: %q, %v", data, err)
 	}
@@ -118,7 +118,7 @@ func TestFile(t *testing.T) {
 func TestNothingUnfinishedStays(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir})
-	for _, end := range []func(*File) error{(*File).Discard, func(*File) error { return nil }} {
+	for _, end := range []func(*file) error{(*file).Discard, func(*file) error { return nil }} {
 		f, err := s.For("p").Create("bash")
 		if err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Fitted is a result as it is shown.
-type Fitted struct {
+// A fitted result is one as it is shown.
+type fitted struct {
 	Text  string
 	Path  string // of the whole, when it is kept
 	Bytes int64  // length of the whole
@@ -29,8 +29,8 @@ type Fitted struct {
 //
 // The result is good even when there is an error: it says itself that the whole, or the rest of it, was not kept; the error is for the
 // log.
-func (sh *PrincipalStore) Fit(text string, limit int) (Fitted, error) {
-	whole := Kept{Bytes: int64(len(text)), Lines: countLines(text)}
+func (sh *PrincipalStore) Fit(text string, limit int) (fitted, error) {
+	whole := kept{Bytes: int64(len(text)), Lines: countLines(text)}
 	if fits(text, limit) {
 		return passThrough(text), nil
 	}
@@ -42,7 +42,7 @@ func (sh *PrincipalStore) Fit(text string, limit int) (Fitted, error) {
 const resultName = "result"
 
 // keep keeps a text, as far as that goes, and returns what it has kept of whole.
-func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
+func (sh *PrincipalStore) keep(text string, whole kept) (kept, error) {
 	f, err := sh.create(resultName, whole.Bytes)
 	if err != nil {
 		whole.Err = err
@@ -54,7 +54,7 @@ func (sh *PrincipalStore) keep(text string, whole Kept) (Kept, error) {
 }
 
 // writeText writes a text, and finishes the file.
-func (f *File) writeText(text string) error {
+func (f *file) writeText(text string) error {
 	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
 	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
 	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, errTooLarge) && !errors.Is(kept.Err, errQuota) {
@@ -64,10 +64,10 @@ func (f *File) writeText(text string) error {
 }
 
 // counted writes to a file on and on: what cannot be stored is counted.
-type counted struct{ *File }
+type counted struct{ *file }
 
 func (c counted) Write(p []byte) (int, error) {
-	if _, err := c.File.Write(p); errors.Is(err, os.ErrClosed) {
+	if _, err := c.file.Write(p); errors.Is(err, os.ErrClosed) {
 		return 0, err
 	}
 	return len(p), nil
@@ -77,7 +77,7 @@ func (c counted) Write(p []byte) (int, error) {
 // limit characters of each where there are as many, and kept is what the File tells of it, or the counts and the reason when there is
 // no file. Where head and tail meet or overlap they are the whole, which is returned as it is if it fits; then the file is not needed
 // and the caller discards it.
-func (sh *PrincipalStore) FitKept(head, tail string, kept Kept, limit int) Fitted {
+func (sh *PrincipalStore) FitKept(head, tail string, kept kept, limit int) fitted {
 	if overlap := int64(len(head)) + int64(len(tail)) - kept.Bytes; overlap >= 0 {
 		head += tail[min(overlap, int64(len(tail))):]
 		if fits(head, limit) {
@@ -111,8 +111,8 @@ func wholeRunesStart(text string) string {
 	return text
 }
 
-func passThrough(text string) Fitted {
-	return Fitted{Text: text, Bytes: int64(len(text)), Lines: countLines(text)}
+func passThrough(text string) fitted {
+	return fitted{Text: text, Bytes: int64(len(text)), Lines: countLines(text)}
 }
 
 // fits reports whether text has at most limit characters.
@@ -130,11 +130,11 @@ func countLines(text string) int {
 }
 
 // cut shows the beginning of head and the end of tail, which do not overlap in what is shown.
-func cut(head, tail string, kept Kept, limit int) Fitted {
+func cut(head, tail string, kept kept, limit int) fitted {
 	if kept.Stored == 0 {
 		kept.Path = "" // a file with nothing in it is of no use
 	}
-	fitted := Fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
+	fitted := fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
 	if limit <= 0 {
 		limit = math.MaxInt32 // all of head and tail
 	}
@@ -220,7 +220,7 @@ type elision struct {
 	lineShown  int  // of which so many bytes are shown before it
 }
 
-func gapBetween(head, tail string, kept Kept) elision {
+func gapBetween(head, tail string, kept kept) elision {
 	g := elision{
 		afterBytes: int64(len(head)),
 		afterLines: strings.Count(head, "\n"),
@@ -248,7 +248,7 @@ type grepCall struct {
 }
 
 // notice returns the lines that stand for a gap, complete with the line ends around them.
-func notice(kept Kept, g elision) string {
+func notice(kept kept, g elision) string {
 	var b strings.Builder
 	if g.insideLine {
 		b.WriteByte('\n')

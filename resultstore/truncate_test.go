@@ -40,7 +40,7 @@ func TestFitLeavesShortResults(t *testing.T) {
 		{"no limit", numbered(1, 10_000), 0, 10_000},
 	} {
 		got, err := sh.Fit(tt.text, tt.limit)
-		if want := (Fitted{Text: tt.text, Bytes: int64(len(tt.text)), Lines: tt.lines}); err != nil || got != want {
+		if want := (fitted{Text: tt.text, Bytes: int64(len(tt.text)), Lines: tt.lines}); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want it unchanged", tt.name, got, err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestFitShows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kept := Kept{Path: "PATH", Bytes: int64(len(tt.text)), Lines: countLines(tt.text), Stored: int64(len(tt.text))}
+			kept := kept{Path: "PATH", Bytes: int64(len(tt.text)), Lines: countLines(tt.text), Stored: int64(len(tt.text))}
 			got := open(t, Config{}).For("p").FitKept(tt.text, "", kept, tt.limit)
 			if diff := cmp.Diff(tt.want, got.Text); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -85,7 +85,7 @@ func TestFitShows(t *testing.T) {
 func checkFitted(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, text string, limit int, got Fitted) {
+}, text string, limit int, got fitted) {
 	t.Helper()
 	if !got.Cut {
 		if got.Text != text || utf8.RuneCountInString(text) > limit {
@@ -219,19 +219,19 @@ func FuzzFit(f *testing.F) {
 func TestFitKept(t *testing.T) {
 	sh := open(t, Config{}).For("p")
 	whole := numbered(1, 100)
-	kept := Kept{Path: "/r/f.txt", Bytes: int64(len(whole)), Lines: 100, Stored: int64(len(whole))}
+	saved := kept{Path: "/r/f.txt", Bytes: int64(len(whole)), Lines: 100, Stored: int64(len(whole))}
 	tests := []struct {
 		name       string
 		head, tail string
-		kept       Kept
+		kept       kept
 		limit      int
 		want       string // "" is the whole
 	}{
-		{"all in the head", whole, whole[700:], kept, 5000, ""},
-		{"head and tail meet", whole[:500], whole[500:], kept, 5000, ""},
-		{"head and tail overlap", whole[:600], whole[400:], kept, 5000, ""},
-		{"no limit, but a gap", whole[:8], whole[len(whole)-9:], kept, 0, "line 1\nl\n[… "},
-		{"characters cut off by the buffers", "aé\xc3", "\xa9éb", Kept{Bytes: 100, Lines: 1}, 50, "aé\n[… "},
+		{"all in the head", whole, whole[700:], saved, 5000, ""},
+		{"head and tail meet", whole[:500], whole[500:], saved, 5000, ""},
+		{"head and tail overlap", whole[:600], whole[400:], saved, 5000, ""},
+		{"no limit, but a gap", whole[:8], whole[len(whole)-9:], saved, 0, "line 1\nl\n[… "},
+		{"characters cut off by the buffers", "aé\xc3", "\xa9éb", kept{Bytes: 100, Lines: 1}, 50, "aé\n[… "},
 	}
 	for _, tt := range tests {
 		got := sh.FitKept(tt.head, tt.tail, tt.kept, tt.limit)
@@ -262,7 +262,7 @@ func TestNoticeOfALongLine(t *testing.T) {
 		2000: `Next part: Read {"file_path":"/it's","offset":2}. To`,
 		2001: `Next part: Bash {"command":"tail -c +2007 '/it'\\''s' | head -c 20000"}. To`,
 	} {
-		kept := Kept{Path: "/it's", Bytes: 9000, Stored: 9000, Lines: 3}
+		kept := kept{Path: "/it's", Bytes: 9000, Stored: 9000, Lines: 3}
 		head, tail := "head\n"+strings.Repeat("x", shown), "x\nend\n"
 		if got := notice(kept, gapBetween(head, tail, kept)); !strings.Contains(got, want) {
 			t.Errorf("%d shown: %s", shown, got)

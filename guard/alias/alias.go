@@ -21,8 +21,8 @@ type Argument struct {
 	Instead string
 }
 
-// A Substitute is what to call in place of a tool that is not served.
-type Substitute struct {
+// A substitute is what to call in place of a tool that is not served.
+type substitute struct {
 	// Tool is the served tool that comes nearest.
 	Tool string
 	// How says how to call it, for the model.
@@ -37,7 +37,7 @@ func fold(name string) string {
 var (
 	byName      = map[string]string{} // folded name or alias → tool
 	byFormer    = map[string]string{}
-	substitutes = map[string]Substitute{}
+	substitutes = map[string]substitute{}
 )
 
 func init() {
@@ -52,7 +52,7 @@ func init() {
 	}
 	for _, s := range instead {
 		for _, name := range s.names {
-			substitutes[fold(name)] = s.Substitute
+			substitutes[fold(name)] = s.substitute
 		}
 	}
 }
@@ -61,7 +61,7 @@ func init() {
 func Tool(name string) string { return byName[fold(name)] }
 
 // Instead returns what to call in place of a tool of that name.
-func Instead(name string) (s Substitute, ok bool) {
+func Instead(name string) (s substitute, ok bool) {
 	s, ok = substitutes[fold(name)]
 	return s, ok
 }

@@ -26,26 +26,26 @@ var former = map[string][]string{"Edit": {"MultiEdit"}, "Write": {"Replace"}}
 // instead are names of tools of which none here does the same.
 var instead = []struct {
 	names []string
-	Substitute
+	substitute
 }{
-	{[]string{"MultiEdit"}, Substitute{"Edit",
+	{[]string{"MultiEdit"}, substitute{"Edit",
 		`make one Edit call for each of the edits, {"file_path": "…", "old_string": "…", "new_string": "…"}. Several can be sent together, they are applied in order`}},
-	{[]string{"LS", "list_directory", "list_dir", "list_files", "directory_tree"}, Substitute{"Glob",
+	{[]string{"LS", "list_directory", "list_dir", "list_files", "directory_tree"}, substitute{"Glob",
 		`list the files of a directory with Glob {"pattern": "./*", "path": "DIR"}, or all it holds with Bash {"command": "ls -la DIR"}`}},
-	{[]string{"str_replace_editor", "str_replace_based_edit_tool", "text_editor"}, Substitute{"Edit",
+	{[]string{"str_replace_editor", "str_replace_based_edit_tool", "text_editor"}, substitute{"Edit",
 		`for view call Read {"file_path": "…"}, for create Write {"file_path": "…", "content": "…"}, for str_replace and insert Edit {"file_path": "…", "old_string": "…", "new_string": "…"}`}},
-	{[]string{"replace"}, Substitute{"Edit",
+	{[]string{"replace"}, substitute{"Edit",
 		`replace a part of a file with Edit {"file_path": "…", "old_string": "…", "new_string": "…"}, a whole file with Write {"file_path": "…", "content": "…"}`}},
-	{[]string{"apply_patch", "apply_diff", "patch", "replace_in_file"}, Substitute{"Edit",
+	{[]string{"apply_patch", "apply_diff", "patch", "replace_in_file"}, substitute{"Edit",
 		`make one Edit call for each place, {"file_path": "…", "old_string": "…", "new_string": "…"}; Write {"file_path": "…", "content": "…"} makes a new file`}},
-	{[]string{"read_many_files", "read_multiple_files"}, Substitute{"Read",
+	{[]string{"read_many_files", "read_multiple_files"}, substitute{"Read",
 		`make one Read call for each file, {"file_path": "…"}. They can be sent together`}},
-	{[]string{"search", "search_files", "file_search", "codebase_search", "semantic_search"}, Substitute{"Grep",
+	{[]string{"search", "search_files", "file_search", "codebase_search", "semantic_search"}, substitute{"Grep",
 		`search contents with Grep {"pattern": "REGEX"}, names with Glob {"pattern": "**/*NAME*"}`}},
-	{[]string{"delete_file", "remove_file"}, Substitute{"Bash", `call Bash {"command": "rm FILE"}`}},
-	{[]string{"move_file", "rename_file"}, Substitute{"Bash", `call Bash {"command": "mv FROM TO"}`}},
-	{[]string{"create_directory", "make_directory"}, Substitute{"Write", `Write makes the directories of a new file; an empty one is made by Bash {"command": "mkdir -p DIR"}`}},
-	{[]string{"write_stdin", "send_input"}, Substitute{"Bash", `a command gets no input: pass it in the line, as in Bash {"command": "printf 'y\\n' | PROGRAM"}`}},
+	{[]string{"delete_file", "remove_file"}, substitute{"Bash", `call Bash {"command": "rm FILE"}`}},
+	{[]string{"move_file", "rename_file"}, substitute{"Bash", `call Bash {"command": "mv FROM TO"}`}},
+	{[]string{"create_directory", "make_directory"}, substitute{"Write", `Write makes the directories of a new file; an empty one is made by Bash {"command": "mkdir -p DIR"}`}},
+	{[]string{"write_stdin", "send_input"}, substitute{"Bash", `a command gets no input: pass it in the line, as in Bash {"command": "printf 'y\\n' | PROGRAM"}`}},
 }
 
 // What several tools are given alike.

@@ -134,10 +134,10 @@ func TestLateOutput(t *testing.T) {
 		"late":              {"exec > >(cat); echo '" + permission("deny") + "'", patience, Deny},
 		"in parts":          {"exec > >(echo '{'; cat); echo '" + strings.TrimPrefix(permission("deny"), "{") + "'", patience, Deny},
 		"and a holder":      {"sleep 1000 & exec > >(cat); echo '" + permission("deny") + "'", time.Hour, Deny},
-		"none, by a holder": {"sleep 1000 &", 0, None},
-		"none, after text":  {"echo text; sleep 1000 &", 0, None},
+		"none, by a holder": {"sleep 1000 &", 0, none},
+		"none, after text":  {"echo text; sleep 1000 &", 0, none},
 		"exit 2, a holder":  {"sleep 1000 & exit 2", time.Hour, Deny},
-		"errors are held":   {"sleep 1000 >/dev/null &", time.Hour, None},
+		"errors are held":   {"sleep 1000 >/dev/null &", time.Hour, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -83,7 +83,7 @@ type Action uint8
 
 // The actions.
 const (
-	None  Action = iota // no hook said anything: the rules decide
+	none  Action = iota // no hook said anything: the rules decide
 	Allow               // a person need not be asked; rules still hold
 	Ask                 // a person must be asked
 	Deny                // the call must not run
@@ -92,7 +92,7 @@ const (
 // String returns the action as hooks write it; "none" for None.
 func (a Action) String() string {
 	switch a {
-	case None:
+	case none:
 		return "none"
 	case Allow:
 		return "allow"

@@ -169,7 +169,7 @@ func TestPreFailure(t *testing.T) {
 				}
 			}
 			got := r.Pre(t.Context(), test.hooks, bashCall("ls"), settings.OnFailureAllow)
-			if got.Action != None || len(got.Context) != 1 || !strings.Contains(got.Context[0], test.want) {
+			if got.Action != none || len(got.Context) != 1 || !strings.Contains(got.Context[0], test.want) {
 				t.Errorf("allowed to fail: got %+v, want context with %q", got, test.want)
 			}
 		})
@@ -287,7 +287,7 @@ func TestWay(t *testing.T) {
 		want Action
 	}{
 		{"outside", Way{Outside: true, Loosens: true}, allow, Allow},
-		{"loosens nothing", Way{Outside: true}, allow, None},
+		{"loosens nothing", Way{Outside: true}, allow, none},
 		{"still refuses", Way{Outside: true}, "exit 2", Deny},
 		{"refused", Way{Outside: true, Refused: errors.New("no sandbox")}, allow, Deny},
 		{"nothing contains it", Way{}, allow, Deny},

@@ -33,8 +33,8 @@ func TestHTTP(t *testing.T) {
 		want    Action
 		failure string
 	}{
-		{"nothing", 204, "", None, ""},
-		{"text", 200, "OK", None, ""},
+		{"nothing", 204, "", none, ""},
+		{"text", 200, "OK", none, ""},
 		{"allow", 200, permission("allow"), Allow, ""},
 		{"deny", 201, permission("deny"), Deny, ""},
 		{"block", 200, `{"decision": "block"}`, Deny, ""},

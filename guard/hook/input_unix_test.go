@@ -187,7 +187,7 @@ func TestAsync(t *testing.T) {
 	r := newRunner(t, Config{Dir: dir})
 	h := command("echo started >fifo; sleep 600; exit 2")
 	h.Async = true
-	if got := r.Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), ""); got.Action != None {
+	if got := r.Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), ""); got.Action != none {
 		t.Errorf("got %+v", got)
 	}
 	if said, err := os.ReadFile(fifo); err != nil || string(said) != "started\n" {

@@ -95,7 +95,7 @@ func TestIf(t *testing.T) {
 		want Action
 	}{
 		"it matches":     {Config{Match: match}, bashCall("git push"), Deny},
-		"it does not":    {Config{Match: match}, bashCall("ls"), None},
+		"it does not":    {Config{Match: match}, bashCall("ls"), none},
 		"nobody can say": {Config{}, bashCall("ls"), Deny},
 	} {
 		if got := newRunner(t, test.cfg).Pre(t.Context(), set, test.call, ""); got.Action != test.want {

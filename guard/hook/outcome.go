@@ -36,7 +36,7 @@ func (r *Runner) told(event string, o outcome) []string {
 
 // why is the reason of an answer, or one that names the hook.
 func (o outcome) why(event string) string {
-	if o.action == None || o.action == Allow {
+	if o.action == none || o.action == Allow {
 		return ""
 	}
 	if reason := clip(o.reason, maxText); reason != "" {

@@ -189,14 +189,14 @@ const deferred = "defer"
 // actionOf reads an action.
 func actionOf(field, word string, expected ...Action) (Action, error) {
 	if word == "" {
-		return None, nil
+		return none, nil
 	}
 	for _, a := range expected {
 		if word == a.String() {
 			return a, nil
 		}
 	}
-	return None, fmt.Errorf("%s is %q; one of %v is expected", field, word, expected)
+	return none, fmt.Errorf("%s is %q; one of %v is expected", field, word, expected)
 }
 
 // given reports whether a value is there and not null.

@@ -49,12 +49,12 @@ func FuzzParse(f *testing.F) {
 		for _, event := range events {
 			a, err := parse(event, output)
 			if err != nil {
-				if a.action != None || a.input != nil || a.output != nil {
+				if a.action != none || a.input != nil || a.output != nil {
 					t.Fatalf("%s: an answer %+v beside the error %v", event, a, err)
 				}
 				continue
 			}
-			if !strings.Contains(string(output), "{") && (a.action != None || a.input != nil || a.output != nil || a.context != "") {
+			if !strings.Contains(string(output), "{") && (a.action != none || a.input != nil || a.output != nil || a.context != "") {
 				t.Fatalf("%s: text decided %+v", event, a)
 			}
 			if a.input != nil && (a.input[0] != '{' || !json.Valid(a.input)) || a.output != nil && !json.Valid(a.output) {

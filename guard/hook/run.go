@@ -126,7 +126,7 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	a, err := parse(event, p.stdout.text)
 	if a.action == Allow && !way.Loosens {
 		r.log.Warn("a hook allows a call, which does not count: tools or commands can change what it runs", "event", event, "hook", h.label())
-		a.action, a.reason = None, ""
+		a.action, a.reason = none, ""
 	}
 	return a, err
 }

@@ -3,7 +3,7 @@
 //
 // A file is written under another name and put in its place by one rename. A writer that is
 // killed in between leaves its draft; the next writer in that directory
-// removes it, as [Sweep] does. Stores of many files lock and make their directories with it.
+// removes it, as [sweep] does. Stores of many files lock and make their directories with it.
 //
 // Its Go API is not stable.
 package privatefile
@@ -67,7 +67,7 @@ func rename(from, to string) (err error) {
 // write makes a draft and puts it in its place; durable waits for the disk.
 func write(file string, text []byte, durable bool, place func(draft, file string) error) (err error) {
 	dir := filepath.Dir(file)
-	_ = Sweep(dir, time.Now())                    // what cannot be removed is found again
+	_ = sweep(dir, time.Now())                    // what cannot be removed is found again
 	f, err := os.CreateTemp(dir, draftPrefix+"*") // made with mode 0600
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
@@ -90,9 +90,9 @@ func write(file string, text []byte, durable bool, place func(draft, file string
 	return place(f.Name(), file)
 }
 
-// Sweep takes away the drafts in dir that killed writers left there. An absent
+// sweep takes away the drafts in dir that killed writers left there. An absent
 // directory holds none.
-func Sweep(dir string, now time.Time) error {
+func sweep(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

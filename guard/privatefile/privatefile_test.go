@@ -126,7 +126,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if err := Sweep(filepath.Join(dir, "none"), time.Now()); err != nil {
+	if err := sweep(filepath.Join(dir, "none"), time.Now()); err != nil {
 		t.Error(err)
 	}
 }

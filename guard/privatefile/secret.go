@@ -24,7 +24,7 @@ func Secret(dir, name string) ([]byte, error) {
 	if dir == "" {
 		return fresh, errors.New("there is no state directory to keep a secret in")
 	}
-	_ = Sweep(dir, time.Now()) // what cannot be removed is found at the next start
+	_ = sweep(dir, time.Now()) // what cannot be removed is found at the next start
 	path := filepath.Join(dir, name)
 	kept, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -54,7 +54,7 @@ func landlockReport(version int, pl *plan) Report {
 			return slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
 		})
 	}
-	r := Report{Backend: Landlock, Enforces: Enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
+	r := Report{Backend: Landlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
 	if inside(pl.readOnly) {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")

@@ -68,9 +68,9 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// A Planted file is a protected path that has appeared, or a protected symbolic
+// A planted file is a protected path that has appeared, or a protected symbolic
 // link that was changed, since the start.
-type Planted struct {
+type planted struct {
 	Path  string
 	Moved string // where it was moved to, out of effect; "" if that failed
 }
@@ -82,8 +82,8 @@ func (s *Sandbox) Guarded() []Guarded { return slices.Clone(s.guarded) }
 // ".quarantined-1" and so on added: nothing is lost, but no program loads it by its
 // name any more. A link that was changed is put back. Call it after every command, once
 // Process.Kill has returned. An error means that something is still in effect.
-func Quarantine(list []Guarded) ([]Planted, error) {
-	var found []Planted
+func Quarantine(list []Guarded) ([]planted, error) {
+	var found []planted
 	var errs []error
 	for _, g := range list {
 		moved, err := g.moveAway()
@@ -91,7 +91,7 @@ func Quarantine(list []Guarded) ([]Planted, error) {
 			errs = append(errs, fmt.Errorf("sandbox: %s is protected and was created or changed by a command; it could not be moved away: %w", g.Path, err))
 		}
 		if err != nil || moved != "" {
-			found = append(found, Planted{Path: g.Path, Moved: moved})
+			found = append(found, planted{Path: g.Path, Moved: moved})
 		}
 	}
 	return found, errors.Join(errs...)

@@ -78,17 +78,17 @@ func RecordPort(dir string, addr net.Addr) error {
 // portNotes are the ports that were not published, and why.
 type portNotes struct {
 	mu    sync.Mutex
-	notes []Withheld
+	notes []withheld
 }
 
-// A Withheld is a port that commands listen on and that was not published, and why.
-type Withheld struct {
+// A withheld is a port that commands listen on and that was not published, and why.
+type withheld struct {
 	Port int
 	Why  string
 }
 
 // Withheld returns the ports that were not published since the last call.
-func (s *Sandbox) Withheld() []Withheld {
+func (s *Sandbox) Withheld() []withheld {
 	s.ports.mu.Lock()
 	defer s.ports.mu.Unlock()
 	notes := s.ports.notes
@@ -96,7 +96,7 @@ func (s *Sandbox) Withheld() []Withheld {
 	return notes
 }
 
-func (n *portNotes) add(w Withheld) {
+func (n *portNotes) add(w withheld) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.notes) < maxPublished {

@@ -42,7 +42,7 @@ func Probe(ctx context.Context) Report {
 }
 
 // count is how many kinds of things are held.
-func count(e Enforcement) (n int) {
+func count(e enforcement) (n int) {
 	for _, held := range []bool{e.Writes, e.Denies, e.Network, e.Processes} {
 		if held {
 			n++

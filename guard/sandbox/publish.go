@@ -103,7 +103,7 @@ func (p *publisher) publish(ctx context.Context, port int) {
 	}
 	p.told[port] = true
 	p.log.Warn("a command listens on a port that is not published", "port", port, "why", why)
-	p.notes.add(Withheld{port, why})
+	p.notes.add(withheld{port, why})
 }
 
 func (p *publisher) accept(ctx context.Context, l net.Listener, port int) {

@@ -30,8 +30,8 @@ var ErrUnavailable = errors.New("sandbox: commands cannot be contained on this m
 // ErrClosed is what errors match when the sandbox was closed or has died.
 var ErrClosed = errors.New("sandbox: the sandbox has ended")
 
-// Enforcement says what the kernel holds against every command.
-type Enforcement struct {
+// An enforcement says what the kernel holds against every command.
+type enforcement struct {
 	// Writes: no content outside Policy.Writable changes.
 	Writes bool
 	// Denies: Denied and Masked cannot be read or written, nor ReadOnly be written.
@@ -43,12 +43,12 @@ type Enforcement struct {
 }
 
 // all reports whether everything is held.
-func (e Enforcement) all() bool { return e.Writes && e.Denies && e.Network && e.Processes }
+func (e enforcement) all() bool { return e.Writes && e.Denies && e.Network && e.Processes }
 
 // A Report says what is enforced, and what stands in the way of more.
 type Report struct {
 	Backend  Backend
-	Enforces Enforcement
+	Enforces enforcement
 	// Why has one sentence or two for each better means that is not in use, and
 	// for each limit of the one that is: the cause, and the remedy where there
 	// is one.

@@ -59,7 +59,7 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 	e := &seatbelt{policy: resolved, live: make(map[*group]bool)}
 	s := &Sandbox{engine: e, report: Report{
 		Backend:  Seatbelt,
-		Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted},
+		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted},
 		Why: []string{"seatbelt: a command can leave processes behind; macOS has no way to find all of them.",
 			"seatbelt: another hard link to a denied file can be read."},
 	}}

@@ -79,7 +79,7 @@ func (s *Sandbox) connectBy(k *connector, judged bool, cannot error) {
 func namespaceReport(b Backend, p Policy) Report {
 	return Report{
 		Backend:  b,
-		Enforces: Enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
+		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
 	}
 }
 

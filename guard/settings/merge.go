@@ -152,7 +152,7 @@ func (m *merger) untrusted(e Entry, item string) {
 }
 
 func (m *merger) warn(e Entry, format string, args ...any) {
-	w := Warning{File: e.File, Line: e.Line, Text: fmt.Sprintf(format, args...)}
+	w := warning{File: e.File, Line: e.Line, Text: fmt.Sprintf(format, args...)}
 	if e.Line > 0 {
 		w.Column = 1
 	}

@@ -35,7 +35,7 @@ type layer struct {
 	// they are tighter (see retained.go).
 	held      map[string][]Entry
 	heldHooks []heldHook // taken out, but still in force in a running server
-	warnings  []Warning
+	warnings  []warning
 }
 
 func newLayer(src source) *layer {
@@ -59,7 +59,7 @@ func parse(src source, words *keySet, text []byte) (*layer, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	p := &parser{layer: newLayer(src), words: words, lines: lineStarts(text)}
 	if len(bytes.TrimSpace(text)) == 0 {
-		p.warnings = append(p.warnings, Warning{File: src.file, Text: "the file is empty; nothing is taken from it"})
+		p.warnings = append(p.warnings, warning{File: src.file, Text: "the file is empty; nothing is taken from it"})
 		return p.layer, nil
 	}
 	if off, err := precheck(text); err != nil {
@@ -170,7 +170,7 @@ func (p *parser) position(offset int) (line, column int) {
 
 func (p *parser) warn(v hujson.Value, format string, args ...any) {
 	line, column := p.position(v.StartOffset)
-	p.warnings = append(p.warnings, Warning{File: p.source.file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+	p.warnings = append(p.warnings, warning{File: p.source.file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
 }
 
 func (p *parser) entry(v hujson.Value, text string) Entry {

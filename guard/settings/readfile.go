@@ -47,13 +47,13 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	next, err := parse(f.source, s.words, text)
 	if err != nil && f.servers {
 		next, err = newLayer(f.source), nil
-		next.warnings = []Warning{{File: f.file, Text: "its servers are left out: the file cannot be read as JSON"}}
+		next.warnings = []warning{{File: f.file, Text: "its servers are left out: the file cannot be read as JSON"}}
 	}
 	if err != nil {
 		return s.fail(f, err)
 	}
 	if !f.kind.inWorkspace() && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		next.warnings = append(next.warnings, Warning{File: f.file, Text: "every user of this machine can write this file: run chmod o-w on it"})
+		next.warnings = append(next.warnings, warning{File: f.file, Text: "every user of this machine can write this file: run chmod o-w on it"})
 	}
 	f.text = text
 	s.expose(f)
@@ -139,7 +139,7 @@ func (s *reloader) fail(f *file, err error) bool {
 		f.err = err
 		return was == nil || was.Error() != err.Error()
 	}
-	w := Warning{File: f.file, Text: err.Error() + "; its last good content stays in force"}
+	w := warning{File: f.file, Text: err.Error() + "; its last good content stays in force"}
 	if p := new(ParseError); errors.As(err, &p) {
 		w.Line, w.Column, w.Text = p.Line, p.Column, p.Err.Error()+"; the file's last good content stays in force"
 	}

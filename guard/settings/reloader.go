@@ -29,8 +29,8 @@ type reloader struct {
 	trust     *trustStore
 	trustPath string      // where the trust store is; "": nowhere
 	store     fileVersion // of the trust store
-	notice    []Warning   // about the trust store
-	remarks   []Warning   // about the reloader itself
+	notice    []warning   // about the trust store
+	remarks   []warning   // about the reloader itself
 	errs      []error     // what is wrong with cfg
 	begun     bool        // the first reading is done: the server runs
 	reading   uint64      // counts the readings
@@ -61,7 +61,7 @@ type file struct {
 	// exposed means that the file is reached through a root although its name is not in one.
 	exposed bool
 	err     error    // it could not be read, and never could
-	stale   *Warning // it could not be read; layer is the last good content
+	stale   *warning // it could not be read; layer is the last good content
 	gone    time.Time
 }
 
@@ -225,7 +225,7 @@ func (s *reloader) lookTrust(now time.Time) bool {
 		return before != nil || !trusted.equal(store)
 	}
 	s.trust, s.store = &trustStore{}, fileVersion{at: now, err: err.Error()} // look again the next time
-	s.notice = []Warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
+	s.notice = []warning{{File: path, Text: err.Error() + "; no workspace is trusted by it"}}
 	return !slices.Equal(before, s.notice)
 }
 
@@ -261,7 +261,7 @@ func (s *reloader) approve() {
 // merged joins what is in force.
 func (s *reloader) merged() *Settings {
 	views := []view{s.flags()}
-	var notes []Warning
+	var notes []warning
 	var broken []error
 	broken = append(broken, s.errs...)
 	for _, f := range s.order {
@@ -271,7 +271,7 @@ func (s *reloader) merged() *Settings {
 		}
 		notes = append(notes, f.layer.warnings...)
 		if f.exposed {
-			notes = append(notes, Warning{File: f.file, Text: "a link leads through a root, where commands write: what the file allows, and its hooks, are taken over at the next start only"})
+			notes = append(notes, warning{File: f.file, Text: "a link leads through a root, where commands write: what the file allows, and its hooks, are taken over at the next start only"})
 		}
 		if f.stale != nil {
 			notes = append(notes, *f.stale)

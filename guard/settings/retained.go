@@ -95,6 +95,6 @@ func (l *layer) holdHooks(before view) {
 }
 
 func (l *layer) keepWarning(name string, e Entry) {
-	l.warnings = append(l.warnings, Warning{File: e.File, Text: name + ": " + strconv.Quote(e.Text) +
+	l.warnings = append(l.warnings, warning{File: e.File, Text: name + ": " + strconv.Quote(e.Text) +
 		" was taken out while the server runs; it stays in force until the server is started again"})
 }

@@ -153,7 +153,7 @@ func listExample(name string) string {
 	case keyNative:
 		return "Bash Read Edit Write"
 	case keyImport:
-		return ImportProject
+		return importProject
 	case "enabledMcpjsonServers", "disabledMcpjsonServers":
 		return "github"
 	case "permissions.additionalDirectories":

@@ -16,7 +16,7 @@ const (
 
 // What [serverSettings].Import holds: .mcp.json of the roots, ~/.claude.json, and what that file holds of the roots.
 const (
-	ImportProject = "project"
+	importProject = "project"
 	ImportUser    = "user"
 	ImportLocal   = "local"
 )
@@ -107,6 +107,6 @@ func (cfg Config) importsProject() bool {
 		var found struct {
 			Gateway struct{ Import []string } `json:"gateway"`
 		}
-		return err == nil && json.Unmarshal(plain, &found) == nil && slices.Contains(found.Gateway.Import, ImportProject)
+		return err == nil && json.Unmarshal(plain, &found) == nil && slices.Contains(found.Gateway.Import, importProject)
 	})
 }

@@ -144,13 +144,13 @@ type Settings struct {
 	ToolsWith []Entry
 
 	// Warnings are what a person should correct but what does not stop anything.
-	Warnings []Warning
+	Warnings []warning
 	// Broken holds a *ParseError for each file that could not be read or parsed
 	// and has no last good content. While it is not empty every call must be
 	// refused: no one knows which deny rules are missing.
 	Broken []error
 
-	// Trusted is false when a workspace's loosening content was left out
+	// trusted is false when a workspace's loosening content was left out
 	// because its user has not trusted it.
 	Trusted bool
 	// Untrusted is what was left out. Text holds key and value:
@@ -326,8 +326,8 @@ type webSettings struct {
 	Search []Entry
 }
 
-// Warning is something in a file that a person should correct.
-type Warning struct {
+// A warning is something in a file that a person should correct.
+type warning struct {
 	File string
 	// Line and Column count from 1; 0 when the warning is about the whole file.
 	Line, Column int
@@ -335,7 +335,7 @@ type Warning struct {
 }
 
 // String renders the warning for a log: "file:line:column: text".
-func (w Warning) String() string { return position(w.File, w.Line, w.Column) + ": " + w.Text }
+func (w warning) String() string { return position(w.File, w.Line, w.Column) + ": " + w.Text }
 
 // ParseError is a file that cannot be read or understood as a whole.
 type ParseError struct {

@@ -22,8 +22,8 @@ import (
 // rename, so that readers need no lock.
 const trustFile = "trust.json"
 
-// Trusted is a workspace whose loosening content its user has accepted.
-type Trusted struct {
+// A trusted workspace is one whose loosening content its user has accepted.
+type trusted struct {
 	Root string `json:"root"` // symbolic links resolved
 	// SHA256 is over the accepted content.
 	SHA256 string    `json:"sha256"`
@@ -32,16 +32,16 @@ type Trusted struct {
 
 // trustStore is the content of trustFile.
 type trustStore struct {
-	Workspaces map[string]Trusted `json:"workspaces"` // by root
+	Workspaces map[string]trusted `json:"workspaces"` // by root
 }
 
 // equal reports whether both trust the same content.
 func (t *trustStore) equal(other *trustStore) bool {
-	return maps.EqualFunc(t.Workspaces, other.Workspaces, func(a, b Trusted) bool { return a.SHA256 == b.SHA256 })
+	return maps.EqualFunc(t.Workspaces, other.Workspaces, func(a, b trusted) bool { return a.SHA256 == b.SHA256 })
 }
 
-// Review is the loosening content of one workspace.
-type Review struct {
+// A review is the loosening content of one workspace.
+type review struct {
 	Root string
 	// Entries is what trust would let take effect; Text holds key and value.
 	Entries []Entry
@@ -52,13 +52,13 @@ type Review struct {
 
 // Inspect reads the loosening content of root's files, for its user to look at
 // before trusting it.
-func Inspect(cfg Config, root string) (*Review, error) {
+func Inspect(cfg Config, root string) (*review, error) {
 	if info, err := os.Stat(root); err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", root, err)
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("workspace %s is not a directory", root)
 	}
-	r := &Review{Root: canonical(root), cfg: cfg}
+	r := &review{Root: canonical(root), cfg: cfg}
 	cfg.Roots = []string{r.Root}
 	words := newKeySet()
 	for _, src := range cfg.sources() {
@@ -86,9 +86,9 @@ func Inspect(cfg Config, root string) (*Review, error) {
 }
 
 // Trust accepts exactly the content that was read, whatever the files say by now.
-func (r *Review) Trust() error {
+func (r *review) Trust() error {
 	return editTrust(r.cfg, func(store *trustStore) error {
-		store.Workspaces[r.Root] = Trusted{Root: r.Root, SHA256: r.digest, Since: time.Now().UTC().Truncate(time.Second)}
+		store.Workspaces[r.Root] = trusted{Root: r.Root, SHA256: r.digest, Since: time.Now().UTC().Truncate(time.Second)}
 		return nil
 	})
 }
@@ -106,12 +106,12 @@ func Revoke(cfg Config, root string) error {
 }
 
 // ListTrusted returns the trusted workspaces by name.
-func ListTrusted(cfg Config) ([]Trusted, error) {
+func ListTrusted(cfg Config) ([]trusted, error) {
 	store, err := readTrust(cfg, readRegular)
 	if err != nil {
 		return nil, err
 	}
-	var list []Trusted
+	var list []trusted
 	for _, root := range slices.Sorted(maps.Keys(store.Workspaces)) {
 		list = append(list, store.Workspaces[root])
 	}
@@ -130,7 +130,7 @@ func (a items) digest() string {
 
 // readTrust reads the store; one that is absent is empty.
 func readTrust(cfg Config, read func(string) ([]byte, os.FileInfo, error)) (*trustStore, error) {
-	store := &trustStore{Workspaces: map[string]Trusted{}}
+	store := &trustStore{Workspaces: map[string]trusted{}}
 	if cfg.StateDir == "" {
 		return store, nil
 	}
@@ -149,7 +149,7 @@ func readTrust(cfg Config, read func(string) ([]byte, os.FileInfo, error)) (*tru
 		return nil, fmt.Errorf("trust store %s is damaged (%w): remove it and trust your workspaces again", file, err)
 	}
 	if store.Workspaces == nil {
-		store.Workspaces = map[string]Trusted{}
+		store.Workspaces = map[string]trusted{}
 	}
 	return store, nil
 }

@@ -55,7 +55,7 @@ func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 		return w, nil
 	}
 	if err := w.open(); err != nil {
-		w.reloader.remarks = []Warning{{File: "settings",
+		w.reloader.remarks = []warning{{File: "settings",
 			Text: fmt.Sprintf("changes are seen at the next call only: this system gives no notification (%v)", err)}}
 	}
 	first := w.reloader.read()

@@ -40,11 +40,11 @@ type Origin struct {
 
 // The outcomes of a call, as [Outcome] tells them.
 const (
-	OutcomeOK      = "ok"
-	OutcomeFailed  = "failed"  // it ran, and its tool reports an error
-	OutcomeRefused = "refused" // a rule, a hook or a person did not let it run
+	outcomeOK      = "ok"
+	outcomeFailed  = "failed"  // it ran, and its tool reports an error
+	outcomeRefused = "refused" // a rule, a hook or a person did not let it run
 	OutcomeAsked   = "asked"   // a person must be asked first; the call comes again
-	OutcomeInvalid = "invalid" // it ended before it was judged: bad arguments, no such tool, a wait that was given up
+	outcomeInvalid = "invalid" // it ended before it was judged: bad arguments, no such tool, a wait that was given up
 )
 
 // Outcome tells in one word what became of a call that has ended.
@@ -53,13 +53,13 @@ func Outcome(r Record, result builtin.Result) string {
 	case r.Verdict == guard.Ask.String():
 		return OutcomeAsked
 	case !result.IsError:
-		return OutcomeOK
+		return outcomeOK
 	case r.Verdict == guard.Allow.String():
-		return OutcomeFailed
+		return outcomeFailed
 	case r.Verdict == "":
-		return OutcomeInvalid
+		return outcomeInvalid
 	}
-	return OutcomeRefused
+	return outcomeRefused
 }
 
 // A Stage is a place that a call has come to on its way.

@@ -1,8 +1,8 @@
 // Package auth says who calls over a network and what they may do.
 //
 // A [Verifier] turns the bearer token of a request into an [Identity]: the holder of the host's single token
-// ([StaticToken]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth
-// authorization server has issued ([OAuth]). What none of them knows is an [Error], which says what kind of failure
+// ([staticToken]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth
+// authorization server has issued ([oauth]). What none of them knows is an [Error], which says what kind of failure
 // it is; [Challenge] writes it as HTTP wants it. A [Throttle] slows down those who guess.
 //
 // The package imports none of ours. The zero values refuse: no rights, no identity, no verifier that accepts.
@@ -19,7 +19,7 @@ import (
 // An Identity is who calls. The zero Identity has no rights.
 type Identity struct {
 	// Principal names whose state a call works on. Verifiers of different kinds never give the same name: see
-	// [tokenPrincipal] and [OAuth].
+	// [tokenPrincipal] and [oauth].
 	Principal string
 	// Rights are the kinds of tools that may be called.
 	Rights Rights

@@ -68,9 +68,9 @@ func TestChallenge(t *testing.T) {
 		{"no token", "", refuse(Missing, "no"), 401, `Bearer realm="toolhost"`},
 		{"no token, with an issuer", metadata, &Error{Kind: Missing, Scope: "read write"}, 401, `Bearer realm="toolhost", scope="read write", resource_metadata="` + metadata + `"`},
 		{"invalid", "", refuse(Invalid, "not known"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="not known"`},
-		{"expired", "", refuse(Expired, "over"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="over"`},
+		{"expired", "", refuse(expiredToken, "over"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="over"`},
 		{"too few rights", "", &Error{Kind: Insufficient, Reason: "none", Scope: "read"}, 403, `Bearer realm="toolhost", error="insufficient_scope", error_description="none", scope="read"`},
-		{"not to be told", "", refuse(Unavailable, "later"), 503, `Bearer realm="toolhost"`},
+		{"not to be told", "", refuse(unavailable, "later"), 503, `Bearer realm="toolhost"`},
 		{"another error", "", errors.New("x"), 401, `Bearer realm="toolhost"`},
 		{"what a long token claims", "", refuse(Invalid, "%s", strings.Repeat("x", maxBearer)), 401, `Bearer realm="toolhost", error="invalid_token", error_description="` + strings.Repeat("x", maxDescription) + `..."`},
 		{"what would end the parameter", "", refuse(Invalid, "a\"b\\c\r\nX: d\x80é"), 401, `Bearer realm="toolhost", error="invalid_token", error_description="a'b'c''X: d''"`},
@@ -124,23 +124,23 @@ type says struct {
 func (s says) Verify(context.Context, string) (Identity, error) { return s.who, s.err }
 
 func TestAny(t *testing.T) {
-	invalid, expired, away := says{err: refuse(Invalid, "i")}, says{err: refuse(Expired, "e")}, says{err: refuse(Unavailable, "u")}
+	invalid, expired, away := says{err: refuse(Invalid, "i")}, says{err: refuse(expiredToken, "e")}, says{err: refuse(unavailable, "u")}
 	unknown := says{err: refuse(Invalid, unknownToken)}
 	good := says{who: Identity{Principal: "p", Rights: Read}}
 	tests := []struct {
 		name   string
 		all    Any
 		bearer string
-		want   Kind
+		want   kind
 		ok     bool
 	}{
 		{"nobody", nil, "x", Invalid, false},
 		{"nobody, no token", nil, "", Missing, false},
 		{"the second knows", Any{invalid, good}, "x", 0, true},
 		{"the first is away, the second knows", Any{away, good}, "x", 0, true},
-		{"the most telling", Any{invalid, expired, invalid}, "x", Expired, false},
+		{"the most telling", Any{invalid, expired, invalid}, "x", expiredToken, false},
 		{"made for another audience", Any{unknown, invalid, unknown}, "x", Invalid, false},
-		{"it cannot be told", Any{expired, away}, "x", Unavailable, false},
+		{"it cannot be told", Any{expired, away}, "x", unavailable, false},
 		{"an error of another kind", Any{says{err: errors.New("?")}}, "x", Invalid, false},
 	}
 	for _, tt := range tests {
@@ -172,7 +172,7 @@ func TestSingle(t *testing.T) {
 			t.Errorf("NewSingle(%q, %q) was taken", pair[0], pair[1])
 		}
 	}
-	if who, err := new(StaticToken).Verify(t.Context(), "x"); err == nil {
+	if who, err := new(staticToken).Verify(t.Context(), "x"); err == nil {
 		t.Errorf("the zero verifier knows %+v", who)
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// A Kind is what is wrong with a token. A greater kind tells more.
-type Kind uint8
+// A kind is what is wrong with a token. A greater kind tells more.
+type kind uint8
 
 // The kinds of refusals.
 const (
 	// Missing: the request carries no token.
-	Missing Kind = iota
+	Missing kind = iota
 	// Invalid: the token is not one of ours, or was not made for us.
 	Invalid
-	// Expired: the token was good once.
-	Expired
+	// expiredToken: the token was good once.
+	expiredToken
 	// Insufficient: the token is good, but gives no right.
 	Insufficient
-	// Unavailable: it cannot be told now, because who issued the token cannot be reached.
-	Unavailable
+	// unavailable: it cannot be told now, because who issued the token cannot be reached.
+	unavailable
 )
 
 // An Error says why a token is refused. Its text goes to the client: it names nothing that the client does not know.
 type Error struct {
-	Kind   Kind
+	Kind   kind
 	Reason string
 	// Scope are the scopes to ask for, separated by blanks, if there are any.
 	Scope string
@@ -42,7 +42,7 @@ func (e *Error) Error() string { return e.Reason }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-func refuse(k Kind, format string, args ...any) *Error {
+func refuse(k kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -55,7 +55,7 @@ func Status(err error) int {
 		return http.StatusUnauthorized
 	case e.Kind == Insufficient:
 		return http.StatusForbidden
-	case e.Kind == Unavailable:
+	case e.Kind == unavailable:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusUnauthorized
@@ -66,7 +66,7 @@ func Status(err error) int {
 func Challenge(err error, metadata string) string {
 	params := []string{`realm="toolhost"`}
 	var e *Error
-	if errors.As(err, &e) && e.Kind != Missing && e.Kind != Unavailable {
+	if errors.As(err, &e) && e.Kind != Missing && e.Kind != unavailable {
 		code := "invalid_token"
 		if e.Kind == Insufficient {
 			code = "insufficient_scope"

@@ -100,7 +100,7 @@ func (i *issuer) fetched() int {
 }
 
 // verifier makes a verifier that trusts the issuer.
-func (i *issuer) verifier(prefix string) *OAuth {
+func (i *issuer) verifier(prefix string) *oauth {
 	o, err := NewOAuth(OAuthConfig{Issuer: testIssuer, Audience: testAudience, ScopePrefix: prefix, Client: &http.Client{Transport: i}})
 	if err != nil {
 		i.t.Fatal(err)
@@ -215,7 +215,7 @@ func (i *issuer) tokens(t *testing.T) []oauthCase {
 		{"for another audience", claims(map[string]any{"aud": "https://tools.example.com/mcp2"}), 0, Invalid},
 		{"for a part of the audience", claims(map[string]any{"aud": "https://tools.example.com"}), 0, Invalid},
 		{"for nobody", claims(map[string]any{"aud": nil}), 0, Invalid},
-		{"expired", claims(map[string]any{"exp": now.Add(-2 * skew).Unix()}), 0, Expired},
+		{"expired", claims(map[string]any{"exp": now.Add(-2 * skew).Unix()}), 0, expiredToken},
 		{"without an end", claims(map[string]any{"exp": nil}), 0, Invalid},
 		{"an end that is no number", claims(map[string]any{"exp": "tomorrow"}), 0, Invalid},
 		{"an end out of range", claims(map[string]any{"exp": 1e300}), 0, Invalid},

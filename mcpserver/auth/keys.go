@@ -59,7 +59,7 @@ func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
 	return k
 }
 
-// find returns the set of keys. Its error is an [*Error] of the kind [Unavailable]: the issuer cannot be asked where
+// find returns the set of keys. Its error is an [*Error] of the kind [unavailable]: the issuer cannot be asked where
 // its keys are.
 func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 	if set := k.found.Load(); set != nil {
@@ -92,7 +92,7 @@ func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 
 func (k *issuerKeys) unavailable(err error) *Error {
 	return &Error{
-		Kind: Unavailable, Retry: fetchAgain, Cause: err,
+		Kind: unavailable, Retry: fetchAgain, Cause: err,
 		Reason: fmt.Sprintf("the access token cannot be checked now, because its issuer %s cannot be asked for its keys", k.issuer),
 	}
 }

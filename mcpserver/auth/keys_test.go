@@ -83,12 +83,12 @@ func TestIssuerAway(t *testing.T) {
 		i := newIssuer(t)
 		i.set(func() { i.away = true })
 		o := i.verifier("")
-		if err := o.Ready(t.Context()); kindOf(err) != int(Unavailable) {
+		if err := o.Ready(t.Context()); kindOf(err) != int(unavailable) {
 			t.Errorf("an issuer that is away is ready: %v", err)
 		}
 		for range 20 {
 			_, err := o.Verify(t.Context(), i.token(nil, nil))
-			if kindOf(err) != int(Unavailable) || Status(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), testIssuer) || strings.Contains(err.Error(), "502") || !strings.Contains(errors.Unwrap(err).Error(), "502") {
+			if kindOf(err) != int(unavailable) || Status(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), testIssuer) || strings.Contains(err.Error(), "502") || !strings.Contains(errors.Unwrap(err).Error(), "502") {
 				t.Errorf("an issuer that is away: %v", err)
 			}
 		}
@@ -121,7 +121,7 @@ func TestKeysAway(t *testing.T) {
 		}
 		i.set(func() { i.away = true })
 		for range 2 * keysBurst {
-			if _, err := o.Verify(t.Context(), i.token(nil, nil)); kindOf(err) != int(Unavailable) {
+			if _, err := o.Verify(t.Context(), i.token(nil, nil)); kindOf(err) != int(unavailable) {
 				t.Errorf("without keys: %v", err)
 			}
 		}

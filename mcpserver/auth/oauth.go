@@ -38,15 +38,15 @@ type OAuthConfig struct {
 	Client *http.Client
 }
 
-// An OAuth knows the bearers of access tokens: JSON web tokens that an OAuth 2.1 authorization server has signed for
+// An oauth knows the bearers of access tokens: JSON web tokens that an OAuth 2.1 authorization server has signed for
 // this audience. The issuer is first asked when the first token comes, so that it need not be reachable before.
-type OAuth struct {
+type oauth struct {
 	cfg  OAuthConfig
 	keys *issuerKeys
 }
 
 // NewOAuth checks the configuration. It makes no request yet.
-func NewOAuth(cfg OAuthConfig) (*OAuth, error) {
+func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 	u, err := url.Parse(cfg.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ContainsAny(cfg.Issuer, " \t\r\n"):
@@ -58,7 +58,7 @@ func NewOAuth(cfg OAuthConfig) (*OAuth, error) {
 	case strings.ContainsAny(cfg.ScopePrefix, " \t\r\n\"\\"):
 		return nil, fmt.Errorf("the scope prefix %q has characters that no scope has", cfg.ScopePrefix)
 	}
-	return &OAuth{cfg: cfg, keys: newIssuerKeys(cfg.Issuer, cfg.Client)}, nil
+	return &oauth{cfg: cfg, keys: newIssuerKeys(cfg.Issuer, cfg.Client)}, nil
 }
 
 func loopback(host string) bool {
@@ -67,7 +67,7 @@ func loopback(host string) bool {
 }
 
 // Metadata tells clients where to get a token. The resource is the audience when that is an address.
-func (o *OAuth) Metadata() Metadata {
+func (o *oauth) Metadata() Metadata {
 	m := Metadata{
 		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes(All)), BearerMethods: []string{"header"}, Name: "toolhost",
 	}
@@ -78,7 +78,7 @@ func (o *OAuth) Metadata() Metadata {
 }
 
 // scopes are those that give these rights.
-func (o *OAuth) scopes(set Rights) string {
+func (o *oauth) scopes(set Rights) string {
 	var all []string
 	for _, name := range set.Names() {
 		all = append(all, o.cfg.ScopePrefix+name)
@@ -87,13 +87,13 @@ func (o *OAuth) scopes(set Rights) string {
 }
 
 // Ready asks the issuer for its keys' address, to tell early that it cannot be reached.
-func (o *OAuth) Ready(ctx context.Context) error {
+func (o *oauth) Ready(ctx context.Context) error {
 	_, err := o.keys.find(ctx)
 	return err
 }
 
 // Verify implements [Verifier].
-func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
+func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	if bearer == "" {
 		return Identity{}, &Error{Kind: Missing, Reason: "no token was sent", Scope: o.scopes(All)}
 	}
@@ -137,10 +137,10 @@ func (o *OAuth) Verify(ctx context.Context, bearer string) (Identity, error) {
 
 // principal binds a subject to its issuer: two issuers can have the same subjects. An issuer has no blank, so that
 // two pairs never make one name.
-func (o *OAuth) principal(subject string) string { return "oauth:" + o.cfg.Issuer + " " + subject }
+func (o *oauth) principal(subject string) string { return "oauth:" + o.cfg.Issuer + " " + subject }
 
 // rights are those that the scopes give.
-func (o *OAuth) rights(c claims) Rights {
+func (o *oauth) rights(c claims) Rights {
 	var set Rights
 	for _, scope := range append(c.Scope, c.Scp...) {
 		if name, ok := strings.CutPrefix(scope, o.cfg.ScopePrefix); ok {
@@ -232,7 +232,7 @@ func (c *claims) check(now time.Time) error {
 	case c.Expiry == nil:
 		return refuse(Invalid, "the access token has no end: exp is missing")
 	case now.After(c.Expiry.time().Add(skew)):
-		return refuse(Expired, "the access token expired at %s", c.Expiry.time().UTC().Format(time.RFC3339))
+		return refuse(expiredToken, "the access token expired at %s", c.Expiry.time().UTC().Format(time.RFC3339))
 	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.time()):
 		return refuse(Invalid, "the access token is not good before %s", c.NotBefore.time().UTC().Format(time.RFC3339))
 	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):

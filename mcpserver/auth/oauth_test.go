@@ -9,7 +9,7 @@ import (
 type oauthCase struct {
 	name, token string
 	want        Rights
-	kind        Kind // of the refusal
+	kind        kind // of the refusal
 }
 
 func TestOAuth(t *testing.T) {

@@ -37,23 +37,23 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-// A StaticToken knows one token, whose bearer has every right. The zero StaticToken accepts none.
-type StaticToken struct {
+// A staticToken knows one token, whose bearer has every right. The zero staticToken accepts none.
+type staticToken struct {
 	who Identity
 	sum [sha256.Size]byte
 }
 
 // NewStaticToken makes a verifier of one token. Neither it nor the name of its bearer may be empty.
-func NewStaticToken(token, principal string) (*StaticToken, error) {
+func NewStaticToken(token, principal string) (*staticToken, error) {
 	if token == "" || principal == "" {
 		return nil, errors.New("a server on a port needs a token and a name for its bearer: any page in a browser can reach it")
 	}
-	return &StaticToken{who: Identity{Principal: principal, Rights: All}, sum: sha256.Sum256([]byte(token))}, nil
+	return &staticToken{who: Identity{Principal: principal, Rights: All}, sum: sha256.Sum256([]byte(token))}, nil
 }
 
 // Verify implements [Verifier]. It compares digests in constant time, so that neither content nor length of the token
 // shows.
-func (s *StaticToken) Verify(_ context.Context, bearer string) (Identity, error) {
+func (s *staticToken) Verify(_ context.Context, bearer string) (Identity, error) {
 	if bearer == "" {
 		return Identity{}, refuse(Missing, "no token was sent")
 	}

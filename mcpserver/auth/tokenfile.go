@@ -78,7 +78,7 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Invalid, unknownToken)
 	}
 	if found.Expired(time.Now()) {
-		return Identity{}, refuse(Expired, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
+		return Identity{}, refuse(expiredToken, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
 	}
 	f.watch.Do(f.startWatch)
 	return Identity{Principal: tokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Valid: found.valid}, nil

@@ -142,7 +142,7 @@ func TestTokenExpires(t *testing.T) {
 	}
 	token.Expires = time.Now().Add(-time.Second)
 	write(t, file, tokenList{[]Token{token}})
-	if _, err := f.Verify(t.Context(), bearer); kindOf(err) != int(Expired) {
+	if _, err := f.Verify(t.Context(), bearer); kindOf(err) != int(expiredToken) {
 		t.Errorf("an expired token: %v", err)
 	}
 	if list, err := ListTokens(file); err != nil || len(list) != 1 || !list[0].Expired(time.Now()) {
