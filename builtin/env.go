@@ -51,6 +51,9 @@ type Env struct {
 	// Planning says that the scope is in plan mode whatever the settings say, and SetPlanning sets that. It is kept as long as the scope.
 	Planning    bool
 	SetPlanning func(bool) error
+	// ListResources and ReadResource are for the resources of other servers.
+	ListResources func(ctx context.Context, server string) (string, error)
+	ReadResource  func(server, uri string) (Plan, error)
 	// Visible reports whether the caller may know of a tool.
 	Visible func(*Def) bool
 

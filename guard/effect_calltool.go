@@ -1,15 +1,35 @@
 package guard
 
+import "cmp"
+
 // CallTool is the call of a tool that package builtin does not declare: one of another MCP server, or of the program that
 // embeds the host. What it does is not known, and what a server says of it loosens nothing: an allow rule on the tool, or
 // a person, must permit it.
-type CallTool struct{ Server, Tool string }
+type CallTool struct {
+	// Server is the server, and Tool the name of the tool there.
+	Server, Tool string
+	// Reads says that something else is read of the server, "resource" or "prompt", whose name is Tool.
+	Reads string
+	// Listed says that the server lists what is read. Then it may be read unless a rule on the server is against it: a person has
+	// configured the server, and the call carries nothing of its own.
+	Listed bool
+}
 
 // Judge implements [Effect].
 func (c CallTool) Judge(j Judgment) {
 	s := Subject{What: "call " + j.judge.in.Tool, Rule: j.judge.in.Tool}
 	if c.Server != "" {
 		s.What, s.AlwaysAllow = "call "+c.Tool+" of the server "+c.Server, true
+	}
+	if c.Reads != "" {
+		s.What, s.ReadOnly = "read the "+c.Reads+" "+c.Tool+" of the server "+c.Server, true
+	}
+	if c.Reads == "resource" {
+		s.Form, s.Rule = "mcp__"+c.Server+"__", "mcp__"+c.Server
+	}
+	if data := j.judge.data; c.Reads != "" && c.Listed && j.strict(data.deny, s) == nil && j.strict(data.ask, s) == nil {
+		j.Add(Part{What: s.What, Action: Allow, Source: builtIn, Reason: "The server lists it, and no rule is against it."})
+		return
 	}
 	j.Decide(s)
 }
@@ -22,5 +42,5 @@ func (c CallTool) Record() (field, value string) {
 	if c.Server == "" {
 		return "", ""
 	}
-	return "call", c.Server + "/" + c.Tool
+	return cmp.Or(c.Reads, "call"), c.Server + "/" + c.Tool
 }

@@ -49,6 +49,7 @@ type Host struct {
 	recorder    *recorder
 	stateProbe  recent[error]
 	counts      counts
+	lull        lull // of changes of other servers
 }
 
 // Open starts a host. Its errors are those of a configuration that cannot be served. What is merely
@@ -166,6 +167,7 @@ func (h *Host) Warm(principal string) {
 // Close ends everything the host started: commands first, then the stores.
 func (h *Host) Close() error {
 	var errs []error
+	h.lull.stop()
 	if h.gateway != nil {
 		h.gateway.Close()
 	}

@@ -151,6 +151,7 @@ var rightsOfTools = map[string]auth.Rights{
 	"Edit": auth.Write, "Write": auth.Write, "NotebookEdit": auth.Write,
 	"Bash": auth.Exec, "TaskStop": auth.Exec, "WebFetch": auth.Exec, "WebSearch": auth.Exec,
 	"AskUserQuestion": auth.Read, "EnterPlanMode": auth.Read, "ExitPlanMode": auth.Read,
+	"ListMcpResources": auth.Exec, "ReadMcpResource": auth.Exec,
 }
 
 func TestBruteForce(t *testing.T) {

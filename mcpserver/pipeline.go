@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
@@ -275,6 +277,12 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
+	}
+	env.ListResources = func(ctx context.Context, server string) (string, error) {
+		return listResources(ctx, h.gateway, server, env.Visible)
+	}
+	env.ReadResource = func(server, uri string) (builtin.Plan, error) {
+		return h.gateway.Consults().Read(env, server, uri, func([]mcp.ResourceContents) {})
 	}
 	if req.ClientLimits != nil {
 		env.ClientLimits = req.ClientLimits(set.Clients.MaxResult)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/privatedir"
@@ -38,9 +40,9 @@ type policies struct {
 	mu            sync.Mutex
 	compiledCount int                // of compiled
 	warned        *settings.Settings // whose warnings were logged
-	// listed is the digest of the tools that the rules leave on the list, and listeners are told when it has changed.
-	listed    string
-	listeners []func()
+	// listed has the digest of each list by the notification of its change, and listeners are told when it has changed.
+	listed    map[string]string
+	listeners []func(method string)
 }
 
 // A compiledPolicy is the rules in force for a principal, and the settings that they were compiled from.
@@ -76,7 +78,7 @@ func (p *policies) start() (*guard.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.listed = p.tools.digest(rules)
+	p.listed = map[string]string{mcp.MethodNotificationToolsListChanged: p.tools.digest(rules)}
 	p.compiled.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
 	p.compiledCount++
 	p.denyAll = rules.Refusing(errors.New("the rules could not be compiled; the log says why"))
@@ -195,20 +197,23 @@ func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	return rules.SharedDenies(p.where, names)
 }
 
-// noteList tells the listeners if the rules have changed the list of tools. The caller holds the lock.
+// noteList tells the listeners which lists have changed, by the notification of each. The caller holds the lock.
 func (p *policies) noteList(rules *guard.Policy) {
-	now := p.tools.digest(rules)
-	if now == p.listed {
-		return
-	}
-	p.listed = now
-	for _, tell := range p.listeners {
-		go tell()
+	for method, digest := range map[string]string{
+		mcp.MethodNotificationToolsListChanged: p.tools.digest(rules), mcp.MethodNotificationPromptsListChanged: p.tools.now().Prompts, mcp.MethodNotificationResourcesListChanged: p.tools.now().Resources,
+	} {
+		if digest == p.listed[method] {
+			continue
+		}
+		p.listed[method] = digest
+		for _, tell := range p.listeners {
+			go tell(method)
+		}
 	}
 }
 
-// onList has tell called whenever a person's change of the rules has changed the list of tools.
-func (p *policies) onList(tell func()) {
+// onList has tell called with the notification of each list that has changed.
+func (p *policies) onList(tell func(method string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listeners = append(p.listeners, tell)

@@ -32,14 +32,16 @@ type Server struct {
 
 // NewServer makes the MCP face of a host.
 func NewServer(h *Host) (*Server, error) {
-	s := &Server{host: h, tools: map[string]bool{}, subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(){}}}
+	s := &Server{host: h, tools: map[string]bool{}, subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(string){}}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.filterTools)
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
 		r.Instructions = s.instructions(ctx)
+		s.consultable(&r.Capabilities)
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
 		r.Instructions = s.instructions(ctx)
+		s.consultable(&r.Capabilities)
 	})
 	hooks.AddBeforeCallTool(func(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		if r, ok := callOf(ctx); ok { // it may be called by an alias
@@ -51,12 +53,15 @@ func NewServer(h *Host) (*Server, error) {
 	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
 		server.WithToolCapabilities(true), // when a person changes the rules; never as a side effect of a request
+		server.WithPromptCapabilities(true), server.WithResourceCapabilities(false, true),
 		server.WithCacheHints(listFresh.Milliseconds(), mcp.CacheScopePrivate),
+		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate), // a server may change one at any time
 		server.WithRecovery(),
 		server.WithHooks(hooks),
 	}
 	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
 	s.extend(h.cfg.Extension)
+	s.serveConsults(hooks)
 	for _, d := range h.tools.own {
 		if !d.Enabled(h.runtime) {
 			continue

@@ -60,6 +60,8 @@ type foreignSet struct {
 	Servers []foreignServer
 	// Tools are those that are known of them. Their names are unique.
 	Tools []*builtin.Def
+	// Prompts and Resources differ when what clients see of the prompts and resources of the servers does.
+	Prompts, Resources string
 	// Configured says that a person has changed which servers there are. Only that makes a list longer that was cut short.
 	Configured bool
 }

@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,12 +22,16 @@ const listFresh = time.Minute
 // are legacy ones, and those over HTTP.
 type subscriptions struct {
 	mu   sync.Mutex
-	tell map[*mcp.SubscriptionsListenRequest]func()
+	tell map[*mcp.SubscriptionsListenRequest]func(method string)
 }
 
 // subscribe is called before the library serves a subscription.
 func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsListenRequest) {
-	if !req.Params.Notifications.ToolsListChanged {
+	wanted := map[string]bool{
+		mcp.MethodNotificationToolsListChanged: req.Params.Notifications.ToolsListChanged, mcp.MethodNotificationPromptsListChanged: req.Params.Notifications.PromptsListChanged,
+		mcp.MethodNotificationResourcesListChanged: req.Params.Notifications.ResourcesListChanged,
+	}
+	if !slices.Contains(slices.Collect(maps.Values(wanted)), true) {
 		return
 	}
 	s.host.policies.follow()
@@ -33,15 +39,15 @@ func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsLi
 	if transport.PeerOf(ctx).Transport != transport.Stdio || session == nil {
 		return
 	}
-	changed := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
-		Method: mcp.MethodNotificationToolsListChanged, Params: mcp.NotificationParams{Meta: map[string]any{mcp.MetaKeySubscriptionID: id}},
-	}}
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
-	s.subscriptions.tell[req] = func() {
-		if ctx.Err() != nil { // the client has cancelled it
+	s.subscriptions.tell[req] = func(method string) {
+		if ctx.Err() != nil || !wanted[method] { // or the client has cancelled it
 			return
 		}
+		changed := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
+			Method: method, Params: mcp.NotificationParams{Meta: map[string]any{mcp.MetaKeySubscriptionID: id}},
+		}}
 		select {
 		case session.NotificationChannel() <- changed:
 		default: // the channel is full: the client will reload anyway
@@ -59,12 +65,55 @@ func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.Subscriptions
 	}
 }
 
-// listChanged notifies every client that listens.
-func (s *Server) listChanged() {
-	s.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+// listChanged notifies every client that listens of a changed list.
+func (s *Server) listChanged(method string) {
+	s.mcp.SendNotificationToAllClients(method, nil)
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
 	for _, tell := range s.subscriptions.tell {
-		tell()
+		tell(method)
 	}
+}
+
+// How long the lists of other servers must have been quiet until clients are told of a change, and how long that can take: each list that a
+// client fetches again costs its model the prompt cache.
+const (
+	tellQuiet = time.Second
+	tellMost  = 5 * time.Second
+)
+
+// A lull waits for the end of a series of changes. It must be stopped.
+type lull struct {
+	mu      sync.Mutex
+	timer   *time.Timer
+	since   time.Time
+	stopped bool
+}
+
+// then calls f after the last change of a series, of which this is one.
+func (l *lull) then(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.stopped:
+	case l.timer != nil:
+		l.timer.Reset(min(tellQuiet, time.Until(l.since.Add(tellMost))))
+	default:
+		l.since = time.Now()
+		l.timer = time.AfterFunc(tellQuiet, func() {
+			l.mu.Lock()
+			l.timer = nil
+			stopped := l.stopped
+			l.mu.Unlock()
+			if !stopped {
+				f()
+			}
+		})
+	}
+}
+
+func (l *lull) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
 }

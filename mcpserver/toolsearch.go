@@ -90,9 +90,16 @@ func definitionSize(d *builtin.Def) int { return len(d.Name) + len(d.Doc) + len(
 // setForeign replaces the tools of other servers, and notifies the clients whose list that changes. The error says which are left out.
 func (h *Host) setForeign(f foreignSet) error {
 	err := h.tools.replace(f)
-	h.policies.mu.Lock()
-	defer h.policies.mu.Unlock()
-	h.policies.noteList(h.policies.last(LocalPrincipal).policy)
+	tell := func() {
+		h.policies.mu.Lock()
+		defer h.policies.mu.Unlock()
+		h.policies.noteList(h.policies.last(LocalPrincipal).policy)
+	}
+	if f.Configured {
+		tell()
+	} else {
+		h.lull.then(tell)
+	}
 	return err
 }
 

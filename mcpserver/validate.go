@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
@@ -54,6 +55,8 @@ func (m *message) Validate(who auth.Identity) *jsonrpc.Error {
 		err = m.checkCall(who)
 	case string(mcp.MethodResourcesRead):
 		return m.unknownResource()
+	case string(mcp.MethodPromptsGet):
+		err = m.checkPrompt(who)
 	}
 	if err == nil {
 		return nil
@@ -77,11 +80,11 @@ func (m *message) checkCursor() error {
 func (m *message) unknownResource() *jsonrpc.Error {
 	e := m.host.cfg.Extension
 	var req mcp.ReadResourceRequest
-	if len(e.Resources)+len(e.Templates) == 0 || json.Unmarshal(m.Rest, &req) != nil {
+	if json.Unmarshal(m.Rest, &req) != nil {
 		return nil // the library refuses it
 	}
 	uri := req.Params.URI
-	if slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
+	if strings.HasPrefix(uri, gateway.Scheme) || slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
 		slices.ContainsFunc(e.Templates, func(t server.ServerResourceTemplate) bool {
 			return t.Template.URITemplate != nil && t.Template.URITemplate.Regexp().MatchString(uri)
 		}) {

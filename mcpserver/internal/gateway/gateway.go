@@ -78,6 +78,7 @@ type Gateway struct {
 	tools atomic.Pointer[[]*builtin.Def]
 
 	reloading, building sync.Mutex
+	known               string // differs when what is known besides the tools does; guarded by building
 
 	mu       sync.Mutex
 	looking  bool // Look was called

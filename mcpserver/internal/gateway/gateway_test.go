@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/guard"
 )
 
 // startPlain starts the process of a server without a sandbox.
@@ -43,6 +43,8 @@ type bench struct {
 	err     error
 	changes int
 	asked   string // the params of the last question
+	got     string // the last prompt or resource
+	effect  string // of the last call
 }
 
 // newBench makes a gateway of the servers of a script: the file "server" or "server NAME" holds what it does.
@@ -108,22 +110,29 @@ func (b *bench) call(ctx context.Context, name, args string) {
 		if d.Name != "mcp__"+name {
 			continue
 		}
-		var call *builtin.Call
-		if call, b.err = d.Bind(json.RawMessage(args)); b.err != nil {
-			return
-		}
-		var plan builtin.Plan
-		elicit := func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
-			b.asked = string(params)
-			return json.RawMessage(`{"action":"accept","content":{"name":"Ann"}}`), nil
-		}
-		if plan, b.err = call.Plan(ctx, &builtin.Env{Principal: "local", Scope: "one", Elicit: elicit}); b.err == nil {
-			if _, ok := plan.Intent.Effects[0].(guard.CallTool); !ok {
-				b.t.Errorf("the effect of %s is %v", name, plan.Intent.Effects)
-			}
-			b.last, b.err = plan.Run(ctx)
-		}
+		b.bound(ctx, d, args)
 	}
+}
+
+// bound makes a call of a tool.
+func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
+	var call *builtin.Call
+	if call, b.err = d.Bind(json.RawMessage(args)); b.err != nil {
+		return
+	}
+	var plan builtin.Plan
+	if plan, b.err = call.Plan(ctx, b.env()); b.err == nil {
+		b.effect = fmt.Sprintf("%T%v", plan.Intent.Effects[0], plan.Intent.Effects[0])
+		b.last, b.err = plan.Run(ctx)
+	}
+}
+
+// env is that of each call: of one conversation, whose person answers questions.
+func (b *bench) env() *builtin.Env {
+	return &builtin.Env{Principal: "local", Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+		b.asked = string(params)
+		return json.RawMessage(`{"action":"accept","content":{"name":"Ann"}}`), nil
+	}}
 }
 
 // run runs the lines of the file "test".
@@ -150,6 +159,47 @@ func (b *bench) run(lines string) {
 				if time.Now().After(end) {
 					b.t.Fatalf("the list stays %v", b.listed())
 				}
+			}
+		case "prompts":
+			var names []string
+			for _, p := range b.g.Consults().Prompts() {
+				names = append(names, p.Name)
+			}
+			if got := strings.Join(names, " "); got != rest {
+				b.t.Errorf("prompts:\n got %s\nwant %s", got, rest)
+			}
+		case "resources":
+			var names []string
+			for _, r := range b.g.Consults().Resources() {
+				names = append(names, r.URI)
+			}
+			for _, r := range b.g.Consults().Templates() {
+				names = append(names, r.URITemplate.Raw())
+			}
+			if got := strings.Join(names, " "); got != rest {
+				b.t.Errorf("resources:\n got %s\nwant %s", got, rest)
+			}
+		case "get":
+			b.last, b.err = builtin.Result{}, fmt.Errorf("there is no prompt %s", rest)
+			for _, p := range b.g.Consults().Prompts() {
+				if p.Name == rest {
+					b.bound(b.t.Context(), p.Def(func(r *mcp.GetPromptResult) { b.got = string(marshal(r)) }), "{}")
+				}
+			}
+		case "read":
+			b.got = ""
+			plan, err := b.g.Consults().Read(b.env(), "", rest, func(r []mcp.ResourceContents) { b.got = string(marshal(r)) })
+			if b.last, b.err = (builtin.Result{}), err; err == nil {
+				b.effect = fmt.Sprintf("%T%v", plan.Intent.Effects[0], plan.Intent.Effects[0])
+				b.last, b.err = plan.Run(b.t.Context())
+			}
+		case "got":
+			if !strings.Contains(b.got, rest) {
+				b.t.Errorf("got: want %q, got %s", rest, b.got)
+			}
+		case "effect":
+			if !strings.Contains(b.effect, rest) {
+				b.t.Errorf("effect: want %q, got %s", rest, b.effect)
 			}
 		case "review":
 			changes, err := b.g.Review("s")

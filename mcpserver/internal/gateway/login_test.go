@@ -176,7 +176,8 @@ func say(t *testing.T, g *Gateway, principal string) error {
 		t.Fatal(err)
 	}
 	s.forgive() // the pause after a failure is not waited for
-	_, err = g.call(t.Context(), &builtin.Env{Principal: principal, Scope: "one"}, s, &tool{Name: "say"}, json.RawMessage("{}"))
+	_, err = caller{g, &builtin.Env{Principal: principal, Scope: "one"}, s}.runHere(t.Context(), request{method: "tools/call", params: map[string]any{"name": "say"}},
+		func(json.RawMessage) (builtin.Result, error) { return builtin.Result{}, nil })
 	return err
 }
 

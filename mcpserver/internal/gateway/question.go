@@ -70,11 +70,11 @@ type question struct {
 	answer chan json.RawMessage
 }
 
-// callAside makes a call for a client that is asked by a result. The call has no turn while a person is asked.
-func (g *Gateway) callAside(ctx context.Context, env *builtin.Env, s *server, t *tool, args json.RawMessage) (builtin.Result, error) {
+// runAside is run for a client that is asked by a result. The call has no turn while a person is asked.
+func (c caller) runAside(ctx context.Context, r request, read reader) (builtin.Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &aside{server: s.Name, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
-	own := *env
+	a := &aside{server: c.s.Name, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
+	own := *c.env
 	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		limit := time.NewTimer(answerTime)
 		defer limit.Stop()
@@ -95,11 +95,11 @@ func (g *Gateway) callAside(ctx context.Context, env *builtin.Env, s *server, t 
 			return nil, ctx.Err()
 		}
 	}
-	g.work.Go(func() {
+	c.g.work.Go(func() {
 		defer close(a.done)
 		defer cancel()
-		defer context.AfterFunc(g.ctx, cancel)()
-		a.result, a.err = g.call(inner, &own, s, t, args)
+		defer context.AfterFunc(c.g.ctx, cancel)()
+		a.result, a.err = caller{c.g, &own, c.s}.runHere(inner, r, read)
 	})
 	return a.await(ctx)
 }

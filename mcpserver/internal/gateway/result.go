@@ -27,7 +27,7 @@ type part struct {
 }
 
 // result makes a result of this host of one of a server. What is not known is noted and kept as it came.
-func (g *Gateway) result(env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
+func (s *server) result(env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
 	var r struct {
 		Content           []json.RawMessage
 		StructuredContent json.RawMessage
@@ -39,7 +39,7 @@ func (g *Gateway) result(env *builtin.Env, raw json.RawMessage) (builtin.Result,
 	out := builtin.Result{IsError: r.IsError}
 	var texts []string
 	for _, c := range r.Content {
-		text, image := content(c)
+		text, image := s.content(c)
 		if image != nil {
 			out.Images = append(out.Images, *image)
 			continue
@@ -53,7 +53,7 @@ func (g *Gateway) result(env *builtin.Env, raw json.RawMessage) (builtin.Result,
 		if len(r.StructuredContent) <= maxStructured {
 			out.Structured = r.StructuredContent
 		} else if len(r.Content) > 0 {
-			texts = append(texts, g.kept(env, "The structured content", r.StructuredContent))
+			texts = append(texts, keepJSON(env, "The structured content", r.StructuredContent))
 		}
 	}
 	out.Text = strings.Join(texts, "\n")
@@ -63,8 +63,8 @@ func (g *Gateway) result(env *builtin.Env, raw json.RawMessage) (builtin.Result,
 	return out, nil
 }
 
-// content is one part of a result as text, or as an image.
-func content(raw json.RawMessage) (string, *builtin.Image) {
+// content is one part of a result as text, or as an image. Addresses of resources are given as [Consults.Read] takes them.
+func (s *server) content(raw json.RawMessage) (string, *builtin.Image) {
 	var p part
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return "[A part that cannot be read: " + cleanText(string(raw), maxErrorBody) + "]", nil
@@ -79,15 +79,19 @@ func content(raw json.RawMessage) (string, *builtin.Image) {
 		}
 		return "", &builtin.Image{Data: data, MIME: p.MIMEType}
 	case "resource_link":
-		return strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200), cleanText(p.URI, maxLine), cleanText(p.Description, maxLine))), nil
+		return strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200), s.address(cleanText(p.URI, maxLine)), cleanText(p.Description, maxLine))), nil
 	case "resource":
 		if p.Resource == nil {
 			return "[A resource without content.]", nil
 		}
+		uri := s.address(cleanText(p.Resource.URI, maxLine))
 		if p.Resource.Text != nil {
-			return fmt.Sprintf("[Resource %s]\n%s", cleanText(p.Resource.URI, maxLine), *p.Resource.Text), nil
+			return fmt.Sprintf("[Resource %s]\n%s", uri, *p.Resource.Text), nil
 		}
-		return fmt.Sprintf("[Resource %s: %d bytes of %s, which cannot be shown.]", cleanText(p.Resource.URI, maxLine), len(p.Resource.Blob)*3/4, cleanText(p.Resource.MIMEType, 80)), nil
+		if data, err := base64.StdEncoding.DecodeString(p.Resource.Blob); err == nil && knownImage(p.Resource.MIMEType) {
+			return "", &builtin.Image{Data: data, MIME: p.Resource.MIMEType}
+		}
+		return fmt.Sprintf("[Resource %s: %d bytes of %s, which cannot be shown.]", uri, len(p.Resource.Blob)*3/4, cleanText(p.Resource.MIMEType, 80)), nil
 	case "audio":
 		return fmt.Sprintf("[%d bytes of %s, which cannot be shown.]", len(p.Data)*3/4, cleanText(p.MIMEType, 80)), nil
 	}
@@ -102,8 +106,8 @@ func knownImage(kind string) bool {
 	return false
 }
 
-// kept keeps JSON that is too long for a result, and says where.
-func (g *Gateway) kept(env *builtin.Env, what string, raw json.RawMessage) string {
+// keepJSON keeps JSON that is too long for a result, and says where.
+func keepJSON(env *builtin.Env, what string, raw json.RawMessage) string {
 	if env.Results == nil {
 		return fmt.Sprintf("[%s is %d bytes long and left out.]", what, len(raw))
 	}

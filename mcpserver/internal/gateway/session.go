@@ -309,7 +309,9 @@ func (s *session) learn(ctx context.Context) error {
 		found.Prompts, _ = s.list(ctx, "prompts/list", "prompts") // a server without prompts still has tools
 	}
 	if s.capabilities.Resources != nil {
+		found.Readable = true
 		found.Resources, _ = s.list(ctx, "resources/list", "resources")
+		found.Templates, _ = s.list(ctx, "resources/templates/list", "resourceTemplates")
 	}
 	s.u.srv.store.learned(s.u.srv.Entry, found, s.first && time.Since(s.began) < settleTime)
 	s.u.g.rebuild(false)
@@ -382,8 +384,8 @@ func (s *session) latest() (found *activeCall) {
 // errSilent is why a call ended that a server neither answered nor reported on.
 var errSilent = fmt.Errorf("it was silent for %s", silence)
 
-// call calls a tool and waits for its result.
-func (s *session) call(ctx context.Context, params map[string]any, c *activeCall) (json.RawMessage, error) {
+// call sends a request that may take long and waits for its result.
+func (s *session) call(ctx context.Context, method string, params map[string]any, c *activeCall) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := s.u.srv.callTime()
@@ -405,7 +407,7 @@ func (s *session) call(ctx context.Context, params map[string]any, c *activeCall
 		delete(s.calls, token)
 	}()
 	params["_meta"] = map[string]any{"progressToken": token}
-	raw, err := s.request(ctx, "tools/call", params)
+	raw, err := s.request(ctx, method, params)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ignored++; ctx.Err() == nil {

@@ -26,6 +26,8 @@ type offer struct {
 	Tools        []json.RawMessage `json:"tools,omitempty"`
 	Prompts      []json.RawMessage `json:"prompts,omitempty"`
 	Resources    []json.RawMessage `json:"resources,omitempty"`
+	Templates    []json.RawMessage `json:"templates,omitempty"`
+	Readable     bool              `json:"readable,omitempty"` // it has resources, or may have some
 	Since        time.Time         `json:"since"`
 }
 
@@ -218,6 +220,9 @@ func (o *offer) definitions() map[string]json.RawMessage {
 				all[kind+" "+named.Name] = raw
 			}
 		}
+	}
+	if o.Readable { // what there is changes too often to be reviewed
+		all["resources"] = json.RawMessage(`"It offers resources."`)
 	}
 	if o.Instructions != "" {
 		all["instructions"] = marshal(o.Instructions)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -235,8 +233,9 @@ func (g *Gateway) rebuild(configured bool) {
 		}
 	}
 	slices.SortFunc(defs, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
-	was := g.tools.Swap(&defs)
-	if configured || !slices.EqualFunc(*was, defs, sameDef) {
+	was, known := g.tools.Swap(&defs), g.known
+	prompts, resources := g.Consults().Digests()
+	if g.known = fmt.Sprintln(prompts, resources, len(g.unknown())); configured || g.known != known || !slices.EqualFunc(*was, defs, sameDef) {
 		g.cfg.Changed(g, configured)
 	}
 }
@@ -264,15 +263,9 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 			return builtin.Plan{}, fmt.Errorf("%s is withheld since %s: its definition is new or has changed, and no one has reviewed it. A person compares it with `toolhost mcp review %s` and takes it with `toolhost mcp accept %s`",
 				full, since.Format(time.DateTime), s.Name, s.Name)
 		}
-		return builtin.Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.CallTool{Server: s.Name, Tool: t.Name}}},
-			Run: func(ctx context.Context) (builtin.Result, error) {
-				if env.ElicitLater {
-					return g.callAside(ctx, env, s, t, args)
-				}
-				return g.call(ctx, env, s, t, args)
-			},
-		}, nil
+		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t}
+		r.again = s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
+		return caller{g, env, s}.plan(guard.CallTool{Tool: t.Name}, r, func(raw json.RawMessage) (builtin.Result, error) { return s.result(env, raw) }), nil
 	})
 }
 
@@ -285,67 +278,4 @@ func (s *server) withheld(name string) (bool, time.Time) {
 	defer s.store.mu.Unlock()
 	since, ok := s.store.now.Withheld[name]
 	return ok, since
-}
-
-// paramHeaderKey carries the tool of a call, whose schema may name headers.
-type paramHeaderKey struct{}
-
-// paramHeaders are the headers that the schema of the called tool asks for.
-func paramHeaders(ctx context.Context, version string, params json.RawMessage) map[string]string {
-	t, ok := ctx.Value(paramHeaderKey{}).(*tool)
-	if !ok || !mcp.RequiresStandardHeaders(version) {
-		return nil
-	}
-	return mcp.GenerateParamHeaders(&mcp.Tool{Name: t.Name, RawInputSchema: t.InputSchema}, params)
-}
-
-// call calls a tool of a server for the caller of env.
-func (g *Gateway) call(ctx context.Context, env *builtin.Env, s *server, t *tool, args json.RawMessage) (builtin.Result, error) {
-	u := g.upstreamFor(s, env.Principal, env.Scope)
-	raw, err := g.callOnce(ctx, env, u, t, args)
-	again := s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
-	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && again || u.renewed(err)) {
-		raw, err = g.callOnce(ctx, env, u, t, args)
-	}
-	if err != nil {
-		if refusal, ok := errors.AsType[*rpcError](err); ok {
-			return builtin.Result{}, fmt.Errorf("the server %s answered the call with an error: %w", s.Name, refusal)
-		}
-		return builtin.Result{}, fmt.Errorf("the server %s did not answer the call: %w", s.Name, err)
-	}
-	return g.result(env, raw)
-}
-
-// isSession reports whether a server refused a call because its session has ended: then it has not run.
-func isSession(err error) bool { return err == errSession }
-
-// isAuth reports whether the server wants other credentials: then the call has not run.
-func isAuth(err error) bool {
-	_, ok := errors.AsType[*authError](err)
-	return ok
-}
-
-func (g *Gateway) callOnce(ctx context.Context, env *builtin.Env, u *upstream, t *tool, args json.RawMessage) (json.RawMessage, error) {
-	sess, err := u.acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer u.release(sess)
-	ctx = context.WithValue(ctx, paramHeaderKey{}, t)
-	params := map[string]any{"name": t.Name, "arguments": args}
-	raw, err := sess.call(ctx, params, &activeCall{progress: env.Progress, elicit: env.Elicit})
-	for range maxRounds {
-		if err != nil || !sess.fulfil(ctx, env, raw, params) {
-			break
-		}
-		raw, err = sess.call(ctx, params, &activeCall{progress: env.Progress, elicit: env.Elicit})
-	}
-	if isAuth(err) { // the next session asks for new headers
-		u.stopSession(sess)
-	}
-	sess.noteEnd()
-	if sess.ignoresCancel() {
-		u.stopSession(sess)
-	}
-	return raw, err
 }

@@ -1,0 +1,185 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+)
+
+// The prompts and resources of other servers are passed on. Getting one is a call: rules, rights, hooks and the audit log hold for it.
+
+// consultable leaves out of the capabilities what no server offers and no extension has.
+func (s *Server) consultable(c *mcp.ServerCapabilities) {
+	e := s.host.cfg.Extension
+	if len(s.host.gateway.Servers()) > 0 {
+		return
+	}
+	if len(e.Prompts) == 0 {
+		c.Prompts = nil
+	}
+	if len(e.Resources)+len(e.Templates) == 0 {
+		c.Resources = nil
+	}
+}
+
+// serveConsults answers the requests for prompts and resources of other servers. The library knows one prompt and one template for all.
+func (s *Server) serveConsults(hooks *server.Hooks) {
+	s.mcp.AddPrompt(mcp.NewPrompt(foreignHandler), s.getPrompt)
+	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate(gateway.Scheme+"{+address}", foreignHandler), s.readResource)
+	hooks.AddBeforeGetPrompt(func(_ context.Context, _ any, req *mcp.GetPromptRequest) {
+		if strings.HasPrefix(req.Params.Name, foreignHandler) {
+			if req.Params.Arguments == nil {
+				req.Params.Arguments = map[string]string{}
+			}
+			req.Params.Arguments[foreignHandler], req.Params.Name = req.Params.Name, foreignHandler
+		}
+	})
+	hooks.AddAfterListPrompts(func(ctx context.Context, _ any, _ *mcp.ListPromptsRequest, r *mcp.ListPromptsResult) {
+		r.Prompts = slices.DeleteFunc(r.Prompts, func(p mcp.Prompt) bool { return p.Name == foreignHandler })
+		s.host.gateway.Wait(ctx)
+		for _, p := range s.prompts(transport.PeerOf(ctx).Who) {
+			r.Prompts = append(r.Prompts, p.Prompt)
+		}
+	})
+	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
+		s.host.gateway.Wait(ctx)
+		for _, one := range s.host.gateway.Consults().Resources() {
+			if s.mayConsult(transport.PeerOf(ctx).Who, "mcp__"+one.Server+"__") {
+				r.Resources = append(r.Resources, one.Resource)
+			}
+		}
+	})
+	hooks.AddAfterListResourceTemplates(func(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, r *mcp.ListResourceTemplatesResult) {
+		s.host.gateway.Wait(ctx)
+		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates, func(t mcp.ResourceTemplate) bool { return t.Name == foreignHandler })
+		for _, one := range s.host.gateway.Consults().Templates() {
+			if s.mayConsult(transport.PeerOf(ctx).Who, "mcp__"+one.Server+"__") {
+				r.ResourceTemplates = append(r.ResourceTemplates, one.ResourceTemplate)
+			}
+		}
+	})
+}
+
+// mayConsult reports whether a caller may know of what a server offers under this name: that of a prompt, or mcp__SERVER__ for resources.
+func (s *Server) mayConsult(who auth.Identity, name string) bool {
+	return s.host.tools.visible(&builtin.Def{Name: name}, s.host.policies.of(who.Principal), who.Rights)
+}
+
+// prompts returns the prompts that a caller may get.
+func (s *Server) prompts(who auth.Identity) []gateway.Prompt {
+	return slices.DeleteFunc(s.host.gateway.Consults().Prompts(), func(p gateway.Prompt) bool { return !s.mayConsult(who, p.Name) })
+}
+
+// prompt returns a prompt that a caller may get.
+func (s *Server) prompt(who auth.Identity, name string) (gateway.Prompt, error) {
+	all := s.prompts(who)
+	i := slices.IndexFunc(all, func(p gateway.Prompt) bool { return p.Name == name })
+	if i < 0 {
+		return gateway.Prompt{}, fmt.Errorf("there is no prompt %q: prompts/list names those that there are", clipped(name))
+	}
+	return all[i], nil
+}
+
+func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	name := req.Params.Arguments[foreignHandler]
+	delete(req.Params.Arguments, foreignHandler)
+	s.host.gateway.Wait(ctx)
+	p, err := s.prompt(transport.PeerOf(ctx).Who, name)
+	if err != nil {
+		return nil, err
+	}
+	args, err := json.Marshal(req.Params.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	var got *mcp.GetPromptResult
+	result, err := s.consult(ctx, p.Def(func(r *mcp.GetPromptResult) { got = r }), args, req.Params.Meta, req.Params.MultiRoundTripParams)
+	switch {
+	case err != nil:
+		return nil, err
+	case result.NeedsInput():
+		return &mcp.GetPromptResult{MultiRoundTripResult: result.MultiRoundTripResult}, nil
+	case result.IsError || got == nil:
+		return nil, errors.New(textIn(result))
+	}
+	return got, nil
+}
+
+func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+	peer := transport.PeerOf(ctx)
+	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx) // the library cannot put a question with this answer
+	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
+	if err != nil {
+		return nil, err
+	}
+	var got []mcp.ResourceContents
+	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true, func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
+		return s.host.gateway.Consults().Read(env, "", req.Params.URI, func(contents []mcp.ResourceContents) { got = contents })
+	})
+	result, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta, req.Params.MultiRoundTripParams)
+	if err == nil && (result.IsError || got == nil) {
+		err = errors.New(textIn(result))
+	}
+	return got, err
+}
+
+// consult takes a request that is no call of a tool through the pipeline, as a call of def.
+func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta, rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, error) {
+	peer := transport.PeerOf(ctx)
+	var given map[string]any
+	if meta != nil {
+		given = meta.AdditionalFields
+	}
+	c := &message{adapter: adapter{Server: s}, tool: resolved{def: def, name: def.Name}, peer: peer}
+	c.admission = s.host.Admit(peer.Who, given, peer.Session, peer.Transport == transport.Stdio)
+	defer func() { c.admission.Leave() }()
+	c.Params.Name = def.Name
+	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: def.Name, RawArguments: args, Meta: meta, MultiRoundTripParams: rounds}}
+	return c.call(context.WithValue(ctx, messageKey{}, c), req)
+}
+
+// checkPrompt returns an error for a prompt of another server that does not have it.
+func (m *message) checkPrompt(who auth.Identity) error {
+	var req mcp.GetPromptRequest
+	err := json.Unmarshal(m.Rest, &req)
+	if name := req.Params.Name; err == nil && strings.HasPrefix(name, foreignHandler) && !m.host.tools.now().serverOf(name).Unknown {
+		_, err = m.prompt(who, name)
+	}
+	return err
+}
+
+// listResources returns the resources that a caller may read, a line each.
+func listResources(ctx context.Context, g *gateway.Gateway, server string, visible func(*builtin.Def) bool) (string, error) {
+	g.Wait(ctx)
+	if server != "" {
+		if _, err := g.Review(server); err != nil { // there is none of that name
+			return "", err
+		}
+	}
+	var b strings.Builder
+	line := func(of string, words ...string) {
+		if (server == "" || server == of) && visible(&builtin.Def{Name: "mcp__" + of + "__"}) {
+			words[len(words)-1] = clippedTo(singleLine(words[len(words)-1]), maxPurpose)
+			fmt.Fprintln(&b, strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), "  "))
+		}
+	}
+	for _, r := range g.Consults().Resources() {
+		line(r.Server, r.URI, r.Name, r.MIMEType, r.Description)
+	}
+	for _, t := range g.Consults().Templates() {
+		line(t.Server, "template "+t.URITemplate.Raw(), t.Name, t.MIMEType, t.Description)
+	}
+	return cmp.Or(b.String(), "No resource is listed.\n"), nil
+}

@@ -1,0 +1,94 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// consultServer is a server of the old era with a prompt, and a resource whose content is its address.
+const consultServer = `#!/bin/bash
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+while read -r line; do
+	[[ $line =~ \"id\":([0-9]+) ]] || continue
+	id=${BASH_REMATCH[1]}
+	case $line in
+	*'"initialize"'*) answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{}}}' ;;
+	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi"}]}' ;;
+	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one"}]}' ;;
+	*'"resources/templates/list"'*) answer "$id" '{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"any"}]}' ;;
+	*'"prompts/get"'*) answer "$id" '{"messages":[{"role":"user","content":{"type":"text","text":"the prompt ran"}}]}' ;;
+	*'"resources/read"'*) [[ $line =~ \"uri\":\"([^\"]*) ]]; answer "$id" '{"contents":[{"uri":"'"${BASH_REMATCH[1]}"'","text":"the content of '"${BASH_REMATCH[1]}"'"}]}' ;;
+	*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+	esac
+done
+`
+
+// TestConsult: prompts and resources of other servers are listed and got by rules and rights, by clients of both eras and by tools.
+func TestConsult(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "server.sh")
+	if err := os.WriteFile(file, []byte(consultServer), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "servers.json")
+	writeFile(t, config, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"sandbox":false}}}`, file))
+	const listed, other = "toolhost-mcp://s/a:listed", "toolhost-mcp://s/a:other"
+	read := func(uri string) string { return fmt.Sprintf(`"resources/read","params":{"uri":%q`, uri) }
+	tool := func(name, args string) string {
+		return fmt.Sprintf(`"tools/call","params":{"name":%q,"arguments":%s`, name, args)
+	}
+	const prompts, prompt, resources, templates = `"prompts/list","params":{`, `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/list","params":{`, `"resources/templates/list","params":{`
+	for _, tt := range []struct{ allow, deny, request, want, not string }{
+		{"", "", prompts, `"name":"mcp__s__hi"`, `"mcp__"`},
+		{"", "mcp__s", prompts, `"prompts":[]`, "hi"},
+		{"", "mcp__s__hi", prompts, `"prompts":[]`, "hi"},
+		{"", "", prompt, "the prompt ran", ""},
+		{"", "mcp__s", prompt, "there is no prompt", "ran"},
+		{"", "", `"prompts/get","params":{"name":"mcp__s__ho"`, "-32602", ""},
+		{"", "", `"prompts/get","params":{"name":"mcp__"`, "there is no prompt", ""},
+		{"", "", resources, listed, ""},
+		{"", "", templates, "toolhost-mcp://s/a:{x}", "{+address}"},
+		{"", "mcp__s", resources, `"resources":[]`, "listed"},
+		{"", "", read(listed), "the content of a:listed", ""},
+		{"", "mcp__s", read(listed), "denied by a rule", "the content"},
+		{"", "ReadMcpResource", read(listed), "denied by a rule", "the content"},
+		{"", "", read(other), "No rule allows", "the content"},
+		{"mcp__s", "", read(other), "the content of a:other", ""},
+		{"", "", tool("ListMcpResources", "{}"), listed, ""},
+		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},
+		{"", "", tool("ListMcpResources", `{"server":"t"}`), "there is no server t", ""},
+		{"", "", tool("ReadMcpResource", `{"server":"s","uri":"a:listed"}`), "the content of a:listed", ""},
+		{"", "", tool("ReadMcpResource", `{"server":"t","uri":"`+listed+`"}`), "leave server out", "the content"},
+		{"", "mcp__s__*", tool("ReadMcpResource", `{"uri":"`+listed+`"}`), "denied by a rule", "the content"},
+	} {
+		t.Run(tt.allow+tt.deny+tt.request, func(t *testing.T) {
+			c := startPipe(t, nil, func(c *Config) {
+				c.MCPConfig, c.With = []string{config}, []string{"ListMcpResources", "ReadMcpResource"}
+				for _, rule := range []struct {
+					text string
+					to   *[]string
+				}{{tt.allow, &c.Allow}, {tt.deny, &c.Deny}} {
+					if rule.text != "" {
+						*rule.to = []string{rule.text}
+					}
+				}
+			})
+			for end := time.Now().Add(30 * time.Second); len(c.host.gateway.Consults().Prompts()) == 0 && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond)
+			}
+			comma := ","
+			if strings.HasSuffix(tt.request, "{") {
+				comma = ""
+			}
+			c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + comma + modernMeta + `}}`)
+			text, err := json.Marshal(c.receive())
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), tt.want) || tt.not != "" && strings.Contains(string(text), tt.not) {
+				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// paramHeaderKey carries the tool of a call, whose schema may name headers.
+type paramHeaderKey struct{}
+
+// paramHeaders are the headers that the schema of the called tool asks for.
+func paramHeaders(ctx context.Context, version string, params json.RawMessage) map[string]string {
+	t, ok := ctx.Value(paramHeaderKey{}).(*tool)
+	if !ok || !mcp.RequiresStandardHeaders(version) {
+		return nil
+	}
+	return mcp.GenerateParamHeaders(&mcp.Tool{Name: t.Name, RawInputSchema: t.InputSchema}, params)
+}
+
+// A request is what a server is asked for on behalf of a caller.
+type request struct {
+	method string
+	params map[string]any
+	tool   *tool // the one that is called, nil if none is
+	again  bool  // it does no harm to ask twice
+}
+
+// A reader makes a result of what a server answered.
+type reader func(raw json.RawMessage) (builtin.Result, error)
+
+// A caller is on whose behalf a server is asked.
+type caller struct {
+	g   *Gateway
+	env *builtin.Env
+	s   *server
+}
+
+// run puts a request to the server, and returns what read makes of the answer. A client that is asked by results is asked what the server
+// asks.
+func (c caller) run(ctx context.Context, r request, read reader) (builtin.Result, error) {
+	if c.env.ElicitLater {
+		return c.runAside(ctx, r, read)
+	}
+	return c.runHere(ctx, r, read)
+}
+
+func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Result, error) {
+	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
+	raw, err := c.ask(ctx, u, r)
+	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.again || u.renewed(err)) {
+		raw, err = c.ask(ctx, u, r)
+	}
+	if err != nil {
+		if refusal, ok := errors.AsType[*rpcError](err); ok {
+			return builtin.Result{}, fmt.Errorf("the server %s answered with an error: %w", c.s.Name, refusal)
+		}
+		return builtin.Result{}, fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
+	}
+	return read(raw)
+}
+
+// isSession reports whether a server refused a call because its session has ended: then it has not run.
+func isSession(err error) bool { return err == errSession }
+
+// isAuth reports whether the server wants other credentials: then the call has not run.
+func isAuth(err error) bool {
+	_, ok := errors.AsType[*authError](err)
+	return ok
+}
+
+// ask puts a request to the server once, and answers what the server asks about it.
+func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessage, error) {
+	sess, err := u.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer u.release(sess)
+	if r.tool != nil {
+		ctx = context.WithValue(ctx, paramHeaderKey{}, r.tool)
+	}
+	params := maps.Clone(r.params)
+	raw, err := sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit})
+	for range maxRounds {
+		if err != nil || !sess.fulfil(ctx, c.env, raw, params) {
+			break
+		}
+		raw, err = sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit})
+	}
+	if isAuth(err) { // the next session asks for new headers
+		u.stopSession(sess)
+	}
+	sess.noteEnd()
+	if sess.ignoresCancel() {
+		u.stopSession(sess)
+	}
+	return raw, err
+}

@@ -1,0 +1,276 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// Scheme begins the addresses of resources of other servers: it is followed by the server, a slash, and the address at the server.
+const Scheme = "toolhost-mcp://"
+
+// A Prompt is a prompt that a server offers, under the name by which clients get it.
+type Prompt struct {
+	mcp.Prompt
+	g      *Gateway
+	server *server
+	own    string // its name at the server
+}
+
+// A Resource is a resource that a server lists. Its address is that of [Scheme].
+type Resource struct {
+	mcp.Resource
+	Server string
+}
+
+// A Template is a template of resources. Its address is that of [Scheme].
+type Template struct {
+	mcp.ResourceTemplate
+	Server string
+}
+
+// address is how a resource of the server is named here.
+func (s *server) address(uri string) string {
+	if uri == "" {
+		return ""
+	}
+	return Scheme + s.Name + "/" + uri
+}
+
+// offered reads the definitions of a list, with the value under key replaced. Texts are shown without what cannot be seen, and what cannot
+// be read is left out.
+func offered[T any](list []json.RawMessage, key string, replace func(own string) string) (all []T, own []string) {
+	for _, raw := range list {
+		var d map[string]any
+		if json.Unmarshal(raw, &d) != nil {
+			continue
+		}
+		name, _ := d[key].(string)
+		for _, text := range []string{"name", "title", "description"} {
+			if s, ok := d[text].(string); ok {
+				d[text] = cleanText(s, maxDescription)
+			}
+		}
+		d[key] = replace(name)
+		var t T
+		if name != "" && len(name) <= maxDescription && json.Unmarshal(marshal(d), &t) == nil {
+			all, own = append(all, t), append(own, name)
+		}
+	}
+	return all, own
+}
+
+// Consults are the prompts and resources of the servers.
+type Consults struct{ g *Gateway }
+
+// Consults returns what the servers offer besides tools.
+func (g *Gateway) Consults() Consults { return Consults{g} }
+
+// Prompts returns the prompts of all servers, by server. Of one server, prompts that get the same name are left out.
+func (c Consults) Prompts() (all []Prompt) {
+	for _, s := range c.g.sorted() {
+		r := s.store.get()
+		if r.Offer == nil || s.Refused != "" {
+			continue
+		}
+		found, own := offered[mcp.Prompt](r.Offer.Prompts, "name", func(own string) string { return "mcp__" + s.Name + "__" + cleanName(own) })
+		count := map[string]int{}
+		for _, p := range found {
+			count[p.Name]++
+		}
+		for i, p := range found {
+			if withheld, _ := s.withheld("prompt " + own[i]); !withheld && count[p.Name] == 1 {
+				all = append(all, Prompt{p, c.g, s, own[i]})
+			}
+		}
+	}
+	return all
+}
+
+// readable visits the servers whose resources can be read, with what they offer.
+func (c Consults) readable(visit func(*server, *offer)) {
+	for _, s := range c.g.sorted() {
+		r := s.store.get()
+		if withheld, _ := s.withheld("resources"); r.Offer != nil && s.Refused == "" && !withheld {
+			visit(s, r.Offer)
+		}
+	}
+}
+
+// Resources returns the resources that the servers list, by server.
+func (c Consults) Resources() (all []Resource) {
+	c.readable(func(s *server, o *offer) {
+		found, _ := offered[mcp.Resource](o.Resources, "uri", s.address)
+		for _, r := range found {
+			all = append(all, Resource{r, s.Name})
+		}
+	})
+	return all
+}
+
+// Templates returns the templates of resources that the servers list, by server.
+func (c Consults) Templates() (all []Template) {
+	c.readable(func(s *server, o *offer) {
+		found, _ := offered[mcp.ResourceTemplate](o.Templates, "uriTemplate", s.address)
+		for _, t := range found {
+			all = append(all, Template{t, s.Name})
+		}
+	})
+	return all
+}
+
+// Digests returns texts that differ when what clients see of the prompts, and of the resources and their templates, does. That of nothing
+// is empty.
+func (c Consults) Digests() (prompts, resources string) {
+	if all := c.Prompts(); len(all) > 0 {
+		prompts = fingerprint(marshal(all))
+	}
+	all, templates := c.Resources(), c.Templates()
+	if len(all)+len(templates) > 0 {
+		resources = fingerprint(marshal(all)) + fingerprint(marshal(templates))
+	}
+	return prompts, resources
+}
+
+// Def makes getting the prompt a call that goes through the pipeline. Answer is told what the server answered.
+func (p Prompt) Def(answer func(*mcp.GetPromptResult)) *builtin.Def {
+	return builtin.External(builtin.Def{Name: p.Name, Server: p.server.Name}, true, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+		r := request{method: "prompts/get", params: map[string]any{"name": p.own, "arguments": args}, again: p.server.trustsHints()}
+		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own, Reads: "prompt", Listed: true}, r, func(raw json.RawMessage) (builtin.Result, error) {
+			result, text, err := p.server.prompt(raw)
+			if err == nil {
+				answer(result)
+			}
+			return builtin.Result{Text: text}, err
+		}), nil
+	})
+}
+
+// Read plans the reading of a resource. A uri that begins with [Scheme] names the server, otherwise server does. Answer is told what
+// the server answered.
+func (c Consults) Read(env *builtin.Env, server, uri string, answer func([]mcp.ResourceContents)) (builtin.Plan, error) {
+	if rest, ok := strings.CutPrefix(uri, Scheme); ok {
+		name, own, _ := strings.Cut(rest, "/")
+		if server != "" && server != name {
+			return builtin.Plan{}, fmt.Errorf("uri: it names the server %s, and server is %q: leave server out", cleanText(name, 80), cleanText(server, 80))
+		}
+		server, uri = name, own
+	}
+	if server == "" {
+		return builtin.Plan{}, fmt.Errorf("server is missing: name the server of the resource, or give an address that begins with %s", Scheme)
+	}
+	if uri == "" {
+		return builtin.Plan{}, errors.New("uri is missing: ListMcpResources lists the addresses of resources")
+	}
+	s, err := c.g.server(server)
+	if err != nil {
+		return builtin.Plan{}, err
+	}
+	if withheld, _ := s.withheld("resources"); withheld {
+		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
+	}
+	r := request{method: "resources/read", params: map[string]any{"uri": uri}, again: s.trustsHints()}
+	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.lists(uri)}, r, func(raw json.RawMessage) (builtin.Result, error) {
+		contents, result, err := s.contents(raw)
+		if err == nil {
+			answer(contents)
+		}
+		return result, err
+	}), nil
+}
+
+// plan is the plan of a request to the server with this effect.
+func (c caller) plan(e guard.CallTool, r request, read reader) builtin.Plan {
+	e.Server = c.s.Name
+	return builtin.Plan{
+		Intent: guard.Intent{Effects: []guard.Effect{e}},
+		Run:    func(ctx context.Context) (builtin.Result, error) { return c.run(ctx, r, read) },
+	}
+}
+
+// lists reports whether the server lists a resource.
+func (s *server) lists(uri string) bool {
+	r := s.store.get()
+	return r.Offer != nil && slices.ContainsFunc(r.Offer.Resources, func(raw json.RawMessage) bool {
+		var listed struct{ URI string }
+		return json.Unmarshal(raw, &listed) == nil && listed.URI == uri
+	})
+}
+
+// prompt returns what a server answered to prompts/get, and its text.
+func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, error) {
+	var r struct {
+		Description string
+		Messages    []struct {
+			Role    mcp.Role
+			Content json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, "", fmt.Errorf("the server %s answered what is no prompt: %w", s.Name, err)
+	}
+	out := &mcp.GetPromptResult{Description: cleanText(r.Description, maxDescription)}
+	var texts []string
+	for _, m := range r.Messages {
+		text, _ := s.content(m.Content)
+		content, err := mcp.UnmarshalContent(s.addressed(m.Content))
+		if err != nil { // a kind that is not known
+			content = mcp.NewTextContent(text)
+		}
+		if m.Role != mcp.RoleAssistant {
+			m.Role = mcp.RoleUser
+		}
+		texts, out.Messages = append(texts, text), append(out.Messages, mcp.NewPromptMessage(m.Role, content))
+	}
+	return out, strings.Join(texts, "\n"), nil
+}
+
+// addressed returns content with the address of its resource as it is named here.
+func (s *server) addressed(raw json.RawMessage) json.RawMessage {
+	var content map[string]any
+	if json.Unmarshal(raw, &content) != nil {
+		return raw
+	}
+	inner, _ := content["resource"].(map[string]any)
+	for _, m := range []map[string]any{content, inner} {
+		if uri, ok := m["uri"].(string); ok {
+			m["uri"] = s.address(uri)
+		}
+	}
+	return marshal(content)
+}
+
+// contents returns what a server answered to resources/read.
+func (s *server) contents(raw json.RawMessage) (all []mcp.ResourceContents, result builtin.Result, err error) {
+	var r struct{ Contents []map[string]any }
+	err = json.Unmarshal(raw, &r)
+	var texts []string
+	for _, c := range r.Contents {
+		text, image := s.content(marshal(map[string]any{"type": "resource", "resource": c}))
+		if image != nil {
+			result.Images = append(result.Images, *image)
+		} else {
+			texts = append(texts, text)
+		}
+		uri, _ := c["uri"].(string)
+		c["uri"] = s.address(uri)
+		one, wrong := mcp.ParseResourceContents(c)
+		all, err = append(all, one), cmp.Or(err, wrong)
+	}
+	if err != nil {
+		return nil, builtin.Result{}, fmt.Errorf("the server %s answered what is no resource: %w", s.Name, err)
+	}
+	if result.Text = strings.Join(texts, "\n"); len(all) == 0 {
+		result.Text = "(no content)"
+	}
+	return all, result, nil
+}
