@@ -29,7 +29,7 @@ func hasRoom(f *os.File, size int64) error {
 		return err
 	}
 	free, all := int64(fs.Bavail)*fs.Bsize, int64(fs.Blocks)*fs.Bsize
-	if free-size < max(minFree, all/minFreeShare) {
+	if free-size < min(minFree, all/minFreeShare) {
 		return errDiskFull
 	}
 	return nil

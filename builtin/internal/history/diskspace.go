@@ -107,7 +107,7 @@ func Purge(s *Store, before time.Time) (calls int, err error) {
 	return calls, err
 }
 
-// Bounds of the disk for the contents of commands: so much of it stays free.
+// Bounds of the disk for the contents of commands: minFree bytes of it stay free, of a small disk a share.
 const (
 	minFree      = 1 << 30
 	minFreeShare = 20 // a twentieth
@@ -116,7 +116,7 @@ const (
 // roomFor returns an error unless enough of the disk stays free.
 func (c *Config) roomFor(size int64) error {
 	free, all, ok := sizeOf(c.Dir)
-	if ok && free-size < max(minFree, all/minFreeShare) {
+	if ok && free-size < min(minFree, all/minFreeShare) {
 		return errors.New("the disk is nearly full")
 	}
 	return nil
