@@ -142,7 +142,7 @@ func shorten(r *shell.Result, passes int, remarks []string) {
 // failed says why a command was not run. A sandbox that has died is not used again.
 func (s execEnv) failed(env *Env, err error) error {
 	if s.sandbox != nil && errors.Is(err, sandbox.ErrClosed) {
-		env.Runtime.sandboxes.Discard(env.Principal, s.sandbox)
+		env.Runtime.sandboxes.Discard(env.sandboxKey(), s.sandbox)
 		return errors.New("the command was not run: its sandbox had ended. A new one is started for the next command: repeat the call")
 	}
 	return fmt.Errorf("the command was not run: %w", err)

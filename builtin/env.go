@@ -54,6 +54,12 @@ type Env struct {
 	// ListResources and ReadResource are for the resources of other servers.
 	ListResources func(ctx context.Context, server string) (string, error)
 	ReadResource  func(server, uri string) (Plan, error)
+	// Conversation identifies the scope where it is one agent's conversation alone; "" where several agents may share it.
+	Conversation string
+	// Worktree is where the scope works in the place of the roots of the host; nil: it works there.
+	Worktree *Worktree
+	// WorktreeDirty brings changes that are not committed into a new worktree.
+	WorktreeDirty bool
 	// Visible reports whether the caller may know of a tool.
 	Visible func(*Def) bool
 
@@ -87,10 +93,13 @@ type ShellLimits struct {
 	KeepChanges bool
 }
 
-// A WorkDir is the working directory of a scope. It carries over from one Bash call to the next.
+// A WorkDir is where a scope works: in a directory, which carries over from one Bash call to the next, and perhaps in a worktree.
 type WorkDir struct {
-	mu  sync.Mutex
-	dir string
+	mu   sync.Mutex
+	dir  string
+	tree *Worktree
+	// looked says that tree is known: an earlier host may have left the scope in a worktree.
+	looked bool
 }
 
 // Get returns the directory, or "" when no command has changed it yet.
@@ -98,6 +107,13 @@ func (w *WorkDir) Get() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dir
+}
+
+// Worktree returns the worktree that the scope works in, nil if it works in none. [Runtime.Worktree] finds that out.
+func (w *WorkDir) Worktree() *Worktree {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tree
 }
 
 // Set records where the last command ended.

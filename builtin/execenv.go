@@ -33,8 +33,16 @@ func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
 	case env.Policy.Commands().Excluded(in.Command):
 		return onHost(env, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
 	}
-	c, err := env.Runtime.sandboxes.Acquire(ctx, env.Principal, env.Policy)
+	release := func() {}
+	if env.Worktree != nil { // it is not left while a command runs in it
+		var err error
+		if release, err = env.Worktree.Use(); err != nil {
+			return execEnv{}, err
+		}
+	}
+	c, err := env.Runtime.sandboxes.Acquire(ctx, env.sandboxKey(), env.Policy)
 	if err != nil {
+		release()
 		return execEnv{}, fmt.Errorf("its sandbox could not be started: %w", err)
 	}
 	s := execEnv{runner: c.Runner(), sandbox: c, runtime: env.Runtime, refused: c.Refusing()}
@@ -44,8 +52,17 @@ func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
 			env.Runtime.log.Warn(note)
 		}
 		env.Runtime.sandboxes.Release(c)
+		release()
 	}
 	return s, nil
+}
+
+// sandboxKey names the caller's sandbox: conversations in worktrees have their own.
+func (e *Env) sandboxKey() string {
+	if e.Worktree != nil {
+		return e.Principal + "\x00" + e.Worktree.Name
+	}
+	return e.Principal
 }
 
 // onHost is the place of a command that nothing contains; the excuse tells why, where it could be contained.

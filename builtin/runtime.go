@@ -52,6 +52,7 @@ type Runtime struct {
 	journal   string
 	baseline  *baseline.Keeper
 	worktrees worktree.Room // zero without a state directory
+	entered   entered
 	web       *web.Client
 	// sandboxes contain commands, where this machine can.
 	sandboxes *sandboxpool.Pool
@@ -233,7 +234,8 @@ func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.
 func (b *Runtime) Close() error {
 	b.work.close()
 	defer b.temps.Close()
-	return errors.Join(b.sandboxes.Close(), b.baseline.Close(), b.private.Close(), b.shell.close(), b.checkpoints.close(), b.history.Close(), b.search.Close())
+	err := errors.Join(b.sandboxes.Close(), b.baseline.Close(), b.private.Close(), b.shell.close())
+	return errors.Join(err, b.entered.close(), b.checkpoints.close(), b.history.Close(), b.search.Close())
 }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.

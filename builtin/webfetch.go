@@ -87,12 +87,12 @@ func (e *Env) dialTask(ctx context.Context, port string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Runtime.sandboxes.Dial(ctx, e.Principal, n)
+	return e.Runtime.sandboxes.Dial(ctx, e.sandboxKey(), n)
 }
 
 func (e *Env) taskListens(port string) bool {
 	n, err := strconv.Atoi(port)
-	return err == nil && e.Runtime.sandboxes.Listens(e.Principal, n)
+	return err == nil && e.Runtime.sandboxes.Listens(e.sandboxKey(), n)
 }
 
 // A webFetch is one call.

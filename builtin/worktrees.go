@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -29,6 +31,121 @@ func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 	if err := room.Sweep(ctx, time.Now()); err != nil {
 		log.Warn("worktrees of an earlier host are left as they are", "error", err)
 	}
+}
+
+// conversationTree makes a worktree for the caller's conversation, or takes one over again that the caller left and kept under that name.
+func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktreeInput) (w *Worktree, again bool, err error) {
+	room, denied := e.Runtime.worktrees, e.Policy.Commands().Denied
+	if in.Name != "" && in.Base == "" {
+		name := room.Find(func(m worktree.Meta) bool {
+			return m.Called == in.Name && m.Maker == e.Principal && m.Owner == "" && isBelow(dir, m.Source)
+		})
+		if name != "" {
+			w, err = room.Resume(ctx, name, e.Conversation)
+			return w, true, err
+		}
+	}
+	w, err = room.Make(ctx, dir, worktree.Spec{
+		Kind: worktree.Agent, Branch: in.Name, Base: in.Base, Dirty: e.WorktreeDirty, Hidden: denied, Maker: e.Principal, Owner: e.Conversation,
+	})
+	return w, false, err
+}
+
+// entered are the worktrees in which conversations work, by conversation. It is kept while a host runs, longer than their scopes.
+type entered struct {
+	mu   sync.Mutex
+	open map[string]*Worktree
+}
+
+// Worktree returns the worktree that a conversation works in, nil if it works in none: one that an earlier host left it in is taken over.
+func (b *Runtime) Worktree(ctx context.Context, d *WorkDir, conversation string) (*Worktree, error) {
+	if conversation == "" || !hasWorktrees(b) {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.looked {
+		w, err := b.entered.find(ctx, b.worktrees, conversation)
+		if err != nil {
+			return nil, fmt.Errorf("this conversation works in a worktree, and nothing is done elsewhere for it: %w", err)
+		}
+		d.tree, d.looked = w, true
+	}
+	if d.tree == nil {
+		return nil, nil
+	}
+	if _, err := os.Lstat(d.tree.Tree()); errors.Is(err, fs.ErrNotExist) {
+		gone := d.tree
+		d.tree, d.dir = nil, ""
+		b.entered.set(conversation, nil)
+		return nil, errors.Join(fmt.Errorf("the worktree %s of this conversation was removed from outside: from the next call on it works in %s again", gone.Tree(), gone.Source), gone.Close())
+	}
+	return d.tree, nil
+}
+
+func (t *entered) find(ctx context.Context, room worktree.Room, conversation string) (*Worktree, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.open[conversation]; w != nil {
+		return w, nil
+	}
+	name := room.Find(func(m worktree.Meta) bool { return m.Owner == conversation })
+	if name == "" {
+		return nil, nil
+	}
+	w, err := room.Resume(ctx, name, conversation)
+	if err == nil {
+		t.put(conversation, w)
+	}
+	return w, err
+}
+
+func (t *entered) put(conversation string, w *Worktree) {
+	if t.open == nil {
+		t.open = map[string]*Worktree{}
+	}
+	if t.open[conversation] = w; w == nil {
+		delete(t.open, conversation)
+	}
+}
+
+func (t *entered) set(conversation string, w *Worktree) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(conversation, w)
+}
+
+// move moves a scope: its directory, and what it has read, whose content decides whether that counts in the other place.
+func (e *Env) move(w *Worktree, dir, from, to string) {
+	e.Dir.mu.Lock()
+	e.Dir.tree, e.Dir.dir, e.Dir.looked = w, dir, true
+	e.Dir.mu.Unlock()
+	e.ReadState.Follow(from, to)
+}
+
+func (t *entered) enter(e *Env, w *Worktree) {
+	t.set(e.Conversation, w)
+	e.move(w, w.Dir(), w.Source, w.Tree())
+}
+
+// leave returns the directory that the scope works in again.
+func (t *entered) leave(e *Env, w *Worktree) (dir string) {
+	t.set(e.Conversation, nil)
+	dir = filepath.Join(w.Source, w.Below)
+	e.move(nil, dir, w.Tree(), w.Source)
+	return dir
+}
+
+// close commits what is left in the worktrees of conversations, which stay in them.
+func (t *entered) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, w := range t.open {
+		_, err := w.End(context.Background())
+		errs = append(errs, err, w.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // ApplyWorktree merges what was changed in a worktree into the user's work tree. It is one change of the history, recorded before the

@@ -22,7 +22,9 @@ func TestRulesOfCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := func(root string, rule string) settings.Entry { return settings.Entry{Text: rule, File: "x", Root: root} }
+	in := func(root string, rule string) settings.Entry {
+		return settings.Entry{Text: rule, File: "x", Root: root}
+	}
 	slash := filepath.ToSlash
 	for _, tt := range []struct {
 		name        string

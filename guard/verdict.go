@@ -46,6 +46,7 @@ const (
 	ruleUnsandboxed  = "sandbox opt-out"
 	ruleUndecidable  = "undecidable command"
 	rulePersonOnly   = "person's command" // toolhost trust and its like
+	ruleDiscard      = "discarded work"   // leaving a worktree without what was done in it
 	ruleReadOnly     = "read-only command"
 	ruleMode         = "mode" // followed by the mode's name
 )

@@ -55,7 +55,8 @@ type execCall struct {
 // allowed the text of the command.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy {
-		return c.host.modes.policy(c.host.policies.of(c.admission.principal), c.admission.scope)
+		p := c.host.policies
+		return c.host.modes.policy(p.in(c.env.Worktree, p.settings.Reload(), c.admission.principal), c.admission.scope)
 	}
 	now := policy()
 	command := in.Command()

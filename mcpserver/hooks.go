@@ -142,7 +142,7 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 
 // hookCall returns a call as hooks are told of it.
 func (s *hookset) hookCall(a *Admission, policy *guard.Policy, tool string, input json.RawMessage) hook.Call {
-	cwd := cmp.Or(a.scope.Dir.Get(), s.policies.cfg.Roots[0])
+	cwd := cmp.Or(a.scope.Dir.Get(), policy.Roots()[0])
 	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input)}
 }
 

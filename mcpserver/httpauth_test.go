@@ -150,7 +150,7 @@ var rightsOfTools = map[string]auth.Rights{
 	"Read": auth.Read, "Glob": auth.Read, "Grep": auth.Read, "TaskOutput": auth.Read,
 	"Edit": auth.Write, "Write": auth.Write, "NotebookEdit": auth.Write,
 	"Bash": auth.Exec, "TaskStop": auth.Exec, "WebFetch": auth.Exec, "WebSearch": auth.Exec,
-	"AskUserQuestion": auth.Read, "EnterPlanMode": auth.Read, "ExitPlanMode": auth.Read,
+	"AskUserQuestion": auth.Read, "EnterPlanMode": auth.Read, "ExitPlanMode": auth.Read, "EnterWorktree": auth.Write, "ExitWorktree": auth.Write,
 	"ListMcpResources": auth.Exec, "ReadMcpResource": auth.Exec,
 }
 

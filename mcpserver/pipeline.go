@@ -154,7 +154,11 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	if resumes(req) { // it ran, and waits for an answer
 		return h.callAgain(ctx, a, req, &rec, reply)
 	}
-	policy := h.modes.policy(h.policies.forCall(a), a.scope)
+	policy, err := rulesFor(ctx, h, a)
+	if err != nil {
+		rec.Verdict = guard.Deny.String()
+		return reply.with(refused(err))
+	}
 	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before a plan, whose error would hide it
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
@@ -276,6 +280,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		},
 		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
+		Worktree: a.scope.Dir.Worktree(), Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
 	}
 	env.ListResources = func(ctx context.Context, server string) (string, error) {

@@ -33,7 +33,7 @@ type policies struct {
 	private  *privatedir.Store // nil where no state is kept
 	log      *slog.Logger
 
-	compiled sync.Map // principal → compiledPolicy
+	compiled sync.Map // principal, and the worktree it works in → compiledPolicy
 	absent   guard.AbsentFiles
 	denyAll  *guard.Policy // for a principal for whom no rules could ever be compiled
 
@@ -74,7 +74,7 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 // settings change before the first call.
 func (p *policies) start() (*guard.Policy, error) {
 	now := p.settings.Current()
-	rules, err := p.compile(now, LocalPrincipal)
+	rules, err := p.compile(now, LocalPrincipal, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -90,29 +90,38 @@ func (p *policies) of(principal string) *guard.Policy {
 	return p.at(p.settings.Reload(), principal)
 }
 
-// forCall is of for a call, which may share the reload of another call.
-func (p *policies) forCall(a *Admission) *guard.Policy {
+// forCall is of for a call, which may share the reload of another call, in a worktree if that is not nil.
+func (p *policies) forCall(a *Admission, tree *builtin.Worktree) *guard.Policy {
 	if p.reloads.serves(a.reloads) {
-		return p.at(p.settings.Current(), a.principal)
+		return p.in(tree, p.settings.Current(), a.principal)
 	}
 	n := p.reloads.begin()
 	now := p.settings.Reload()
 	p.reloads.done(n)
-	return p.at(now, a.principal)
+	return p.in(tree, now, a.principal)
 }
 
 // at returns the rules for a principal under these settings, or newer ones.
 func (p *policies) at(now *settings.Settings, principal string) *guard.Policy {
-	if was := p.last(principal); was.settings == now && was.whole && was.policy.Current() {
+	return p.in(nil, now, principal)
+}
+
+// in is at for what works in a worktree; nil: in the roots of the host.
+func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal string) *guard.Policy {
+	place := principal
+	if tree != nil {
+		place += "\x00" + tree.Name
+	}
+	if was := p.last(place); was.settings == now && was.whole && was.policy.Current() {
 		return was.policy
 	}
 	p.mu.Lock() // two policies of the same settings would count as different rules
 	defer p.mu.Unlock()
 	now = p.settings.Current() // newer if another call was faster
-	was := p.last(principal)
+	was := p.last(place)
 	rules := was.policy
 	if was.settings != now || !was.policy.Current() {
-		compiled, err := p.compile(now, principal)
+		compiled, err := p.compile(now, principal, tree)
 		if err != nil {
 			p.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
 			now, compiled = was.settings, was.policy
@@ -134,7 +143,7 @@ func (p *policies) at(now *settings.Settings, principal string) *guard.Policy {
 	if was.policy == nil {
 		p.evict()
 	}
-	p.compiled.Store(principal, c)
+	p.compiled.Store(place, c)
 	return c.policy
 }
 
@@ -153,16 +162,16 @@ func (p *policies) evict() {
 	})
 }
 
-// last returns the rules that were compiled for a principal last, none at first.
-func (p *policies) last(principal string) compiledPolicy {
-	last, _ := p.compiled.Load(principal)
+// last returns the rules that were compiled last for a principal in a place, none at first.
+func (p *policies) last(place string) compiledPolicy {
+	last, _ := p.compiled.Load(place)
 	b, _ := last.(compiledPolicy)
 	return b
 }
 
 // compile compiles the settings, and logs once what is wrong with them. The caller holds the lock.
-func (p *policies) compile(s *settings.Settings, principal string) (*guard.Policy, error) {
-	cfg := p.guardConfig(s, func() guard.Containment { return p.containment(s) })
+func (p *policies) compile(s *settings.Settings, principal string, tree *builtin.Worktree) (*guard.Policy, error) {
+	cfg := inWorktree(tree, p.guardConfig(s, func() guard.Containment { return p.containment(s) }))
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
 	rules, err := guard.New(cfg)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -198,6 +199,20 @@ func (sc *Scope) refresh(st *scope, path string, checked record, current version
 // Forget makes a file count as never read.
 func (sc *Scope) Forget(path string) {
 	sc.replace(path, func(record) record { return record{gone: true} })
+}
+
+// Follow makes what was read of the files below one directory count for the files of the same names below another. As always, their
+// content decides.
+func (sc *Scope) Follow(from, to string) {
+	st := sc.store.enter(sc.key, sc.exact)
+	st.mu.Lock()
+	files := maps.Clone(st.files)
+	st.mu.Unlock()
+	for path, r := range files {
+		if below, err := filepath.Rel(from, path); err == nil && filepath.IsLocal(below) && !r.gone {
+			sc.replace(filepath.Join(to, below), func(record) record { return r })
+		}
+	}
 }
 
 // replace puts the record that next makes of the old one, which is gone when there is none.

@@ -11,6 +11,8 @@ var tools = map[string][]string{
 	"Grep":          {"GrepTool", "grep_search", "grep_files", "search_file_content", "search_in_files", "ripgrep"},
 	"EnterPlanMode": {"enter_plan"},
 	"ExitPlanMode":  {"exit_plan", "present_plan"},
+	"EnterWorktree": {"create_worktree"},
+	"ExitWorktree":  {"leave_worktree"},
 	"NotebookEdit":  {"edit_notebook", "edit_notebook_file", "NotebookEditCell"},
 	"Read":          {"View", "view_file", "read_file", "read_text_file", "open_file", "file_read", "NotebookRead"},
 	"TaskOutput":    {"BashOutput", "shell_output", "get_terminal_output"},

@@ -74,16 +74,16 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	if w.Common == "" {
 		return r, nil
 	}
-	if r.Ignored, err = w.ignored(ctx); err != nil {
+	if r.Ignored, err = ignored(ctx, w); err != nil {
 		return r, err
 	}
 	head, moved := w.tips()
 	head, moved = w.home(ctx, head, moved, &r)
-	last := w.last(ctx, head)
+	parent := last(ctx, w, head)
 	if w.Commit == "" && len(moved) == 0 && (head == "" || head == w.Base) && r.Tree == w.Begun {
 		return r, nil
 	}
-	if r.Commit, err = w.unfinished(ctx, r.Tree, last); err != nil {
+	if r.Commit, err = commitLeft(ctx, w, r.Tree, parent); err != nil {
 		return r, err
 	}
 	step("update")
@@ -103,7 +103,7 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 }
 
 // ignored lists the files that git ignores. None were copied into the worktree but settings, which git is told to ignore.
-func (w *Worktree) ignored(ctx context.Context) ([]string, error) {
+func ignored(ctx context.Context, w *Worktree) ([]string, error) {
 	if !strings.HasPrefix(w.Name, string(Try)+"-") {
 		return nil, nil
 	}
@@ -112,7 +112,7 @@ func (w *Worktree) ignored(ctx context.Context) ([]string, error) {
 }
 
 // last returns the parent for a commit of the worktree's files. head is the worktree's HEAD.
-func (w *Worktree) last(ctx context.Context, head string) string {
+func last(ctx context.Context, w *Worktree, head string) string {
 	r := w.store.run(index)
 	if head == "" {
 		head = w.Base
@@ -149,8 +149,8 @@ func (w *Worktree) home(ctx context.Context, head string, moved []tip, r *Report
 	return head, moved
 }
 
-// unfinished returns a commit of what stands in the worktree: the last one, if that is all.
-func (w *Worktree) unfinished(ctx context.Context, tree, last string) (string, error) {
+// commitLeft returns a commit of what stands in the worktree: the last one, if that is all.
+func commitLeft(ctx context.Context, w *Worktree, tree, last string) (string, error) {
 	if committed, err := w.store.run(index).text(ctx, "rev-parse", last+"^{tree}"); err != nil || committed == tree {
 		return last, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,7 +44,7 @@ func (r Room) Resume(ctx context.Context, name, owner string) (*Worktree, error)
 		err = errors.New("nothing was left in it, and it was removed")
 	}
 	if err == nil {
-		err = r.locked(ctx, w.Meta, func() error { return w.again() })
+		err = r.locked(ctx, w.Meta, func() error { return again(w) })
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the worktree %s cannot be used again: %w", name, err), w.Close())
@@ -52,10 +53,10 @@ func (r Room) Resume(ctx context.Context, name, owner string) (*Worktree, error)
 }
 
 // again moves the child to the commit of what stands in the worktree, and lets a host that is started later end it.
-func (w *Worktree) again() error {
+func again(w *Worktree) error {
 	if w.Commit != "" {
 		step("child again")
-		_ = w.moveChild() // a child can have made that impossible: what it commits goes to a branch of its own then
+		_ = moveChild(w) // a child can have made that impossible: what it commits goes to a branch of its own then
 	}
 	w.Kept = time.Time{}
 	step("used again")
@@ -64,7 +65,7 @@ func (w *Worktree) again() error {
 
 // moveChild moves the child's HEAD, branch and index to the commit of the worktree. All is written below the worktree, whatever links
 // the child has made.
-func (w *Worktree) moveChild() error {
+func moveChild(w *Worktree) error {
 	tree, err := os.OpenRoot(w.Tree())
 	if err != nil {
 		return err
@@ -112,6 +113,28 @@ func (w *Worktree) Work(ctx context.Context) (string, error) {
 		stat = "commits that change no file"
 	}
 	return stat, err
+}
+
+// Roots returns the places in the worktree of roots of a workspace: of those in the work tree, and all of it for one that holds that.
+func (w *Worktree) Roots(roots []string) (out []string) {
+	for _, root := range roots {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real
+		}
+		place := ""
+		if below, err := filepath.Rel(w.Source, root); err == nil && filepath.IsLocal(below) {
+			place = filepath.Join(w.Tree(), below)
+		} else if above, err := filepath.Rel(root, w.Source); err == nil && filepath.IsLocal(above) {
+			place = w.Tree()
+		}
+		if info, err := os.Stat(place); place != "" && err == nil && info.IsDir() && !slices.Contains(out, place) {
+			out = append(out, place)
+		}
+	}
+	if len(out) == 0 {
+		out = []string{w.Tree()}
+	}
+	return out
 }
 
 // Summary says where what was left in a worktree that has ended can be found; "" if nothing was.

@@ -37,7 +37,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 		return err
 	}
 	if w.Begun != tree {
-		if err := w.hold(ctx); err != nil {
+		if err := hold(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 	if _, err := w.store.on(w.Tree(), index).git(ctx, "read-tree", "--reset", "-u", w.Begun); err != nil {
 		return err
 	}
-	concealed, err := w.conceal(ctx, hidden)
+	concealed, err := conceal(ctx, w, hidden)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 }
 
 // conceal takes the files that rules hide out of the worktree. To git they are as outside of a sparse checkout.
-func (w *Worktree) conceal(ctx context.Context, hidden Hidden) (names string, err error) {
+func conceal(ctx context.Context, w *Worktree, hidden Hidden) (names string, err error) {
 	r := w.store.on(w.Tree(), index)
 	out, err := r.git(ctx, "ls-files", "-z")
 	if err != nil || hidden == nil {
@@ -126,7 +126,7 @@ func (s *source) check(ctx context.Context, st store, tree string) error {
 }
 
 // hold makes a commit of what was brought along, which keeps its objects.
-func (w *Worktree) hold(ctx context.Context) error {
+func hold(ctx context.Context, w *Worktree) error {
 	commit, err := w.store.commit(ctx, w.Begun, "toolhost: changes that were not committed", w.Base)
 	if err == nil {
 		_, err = w.store.run(index).git(ctx, "update-ref", w.ref(), commit)

@@ -116,6 +116,9 @@ type Worktree struct {
 // branch is the name of the branch in the user's repository.
 func (m Meta) branch() string { return "toolhost/" + cmp.Or(m.Called, m.Name) }
 
+// BranchName is the name of the branch that the worktree was made with.
+func (m Meta) BranchName() string { return m.branch() }
+
 // ref holds what was brought along from the user's work tree, so that git keeps the objects.
 func (m Meta) ref() string { return "refs/toolhost-begun/" + m.Name }
 

@@ -151,7 +151,7 @@ func accessOf(tool string) Access {
 }
 
 // ownTools are the tools of this host.
-var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ListMcpResources", "ReadMcpResource"}
+var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource"}
 
 // misspelt returns the tool that a name means which is no tool: it differs in case, or
 // in one letter, is an alias, or has two of them in the other order (Raed). In a deny of files or

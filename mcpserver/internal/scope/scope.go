@@ -79,6 +79,14 @@ type Scope struct {
 // Principal is whose scope it is.
 func (s *Scope) Principal() string { return s.key.principal }
 
+// Conversation identifies the scope over restarts, without secrets of its client; "" where it is not one agent's conversation.
+func (s *Scope) Conversation() string {
+	if !s.Exact {
+		return ""
+	}
+	return s.key.principal + " " + s.Label
+}
+
 // Session is the digest of the id of the legacy MCP session that the scope belongs to; "" if it does not belong to one.
 func (s *Scope) Session() string {
 	if s.key.kind != kindSession {

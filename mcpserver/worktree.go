@@ -1,0 +1,28 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// rulesFor returns the rules for a call, where its conversation works and in its mode.
+func rulesFor(ctx context.Context, h *Host, a *Admission) (*guard.Policy, error) {
+	tree, err := h.runtime.Worktree(ctx, a.scope.Dir, a.scope.Conversation())
+	if err != nil {
+		return nil, err
+	}
+	return h.modes.policy(h.policies.forCall(a, tree), a.scope), nil
+}
+
+// inWorktree returns the configuration of the guard for what works in a worktree: there the rules of the workspace hold, as a person
+// trusts it, and what the settings files in the worktree say does not.
+func inWorktree(tree *builtin.Worktree, cfg guard.Config) guard.Config {
+	if tree == nil {
+		return cfg
+	}
+	cfg.Copy, cfg.CopyOf, cfg.Originals = tree.Tree(), tree.Source, cfg.Roots
+	cfg.Roots, cfg.ExplicitRoots = tree.Roots(cfg.Roots), true
+	return cfg
+}
