@@ -129,7 +129,7 @@ func TestLateOutput(t *testing.T) {
 	for name, tt := range map[string]struct {
 		hook     string
 		response time.Duration
-		want     Action
+		want     action
 	}{
 		"late":              {"exec > >(cat); echo '" + permission("deny") + "'", patience, Deny},
 		"in parts":          {"exec > >(echo '{'; cat); echo '" + strings.TrimPrefix(permission("deny"), "{") + "'", patience, Deny},

@@ -77,20 +77,20 @@ type Call struct {
 	Input json.RawMessage
 }
 
-// An Action is what hooks want to become of a call. Of several, the strictest
+// An action is what hooks want to become of a call. Of several, the strictest
 // counts; the greater is the stricter.
-type Action uint8
+type action uint8
 
 // The actions.
 const (
-	none  Action = iota // no hook said anything: the rules decide
+	none  action = iota // no hook said anything: the rules decide
 	Allow               // a person need not be asked; rules still hold
 	Ask                 // a person must be asked
 	Deny                // the call must not run
 )
 
 // String returns the action as hooks write it; "none" for None.
-func (a Action) String() string {
+func (a action) String() string {
 	switch a {
 	case none:
 		return "none"
@@ -104,7 +104,7 @@ func (a Action) String() string {
 
 // A Decision is what the hooks of a call decided together.
 type Decision struct {
-	Action Action
+	Action action
 	// Reason is for the model and its user. It is set for Ask and Deny.
 	Reason string
 	// UpdatedInput replaces the whole input; nil to keep it. It is an object, but

@@ -284,7 +284,7 @@ func TestWay(t *testing.T) {
 		name string
 		way  Way
 		text string
-		want Action
+		want action
 	}{
 		{"outside", Way{Outside: true, Loosens: true}, allow, Allow},
 		{"loosens nothing", Way{Outside: true}, allow, none},

@@ -30,7 +30,7 @@ func TestHTTP(t *testing.T) {
 		name    string
 		status  int
 		body    string
-		want    Action
+		want    action
 		failure string
 	}{
 		{"nothing", 204, "", none, ""},

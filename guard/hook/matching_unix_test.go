@@ -92,7 +92,7 @@ func TestIf(t *testing.T) {
 	for name, test := range map[string]struct {
 		cfg  Config
 		call Call
-		want Action
+		want action
 	}{
 		"it matches":     {Config{Match: match}, bashCall("git push"), Deny},
 		"it does not":    {Config{Match: match}, bashCall("ls"), none},

@@ -51,7 +51,7 @@ func (o outcome) why(event string) string {
 
 // take takes an action over if it is stricter, and adds the reason if it is as
 // strict.
-func (d *Decision) take(action Action, reason, from string) {
+func (d *Decision) take(action action, reason, from string) {
 	switch {
 	case action > d.Action:
 		d.Action, d.Reason, d.From = action, reason, from

@@ -26,7 +26,7 @@ const (
 
 // response is what one hook said.
 type response struct {
-	action  Action // after the call has run, Deny stands for "block"
+	action  action // after the call has run, Deny stands for "block"
 	reason  string
 	input   json.RawMessage // the new input, or nil
 	output  json.RawMessage // the new response, or nil
@@ -35,7 +35,7 @@ type response struct {
 }
 
 // take takes an action over if it is stricter than what was said so far.
-func (a *response) take(action Action, reason string) {
+func (a *response) take(action action, reason string) {
 	if action > a.action {
 		a.action, a.reason = action, reason
 	}
@@ -147,7 +147,7 @@ func (w wire) response(event string) (response, error) {
 // takeSpecific takes what the hook said in the form of its event. A decision in
 // the form of another event is refused: not read, it would be lost.
 func (a *response) takeSpecific(event string, s specific) (err error) {
-	var action Action
+	var action action
 	switch event {
 	case settings.PreToolUse:
 		if s.Decision != nil {
@@ -187,7 +187,7 @@ func (a *response) takeSpecific(event string, s specific) (err error) {
 const deferred = "defer"
 
 // actionOf reads an action.
-func actionOf(field, word string, expected ...Action) (Action, error) {
+func actionOf(field, word string, expected ...action) (action, error) {
 	if word == "" {
 		return none, nil
 	}
