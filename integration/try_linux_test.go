@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,5 +209,35 @@ func TestTryTerminal(t *testing.T) {
 		if kept := inShell(t, home, work, "git branch | grep -c toolhost/ || true"); kept != map[string]string{"a": "0", "k": "1", "d": "0"}[key] {
 			t.Errorf("%s: %s branches", key, kept)
 		}
+	}
+}
+
+// TestTryConsole: a person looks at the diff at the console, and decides there.
+func TestTryConsole(t *testing.T) {
+	home, work := tryHome(t)
+	w := newTerminal(t, person{home, work}, nil, "sh", "-c", binary+" try -- sh -c 'echo \"<x>\" >> b; seq 100000 > long'; echo ended with $?; exec cat")
+	eventually(t, func() string { return w.lacks([]string{"iscard?"}) })
+	c := &consoleHost{host: &host{stderr: &lockedBuffer{}}, home: home, web: newBrowser(t)}
+	c.link = c.openLink(t)
+	c.enter(t, c.web)
+	id := c.question(t)
+	_, page := c.get(t, c.web, "/part/questions", nil)
+	for _, shown := range []string{`<span class="row add">+&lt;x&gt;`, ">+100000\n<", ">Apply<", ">Keep as branch<", ">Discard<", "has changed a copy of " + work} {
+		if !strings.Contains(page, shown) {
+			t.Errorf("the page of %d bytes does not show %q", len(page), shown)
+		}
+	}
+	if status, body := c.post(t, "/answer", url.Values{"question": {id}, "decision": {"accept"}, "answer1": {"Remove"}}); status < 400 {
+		t.Errorf("an answer that is not offered: %d %s", status, body)
+	}
+	if got := inShell(t, home, work, "cat b"); got != "two" {
+		t.Errorf("before the answer: %s", got)
+	}
+	if status, body := c.post(t, "/answer", url.Values{"question": {id}, "decision": {"accept"}, "answer1": {"Apply"}}); status >= 400 {
+		t.Fatalf("answer: %d %s", status, body)
+	}
+	eventually(t, func() string { return w.lacks([]string{"Apply, says the console", "ended with 0"}) })
+	if got := inShell(t, home, work, "cat b; wc -l < long; git branch | grep -c toolhost/ || true"); got != "two\n<x>\n100000\n0" {
+		t.Errorf("applied: %s", got)
 	}
 }

@@ -267,7 +267,11 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	switch {
 	case fate != "":
 	case isTerminal(os.Stdin):
-		fate = askFate(errs, os.Stdin)
+		var err error
+		if fate, err = t.ask(ctx, errs, diff.String()); err != nil { // without a console
+			fmt.Fprintln(errs, "toolhost try:", sanitized(err.Error()))
+			fate = askFate(errs, os.Stdin)
+		}
 	default:
 		fate = keepThem
 	}
@@ -288,7 +292,7 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 func askFate(w io.Writer, in io.Reader) string {
 	lines := bufio.NewScanner(in)
 	for {
-		fmt.Fprint(w, "[a]pply to your work tree, [k]eep as a branch, [d]iscard? ")
+		fmt.Fprint(w, "[a]pply to your work tree, [k]eep as a branch, [d]iscard? (or answer at the console) ")
 		if !lines.Scan() {
 			fmt.Fprintln(w)
 			return keepThem

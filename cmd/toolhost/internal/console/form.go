@@ -17,8 +17,12 @@ import (
 // A form is what such a call asks.
 type form struct {
 	Message string // begins with a line that the agent cannot leave out
+	Diff    string // what the answer is about. Each label of the one choice is then a button
 	Choices []formChoice
 }
+
+// maxDiff bounds the diff on the page, in bytes.
+const maxDiff = 1 << 20
 
 // A formChoice is one question, with fields for the chosen labels and for other words.
 type formChoice struct {
@@ -34,7 +38,7 @@ var formActions = map[string]string{"accept": "was answered", "decline": "was de
 // newForm reads the params of an elicitation.
 func newForm(params json.RawMessage) (f form) {
 	var p struct {
-		Message         string
+		Message, Diff   string
 		RequestedSchema struct {
 			Properties map[string]struct {
 				Title     string
@@ -45,7 +49,7 @@ func newForm(params json.RawMessage) (f form) {
 		}
 	}
 	_ = json.Unmarshal(params, &p) // of the host; without questions it can be declined
-	f.Message = p.Message
+	f.Message, f.Diff = p.Message, p.Diff
 	for n := 1; ; n++ {
 		c := formChoice{Name: fmt.Sprint("answer", n), Words: fmt.Sprint("words", n)}
 		field, ok := p.RequestedSchema.Properties[c.Name]
@@ -90,6 +94,9 @@ func (b liveBody) formOf(id string, q question) g.Node {
 	act := func(label, action string, class g.Node) g.Node {
 		return h.Button(class, h.Name("decision"), h.Value(action), g.If(b.Closed != "", h.Disabled()), g.Text(label))
 	}
+	if q.Form.Diff != "" {
+		return b.diffOf(id, q)
+	}
 	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
 		h.Article(h.Aria("labelledby", id+"-what"),
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(q.Asked.Tool)), g.Text(" asks you")),
@@ -99,6 +106,24 @@ func (b liveBody) formOf(id string, q question) g.Node {
 				g.Map(q.Form.Choices, func(c formChoice) g.Node { return c.fields(id) }),
 				act("Answer", "accept", h.Class("main")), g.Text(" "), act("Decline to answer", "decline", nil), g.Text(" "), act("Close", "cancel", nil),
 			),
+		),
+	)
+}
+
+// diffOf shows a question about a diff.
+func (b liveBody) diffOf(id string, q question) g.Node {
+	shown := clip(q.Form.Diff, maxDiff)
+	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
+		h.Article(h.Aria("labelledby", id+"-what"),
+			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(q.Asked.Tool)), text(" "+q.Form.Message)),
+			askedBy(q, " · ends at "),
+			scroller("result tall", "The whole diff", diffLines(shown)),
+			g.If(len(shown) < len(q.Form.Diff), h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown here; the terminal has them.", len(q.Form.Diff)-len(shown)))),
+			h.Div(h.Class("answers"), g.Map(q.Form.Choices, func(c formChoice) g.Node {
+				return post("/answer", b.Token, hidden("question", fmt.Sprint(q.ID)), hidden("decision", "accept"), g.Map(c.Labels, func(label string) g.Node {
+					return g.Group{h.Button(h.Name(c.Name), h.Value(label), g.If(b.Closed != "", h.Disabled()), text(label)), g.Text(" ")}
+				}))
+			})),
 		),
 	)
 }
