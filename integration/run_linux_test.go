@@ -303,10 +303,14 @@ func TestRunClients(t *testing.T) {
 			defer server.Close()
 			args, more := c.args(server.URL)
 			run := append([]string{"run", "--allow-host", strings.TrimPrefix(server.URL, "http://"), "--", program}, args...)
-			if out, ok := p.run(t, append(env, more...), binary, run...); !ok {
+			out, ok := p.run(t, append(env, more...), binary, run...)
+			if !ok {
 				t.Fatalf("%s failed:\n%s", c.program, out)
 			}
 			played.check(t)
+			if strings.Contains(out, "not published") {
+				t.Errorf("it says of the model's port\n%s", out)
+			}
 		})
 	}
 }

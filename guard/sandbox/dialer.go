@@ -50,6 +50,7 @@ func (s *Sandbox) Forward(ctx context.Context, port int) error {
 	f := &publisher{dial: func(ctx context.Context, port int) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(port)))
 	}}
+	s.forwarded.Store(port, true)
 	context.AfterFunc(ctx, func() { l.Close() })
 	go f.accept(ctx, l, port)
 	return nil

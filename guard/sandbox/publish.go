@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +37,10 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 		if err != nil {
 			return // the sandbox has ended, or has no network of its own
 		}
+		ports = slices.DeleteFunc(ports, func(port int) bool {
+			_, ours := s.forwarded.Load(port)
+			return ours
+		})
 		if p.taken = nil; len(ports) > 0 {
 			p.taken = takenPorts()
 		}

@@ -115,6 +115,7 @@ type Sandbox struct {
 
 	portRecords string // see [Network.PortRecords]
 	ports       portNotes
+	forwarded   sync.Map // ports, see [Sandbox.Forward]
 }
 
 // Start starts a sandbox with the best backend that works here, see Report.
