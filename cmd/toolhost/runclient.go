@@ -18,12 +18,13 @@ import (
 
 // A runClient is a client as toolhost run starts it.
 type runClient struct {
-	name   string
-	env    clients.Env
-	state  string          // where layers are kept
-	client *clients.Client // nil: it is not in the table
-	needs  clients.Run
-	roots  []string // real paths
+	name    string
+	env     clients.Env
+	state   string          // where layers are kept
+	client  *clients.Client // nil: it is not in the table
+	needs   clients.Run
+	roots   []string // real paths
+	entries string   // the copy of needs.Entry; "" if there is none
 }
 
 func newRunClient(name, stateDir string) (*runClient, error) {
@@ -58,6 +59,9 @@ func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 		layer, err := r.layer(spec, dir, i)
 		if err != nil {
 			return err
+		}
+		if rel, err := filepath.Rel(dir, r.needs.Entry); err == nil && filepath.IsLocal(rel) && layer != dir {
+			r.entries = filepath.Join(layer, rel)
 		}
 		for to, from := range r.needs.Copies {
 			if rel, err := filepath.Rel(dir, to); err == nil && filepath.IsLocal(rel) {
@@ -154,6 +158,9 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 		return nil, err
 	}
 	file := filepath.Join(dir, "mcp."+strings.TrimSuffix(r.client.Format, "c"))
+	if r.entries != "" {
+		return nil, privatefile.ReplaceQuickly(r.entries, text)
+	}
 	args, env := r.needs.Filled(r.env, text, file, self, socket)
 	spec.Env = append(slices.DeleteFunc(spec.Env, func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

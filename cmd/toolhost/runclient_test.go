@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +88,51 @@ func TestLayersOfWorkspaces(t *testing.T) {
 	for root, want := range map[string]bool{"/a": false, "/b": true} {
 		if _, err := os.Stat(layers[root]); err == nil != want {
 			t.Errorf("the layer of %s is there: %t, %v", root, !want, err)
+		}
+	}
+}
+
+// TestEntryAdded: the entry of this host comes to what the user has configured, in a copy.
+func TestEntryAdded(t *testing.T) {
+	for _, tt := range []struct{ program, variable, file, user string }{
+		{program: "gemini", file: ".gemini/settings.json", user: `{"theme": "dark", "mcpServers": {"toolhost": {"command": "old"}}}`},
+		{program: "opencode", variable: "OPENCODE_CONFIG_CONTENT", user: `{"theme": "dark"}`},
+	} {
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		t.Setenv("OPENCODE_CONFIG", "/of/the/user.json")
+		if tt.variable != "" {
+			t.Setenv(tt.variable, tt.user)
+		}
+		if tt.file != "" {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(home, tt.file)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(home, tt.file), []byte(tt.user), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := newRunClient(tt.program, filepath.Join(home, "state"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := builtin.CellSpec{Env: []string{tt.variable + "=" + tt.user, "OTHER=1"}}
+		if err := r.files(&spec, []string{filepath.Join(home, "project")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.entry(&spec, home, "/cell/mcp.sock"); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(spec.Env, "\n")
+		if tt.file != "" {
+			copied, err := os.ReadFile(filepath.Join(spec.Layers[filepath.Join(home, ".gemini")], "settings.json"))
+			if own, _ := os.ReadFile(filepath.Join(home, tt.file)); err != nil || string(own) != tt.user {
+				t.Errorf("%s: the user's file holds %s, %v", tt.program, own, err)
+			}
+			got = string(copied)
+		}
+		if !strings.Contains(got, "dark") || strings.Count(got, "/cell/mcp.sock") != 1 || strings.Contains(got, "old") || tt.variable != "" && strings.Count(got, tt.variable+"=") != 1 {
+			t.Errorf("%s: %s", tt.program, got)
 		}
 	}
 }

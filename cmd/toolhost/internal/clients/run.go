@@ -21,6 +21,8 @@ type Run struct {
 	Shared []string
 	// Logins are the files of Shared that hold its login, which no other command may read.
 	Logins []string
+	// Entry is a file of the user in a layer, of which it has a copy with the entry of this host. Empty: Env or Args name the entry.
+	Entry string
 	// Env are variables that it gets where the user has not set them, and Args its first arguments. In both {file} is a file with the
 	// entry of this host, {command} this program and {socket} what it is to connect to. {entry} is what the user has set, a configuration,
 	// with the entry added.
@@ -32,6 +34,9 @@ type Run struct {
 func (r Run) OnPlatform(e Env) Run {
 	r.Layers, r.Shared = e.paths(r.Layers), e.paths(r.Shared)
 	r.Logins = slices.DeleteFunc(e.paths(r.Logins), func(path string) bool { return !e.Exists(path) })
+	if r.Entry != "" {
+		r.Entry = e.path(r.Entry)
+	}
 	copies, env := map[string]string{}, map[string]string{}
 	for to, from := range r.Copies {
 		copies[e.path(to)] = e.path(from)
@@ -77,13 +82,20 @@ func (r Run) Filled(e Env, entry []byte, file, command, socket string) (args, en
 // entryText is the value of a variable that holds a configuration.
 const entryText = "{entry}"
 
-// Entry is a configuration of the client with this server: a file that names no other, or the one that the user has in a variable.
+// Entry is a configuration of the client with this server: one that names no other, or that of the user in a file or a variable.
 func (c Client) Entry(e Env, s Server) ([]byte, error) {
-	given := ""
+	var given []byte
 	for name, value := range c.Runs.Env {
 		if value == entryText {
-			given = e.Getenv(name)
+			given = []byte(e.Getenv(name))
 		}
 	}
-	return c.put([]byte(given), s, false)
+	if c.Runs.Entry != "" {
+		t, err := readTarget(e.path(c.Runs.Entry))
+		if err != nil {
+			return nil, err
+		}
+		given = t.raw
+	}
+	return c.put(given, s, true)
 }
