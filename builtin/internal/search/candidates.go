@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
-	"github.com/toolhost/toolhost/builtin/internal/search/match"
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
@@ -136,7 +135,7 @@ func required(p *pattern.Pattern) *index.Query {
 func selectCandidates(l *listing, p *pattern.Pattern, q *index.Query) *candidateIter {
 	t := l.tree
 	it := &candidateIter{
-		listing: l, pattern: p, folds: match.FoldsBeyond(p), scans: match.ScansAll(p), age: t.contents.age, adds: t.contents.adds, selects: q.Selects(),
+		listing: l, pattern: p, folds: pattern.FoldsBeyond(p), scans: pattern.ScansAll(p), age: t.contents.age, adds: t.contents.adds, selects: q.Selects(),
 	}
 	for _, s := range t.contents.segments {
 		if q.Select(s, &it.may); s.Broken() {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
-	"github.com/toolhost/toolhost/builtin/internal/search/match"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
@@ -56,7 +56,7 @@ type fileState struct {
 	text    []byte // of contentText, as it is on disk; nil: not kept
 	indexed bool   // in the index with this content
 	nul     bool   // the decoded text holds a NUL byte
-	letters bool   // see match.FoldPartners
+	letters bool   // see pattern.FoldPartners
 }
 
 // content is the result of reading a file.
@@ -190,10 +190,10 @@ func (k *fileState) same(o *fileState) bool { return o != nil && k.at == o.at &&
 
 // describe notes what a search needs to know of a text that was read.
 func (k *fileState) describe(raw []byte) (text []byte) {
-	text = match.Decode(raw)
+	text = pattern.Decode(raw)
 	k.content = contentText
 	k.nul = bytes.IndexByte(text, 0) >= 0
-	k.letters = match.FoldPartners(text)
+	k.letters = pattern.FoldPartners(text)
 	return text
 }
 

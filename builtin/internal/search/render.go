@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/match"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
@@ -80,7 +80,7 @@ func (o *output) limit() bool {
 	if o.whole {
 		return false
 	}
-	text, binary := match.Limit(o.text)
+	text, binary := pattern.Limit(o.text)
 	if !binary {
 		return false
 	}
@@ -99,7 +99,7 @@ func (o *output) full() bool {
 }
 
 // group prints a matching line, or what of it matches, and its context.
-func (o *output) group(s match.Span) {
+func (o *output) group(s pattern.Span) {
 	q := o.search.query
 	o.trail(s.Start)
 	o.lead(s.Start)
@@ -118,7 +118,7 @@ func (o *output) lead(to int) {
 		from = bytes.LastIndexByte(o.text[:from-1], '\n') + 1
 	}
 	for from < to {
-		line := match.Span{Start: from, End: from + bytes.IndexByte(o.text[from:], '\n')}
+		line := pattern.Span{Start: from, End: from + bytes.IndexByte(o.text[from:], '\n')}
 		o.emit(line, line, '-', 0)
 		from = line.End + 1
 	}
@@ -126,11 +126,11 @@ func (o *output) lead(to int) {
 
 // parts prints the matches in a line, or in a block of them, by themselves. What of
 // a match lies in a line is an entry, unless it is empty.
-func (o *output) parts(s match.Span) {
+func (o *output) parts(s pattern.Span) {
 	for m := range o.matcher.Within(s) {
 		count := 1
 		for from := m.Start; from < m.End && !o.full(); {
-			part := match.Span{Start: from, End: m.End}
+			part := pattern.Span{Start: from, End: m.End}
 			if k := bytes.IndexByte(o.text[from:m.End], '\n'); k >= 0 {
 				part.End = from + k
 			}
@@ -155,7 +155,7 @@ func (o *output) trail(to int) {
 		if k := bytes.IndexByte(o.text[from:], '\n'); k >= 0 {
 			end = from + k
 		}
-		line := match.Span{Start: from, End: end}
+		line := pattern.Span{Start: from, End: end}
 		o.emit(line, line, '-', 0)
 	}
 }
@@ -173,7 +173,7 @@ func (o *output) spans() {
 		}
 		return
 	}
-	block, open, found := match.Span{}, false, 0
+	block, open, found := pattern.Span{}, false, 0
 	for from := 0; from <= len(o.text); {
 		m, ok := o.matcher.NextMatch(from)
 		if !ok || m.Start == len(o.text) && o.text[m.Start-1] == '\n' {
@@ -202,20 +202,20 @@ func (o *output) spans() {
 }
 
 // linesOf returns the lines that a match lies in, without the last newline.
-func (o *output) linesOf(m match.Span) match.Span {
+func (o *output) linesOf(m pattern.Span) pattern.Span {
 	start := bytes.LastIndexByte(o.text[:m.Start], '\n') + 1
 	if m.End > m.Start && o.text[m.End-1] == '\n' {
-		return match.Span{Start: start, End: m.End - 1}
+		return pattern.Span{Start: start, End: m.End - 1}
 	}
 	if k := bytes.IndexByte(o.text[m.End:], '\n'); k >= 0 {
-		return match.Span{Start: start, End: m.End + k}
+		return pattern.Span{Start: start, End: m.End + k}
 	}
-	return match.Span{Start: start, End: len(o.text)}
+	return pattern.Span{Start: start, End: len(o.text)}
 }
 
 // block takes the lines of a block with found matches. It reports false when the search
 // of this file has ended.
-func (o *output) block(s match.Span, found int) bool {
+func (o *output) block(s pattern.Span, found int) bool {
 	if bytes.IndexByte(o.text[s.Start:s.End], 0) >= 0 {
 		o.search.binary.Add(1)
 		if o.search.query.Mode == Count {
@@ -236,7 +236,7 @@ func (o *output) block(s match.Span, found int) bool {
 		if k := bytes.IndexByte(o.text[from:s.End], '\n'); k >= 0 {
 			end = from + k
 		}
-		o.group(match.Span{Start: from, End: end})
+		o.group(pattern.Span{Start: from, End: end})
 		if o.full() {
 			return false
 		}
@@ -247,7 +247,7 @@ func (o *output) block(s match.Span, found int) bool {
 
 // emit prints a part of a line, or of a block of lines, which may be all of it, as
 // an entry that counts as matches matches. The separator is : for matches, - for context.
-func (o *output) emit(line, part match.Span, sep byte, matches int) {
+func (o *output) emit(line, part pattern.Span, sep byte, matches int) {
 	q, c := o.search.query, o.chunk
 	c.text = append(append(c.text, o.name()...), sep)
 	if q.LineNumbers {

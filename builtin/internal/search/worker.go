@@ -9,14 +9,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/match"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // worker searches one file at a time.
 type worker struct {
 	search  *search
-	matcher *match.Matcher
+	matcher *pattern.Matcher
 	// buf is what files are read into; nil: none was.
 	buf  *[]byte
 	out  output    // of the file that is being searched
@@ -32,14 +32,14 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, firstRead); return &
 const (
 	// firstRead is how much of a file is read at first, in bytes: enough to
 	// decide whether it is binary, and more than most files have.
-	firstRead = match.Window
+	firstRead = pattern.Window
 	// maxKept is the largest buffer that is kept for later, in bytes: the largest files
 	// in source trees are tables of registers and numbers.
 	maxKept = 24 << 20
 )
 
 func newWorker(s *search) *worker {
-	return &worker{search: s, matcher: match.New(s.pattern, &s.stop)}
+	return &worker{search: s, matcher: pattern.New(s.pattern, &s.stop)}
 }
 
 // file searches one file and appends what it finds to the chunk.
@@ -71,14 +71,14 @@ func (w *worker) recall(f file, k *fileState, c *chunk) bool {
 	case k.content == contentBinary:
 		s.binary.Add(1)
 	case k.same(f.excluded):
-		if k.nul && s.pattern.Lines && match.ScansAll(s.pattern) {
+		if k.nul && s.pattern.Lines && pattern.ScansAll(s.pattern) {
 			s.binary.Add(1)
 		}
 	case k.text != nil:
 		if s.list.chosen {
 			f.entry.use()
 		}
-		w.out = output{file: f, text: match.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul, state: k}
+		w.out = output{file: f, text: pattern.Decode(k.text), chunk: c, plain: !k.nul && !k.letters, whole: !k.nul, state: k}
 		w.text()
 	default:
 		return false
@@ -125,7 +125,7 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 		s.list.errors.add(s.list.printed(f), err)
 		return
 	}
-	text := match.Decode(raw)
+	text := pattern.Decode(raw)
 	if stores && k != nil {
 		s.list.storeText(f.entry, k, raw)
 	}
@@ -240,7 +240,7 @@ func isBinary(b []byte) bool {
 	if isWide(b) {
 		return false
 	}
-	return bytes.IndexByte(b[:min(len(b), match.Window)], 0) >= 0
+	return bytes.IndexByte(b[:min(len(b), pattern.Window)], 0) >= 0
 }
 
 // text searches the decoded text that the output is set to.

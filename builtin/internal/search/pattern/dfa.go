@@ -1,4 +1,4 @@
-package match
+package pattern
 
 import (
 	"encoding/binary"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"unicode/utf8"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // dfa runs a program as an automaton whose states are built when they are
@@ -84,7 +82,7 @@ const (
 	stopEvery   = 256 // computed transitions between looks at stop
 )
 
-func newDFA(p *pattern.Pattern, stop *atomic.Bool) *dfa {
+func newDFA(p *Pattern, stop *atomic.Bool) *dfa {
 	d := &dfa{prog: p.Prog, lines: p.Lines, crlf: p.CRLF, stop: stop}
 	d.class.prog = p.Prog
 	d.mark = make([]uint32, len(d.prog.Inst))
@@ -170,7 +168,7 @@ func (d *dfa) assertions(prev kind, r rune) uint32 {
 // wordAssertions are those about words. Next to a byte that is not UTF-8 only those
 // hold that speak of a word, as in Rust's regex crate.
 func wordAssertions(prev kind, r rune) uint32 {
-	before, after := prev == wordRune, pattern.IsWord(r)
+	before, after := prev == wordRune, IsWord(r)
 	f := uint32(0)
 	switch {
 	case before != after:
@@ -179,20 +177,20 @@ func wordAssertions(prev kind, r rune) uint32 {
 		f = uint32(syntax.EmptyNoWordBoundary)
 	}
 	if before {
-		f |= pattern.WordBefore
+		f |= WordBefore
 	} else {
-		f |= pattern.NotWordBefore
+		f |= NotWordBefore
 	}
 	if after {
-		f |= pattern.WordAfter
+		f |= WordAfter
 	} else {
-		f |= pattern.NotWordAfter
+		f |= NotWordAfter
 	}
 	if prev != badByte {
-		f |= pattern.ValidBefore
+		f |= ValidBefore
 	}
 	if r != runeInvalid {
-		f |= pattern.ValidAfter
+		f |= ValidAfter
 	}
 	return f
 }
@@ -205,7 +203,7 @@ func (d *dfa) kindOf(r rune) kind {
 		return returnRune
 	case r == runeInvalid:
 		return badByte
-	case pattern.IsWord(r):
+	case IsWord(r):
 		return wordRune
 	}
 	return otherRune

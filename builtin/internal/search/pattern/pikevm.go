@@ -1,11 +1,9 @@
-package match
+package pattern
 
 import (
 	"regexp/syntax"
 	"sync/atomic"
 	"unicode/utf8"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // pikeVM simulates a program with all its threads at once, in order of
@@ -29,7 +27,7 @@ type threads struct {
 	gen   uint32
 }
 
-func newPikeVM(p *pattern.Pattern, stop *atomic.Bool) *pikeVM {
+func newPikeVM(p *Pattern, stop *atomic.Bool) *pikeVM {
 	n := len(p.Prog.Inst)
 	return &pikeVM{
 		dfa: &dfa{crlf: p.CRLF, lines: p.Lines}, prog: p.Prog, stop: stop,

@@ -1,18 +1,16 @@
-package match
+package pattern
 
 import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // TestLiteral compares each way of searching for a text between boundaries with the plain one.
 func TestLiteral(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const letters = "aabkAKbs .\n\r\x00\x80\xc5\xbf"
-	edges := []pattern.Boundary{pattern.AnyBoundary, pattern.AnyBoundary, pattern.LineBoundary, pattern.WordBoundary}
+	edges := []Boundary{AnyBoundary, AnyBoundary, LineBoundary, WordBoundary}
 	random := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {

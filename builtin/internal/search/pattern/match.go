@@ -1,21 +1,16 @@
-// Package match finds the lines of a text that a pattern matches: by literals
-// that a match must contain where there are any, else by a lazily built
-// automaton that looks at four parts of the text at once.
-package match
+package pattern
 
 import (
 	"bytes"
 	"iter"
 	"slices"
 	"sync/atomic"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // Matcher searches one text after the other for one pattern. It keeps what it
 // learns of the pattern, and is not for use by several goroutines.
 type Matcher struct {
-	p         *pattern.Pattern
+	p         *Pattern
 	stop      *atomic.Bool
 	dfa       *dfa // see automaton
 	vm        *pikeVM
@@ -48,9 +43,9 @@ const (
 
 // New returns a matcher for the pattern. When stop becomes true, what is under
 // way ends within microseconds and finds nothing more.
-func New(p *pattern.Pattern, stop *atomic.Bool) *Matcher {
+func New(p *Pattern, stop *atomic.Bool) *Matcher {
 	m := &Matcher{p: p, stop: stop, prefilter: newPrefilter(p), beyond: !ScansAll(p) && foldsBeyond(p.Literals)}
-	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == pattern.AnyBoundary && l.After == pattern.AnyBoundary {
+	if l := p.Literals; l != nil && l.Exact && len(l.Texts) == 1 && !l.Fold && l.Before == AnyBoundary && l.After == AnyBoundary {
 		m.isText = true
 	}
 	if !p.Lines {
@@ -90,15 +85,15 @@ func (m *Matcher) Reset(text []byte, plain bool) {
 func (m *Matcher) Scans() bool { return m.direct }
 
 // ScansAll reports whether each text is scanned as a whole for a pattern.
-func ScansAll(p *pattern.Pattern) bool {
+func ScansAll(p *Pattern) bool {
 	return p.Literals == nil || len(p.Literals.Texts) > maxLiterals
 }
 
 // FoldsBeyond reports whether a letter of something that the pattern requires has another
 // case outside of ASCII: then texts with such a letter (see FoldPartners) need not hold that
 // as it is spelt.
-func FoldsBeyond(p *pattern.Pattern) bool {
-	return slices.ContainsFunc(p.Required, func(l pattern.Literals) bool { return foldsBeyond(&l) })
+func FoldsBeyond(p *Pattern) bool {
+	return slices.ContainsFunc(p.Required, func(l Literals) bool { return foldsBeyond(&l) })
 }
 
 // FoldPartners reports whether a text holds a letter outside of ASCII whose other

@@ -1,12 +1,10 @@
-package match
+package pattern
 
 import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // literal is one text. It is searched for by its rarest byte, which in source text is
@@ -26,7 +24,7 @@ type literal struct {
 	// head is what the text begins with, and mask has the bits of it that count.
 	head, mask uint64
 
-	before, after pattern.Boundary
+	before, after Boundary
 	crlf          bool // a carriage return ends a line too
 
 	next  int
@@ -38,9 +36,9 @@ func newLiteral(text string, fold bool) literal {
 	rarity := func(i int) int {
 		c := text[i]
 		if fold && isLower(c) {
-			return min(pattern.Rarity(c), pattern.Rarity(c-caseBit))
+			return min(Rarity(c), Rarity(c-caseBit))
 		}
-		return pattern.Rarity(c)
+		return Rarity(c)
 	}
 	for i := range n.text {
 		if rarity(i) > rarity(n.rare) {
@@ -66,9 +64,9 @@ func newLiteral(text string, fold bool) literal {
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
 // between sets the boundaries on either side. Most lines do not end after the text.
-func (n *literal) between(before, after pattern.Boundary, crlf bool) {
+func (n *literal) between(before, after Boundary, crlf bool) {
 	n.before, n.after, n.crlf = before, after, crlf
-	if after == pattern.LineBoundary {
+	if after == LineBoundary {
 		n.second = len(n.text)
 	}
 }
@@ -77,15 +75,15 @@ func (n *literal) between(before, after pattern.Boundary, crlf bool) {
 // for the automaton to know, it may.
 func (n *literal) stands(b []byte, i int) bool {
 	end := i + len(n.text)
-	return (n.before == pattern.AnyBoundary || i == 0 || n.isBoundary(n.before, b[i-1])) &&
-		(n.after == pattern.AnyBoundary || end == len(b) || n.isBoundary(n.after, b[end]))
+	return (n.before == AnyBoundary || i == 0 || n.isBoundary(n.before, b[i-1])) &&
+		(n.after == AnyBoundary || end == len(b) || n.isBoundary(n.after, b[end]))
 }
 
-func (n *literal) isBoundary(e pattern.Boundary, c byte) bool {
-	if e == pattern.LineBoundary {
+func (n *literal) isBoundary(e Boundary, c byte) bool {
+	if e == LineBoundary {
 		return c == '\n' || c == '\r' && n.crlf
 	}
-	return c >= utf8.RuneSelf || !pattern.IsWord(rune(c))
+	return c >= utf8.RuneSelf || !IsWord(rune(c))
 }
 
 // index returns the first position at or after from where the text stands between its
@@ -159,8 +157,6 @@ func (n *literal) at(b []byte, i int) bool {
 const (
 	lowBits  = 0x0101010101010101
 	highBits = 0x8080808080808080
-	// caseBit is what a letter of ASCII has more in lower case.
-	caseBit = 'a' - 'A'
 	// window is at how many positions indexPair looks at once.
 	window = 32
 )

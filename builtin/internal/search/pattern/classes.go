@@ -1,10 +1,8 @@
-package match
+package pattern
 
 import (
 	"encoding/binary"
 	"regexp/syntax"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // maxClasses is how many classes of runes outside of ASCII get a column of
@@ -51,7 +49,7 @@ func (c *classes) find(r rune) uint8 {
 	switch {
 	case r == runeInvalid:
 		k = append(k, 'x')
-	case pattern.IsWord(r):
+	case IsWord(r):
 		k = append(k, 'w')
 	}
 	for pc := range c.prog.Inst {

@@ -1,10 +1,8 @@
-package match
+package pattern
 
 import (
 	"bytes"
 	"strings"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // maxLiterals is up to how many texts it is faster to look for each of them
@@ -17,7 +15,7 @@ const maxLiterals = 4
 type prefilter struct{ literals []literal }
 
 // newPrefilter returns nil when there are no texts, or too many.
-func newPrefilter(p *pattern.Pattern) *prefilter {
+func newPrefilter(p *Pattern) *prefilter {
 	if ScansAll(p) {
 		return nil
 	}
@@ -63,7 +61,7 @@ func (f *prefilter) find(b []byte, from int) int {
 
 // foldsBeyond reports whether a text has a letter with a case partner outside
 // of ASCII: k (the Kelvin sign) or s (the long s).
-func foldsBeyond(l *pattern.Literals) bool {
+func foldsBeyond(l *Literals) bool {
 	for _, t := range l.Texts {
 		if l.Fold && strings.ContainsAny(t, "ks") {
 			return true

@@ -1,4 +1,4 @@
-package match
+package pattern
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 func TestLineStart(t *testing.T) {
@@ -37,7 +35,7 @@ func TestEmptyStream(t *testing.T) {
 	}{
 		{"^$", long + "\nend", 0}, {"^$", long + "\n\nend", 1}, {"x*", long + "\nend", 2}, {"x*", "a\n" + long, 2}, {"$", long, 1}, {"^$", long, 0},
 	} {
-		p, err := pattern.Compile(tt.pattern, pattern.Options{})
+		p, err := Compile(tt.pattern, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

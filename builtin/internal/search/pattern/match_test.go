@@ -1,4 +1,4 @@
-package match
+package pattern
 
 import (
 	"math/rand/v2"
@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
 // all returns the matching lines by the road that the matcher takes.
@@ -21,7 +19,7 @@ func all(m *Matcher, text string) (out []Span) {
 }
 
 // byMachine finds the matching lines with the simulation, line by line.
-func byMachine(p *pattern.Pattern, text string) (out []Span) {
+func byMachine(p *Pattern, text string) (out []Span) {
 	vm := newPikeVM(p, new(atomic.Bool))
 	at := 0
 	for line := range strings.Lines(text) {
@@ -51,7 +49,7 @@ func TestRoadsAgree(t *testing.T) {
 				src.WriteString("|")
 			}
 		}
-		p, err := pattern.Compile(src.String(), pattern.Options{})
+		p, err := Compile(src.String(), Options{})
 		if err != nil {
 			continue
 		}
@@ -82,7 +80,7 @@ func TestSpansAgree(t *testing.T) {
 		for range r.IntN(5) {
 			src += append(atoms, `\n`, "(?s:.)")[r.IntN(len(atoms)+2)] + []string{"", "", "*", "+?", "?"}[r.IntN(5)]
 		}
-		p, err := pattern.Compile(src, pattern.Options{Multiline: true})
+		p, err := Compile(src, Options{Multiline: true})
 		if err != nil || p.Lines {
 			continue
 		}
@@ -111,7 +109,7 @@ func TestSpansAgree(t *testing.T) {
 
 // TestFullAutomaton makes the automaton start anew, again and again.
 func TestFullAutomaton(t *testing.T) {
-	p, err := pattern.Compile(`[ab]*a[ab]{14}c`, pattern.Options{})
+	p, err := Compile(`[ab]*a[ab]{14}c`, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +133,7 @@ func TestFullAutomaton(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
-	p, err := pattern.Compile(`[ab]*a[ab]{14}c`, pattern.Options{})
+	p, err := Compile(`[ab]*a[ab]{14}c`, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +165,7 @@ func FuzzLines(f *testing.F) {
 	f.Add(`fo+|\bbar$`, "foo\nbar\r\n\xffx", true)
 	f.Add(`(?i)k|s{2}`, "\u212a\nſſ", false)
 	f.Fuzz(func(t *testing.T, src, text string, fold bool) {
-		p, err := pattern.Compile(src, pattern.Options{IgnoreCase: fold})
+		p, err := Compile(src, Options{IgnoreCase: fold})
 		if err != nil || len(p.Prog.Inst) > 500 || len(text) > 2000 {
 			return
 		}
