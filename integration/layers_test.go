@@ -90,20 +90,19 @@ func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
 // what it stands on does not know it.
 var mcpserverMayImport = map[string][]string{
 	"mcpserver": {
-		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/gate", "mcpserver/internal/approvals",
+		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/approvals",
 		"mcpserver/internal/stdio", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc", "mcpserver/internal/scope",
 		"mcpserver/internal/httpserver", "mcpserver/internal/gateway",
 	},
 	"mcpserver/audit":               {},
 	"mcpserver/auth":                {},
 	"mcpserver/doctor":              {"mcpserver/audit"},
-	"mcpserver/internal/gate":       {},
 	"mcpserver/internal/gateway":    {},
 	"mcpserver/internal/approvals":  {},
 	"mcpserver/internal/stdio":      {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 	"mcpserver/internal/transport":  {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/jsonrpc"},
 	"mcpserver/internal/jsonrpc":    {},
-	"mcpserver/internal/scope":      {"mcpserver/internal/gate"},
+	"mcpserver/internal/scope":      {},
 	"mcpserver/internal/httpserver": {"mcpserver/audit", "mcpserver/auth", "mcpserver/internal/transport", "mcpserver/internal/jsonrpc"},
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
-	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 	"github.com/toolhost/toolhost/readstate"
@@ -233,9 +232,9 @@ func (h *Host) readmit(a *Admission) *Admission {
 }
 
 // gateOptions are the settings of a scope's gate, read when the scope begins.
-func (p *policies) gateOptions() gate.Options {
+func (p *policies) gateOptions() scope.GateOptions {
 	s := p.settings.Current()
-	return gate.Options{Parallel: s.Gate.Parallel, KeepSiblings: !s.Gate.SiblingAbort}
+	return scope.GateOptions{Parallel: s.Gate.Parallel, KeepSiblings: !s.Gate.SiblingAbort}
 }
 
 // KeepPort keeps the port that the host listens on from commands of all hosts with this state directory, also after this one has

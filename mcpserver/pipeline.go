@@ -17,7 +17,6 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
@@ -26,7 +25,7 @@ type Admission struct {
 	principal string
 	rights    auth.Rights
 	scope     *scope.Scope
-	ticket    *gate.Ticket
+	ticket    *scope.Ticket
 	session   string // the session handle that was made for this call
 	err       error  // why there is no scope
 	began     time.Time
@@ -260,7 +259,7 @@ func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.I
 }
 
 // acquireSlot waits for the gate to let the call run. A call that could not be bound runs alone.
-func acquireSlot(ctx context.Context, ticket *gate.Ticket, tool *builtin.Def, call *builtin.Call) error {
+func acquireSlot(ctx context.Context, ticket *scope.Ticket, tool *builtin.Def, call *builtin.Call) error {
 	if tool.SkipQueue {
 		ticket.Release()
 		return nil

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/readstate"
 )
 
@@ -68,7 +67,7 @@ type Scope struct {
 	Exact bool   // it is one agent's conversation, and no other's
 	// Personal says that one person's client is behind all its calls: what the person allows may be remembered. Several agents may share it.
 	Personal bool
-	Gate     *gate.Gate
+	Gate     *Gate
 	Seen     *readstate.Scope
 	Dir      *builtin.WorkDir
 
@@ -108,7 +107,7 @@ func (s *Scope) Asked(minted bool) string {
 // A Config says how scopes are found and what they work with.
 type Config struct {
 	Seen   *readstate.Store
-	Gate   func() gate.Options
+	Gate   func() GateOptions
 	Secret []byte // signs handles
 	Keys   []Key  // further ones, which go before the known ones
 	Strict bool   // only exact scopes, except on stdio
@@ -211,7 +210,7 @@ func (t *Table) use(key identity, exact, personal bool) *Scope {
 	s, ok := t.byKey[key]
 	if !ok {
 		s = &Scope{
-			key: key, Label: key.label(), Exact: exact, Personal: personal, Gate: gate.New(t.cfg.Gate()),
+			key: key, Label: key.label(), Exact: exact, Personal: personal, Gate: NewGate(t.cfg.Gate()),
 			Seen: t.cfg.Seen.Scope(key.String(), exact), Dir: &builtin.WorkDir{},
 		}
 		s.element = t.byUsed.PushFront(s)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
-	"github.com/toolhost/toolhost/mcpserver/internal/gate"
 	"github.com/toolhost/toolhost/readstate"
 )
 
@@ -18,7 +17,7 @@ func newTable(t *testing.T) *Table {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { seen.Close() })
-	return New(Config{Seen: seen, Secret: make([]byte, privatefile.SecretSize), Gate: func() gate.Options { return gate.Options{} }})
+	return New(Config{Seen: seen, Secret: make([]byte, privatefile.SecretSize), Gate: func() GateOptions { return GateOptions{} }})
 }
 
 func TestResolve(t *testing.T) {

@@ -1,4 +1,4 @@
-package gate
+package scope
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 )
 
 // A call of the script: r runs concurrently with others, w alone; each takes ten milliseconds.
-func play(t *testing.T, o Options, script string) []string {
+func play(t *testing.T, o GateOptions, script string) []string {
 	t.Helper()
 	started := make([]string, len(strings.Fields(script)))
 	synctest.Test(t, func(t *testing.T) {
-		g := New(o)
+		g := NewGate(o)
 		var wg sync.WaitGroup
 		began := time.Now()
 		for i, kind := range strings.Fields(script) {
@@ -42,14 +42,14 @@ func play(t *testing.T, o Options, script string) []string {
 func TestOrder(t *testing.T) {
 	tests := []struct {
 		name   string
-		opts   Options
+		opts   GateOptions
 		script string
 		want   string
 	}{
-		{"readers run together", Options{}, "r r r", "r0@0 r1@0 r2@0"},
-		{"writers run alone, in order", Options{}, "w w w", "w0@0 w1@10 w2@20"},
-		{"a waiting writer is a barrier", Options{}, "r w r r", "r0@0 w1@10 r2@20 r3@20"},
-		{"no more than the width at once", Options{Parallel: 2}, "r r r r", "r0@0 r1@0 r2@10 r3@10"},
+		{"readers run together", GateOptions{}, "r r r", "r0@0 r1@0 r2@0"},
+		{"writers run alone, in order", GateOptions{}, "w w w", "w0@0 w1@10 w2@20"},
+		{"a waiting writer is a barrier", GateOptions{}, "r w r r", "r0@0 w1@10 r2@20 r3@20"},
+		{"no more than the width at once", GateOptions{Parallel: 2}, "r r r r", "r0@0 r1@0 r2@10 r3@10"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestOrder(t *testing.T) {
 
 func TestUnboundTicketHoldsThoseBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := New(Options{})
+		g := NewGate(GateOptions{})
 		first, second := g.Admit(), g.Admit()
 		entered := false
 		go func() {
@@ -84,7 +84,7 @@ func TestUnboundTicketHoldsThoseBehind(t *testing.T) {
 
 func TestCancelLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := New(Options{})
+		g := NewGate(GateOptions{})
 		running, waiting, behind := g.Admit(), g.Admit(), g.Admit()
 		if err := running.Acquire(t.Context(), true); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestCancelLeavesTheQueue(t *testing.T) {
 func TestFailRefusesSiblings(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			g := New(Options{KeepSiblings: keep})
+			g := NewGate(GateOptions{KeepSiblings: keep})
 			failing, sibling := g.Admit(), g.Admit()
 			time.Sleep(SiblingWindow + time.Millisecond)
 			later := g.Admit()
@@ -147,7 +147,7 @@ func TestFailRefusesSiblings(t *testing.T) {
 }
 
 func BenchmarkGate(b *testing.B) {
-	g := New(Options{})
+	g := NewGate(GateOptions{})
 	ctx := context.Background()
 	for b.Loop() {
 		t := g.Admit()

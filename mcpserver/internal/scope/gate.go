@@ -1,10 +1,4 @@
-// Package gate orders the calls of one scope: first come, first served, in order of arrival.
-//
-// A call starts if nothing runs, or if it and all that runs may run concurrently with others. A call that must wait
-// makes everything after it wait, so that what an earlier call changes is seen by a later one. A ticket is
-// taken when a call arrives, before its input is even looked at; until its input has been bound, nothing
-// after it starts.
-package gate
+package scope
 
 import (
 	"context"
@@ -19,18 +13,23 @@ const DefaultParallel = 10
 // SiblingWindow is how far apart two calls may arrive and still belong to one message of the assistant.
 const SiblingWindow = 100 * time.Millisecond
 
-// Options are the settings of a gate. The zero value is usable: the default width, and siblings of a
+// GateOptions are the settings of a gate. The zero value is usable: the default width, and siblings of a
 // failed call are refused.
-type Options struct {
+type GateOptions struct {
 	// Parallel is the most calls that run at once; below 1 it is [DefaultParallel].
 	Parallel int
 	// KeepSiblings leaves the queued siblings of a failed call alone.
 	KeepSiblings bool
 }
 
-// A Gate orders the calls of one scope. Use [New].
+// A Gate orders the calls of one scope: first come, first served, in order of arrival. Use [NewGate].
+//
+// A call starts if nothing runs, or if it and all that runs may run concurrently with others. A call that must wait
+// makes everything after it wait, so that what an earlier call changes is seen by a later one. A ticket is
+// taken when a call arrives, before its input is even looked at; until its input has been bound, nothing
+// after it starts.
 type Gate struct {
-	opts Options
+	opts GateOptions
 
 	mu      sync.Mutex
 	queue   []*Ticket // arrived, not started, in order of arrival
@@ -38,8 +37,8 @@ type Gate struct {
 	alone   bool // what runs is exclusive
 }
 
-// New returns an open gate.
-func New(o Options) *Gate {
+// NewGate returns an open gate.
+func NewGate(o GateOptions) *Gate {
 	if o.Parallel < 1 {
 		o.Parallel = DefaultParallel
 	}
