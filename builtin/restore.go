@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/history"
 	"github.com/toolhost/toolhost/guard"
 )
 
-// restoreNode restores a path where a link or a directory stands or stood. It works in the directory of the path, which is opened
+// restoreNode restores a path where something else than a file stands or stood. It works in the directory of the path, which is opened
 // without following links, and never removes a directory that is not empty.
 func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
 	dir, err := openDirOf(env, f.Path)
@@ -32,17 +34,17 @@ func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
 	if now.Blob != f.Expect.Blob || now.Mode.Type() != f.Expect.Mode.Type() || now.IsAbsent() != f.Expect.IsAbsent() {
 		return errors.New("it has changed while it was to be restored: try again")
 	}
-	var target []byte
-	if f.Restore.Mode&fs.ModeSymlink != 0 {
-		if target, err = env.Runtime.history.Restored(f); err != nil {
+	var content []byte
+	if !f.Restore.Blob.IsZero() {
+		if content, err = env.Runtime.history.Restored(f); err != nil {
 			return err
 		}
 	}
 	env.ReadState.Forget(f.Path)
-	return setNode(dir, filepath.Base(f.Path), now, f.Restore, string(target))
+	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, content)
 }
 
-// openDirOf opens the directory of a path. The journal holds real paths, so where a directory of it has become a link an agent has led it
+// openDirOf opens the directory of a path that may be changed. The journal holds real paths, so where a directory of it has become a link an agent has led it
 // elsewhere: what is restored is not for there.
 func openDirOf(env *Env, path string) (*os.Root, error) {
 	entry, err := env.Policy.ResolveEntry(path)
@@ -51,6 +53,9 @@ func openDirOf(env *Env, path string) (*os.Root, error) {
 	}
 	if entry.Real() != path {
 		return nil, errLedAway(entry)
+	}
+	if err := mayWrite(env, entry); err != nil {
+		return nil, err
 	}
 	dir, _, err := entry.OpenParent()
 	return dir, err
@@ -74,22 +79,37 @@ func chmodDir(env *Env, f history.FileUndo, mode fs.FileMode) error {
 	return dir.Chmod(name, mode)
 }
 
-// setNode puts a directory, a link or nothing in the place of what stands at a name. Each step leaves a name that is whole: where the
-// host is killed between two of them, nothing stands there.
-func setNode(dir *os.Root, name string, now, next history.Node, target string) error {
-	if now.Mode.IsDir() && next.Mode.IsDir() {
-		return nil // chmodDir gives it its mode
-	}
-	if !now.IsAbsent() {
-		if err := dir.Remove(name); err != nil {
+// setNode puts a directory, a link, a file or nothing in the place of what stands at a name. After an error that stands there still.
+func setNode(env *Env, dir *os.Root, name string, now, next history.Node, content []byte) error {
+	create := func(name string) error {
+		switch {
+		case next.Mode.IsDir():
+			return dir.Mkdir(name, 0o700) // chmodDir gives it its mode
+		case next.Mode&fs.ModeSymlink != 0:
+			return dir.Symlink(string(content), name)
+		}
+		if err := writeNew(dir, name, content, cmp.Or(next.Mode.Perm(), 0o666)); err != nil || next.Mode == 0 {
 			return err
 		}
+		return dir.Chmod(name, next.Mode)
 	}
 	switch {
-	case next.Mode.IsDir():
-		return dir.Mkdir(name, 0o700) // chmodDir gives it its mode
-	case next.Mode&fs.ModeSymlink != 0:
-		return dir.Symlink(target, name)
+	case now.Mode.IsDir() && next.Mode.IsDir():
+		return nil // chmodDir gives it its mode
+	case next.IsAbsent():
+		return dir.Remove(name)
+	case now.IsAbsent():
+		return create(name)
 	}
-	return nil
+	return atomicfile.Place(dir, name, atomicfile.Options{JournalDir: env.Runtime.journal}, create)
+}
+
+// writeNew writes a file that did not exist.
+func writeNew(dir *os.Root, name string, content []byte, mode fs.FileMode) error {
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/history"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 )
 
@@ -101,7 +102,7 @@ func (b *Runtime) ShowChange(policy *guard.Policy, id string) (Change, string, e
 			first = &changes[i]
 		}
 		if len(changes) > 1 {
-			fmt.Fprintf(&all, "%s:\n", c.Path)
+			fmt.Fprintf(&all, "%s:\n", text.Name(c.Path))
 		}
 		all.WriteString(diffs[i])
 	}
@@ -276,7 +277,11 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 
 // mayRestore returns an error if an undo must not change a path. Ask rules do not apply: the owner undoes.
 func mayRestore(env *Env, f history.FileUndo) error {
-	err := writable(env.Policy, f.Path)
+	entry, err := env.Policy.ResolveEntry(f.Path)
+	if err != nil {
+		return nil // a directory of it is to be restored: it is judged again then
+	}
+	err = mayWrite(env, entry)
 	if err == nil && f.Expect.IsFile() { // which may have other names
 		_, err = fileOf(env, f.Path)
 	}
@@ -309,17 +314,10 @@ func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) err
 		return nil
 	case lost != "" && !f.Forced:
 		return fmt.Errorf("what it holds now could not be kept (%s), so that there would be no way back: force it to lose that", lost)
-	case !f.Restore.IsFile() && !(f.Expect.IsFile() && f.Restore.IsAbsent()):
-		return restoreNode(ctx, env, f)
-	case f.Expect.IsFile() || f.Expect.IsAbsent():
+	case (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
 		return restoreFile(ctx, env, f)
 	}
-	file := f
-	f.Restore, file.Expect = history.Node{}, history.Node{}
-	if err := restoreNode(ctx, env, f); err != nil {
-		return err
-	}
-	return restoreFile(ctx, env, file)
+	return restoreNode(ctx, env, f)
 }
 
 // restoreFile restores a regular file, or removes one.

@@ -143,9 +143,6 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 			return r.restoreName(ctx, dir, h, h.Ino, saved)
 		}
 	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", h.Base)
-	}
 	if err := dir.Remove(h.Base); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"znkr.io/diff"
@@ -83,10 +84,18 @@ func linesAround(s string, from, end, lines int) (int, int) {
 	return from, end
 }
 
+// Name is the name of a file on a line. One that holds a control character, or anything that is not UTF-8, is quoted.
+func Name(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // tooLong is a diff that shows nothing.
 func (w *diffWriter) tooLong(name string, size int) (string, bool) {
-	w.line("--- ", name)
-	w.line("+++ ", name)
+	w.line("--- ", Name(name))
+	w.line("+++ ", Name(name))
 	fmt.Fprintf(&w.b, "(the changes span %d bytes: too much to show)\n", size)
 	return w.b.String(), false
 }
@@ -101,8 +110,8 @@ func (w *diffWriter) diff(name string, above int, old, new string, context int) 
 	if size := len(oldMid) + len(newMid); size > maxDiffInput {
 		return w.tooLong(name, size)
 	}
-	w.line("--- ", name)
-	w.line("+++ ", name)
+	w.line("--- ", Name(name))
+	w.line("+++ ", Name(name))
 	for _, h := range hunks(oldMid, newMid, context) {
 		w.line("@@ ", "-"+hunkRange(h.LineNoX+first, h.EndLineNoX-h.LineNoX)+" +"+hunkRange(h.LineNoY+first, h.EndLineNoY-h.LineNoY)+" @@")
 		w.edits(h.Edits)

@@ -1,0 +1,37 @@
+package atomicfile
+
+import (
+	"errors"
+	"os"
+)
+
+// Place puts a directory, a link or a file, which create makes under a temporary name of dir, in the place of what stands at base: that is
+// no directory that is not empty. On any error what stood there stands there. Of o, JournalDir is used.
+func Place(dir *os.Root, base string, o Options, create func(name string) error) error {
+	handle, err := openHandle(dir)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	r := replacement{dir: dir, handle: handle, base: base, Options: Options{JournalDir: o.JournalDir}}
+	t := r.newTemp()
+	t.gone = false
+	defer t.discard()
+	if err := create(t.name); err != nil {
+		return err
+	}
+	info, err := dir.Lstat(base)
+	if err != nil {
+		return err
+	}
+	if err = errors.ErrUnsupported; !info.IsDir() { // what another program puts into a directory must not get another name
+		err = exchange(handle, t.name, base)
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := dir.Remove(base); err != nil {
+		return err
+	}
+	return renameIn(dir, t.name, base)
+}
