@@ -43,7 +43,7 @@ func (s *Store) Record(c Change, changes []PathChange) error {
 	}
 	c.ID, c.Time, c.State, c.Command = shortID(), c.Time.UTC().Round(0), Done, shortened(c.Command)
 	j := s.journal(journalName(c.Principal))
-	full, err := j.recordAll(s, c, changes)
+	full, err := j.recordAll(s, c, changes, nil)
 	if full {
 		s.tidyLater(j)
 	}

@@ -172,6 +172,43 @@ func TestDiskFullGivesRoom(t *testing.T) {
 	}
 }
 
+// TestDiskFullKeepsWhatIsUndone: on a full disk other changes make room than those that are to be undone, be it enough or not.
+func TestDiskFullKeepsWhatIsUndone(t *testing.T) {
+	s := open(t, Config{Dir: mount(t)})
+	path := filepath.Join(t.TempDir(), "f")
+	change(t, s, Change{Path: path}, "0")
+	id := change(t, s, Change{Path: path}, "1")
+	change(t, s, Change{Path: path + "2"}, "2")
+	begin := func() (*UndoEntry, FileUndo, error) {
+		plan, err := s.PlanUndo(Selection{Principal: "p", IDs: []string{id}, Force: true})
+		if err != nil || len(plan.Files) != 1 {
+			t.Fatalf("%+v, %v", plan, err)
+		}
+		entry, err := BeginUndo(s, Change{}, plan.Files)
+		return entry, plan.Files[0], err
+	}
+	put(t, path, strings.Repeat("x", 2<<20)) // has no room
+	if _, _, err := begin(); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the error is %v", err)
+	}
+	put(t, path, "1")
+	entry, file, err := begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.Shrink() {
+	}
+	if err := s.tidyAll(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Restored(file); err != nil || string(got) != "0" {
+		t.Errorf("the content to restore: %q, %v", got, err)
+	}
+	if err := entry.End(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestShareOfTheDisk: the history takes a quarter of what is free without it, and young changes go for that.
 func TestShareOfTheDisk(t *testing.T) {
 	dir := mount(t)

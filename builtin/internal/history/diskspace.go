@@ -21,15 +21,15 @@ func (c *Config) limit(used int64) int64 {
 }
 
 // Shrink forgets the older half of the changes that have ended of the principal that the history holds most for, be they young or not, and what was
-// set aside. It is for a disk that is full, and reports whether there was anything to forget.
-func (s *Store) Shrink() bool {
+// set aside, but none that is being undone, or has one of the IDs. It is for a disk that is full, and reports whether there was anything to forget.
+func (s *Store) Shrink(but ...string) bool {
 	journals, err := s.of(AllPrincipals)
 	slices.SortStableFunc(journals, func(a, b *journal) int { return int(min(1, max(-1, b.packs.size()-a.packs.size()))) })
 	shrunk := false
 	for _, j := range journals {
 		if !shrunk {
 			var one error
-			shrunk, one = j.shrink()
+			shrunk, one = j.shrink(but)
 			err = errors.Join(err, one)
 		}
 	}
@@ -44,15 +44,16 @@ func (s *Store) Fills(dir string, err error) bool {
 }
 
 // shrink is Shrink of one journal. Packs go first: a full disk has no room for another index either.
-func (j *journal) shrink() (shrunk bool, err error) {
+func (j *journal) shrink(but []string) (shrunk bool, err error) {
 	err = j.locked(func() error {
 		x, err := j.load()
 		if err != nil {
 			return err
 		}
+		needed := needed(x.records, but)
 		ended := 0
 		for _, r := range x.records {
-			if r.State != Pending {
+			if !needed[r.ID] {
 				ended++
 			}
 		}
@@ -62,11 +63,11 @@ func (j *journal) shrink() (shrunk bool, err error) {
 		before := j.packs.size()
 		drop := (ended + 1) / 2
 		kept := slices.DeleteFunc(slices.Clone(x.records), func(r record) bool {
-			drop--
-			if r.State == Pending {
-				drop++
+			if needed[r.ID] {
+				return false
 			}
-			return r.State != Pending && drop >= 0
+			drop--
+			return drop >= 0
 		})
 		j.cfg.Log.Warn("the disk is full: older changes were forgotten", "changes", len(x.records)-len(kept), "directory", j.dir)
 		err = j.reduce(kept)
@@ -74,6 +75,20 @@ func (j *journal) shrink() (shrunk bool, err error) {
 		return err
 	})
 	return shrunk, err
+}
+
+// needed are the IDs of the changes that are being made or undone, and some others.
+func needed(records []record, others []string) map[string]bool {
+	ids := map[string]bool{}
+	for _, r := range records {
+		if r.State == Pending {
+			others = append(append(others, r.ID), r.UndoOf...)
+		}
+	}
+	for _, id := range others {
+		ids[id] = true
+	}
+	return ids
 }
 
 // reduce forgets all changes but those that are kept, and what was set aside.

@@ -102,8 +102,9 @@ func (j *journal) gc() error {
 // remember returns the changes that are not forgotten. Of those that are forgotten for another reason than their age, none is open.
 func (c *Config) remember(records []record) []record {
 	oldest := c.forget(records)
+	needed := needed(records, nil)
 	kept := slices.DeleteFunc(slices.Clone(records[:oldest]), func(r record) bool {
-		return r.State != Pending || time.Since(r.Time) > c.MaxAge
+		return !needed[r.ID] || r.State == Pending && time.Since(r.Time) > c.MaxAge
 	})
 	return append(kept, records[oldest:]...)
 }

@@ -41,6 +41,10 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 		return nil, errors.Join(err, s.owners.end(c.ID))
 	}
 	files = slices.SortedStableFunc(slices.Values(files), func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
+	var undone []string
+	for _, f := range files {
+		undone = append(undone, f.Changes...)
+	}
 	for i := 0; i < len(files); {
 		part := &undoPart{journal: s.journal(journalName(files[i].Principal))}
 		own := c
@@ -53,7 +57,7 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 		slices.Sort(own.UndoOf)
 		own.UndoOf = slices.Compact(own.UndoOf)
 		var err error
-		if part.full, err = part.journal.recordAll(s, own, part.changes); err != nil {
+		if part.full, err = part.journal.recordAll(s, own, part.changes, undone); err != nil {
 			return nil, errors.Join(fmt.Errorf("the undo could not be journalled: %w", err), e.fail())
 		}
 		e.parts = append(e.parts, part)
@@ -110,8 +114,8 @@ func (e *UndoEntry) End() (err error) {
 	return e.store.owners.end(e.ID)
 }
 
-// recordAll is record, where older changes make room for it on a full disk.
-func (j *journal) recordAll(s *Store, c Change, changes []PathChange) (full bool, err error) {
+// recordAll is record, where older changes make room for it on a full disk, but not some.
+func (j *journal) recordAll(s *Store, c Change, changes []PathChange, but []string) (full bool, err error) {
 	record := func() error {
 		if err := os.MkdirAll(j.dir, ownerDir); err != nil {
 			return err
@@ -122,7 +126,7 @@ func (j *journal) recordAll(s *Store, c Change, changes []PathChange) (full bool
 		})
 	}
 	err = record()
-	for isFull(err) && s.Shrink() {
+	for isFull(err) && s.Shrink(but...) {
 		err = record()
 	}
 	return full, err
