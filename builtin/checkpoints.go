@@ -293,7 +293,8 @@ func node(s checkpoint.State) history.Node {
 	return n
 }
 
-// add counts a change. A directory counts if nothing in it changed, which is what follows it in the report.
+// add counts a change. A directory that is one before or after, and nothing else, counts if nothing in it changed, which is what follows it
+// in the report.
 func (a *commandChanges) add(policy *guard.Policy, root string, c checkpoint.Change) {
 	name := c.Path
 	if first := policy.Roots()[0]; root != first {
@@ -303,7 +304,8 @@ func (a *commandChanges) add(policy *guard.Policy, root string, c checkpoint.Cha
 		a.names = a.names[:n-1]
 		a.count--
 	}
-	if c.Before.Kind == checkpoint.Dir || c.After.Kind == checkpoint.Dir {
+	isDir := func(s checkpoint.State) bool { return s.Kind == checkpoint.Dir || s.Kind == checkpoint.Absent }
+	if isDir(c.Before) && isDir(c.After) {
 		name += "/"
 	}
 	a.count++

@@ -86,9 +86,50 @@ func TestRewindCommand(t *testing.T) {
 	if out, code := runCommand(t, home, "history", "--json"); code != 0 || strings.TrimSpace(out) != "[]" {
 		t.Errorf("the history after the purge: exit code %d\n%s", code, out)
 	}
+	if out, code := runCommand(t, home, "diff"); code != 2 || !strings.Contains(out, "toolhost history lists the IDs") {
+		t.Errorf("diff without an ID: exit code %d\n%s", code, out)
+	}
 	for _, bad := range [][]string{{"rewind"}, {"rewind", "nothing"}, {"rewind", "zzzzzzzzzzzz"}} {
 		if out, code := runCommand(t, home, bad...); code == 0 {
 			t.Errorf("%v: exit code 0\n%s", bad, out)
 		}
+	}
+}
+
+// TestRewindOddNames: a name that is not UTF-8, or has lines, is told as it is, and taken back.
+func TestRewindOddNames(t *testing.T) {
+	home := doctorHome(t)
+	writeIn(t, home, "work/a", "a\n")
+	t.Chdir(filepath.Join(home, "work"))
+	if out, code := runCommand(t, home, "call", "Bash", `{"command":"mkdir d; echo 1 >d/x; ln -s d l; echo b >$'n\\xff\\n'; rm -r d; ln -s a d"}`); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	out, code := runCommand(t, home, "call", "Bash", `{"command":"rm d; mkdir d; echo 2 >d/x; echo c >$'n\\xff\\n'"}`)
+	if code != 0 || !strings.Contains(out, `[changed 3 files: d, d/x, "n\xff\n"]`) {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	out, _ = runCommand(t, home, "history", "--json")
+	var calls []struct {
+		ID    string
+		Files []struct {
+			Path    string
+			RawPath []byte `json:"raw_path"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &calls); err != nil || len(calls) != 2 || len(calls[0].Files) != 3 {
+		t.Fatalf("the history is %v\n%s", err, out)
+	}
+	if f := calls[0].Files[2]; string(f.RawPath) != filepath.Join(home, "work", "n\xff\n") || calls[0].Files[1].RawPath != nil {
+		t.Errorf("the paths are %+v", calls[0].Files)
+	}
+	if out, code := runCommand(t, home, "diff", calls[0].ID); code != 0 || !strings.Contains(out, `n\xff\n"`+"\n@@") || !strings.Contains(out, "-b\n+c\n") {
+		t.Errorf("diff: exit code %d\n%s", code, out)
+	}
+	if out, code := runCommand(t, home, "rewind", calls[0].ID, "--yes", "--json"); code != 0 || !strings.Contains(out, `"raw_path":"`) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	target, _ := os.Readlink("d")
+	if got, err := os.ReadFile("n\xff\n"); err != nil || string(got) != "b\n" || target != "a" {
+		t.Errorf("%q, %v, d leads to %q", got, err, target)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -223,14 +224,23 @@ type changedCall struct {
 
 // A changedFile is one file of a [changedCall].
 type changedFile struct {
-	Path   string `json:"path"`
-	Change string `json:"change"` // created, changed or removed
+	Path    string `json:"path"`
+	RawPath []byte `json:"raw_path,omitempty"` // in base64, where Path cannot be written in JSON
+	Change  string `json:"change"`             // created, changed or removed
 	// Before and After say what it held; they are left out where there was no file.
 	Before blob `json:"before,omitzero"`
 	After  blob `json:"after,omitzero"`
 	// Lost is why what it held before is not kept.
 	Lost     string `json:"lost,omitempty"`
 	UndoneBy string `json:"undone_by,omitempty"`
+}
+
+// rawPath is a path that is no valid UTF-8, nil for all others.
+func rawPath(path string) []byte {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return []byte(path)
 }
 
 // A blob is a content of a file.

@@ -53,6 +53,7 @@ func diffCommand() *cobra.Command {
 	var flags hostFlags
 	cmd := showCommand(&flags)
 	cmd.Use, cmd.Short, cmd.Example = "diff ID", "Show what one call changed", "  toolhost diff 3k9x2m"
+	cmd.Args = exactly(1, "toolhost diff 3k9x2m (toolhost history lists the IDs)")
 	flags.addState(cmd.Flags())
 	return cmd
 }
@@ -72,7 +73,7 @@ func (u *undoing) addFlags(cmd *cobra.Command, flags *hostFlags) {
 func callsOf(changes []builtin.Change) []changedCall {
 	calls := []changedCall{}
 	for _, c := range changes {
-		file := changedFile{c.Path, changeOf(c), blob{c.Before.Sum, c.Before.Size}, blob{c.After.Sum, c.After.Size}, c.Lost, c.UndoneBy}
+		file := changedFile{c.Path, rawPath(c.Path), changeOf(c), blob{c.Before.Sum, c.Before.Size}, blob{c.After.Sum, c.After.Size}, c.Lost, c.UndoneBy}
 		if n := len(calls); n > 0 && calls[n-1].ID == c.ID {
 			calls[n-1].Files = append(calls[n-1].Files, file)
 			calls[n-1].undone = calls[n-1].undone && c.UndoneBy != ""

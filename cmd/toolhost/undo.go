@@ -133,6 +133,7 @@ func confirmed(cmd *cobra.Command, question string) error {
 // An undoneFile is what `toolhost undo --json` prints of each file.
 type undoneFile struct {
 	Path    string `json:"path"`
+	RawPath []byte `json:"raw_path,omitempty"` // see changedFile
 	Done    bool   `json:"done"`
 	Removed bool   `json:"removed,omitempty"`
 	Error   string `json:"error,omitempty"`
@@ -145,7 +146,7 @@ func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) err
 	left := false
 	files := []undoneFile{}
 	for _, f := range result.Files {
-		file := undoneFile{Path: f.Path, Done: f.Err == nil && !u.DryRun, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
+		file := undoneFile{Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
 		if f.Err != nil {
 			file.Error, left = f.Err.Error(), true
 		}
