@@ -76,7 +76,7 @@ func TestRewind(t *testing.T) {
 	seeds := 20
 	switch {
 	case *long:
-		seeds = 300
+		seeds = 334 // of six scripts: 2,000
 	case testing.Short():
 		seeds = 3
 	}
@@ -150,6 +150,8 @@ func randomScript(rnd *rand.Rand, n int) string {
 	forms := []string{
 		"mkdir -p %s; : %s", "echo $RANDOM > %s; : %s", "echo $RANDOM >> %s; : %s", "mv -T %s %s", "rm -rf %s; : %s", "ln -sfn %s %s", "ln -f %s %s",
 		"chmod 750 %s; : %s", "chmod 640 %s; : %s", "cp -r %s %s", "sed -i s/1/2/ %s; : %s", "git stash -qu; : %s %s", "git checkout -q .; : %s %s",
+		"git gc -q --prune=now; : %s %s", "rm -rf .git; : %s %s", "tar cf t %s; rm -rf %[1]s; mkdir -p %s; tar xf t -C %[2]s",
+		"mkdir -p %s; for i in $(seq 200); do : > %[1]s/$i; done; : %s",
 	}
 	lines := []string{"exec 2>/dev/null"}
 	for range n {
