@@ -51,7 +51,7 @@ type changedFiles struct {
 	Ignored int      `json:"ignored,omitempty"` // files in ignored directories, which are not kept
 }
 
-// runsCommands: without bash Windows has nothing to run commands with; elsewhere a missing bash is told by the call.
+// runsCommands: without bash Windows has nothing to run commands with; elsewhere the call reports a missing bash.
 func runsCommands(*Runtime) bool { return runtime.GOOS != "windows" }
 
 // Bash runs a command.

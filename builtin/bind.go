@@ -52,7 +52,7 @@ func (e *bindError) Error() string {
 // says whether a call waits for those before it; Gemini CLI sees to that itself.
 var clientFields = []string{"wait_for_previous"}
 
-// maxProblems is how many wrong arguments are told of.
+// maxProblems is how many wrong arguments an error names.
 const maxProblems = 20
 
 // bind decodes raw into the struct in and returns the scalar arguments.

@@ -90,7 +90,7 @@ func sameFile(a, b fs.FileInfo) bool {
 }
 
 // readAll reads a file of about size bytes in one piece, but no more than limit; it may have grown or shrunk
-// since its size was told.
+// since its size was read.
 func readAll(f io.Reader, size, limit int64) ([]byte, error) {
 	return readInto(new(bytes.Buffer), f, size, limit)
 }
@@ -167,7 +167,7 @@ func (t *target) drift(env *Env, old []byte) error {
 	return errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
 
-// concurrentChange explains an error of a change that another program was faster with: by what that program changed, as far as it can be told.
+// concurrentChange explains an error of a change that failed because another program changed the file first: by what that program changed, as far as it is known.
 func (t *target) concurrentChange(env *Env, err error) error {
 	if !errors.Is(err, atomicfile.ErrOvertaken) || t.missing {
 		return err

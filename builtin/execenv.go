@@ -79,7 +79,7 @@ func (s execEnv) news() []string {
 	return s.refused()
 }
 
-// containmentNotice tells that the place contains the command only in part, or not at all, where that was not told yet.
+// containmentNotice says, once, that the place contains the command only in part, or not at all.
 func (s execEnv) containmentNotice() string {
 	once := ""
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Limits of what the programs of one command may ask and be told of.
+// Limits of the questions and events of the programs of one command.
 const (
 	// execWait is how long the programs of one command may wait for a person, in all. Then the whole command is ended.
 	execWait = 5 * time.Minute
@@ -35,7 +35,7 @@ type Execs struct {
 	Known func(q ExecQuestion) bool
 	// Later says that the questions of a call that waits are put by [Result].Asks: the call ends, its command goes on as a task.
 	Later bool
-	// Tell is told of each event. It may be called after the call has ended, from several goroutines.
+	// Tell is called with each event. It may be called after the call has ended, from several goroutines.
 	Tell func(ExecEvent)
 }
 

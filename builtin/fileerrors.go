@@ -38,11 +38,11 @@ func refuseSpecial(path guard.Path) error {
 		return fmt.Errorf("%s is a stream of the kernel, not a file with content: it is not shown", path)
 	}
 	if path.Regular() {
-		return nil // what has taken its place meanwhile is told when it is opened
+		return nil // the open reports what has taken its place meanwhile
 	}
 	info, err := os.Lstat(path.Location())
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {
-		return nil // what cannot be described is told when it is opened
+		return nil // the open reports what cannot be described
 	}
 	return special(path, info.Mode())
 }

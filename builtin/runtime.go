@@ -82,7 +82,7 @@ type RuntimeConfig struct {
 	Search settings.Search
 	// Baseline takes away what commands must not leave; the runtime closes it. Nil: one that keeps nothing in the state directory.
 	Baseline *baseline.Keeper
-	// Version is what servers of the web are told.
+	// Version is sent to web servers.
 	Version string
 	// Log receives what was repaired after a crash. It must not be nil.
 	Log *slog.Logger

@@ -79,7 +79,7 @@ type Tool[In any] struct {
 	// ConcurrencySafe reports whether a call with this input may run while other such calls run. It sees the bound
 	// input alone, so that the gate can decide before anything is touched. Nil: never.
 	ConcurrencySafe func(In) bool
-	// Plan looks but does not touch. Its error is told to the model.
+	// Plan looks but does not touch. The model gets its error.
 	Plan func(context.Context, *Env, In) (Plan, error)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts is to be judged when it
+// JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts must be judged when it
 // starts, by [Commands.JudgeExec].
 func (c Commands) JudgesExecs() bool {
 	return c.p.data.execs && (!c.p.data.deny.Commands.Empty() || !c.p.data.ask.Commands.Empty())

@@ -118,7 +118,7 @@ func (id *identity) named(name string, args []string) {
 	}
 }
 
-// applet adds what a file that is many programs is told to be by its first argument, if it is not called by the name of one.
+// applet adds the program that the first argument of a multi-call file names, if the file is not called by the name of one.
 func (id *identity) applet(i int, args []string) {
 	called := path.Base(args[0])
 	if len(args) < 2 || !execKnown().applets[called] && slices.Contains(installed.namesOf(idOf(id.exec.Files[i])), called) {
@@ -217,7 +217,7 @@ func interpreterLine(f sandbox.ExecFile) (option []string, ok bool) {
 	return []string{rest}, true
 }
 
-// loaded returns the arguments of the program that the dynamic loader is told to load.
+// loaded returns the arguments of the program that the dynamic loader must load.
 func loaded(args []string) []string {
 	valued := []string{"--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}
 	for i := 1; i < len(args); i++ {

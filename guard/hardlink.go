@@ -19,7 +19,7 @@ const (
 	// age is how long a walk answers for searches, which do not look at each
 	// file's own times.
 	age = time.Minute
-	// grain is how far apart a change and a walk must lie to be told apart:
+	// grain is how far apart a change and a walk must lie to be distinguished:
 	// the coarsest tick of the kernel clock that file times are taken from.
 	grain = 10 * time.Millisecond
 )

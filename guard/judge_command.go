@@ -144,7 +144,7 @@ func (l *commandJudge) offByChoice() bool {
 }
 
 // unread asks where a part of the line was not looked at that rules on files may speak
-// of, as far as the containment does not hold them: a file that is to be asked for, and
+// of, as far as the containment does not hold them: a file that requires approval, and
 // one that is denied and not there yet.
 func (l *commandJudge) unread() {
 	if l.line.analysis.Partial && (l.j.data.ask.HasPaths() || !l.j.data.deny.Edit.Empty()) {

@@ -25,7 +25,7 @@ type readCheck struct {
 // than the one its directory lies in.
 var gitPlaces = []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_INDEX_FILE"}
 
-// gitReads reports whether git, told only to read in any of the directories, runs
+// gitReads reports whether git, when it only reads in any of the directories, runs
 // nothing but itself.
 func (c *readCheck) gitReads(dirs []Path) bool {
 	elsewhere := func(name string) bool {

@@ -50,7 +50,7 @@ func (w Web) Opened(f Fetch) bool { return w.data.web.opened(f.Host, f.Port) }
 // IgnoresRobots reports whether robots.txt of a site does not count.
 func (w Web) IgnoresRobots() bool { return w.data.web.ignoreRobots }
 
-// UserAgent is what servers are told, "" for the host's own.
+// UserAgent is the name that is sent to servers, "" for the host's own.
 func (w Web) UserAgent() string { return w.data.web.userAgent }
 
 // Search returns the providers of searches in order, each a JSON object.

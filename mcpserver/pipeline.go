@@ -63,7 +63,7 @@ type Request struct {
 	Repeats bool
 	// Answer is what a person said to the question that an earlier try of this call was answered with.
 	Answer *Answer
-	// Origin is told to observers.
+	// Origin is for observers.
 	Origin audit.Origin
 	// ClientLimits is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
 	// where the text can say where the rest is. Nil: all is passed on.

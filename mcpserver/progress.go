@@ -19,7 +19,7 @@ import (
 // call; the shortest time seen is 4 seconds, by clients made with the SDK for TypeScript.
 const heartbeat = 3 * time.Second
 
-// asking is what a client is told while a person is asked about its call.
+// asking is the progress message while a person decides about a call.
 const asking = "Waiting for a person to allow the call."
 
 // A reporter tells a client how its call goes, with a value that rises: what the call reports and, when nothing was reported for the time

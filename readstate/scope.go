@@ -46,7 +46,7 @@ type record struct {
 }
 
 // MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
-// is needed, if it is missing. content, which may come in pieces, is copied if it is to be kept; it may be left out if v is Hashed.
+// is needed, if it is missing. content, which may come in pieces, is copied if it is kept; it may be left out if v is Hashed.
 func (sc *Scope) MarkRead(path string, v version, content ...[]byte) {
 	sc.sawWhole(path, v, false, content)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// youngest is the age below which no result is removed: its path was just told.
+// youngest is the age below which no result is removed: its path was just returned.
 const youngest = time.Minute
 
 // maxResults bounds the files of a directory, so that looking at each of them before one is added stays a matter of milliseconds (7 ms for

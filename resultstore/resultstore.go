@@ -77,7 +77,7 @@ type Store struct {
 }
 
 // Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when
-// Dir is not an absolute path: a directory that cannot be used now is tried again whenever a result is to be kept, and what stood in
+// Dir is not an absolute path: a directory that cannot be used now is tried again whenever a result must be kept, and what stood in
 // the way is said in that result.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
@@ -170,7 +170,7 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 //	DIR/NAME               a result
 //
 // A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
-// the end, because the path of a task's output is told before the task ends. A result that is at hand as a whole is written where its
+// the end, because the path of a task's output is returned before the task ends. A result that is at hand as a whole is written where its
 // mark would stand, and renamed.
 type rootDir struct {
 	dir   string // real path

@@ -31,7 +31,7 @@ func (u *usage) hasRoom(size, quota int64) bool {
 	return !u.measured.IsZero() && u.bytes+size <= quota && u.files < maxResults
 }
 
-// wantsMeasure reports whether the directory is to be measured again, and reserves that for the caller.
+// wantsMeasure reports whether the directory must be measured again, and reserves that for the caller.
 func (u *usage) wantsMeasure() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -89,7 +89,7 @@ func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	return nil
 }
 
-// A callers is who may call, and what the user is told of it.
+// A callers says who may call, and what the user learns of it.
 type callers struct {
 	mcpserver.HTTPConfig
 	token, file string // of the single token, if there is one

@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// observeFlags are the flags of what is told about a host: its messages, its record and its metrics.
+// observeFlags are the flags of what a host reports: its messages, its record and its metrics.
 type observeFlags struct {
 	logFormat, logLevel string
 	verbose             bool
@@ -26,7 +26,7 @@ type observeFlags struct {
 	auditMaxSize        byteSize
 	auditKeep           int
 	metrics             metrics.Config
-	serving             bool // clients, who may be traced and measured
+	serving             bool // clients, whose calls may be traced and measured
 
 	count  *metrics.Metrics // nil unless metrics are served
 	traces *telemetry.Telemetry

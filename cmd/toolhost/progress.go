@@ -77,7 +77,7 @@ func (p *progress) line(since time.Duration) string {
 	return text
 }
 
-// told is called with the last lines of the call's output. What could steer a terminal is left out.
+// told is called with the last lines of the call's output. Control characters are left out.
 func (p *progress) told(lines string) {
 	lines = strings.TrimSpace(lines)
 	last := strings.Map(func(r rune) rune {
@@ -94,7 +94,7 @@ func (p *progress) told(lines string) {
 	p.last = last
 }
 
-// callback is told how the call goes; nil when nothing is shown.
+// callback receives the progress of the call; nil when nothing is shown.
 func (p *progress) callback() func(string) {
 	if p == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// scopeFlags say how calls are told apart that belong to different conversations.
+// scopeFlags say how calls of different conversations are distinguished.
 type scopeFlags struct {
 	keys     []string
 	strict   bool

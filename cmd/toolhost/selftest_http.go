@@ -70,7 +70,7 @@ type started struct {
 
 func (s *started) close() error {
 	s.client.CloseIdleConnections()
-	if runtime.GOOS == "windows" { // where processes cannot be told to end
+	if runtime.GOOS == "windows" { // which has no signal that asks a process to end
 		err := s.cmd.Process.Kill()
 		<-s.ended
 		return err

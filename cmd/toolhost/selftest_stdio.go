@@ -17,7 +17,7 @@ import (
 // endTime is how long the program may take to end.
 const endTime = 10 * time.Second
 
-// maxComplaint is how much of what the program writes on stderr is told, in bytes.
+// maxComplaint is how much of what the program writes on stderr is shown, in bytes.
 const maxComplaint = 2000
 
 // A stdio is a program whose client we are over its stdin and stdout.
@@ -83,7 +83,7 @@ func (s *stdio) close() error {
 	return err
 }
 
-// A complaint is what a program writes on stderr, as far as it is told.
+// A complaint is what a program writes on stderr, as far as it is shown.
 type complaint struct {
 	mu   sync.Mutex
 	text []byte

@@ -59,7 +59,7 @@ func httpCommand() *cobra.Command {
 			}
 			network.own(&cfg)
 			if callers.tokens != "" {
-				cfg.OwnFiles = append(cfg.OwnFiles, callers.tokens+".lock") // of who adds one
+				cfg.OwnFiles = append(cfg.OwnFiles, callers.tokens+".lock") // of a process that adds one
 			}
 			l, notifier, err := network.open(cfg.Log)
 			if err != nil {
@@ -108,8 +108,8 @@ func httpCommand() *cobra.Command {
 	return cmd
 }
 
-// served opens a host for as long as do runs. Where a root cannot be served the client is told so by every call: it would show no more of
-// a server that exits than that it is disconnected.
+// served opens a host for as long as do runs. Where a root cannot be served every call says so: of a server that exits,
+// a client shows only that it is disconnected.
 func (f *hostFlags) served(names []string, do func(*mcpserver.Host) error) error {
 	cfg, err := f.config(names, false)
 	if err != nil {

@@ -13,7 +13,7 @@ type sidecar struct {
 	serve    func(context.Context) error
 }
 
-// sidecars serves what stands next to a server, for as long as serve runs. No one is told of an address, by begin or otherwise, before all
+// sidecars serves what stands next to a server, for as long as serve runs. No address is announced, by begin or otherwise, before all
 // of them could be had.
 func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(), serve func() error) (err error) {
 	defer f.observe.end(ctx, host.Log())

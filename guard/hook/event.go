@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// event is what a hook is told. Fields without a value are left out, as Claude
+// event is the input of a hook. Fields without a value are left out, as Claude
 // Code does. There is no transcript, but hooks that need none of it fail where the field is absent.
 type event struct {
 	SessionID  string          `json:"session_id"`

@@ -18,7 +18,7 @@ const (
 	maxShown = 256
 	// maxLooked bounds how many entries of one directory of the host are looked at.
 	maxLooked = 4096
-	// grain is how far apart a change of a directory and a look at it must lie to be told apart.
+	// grain is how far apart a change of a directory and a look at it must lie to be distinguished.
 	grain = 20 * time.Millisecond
 )
 

@@ -27,7 +27,7 @@ type View struct {
 }
 
 // Sync makes a mount point for each entry of the host that commands see, and removes those of entries that are gone, which
-// ends what is mounted there. It returns the entries that are to be mounted, and reports whether anything has changed.
+// ends what is mounted there. It returns the entries to mount, and reports whether anything has changed.
 func (p *Place) Sync(v View) (fresh []string, changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -137,7 +137,7 @@ func (b *bubblewrap) deny(paths []string) error {
 // hold implements engine: the next command is started with what is there then.
 func (*bubblewrap) hold([]string) error { return nil }
 
-// show implements engine: the next command is started with what is to be seen then.
+// show implements engine: the next command is started with the view of that moment.
 func (b *bubblewrap) show(d Private, _ []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -124,7 +124,7 @@ func deviceOf(c *kernel.Call, node int) (uint32, bool) {
 // unreadable says why a program that only its owner may read, and that is another user's, gets no connection.
 const unreadable = "no connection is made for it, because its memory cannot be read; make the program readable"
 
-// failure is what the caller is told when something of it could not be looked at.
+// failure is the error of the caller when something of it could not be read.
 func (k *connector) failure(c *kernel.Call, err error) unix.Errno {
 	errno := errnoOf(err)
 	if errno == unix.EPERM { // of the kernel, which connect(2) has no such reason for

@@ -53,7 +53,7 @@ func (l *execLook) close() {
 	}
 }
 
-// look finds out what is to be started. An error is what the kernel would say, if it is an errno; else it is why nothing
+// look finds out what will be started. An error is what the kernel would say, if it is an errno; else it is why nothing
 // can be said.
 func (l *execLook) look() error {
 	c := l.call

@@ -51,7 +51,7 @@ func at(b []byte, i int) byte {
 	return 0
 }
 
-// isLoader reports whether a file is a dynamic loader: a program that is told which file to load and to run. It is
+// isLoader reports whether a file is a dynamic loader: a program that loads and runs the file that it is given. It is
 // linked, asks for no loader, and has the name of one.
 func isLoader(head []byte, file io.ReaderAt) bool {
 	if !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {

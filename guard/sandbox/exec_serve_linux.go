@@ -171,7 +171,7 @@ func (ms *execMarks) drop(number uint64) {
 	ms.forget(markName(number))
 }
 
-// forget is drop for who holds the lock.
+// forget is drop for callers that hold the lock.
 func (ms *execMarks) forget(name string) {
 	if m := ms.known[name]; m != nil {
 		delete(ms.known, name)

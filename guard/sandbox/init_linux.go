@@ -139,7 +139,7 @@ func ignoreTermination() {
 // ignoreSignals keeps a signal to the group of a supervisor from ending it. Ignoring
 // them for good would be inherited by commands; a channel no one reads is not.
 //
-// The end of a child is not to be told by a signal, which would wake a thread
+// The end of a child must not be reported by a signal, which would wake a thread
 // that has nothing to do with it: the kernel has one wait for that already.
 func ignoreSignals() {
 	signal.Notify(make(chan os.Signal, 1))
@@ -214,7 +214,7 @@ func (g *initProcess) setUp() ([]int, error) {
 }
 
 // appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is none, and the
-// table of Unix sockets if it makes connections. With a copy of the listener here, programs that are to be judged wait
+// table of Unix sockets if it makes connections. With a copy of the listener here, programs that must be judged wait
 // when the host has been killed, and do not fail, until we end them.
 func appendListener(files []int, listener int, pl *plan) ([]int, error) {
 	if listener < 0 {

@@ -97,7 +97,7 @@ func (n *namespaces) died() error {
 }
 
 // receive distributes messages until process 1 is gone, and then lets everybody
-// know who waits for one.
+// know which command waits for one.
 func (n *namespaces) receive() {
 	in := newReceiver(n.conn)
 	in.frugal = true // what comes with an answer spares time, and a sandbox is worth more

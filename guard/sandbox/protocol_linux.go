@@ -19,7 +19,7 @@ const (
 	msgSignal kind = 'G' // signal number
 	msgKill   kind = 'K'
 	msgDeny   kind = 'D' // covers
-	msgHold   kind = 'H' // what is to be read-only
+	msgHold   kind = 'H' // what becomes read-only
 	msgShow   kind = 'V' // entries of the host in private directories
 	msgProbe  kind = 'P' // canary
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use

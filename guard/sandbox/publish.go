@@ -60,7 +60,7 @@ type publisher struct {
 	dial func(context.Context, int) (net.Conn, error)
 	log  *slog.Logger
 	open map[int]net.Listener
-	told map[int]bool // ports of which it was told that they are not published
+	told map[int]bool // ports that were reported as not published
 	work sync.WaitGroup
 
 	records string       // see [RecordPort]

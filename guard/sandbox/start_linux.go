@@ -61,7 +61,7 @@ func withBubblewrap(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	return s, nil
 }
 
-// connectBy notes who makes the connections of commands, or why no one does.
+// connectBy notes which process makes the connections of commands, or why none does.
 func (s *Sandbox) connectBy(k *connector, judged bool, cannot error) {
 	if k != nil {
 		s.sockets = k

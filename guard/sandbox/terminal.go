@@ -15,7 +15,7 @@ type Terminal struct {
 	failure        chan string
 }
 
-// Stopped is told whenever the command has been suspended. It is closed when the command has ended.
+// Stopped receives a value whenever the command has been suspended. It is closed when the command has ended.
 func (t *Terminal) Stopped() <-chan struct{} { return t.stopped }
 
 // Failure returns why the command's program could not be started, once the command has ended; "" if it was.
@@ -54,7 +54,7 @@ func (t *Terminal) listen() {
 		}
 		select {
 		case t.stopped <- struct{}{}:
-		default: // is told already
+		default: // a value is waiting already
 		}
 	}
 }

@@ -16,7 +16,7 @@ const (
 	PermissionDenied   = "PermissionDenied"
 )
 
-// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that the hook is told. It has one group of one hook
+// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that the hook receives. It has one group of one hook
 // in [Settings.Hooks], from user or managed settings.
 const Classifier = "permissions.classifier"
 

@@ -320,7 +320,7 @@ type webSettings struct {
 	AllowPrivate []Entry
 	// IgnoreRobots fetches also what robots.txt of a site asks to leave alone.
 	IgnoreRobots bool
-	// UserAgent replaces the name that servers are told. Empty: the host's own.
+	// UserAgent replaces the name that is sent to servers. Empty: the host's own.
 	UserAgent string
 	// Search are the providers of WebSearch in order, each a JSON object. Empty: there is no WebSearch.
 	Search []Entry

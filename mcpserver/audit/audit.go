@@ -76,7 +76,7 @@ type Config struct {
 	// Exposed says that tools or commands can write where the file lies, so that something else may be put in its place: it is
 	// then opened by [privatefile.Append].
 	Exposed bool
-	// Warn is told when a rotation fails; the log then grows on. Nil: it is not called.
+	// Warn is called when a rotation fails; the log then grows on. Nil: it is not called.
 	Warn func(error)
 }
 
@@ -107,7 +107,7 @@ type Log struct {
 	failures uint64
 	closed   bool   // for good
 	torn     bool   // the last line was cut short: the next one begins anew
-	broken   string // the failure to rotate that was told last
+	broken   string // the failure to rotate that was reported last
 }
 
 // Open opens or creates the log file, readable by its owner only. Missing parent directories are created.
@@ -154,7 +154,7 @@ func (l *Log) open() error {
 	if err := os.MkdirAll(filepath.Dir(l.cfg.Path), 0o700); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	// The opening of a pipe must not wait for who reads it, which no signal would end.
+	// Opening a pipe must not wait for a reader: no signal would end that wait.
 	open := func(path string) (*os.File, error) {
 		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
 	}

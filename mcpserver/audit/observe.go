@@ -65,7 +65,7 @@ func Outcome(r Record, result builtin.Result) string {
 // A Stage is a place that a call has come to on its way.
 type Stage uint8
 
-// The stages that observers are told of, in their order. A call may end at any of them.
+// The stages that observers see, in their order. A call may end at any of them.
 const (
 	// AtTurn has waited for its turn at the gate of its scope.
 	AtTurn Stage = iota + 1
@@ -81,26 +81,26 @@ func (s Stage) String() string {
 	return [...]string{AtTurn: "turn", AtJudgement: "judgement", AtRun: "run", AtFit: "fit"}[s]
 }
 
-// A StageObserver is an [Observer] that is also told how far each call has come.
+// A StageObserver is an [Observer] that also learns how far each call has come.
 type StageObserver interface {
 	Observer
-	// CallReached is told of each stage that a call comes to.
+	// CallReached is called at each stage that a call reaches.
 	CallReached(ctx context.Context, c Call, s Stage)
 }
 
 // An Observer sees every call, but cannot change what becomes of it. Its methods are called on the call's own
 // path, so they must not block.
 type Observer interface {
-	// CallBegan is told of a call that enters the pipeline. The call runs under the context it returns.
+	// CallBegan is called for a call that enters the pipeline. The call runs under the context it returns.
 	CallBegan(ctx context.Context, c Call) context.Context
-	// CallPlanned is told what a call is about to do, before it is judged: the record holds its paths or command.
+	// CallPlanned is called before a call is judged, with what it is about to do: the record holds its paths or command.
 	// A call that cannot be bound or planned is not announced.
 	CallPlanned(ctx context.Context, c Call, r Record)
-	// CallEnded is told of a call's end, with the whole record and what is returned.
+	// CallEnded is called at a call's end, with the whole record and what is returned.
 	CallEnded(ctx context.Context, c Call, r Record, result builtin.Result)
 }
 
-// Observers are told in turn.
+// Observers are called in turn.
 type Observers struct {
 	all  []Observer
 	last atomic.Uint64 // the id given last

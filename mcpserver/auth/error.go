@@ -21,7 +21,7 @@ const (
 	expiredToken
 	// Insufficient: the token is good, but gives no right.
 	Insufficient
-	// unavailable: it cannot be told now, because who issued the token cannot be reached.
+	// unavailable: the token cannot be checked now, because its issuer cannot be reached.
 	unavailable
 )
 

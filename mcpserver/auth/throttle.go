@@ -12,7 +12,7 @@ import (
 
 const (
 	// FailureBurst is how many wrong tokens an address may send at once, and failureEvery how soon it has another try:
-	// a client that is set up wrongly tries a few times, who guesses needs thousands of millions.
+	// a client that is set up wrongly tries a few times, guessing needs thousands of millions.
 	FailureBurst = 10
 	failureEvery = 3 * time.Second
 	// maxAddresses bounds the addresses that are remembered; beyond it the one that failed longest ago is forgotten.
@@ -25,11 +25,11 @@ const (
 	networkBits = 64
 )
 
-// A Throttle slows down who sends wrong tokens, by the address it comes from.
+// A Throttle slows down clients that send wrong tokens, by their address.
 //
-// Two things keep it from locking out who has a right token. One that was right within the last hour passes, whatever
+// Two things keep it from locking out clients with a right token. One that was right within the last hour passes, whatever
 // its address does. And behind loopback and Unix sockets all peers share one address, those of a proxy too: there, no
-// token goes unlooked at; who is over the limit is only told so.
+// token goes unchecked; a client over the limit only gets that answer.
 type Throttle struct {
 	mu     sync.Mutex
 	failed map[netip.Prefix]*list.Element // of *offender
@@ -128,7 +128,7 @@ func (t *Throttle) forget(now time.Time) {
 	}
 }
 
-// origin is who counts as one peer: an IPv4 address, an IPv6 network, or all that share an address.
+// origin is what counts as one peer: an IPv4 address, an IPv6 network, or all that share an address.
 func origin(remote string) (from netip.Prefix, shared bool) {
 	port, err := netip.ParseAddrPort(remote)
 	ip := port.Addr().Unmap().WithZone("")

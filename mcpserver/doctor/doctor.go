@@ -40,7 +40,7 @@ const (
 type Subject struct {
 	Roots    []string
 	Settings *settings.Watcher
-	// Policy is what the rules are for Principal, who commands are tried as.
+	// Policy has the rules of Principal, as which commands are tried.
 	Policy    *guard.Policy
 	Principal string
 	// Missing are the denies, perhaps meant for Claude Code alone, that take tools away.

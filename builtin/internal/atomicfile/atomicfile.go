@@ -97,7 +97,7 @@ func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, 
 	return r.update()
 }
 
-// begin opens the directory and the file that is to be replaced or removed, if there is one.
+// begin opens the directory and the file to replace or remove, if there is one.
 func begin(dir *os.Root, base string, o Options) (*replacement, error) {
 	handle, err := openHandle(dir)
 	if err != nil {

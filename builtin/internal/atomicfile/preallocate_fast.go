@@ -89,7 +89,7 @@ func (t *Temps) dropSpares() {
 	}
 }
 
-// A sparing is a directory in which a spare is to be made.
+// A sparing is a directory in which a spare will be made.
 type sparing struct {
 	handle *os.File
 	key    string

@@ -40,7 +40,7 @@ func (c *Sandbox) holdHooks(hooks []string) {
 // maxRefusals bounds how many refusals are kept for the commands that run.
 const maxRefusals = 200
 
-// refusals are the hosts that a sandbox refused. Which command asked for one is not known: it is told of each that ran then.
+// refusals are the hosts that a sandbox refused. Which command asked for one is not known: each that ran then gets the notice.
 type refusals struct {
 	mu      sync.Mutex
 	notes   []string

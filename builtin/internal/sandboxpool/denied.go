@@ -5,7 +5,7 @@ import "os"
 // A coveredFile is a denied file as it was when it was covered.
 type coveredFile struct {
 	info os.FileInfo
-	born int64 // when it was made, in nanoseconds; 0 where that is not told
+	born int64 // when it was made, in nanoseconds; 0 where the system does not say
 }
 
 // lookAt looks at a file, or at a symbolic link itself.

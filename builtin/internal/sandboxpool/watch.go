@@ -162,7 +162,7 @@ func (f follower) cover(path string, appeared bool) {
 	}
 	if err := f.box.deny(path); err != nil {
 		f.box.failed = true
-		// Which one is for who asks for it: what a host logs reaches its client.
+		// The log does not name the file: what a host logs reaches its client.
 		f.pool.log.Warn("a denied file has appeared and could not be hidden from the commands that run; their sandbox is not used again")
 		f.pool.log.Debug("a denied file could not be hidden", "file", path, "error", err)
 		return

@@ -232,7 +232,7 @@ func (it *candidateIter) takeNewest(limit int) []uint64 {
 	return batch
 }
 
-// wants reports whether a file is to be searched or counted. It needs the tree's mu.
+// wants reports whether a file must be searched or counted. It needs the tree's mu.
 func (it *candidateIter) wants(f *file) bool {
 	k := f.entry.state.Load()
 	if !it.listing.tree.contents.covers(k) {

@@ -17,7 +17,7 @@ const floodNap = 100 * time.Microsecond
 const leanMost = 20
 
 // drainOutput takes output while it is a flood. A watched pipe wakes a thread at every
-// write, and who reads at once finds little: a gigabyte would take a hundred thousand
+// write, and an immediate read finds little: a gigabyte would take a hundred thousand
 // wake-ups, on the processors that the writers need. Here the thread sleeps for a
 // while and finds much.
 func (s *shell) drainOutput() {

@@ -231,7 +231,7 @@ func (run *execution) clear(why ending) (ended int, problem error) {
 		return 0, nil
 	}
 	if run.concluded {
-		run.shell.pipe.until(time.Now()) // no one is left who could write more
+		run.shell.pipe.until(time.Now()) // no writer is left
 		<-run.shell.eof
 		return 0, nil
 	}

@@ -13,7 +13,7 @@ type Gate interface {
 	Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict
 	// Held is for how long the command has waited for a person: its time does not pass meanwhile.
 	Held() time.Duration
-	// Spent is closed when the command has waited too long for a person and is to be ended.
+	// Spent is closed when the command has waited too long for a person and must be ended.
 	Spent() <-chan struct{}
 	// Parted is closed when the command is to go on as a task, because the question of a program is put to a person after its call.
 	// Nil: that does not happen.

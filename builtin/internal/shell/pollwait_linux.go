@@ -122,7 +122,7 @@ func (s *shell) pollWait(most time.Duration) (heard bool) {
 			return true
 		}
 		if fds[1].Revents != 0 && s.takeNow() == 0 {
-			return false // who reads to the end has to wait for it elsewhere
+			return false // a read to the end must wait elsewhere
 		}
 	}
 	return false
@@ -138,7 +138,7 @@ func (s *shell) takeNow() int {
 	return n
 }
 
-// takeRest takes the output that is there once no one is left who could write more.
+// takeRest takes the output that is left once there is no writer.
 func (s *shell) takeRest() {
 	for rest := restMax; rest > 0; {
 		n := s.takeNow()

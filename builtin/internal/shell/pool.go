@@ -19,10 +19,10 @@ const refillAfter = 300 * time.Microsecond
 type pool struct {
 	warm    []*shell
 	coming  int                 // shells being started
-	waiting []chan *shell       // who waits for one of them; there are never more than come
+	waiting []chan *shell       // callers that wait for one of them; there are never more than shells to come
 	later   *time.Timer         // of a start of more; nil: none has been planned yet
 	reaping []supervise.Process // of commands that were concluded with something open, as long as the system takes them apart
-	retired []*shell            // that are to be closed
+	retired []*shell            // to close
 }
 
 // take returns a shell that waits for its script: one started ahead if there is
@@ -124,7 +124,7 @@ func (r *Runner) refill() {
 	r.fill()
 }
 
-// fill is refill for who holds the lock.
+// fill is refill for callers that hold the lock.
 func (r *Runner) fill() {
 	for p := &r.pool; !r.closed && len(p.warm)+p.coming-len(p.waiting) < r.cfg.Warm; {
 		p.coming++

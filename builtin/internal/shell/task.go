@@ -34,7 +34,7 @@ type TaskLimits struct {
 // Errors of [Tasks].
 var (
 	// ErrNoTask is the error for a handle that does not exist, has been forgotten
-	// or belongs to another principal; which of them is not told.
+	// or belongs to another principal; the error does not say which.
 	ErrNoTask = errors.New("there is no such task: it never existed, ended too long ago, or belongs to somebody else")
 
 	// ErrTooManyTasks is the error of Start when too many tasks run.

@@ -198,7 +198,7 @@ func (c *Chunk) endWith(m match) {
 	c.Next, c.Line, c.Matched = end, "", true
 }
 
-// answered notes what a scope has been told.
+// answered notes what a scope has received.
 func (t *task) answered(scope string, c Chunk) {
 	if c.Done {
 		t.tellEnd(scope)

@@ -141,7 +141,7 @@ type Simple struct {
 	Places []Place
 
 	variants    []string // other spellings a deny rule must see
-	spellings   [][]Word // those of them that are told word by word
+	spellings   [][]Word // those of them that are given word by word
 	transparent bool     // adds nothing to what the inner command does
 	local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
@@ -184,7 +184,7 @@ func (c Simple) Interprets() bool {
 
 func isOption(text string) bool { return text != "" && text[0] == '-' }
 
-// The reasons that are told apart from others.
+// The reasons that have a treatment of their own.
 const (
 	sourcesFile = "source runs a file in this shell"
 	growsPath   = "adds a directory to PATH"

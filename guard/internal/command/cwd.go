@@ -10,7 +10,7 @@ import (
 // one after another, from the directory the text starts in.
 type Place []Word
 
-// maxPlaces bounds the places of one command; beyond, they are not told apart.
+// maxPlaces bounds the places of one command; beyond, they are not distinguished.
 const maxPlaces = 8
 
 // An itinerary finds where the statements of a text run: what `cd a && rm b` removes

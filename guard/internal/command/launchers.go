@@ -4,7 +4,7 @@ import "strings"
 
 // A launcher is a program that starts another one only if an option says so.
 type launcher struct {
-	short  string // options with values, which must be told from options
+	short  string // options with values, which must be distinguished from options
 	launch string // options, or starts of them, that start a program
 	words  string // words, or starts of options, for programs without getopt
 }
@@ -35,7 +35,7 @@ func setsUp(c Simple, i int) bool {
 	return false
 }
 
-// readLauncher makes a command undecidable that is told to start another program, or may be
+// readLauncher makes a command undecidable whose arguments start another program, or may do so
 // by a word that is not known.
 func readLauncher(w *walker, c Simple) {
 	l, ok := launcherOf(c.Name)

@@ -100,7 +100,7 @@ func tablePaths(c Simple, p program) (readsFrom, writesTo []Word) {
 }
 
 // fetchedFiles returns the files that curl and wget name after what they fetch, and those
-// that curl is told in a format: -w '%output{x}'.
+// that a format of curl names: -w '%output{x}'.
 func fetchedFiles(c Simple) (files []Word) {
 	p := table().programs[c.Name].parse(c)
 	named := c.Name == "wget" && !p.has("O output-document") || p.has("O remote-name remote-name-all")

@@ -31,7 +31,7 @@ type parsed struct {
 	operands []Word
 	dashes   int    // how many operands precede "--", -1 if it is not there
 	rest     int    // index of the first operand, len(args) if there is none
-	unsure   string // why the options could not be told from the operands
+	unsure   string // why the options could not be distinguished from the operands
 }
 
 // parse reads args[1:].

@@ -129,7 +129,7 @@ func hasHead(git string) bool {
 	return strings.HasPrefix(text, "ref: refs/") || err == nil && (len(text) == 40 || len(text) == 64)
 }
 
-// plain reports whether git, told only to read, runs nothing but itself: no
+// plain reports whether git, when it only reads, runs nothing but itself: no
 // setting or hook in its directory, which is git, and in the one that it shares
 // with other work trees names a program, and neither do its submodules. The
 // work tree is at work, "" without one.

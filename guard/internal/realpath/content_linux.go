@@ -39,9 +39,9 @@ func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.File
 	return d, ok, nil
 }
 
-// readWhole reads to the end of a regular file, which is told to be so long. ok is false if it is longer than limit. A read that returns
-// less than it has room for has come to the end. That is believed when it is where the end was told to be, for files whose
-// length is told (those of the kernel's own file systems have none); else the end is where nothing more is read.
+// readWhole reads to the end of a regular file, whose reported length is told. ok is false if it is longer than limit. A read that returns
+// less than it has room for has come to the end. That is believed at the reported length, for files that
+// report one (those of the kernel's own file systems do not); else the end is where nothing more is read.
 func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err error) {
 	for begin := int64(room.Len()); ; {
 		room.Grow(int(max(told-int64(room.Len())+begin, 0)) + bytes.MinRead)

@@ -11,7 +11,7 @@ import (
 
 // A slip is a way to write a file pattern by which it probably misses what is meant.
 type slip struct {
-	// find reports whether a specifier has the slip, and what it should be if that can be told.
+	// find reports whether a specifier has the slip, and what it should be if that is known.
 	find func(spec string) (meant string, found bool)
 	says string
 }

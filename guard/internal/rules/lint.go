@@ -60,7 +60,7 @@ func firstBraces(text string) (before string, choices []string, after string, ok
 }
 
 // lint says why a file pattern that can be used probably misses what is meant,
-// nil if nothing speaks for that, and what the specifier should be if that can be told.
+// nil if nothing speaks for that, and what the specifier should be if that is known.
 func (c *Compiler) lint(r *Rule) (meant string, err error) {
 	spec := strings.TrimPrefix(r.Spec, "!")
 	if spec != r.Spec || spec == "" {

@@ -121,7 +121,7 @@ func over[N int | int64](more, all, mine, limit N) bool {
 	return more > 0 && (all+more > limit || mine+more > perPrincipalLimit(limit))
 }
 
-// admitRead counts a message that begins (1) or ends (-1) to be read: who sends slowly holds a connection, and none may hold
+// admitRead counts a message that begins (1) or ends (-1) to be read: a slow sender holds a connection, and none may hold
 // so many that the others find none. It reports whether there is room.
 func (p *lease) admitRead(n int) bool {
 	p.admission.mu.Lock()

@@ -23,7 +23,7 @@ import (
 // errRevoked is why a call was cancelled whose credential was taken back.
 var errRevoked = errors.New("the credential of this call was revoked, the call was ended")
 
-// An authenticator knows who calls, and slows down and records those whom it does not let in.
+// An authenticator identifies callers, and slows down and records those that it refuses.
 type authenticator struct {
 	verifier auth.Verifier
 	metadata *auth.Metadata // nil: there is no authorization server

@@ -17,7 +17,7 @@ func (d *handler) drain(l net.Listener, stop context.CancelCauseFunc) {
 	empty := d.admission.drain()
 	d.closeStreams()
 	if d.cfg.Inherited {
-		l.Close() // who comes now waits for the next server
+		l.Close() // clients that connect now wait for the next server
 	}
 	if !waitAtMost(transport.DrainGrace, empty) {
 		stop(transport.ErrClosed)

@@ -40,8 +40,8 @@ func (r *httpError) send(w http.ResponseWriter, m jsonrpc.Envelope) {
 	writeFault(w, r.status, f)
 }
 
-// reject answers a request that is not let in, and records it if that was for want of room: who was kept from their work,
-// and by how much, is what the owner wants to know afterwards.
+// reject answers a request that is refused, and records it if a limit was the cause: the owner of the host can then see which
+// callers were refused, and how often.
 func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m jsonrpc.Envelope, no *httpError) {
 	if no.full {
 		d.overload.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits", Error: no.text})
@@ -51,7 +51,7 @@ func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identi
 
 // stepUp is the refusal of a call whose caller lacks the right to the tool, but can get it from an authorization server.
 // The call itself takes its usual way, and is refused and recorded there; this says what its answer is called in HTTP
-// ("Scope Challenge Handling" of the specification). It is nil when the call may pass or no one could grant more: then a
+// ("Scope Challenge Handling" of the specification). It is nil when the call may pass or nothing could grant more: then a
 // refusal that the model can read is better than one that the client takes for a broken connection.
 func stepUp(who auth.Identity, message transport.Message) *auth.Error {
 	need := message.MissingRights(who)

@@ -212,7 +212,7 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	stream := d.stream(w, r, who, session, message)
 	stream.cancelled = held.cancelled.Load
 	defer func() { stream.end(m, context.Cause(ctx)) }()
-	defer held.release() // first: who has the answer may use the id again
+	defer held.release() // first: the client may reuse the id once answered
 	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, List: list, Session: session, Notify: stream.notify, Acknowledged: stream.acknowledged})
 	defer leave() // the library may refuse a call before it comes to the pipeline
 	if err != nil {

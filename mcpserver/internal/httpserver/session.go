@@ -24,7 +24,7 @@ const MaxSessions = 10_000
 // were made: the library would accept any that look right, and would bind none to its principal.
 type sessionTable struct {
 	limit int // at once
-	// ended is told of a session that ended without its client's doing. Nil: it is not called.
+	// ended is called for a session that its client did not end. Nil: it is not called.
 	ended func(principal, id string)
 
 	mu           sync.Mutex

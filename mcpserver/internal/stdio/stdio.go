@@ -31,7 +31,7 @@ const (
 	MostEOF = eofGrace + eofRest
 )
 
-// Serve serves one client, who calls as who: a message a line on in, answers on out. It returns when in has ended, when gone is closed
+// Serve serves one client, which calls as who: a message a line on in, answers on out. It returns when in has ended, when gone is closed
 // because the client died, or when ctx is done; calls that run then have a short grace. We read the lines ourselves, because their order
 // must reach the gate and the reader must never block.
 func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Reader, out io.Writer, gone <-chan struct{}) error {
@@ -57,7 +57,7 @@ func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Re
 	grace, rest := eofGrace, time.Duration(0)
 	select {
 	case err = <-reader.ended:
-		rest = eofRest // who only sends no more may still read
+		rest = eofRest // a client that stopped sending may still read
 	case <-gone:
 	case <-c.out.Broken():
 	case <-ctx.Done():
@@ -164,7 +164,7 @@ func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byt
 	}
 }
 
-// errTaken refuses a request whose id could not be told from another's.
+// errTaken refuses a request whose id another request already has.
 var errTaken = errors.New("a request with this id is still running, give each request an id of its own")
 
 func (c *conn) admit(id string, call *inFlight) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// Limits of what callers may hold of a host at once, and of what comes in in one piece. What is over a limit is refused and told so; what
+// Limits of what callers may hold of a host at once, and of what comes in in one piece. What is over a limit is refused with an error that says so; what
 // is under way goes on.
 const (
 	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.

@@ -99,7 +99,7 @@ func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 	s.showWith(w, v, status, f)
 }
 
-// told says what became of files, and how many were left as they are.
+// told describes what became of files, and how many were left as they are.
 func told(files []builtin.Undone) (said string, left int) {
 	var restored, others []string
 	for _, u := range files {

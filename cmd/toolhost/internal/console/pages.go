@@ -57,7 +57,7 @@ func render(w http.ResponseWriter, status int, page g.Node) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // only a connection that is gone has none
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // who has gone needs no answer
+	_, _ = b.WriteTo(w) // a client that has gone needs no answer
 }
 
 // tell answers a form: the script of a page gets the text alone, and without script the page shows it.
@@ -76,7 +76,7 @@ func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err er
 	_, _ = w.Write([]byte(mcpserver.Sanitize(text)))
 }
 
-// showLocked is what somebody sees who has not been let in.
+// showLocked is what a visitor without a session sees.
 func showLocked(w http.ResponseWriter, status int, said string) { render(w, status, loginPage(said)) }
 
 // asset serves a file that holds no secret.
@@ -88,7 +88,7 @@ func asset(name, kind string) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(content) // who has gone needs no answer
+		_, _ = w.Write(content) // a client that has gone needs no answer
 	})
 }
 

@@ -43,7 +43,7 @@ func (c *Console) Present() bool {
 	return c.always || c.pages > 0 || time.Since(c.left) < reconnectTime
 }
 
-// reconnectTime is how long somebody counts as present who has closed a page: it takes a moment to go to another one.
+// reconnectTime is how long a person counts as present after closing a page: it takes a moment to open another one.
 const reconnectTime = 5 * time.Second
 
 // Ask shows a question until somebody answers it or ctx is done.
@@ -101,7 +101,7 @@ func (c *Console) checkLimit(principal string) error {
 	return nil
 }
 
-// decisionText says how a decision is told of afterwards; it is empty for what is none.
+// decisionText returns how a decision is shown afterwards; it is empty for what is none.
 func decisionText(decision string, at time.Time) string {
 	switch decision {
 	case mcpserver.AllowOnce:

@@ -116,7 +116,7 @@ var headers = map[string]string{
 	"Permissions-Policy":           "camera=(), microphone=(), geolocation=()",
 }
 
-// authenticated lets those in who have a session.
+// authenticated lets in visitors with a session.
 func (s *website) authenticated(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := s.sessions.session(r)

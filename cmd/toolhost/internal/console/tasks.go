@@ -157,5 +157,5 @@ func (s taskPages) output(w http.ResponseWriter, v pageRequest) {
 	if chunk.Done {
 		text += mcpserver.Sanitize(chunk.Line)
 	}
-	_, _ = w.Write([]byte(text)) // who has gone needs no answer
+	_, _ = w.Write([]byte(text)) // a client that has gone needs no answer
 }

@@ -85,7 +85,7 @@ func inFile(file, diff []line) (all []line) {
 	return append(all, file[min(at, len(file)):]...)
 }
 
-// A field is one argument of a call, as the person who is asked reads it.
+// A field is one argument of a call, as shown to the person that decides.
 type field struct {
 	Name  string
 	Lines []line

@@ -147,7 +147,7 @@ func (l *limiter) refuse(conn net.Conn) {
 	}()
 }
 
-// remote is who counts as one peer: an IPv4 address or an IPv6 network. It is not valid where there are no addresses.
+// remote is what counts as one peer: an IPv4 address or an IPv6 network. It is not valid where there are no addresses.
 func remote(conn net.Conn) netip.Prefix {
 	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		return network(tcp.AddrPort().Addr())
@@ -202,7 +202,7 @@ func (c *trackedConn) Close() error {
 }
 
 // Bound bounds the connections of a listener that was not opened here: at most so many are open at once, and a quarter
-// of them from one address of a network. Who finds no room is told so in plain HTTP. A nil log is told nothing.
+// of them from one address of a network. A refused client gets an answer in plain HTTP. A nil log gets nothing.
 func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -45,7 +45,7 @@ type Config struct {
 	// maxConnections bounds the open connections. Zero: [maxConnections], or half of the descriptors that the
 	// process may have if that is less.
 	maxConnections int
-	// Log is told of connections that are refused and of certificates that cannot be read. Nil: they are not logged.
+	// Log receives connections that are refused and certificates that cannot be read. Nil: they are not logged.
 	Log *slog.Logger
 }
 
@@ -157,7 +157,7 @@ func (c Config) guard(l *Listener) (net.Listener, error) {
 	return withTLS(limited, c.CertFile, c.KeyFile, c.Log)
 }
 
-// url is the address that is told to the user.
+// url is the address shown to the user.
 func (c Config) url(l *Listener) string {
 	scheme := "http://"
 	if c.CertFile != "" {

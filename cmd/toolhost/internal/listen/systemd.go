@@ -15,7 +15,7 @@ import (
 type Notifier struct {
 	socket   string
 	watchdog time.Duration // how often systemd wants to hear; 0: never
-	timeout  time.Duration // how long it may take to take what it is told
+	timeout  time.Duration // of a message
 	log      *slog.Logger
 }
 
@@ -35,7 +35,7 @@ func ClearEnvironment() error {
 	return errors.Join(errs...)
 }
 
-// notifyTimeout bounds how long systemd may take to hear: it is told of the end too, which must not wait for who does not listen.
+// notifyTimeout bounds a message to systemd. The end of the server is announced too, and must not wait for a systemd that does not read.
 const notifyTimeout = 2 * time.Second
 
 // NewNotifier takes what systemd said out of the environment, so that no command can speak in the server's
@@ -93,7 +93,7 @@ func (n Notifier) send(state string) {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
-		err = conn.SetWriteDeadline(time.Now().Add(n.timeout)) // the queue of who does not listen is full
+		err = conn.SetWriteDeadline(time.Now().Add(n.timeout)) // the queue may be full
 		if err == nil {
 			_, err = conn.Write([]byte(state))
 		}

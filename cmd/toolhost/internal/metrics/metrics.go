@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// Buckets are the upper bounds of the durations that are told apart, in seconds. They are those of the
+// Buckets are the upper bounds of the ranges of durations, in seconds. They are those of the
 // OpenTelemetry conventions for MCP servers.
 var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 

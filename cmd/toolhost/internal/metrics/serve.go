@@ -26,7 +26,7 @@ const (
 	writeTime  = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 16 << 10
-	// maxConnections are plenty for scrapers; without a bound who reaches the address could take all descriptors of the
+	// maxConnections are plenty for scrapers; without a bound any client of the address could take all descriptors of the
 	// process.
 	maxConnections = 64
 )
@@ -38,7 +38,7 @@ type Config struct {
 	// TokenFile holds the bearer token that a scraper presents. Without one only loopback addresses are served,
 	// to every user of this machine.
 	TokenFile string
-	// Version is told in the metrics.
+	// Version is the value of a metric.
 	Version string
 	// Log receives what goes wrong. It must not be nil.
 	Log *slog.Logger
@@ -115,7 +115,7 @@ func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 	return nil
 }
 
-// admit refuses what is no scraper: a web page that had its name rebound to this machine, and who lacks the token.
+// admit refuses requests that do not come from a scraper: from a web page whose name was rebound to this machine, or without the token.
 func (s *Site) admit(r *http.Request) (status int, text string) {
 	if s.token != "" {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

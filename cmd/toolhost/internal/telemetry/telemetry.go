@@ -52,7 +52,7 @@ var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 12
 type Config struct {
 	// Version is that of this program.
 	Version string
-	// Log is told of what cannot be sent, rarely. It must not be nil.
+	// Log gets what cannot be sent, rarely. It must not be nil.
 	Log *slog.Logger
 }
 

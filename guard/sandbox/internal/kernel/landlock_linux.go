@@ -106,5 +106,5 @@ func (r *Ruleset) Restrict() error {
 	return nil
 }
 
-// Close gives the descriptor back; who is limited stays so.
+// Close closes the descriptor; limited processes stay limited.
 func (r *Ruleset) Close() { unix.Close(r.fd) }
