@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/exec"
@@ -9,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tryHome is a home with a repository in which something is not committed.
@@ -239,5 +242,46 @@ func TestTryConsole(t *testing.T) {
 	eventually(t, func() string { return w.lacks([]string{"Apply, says the console", "ended with 0"}) })
 	if got := inShell(t, home, work, "cat b; wc -l < long; git branch | grep -c toolhost/ || true"); got != "two\n<x>\n100000\n0" {
 		t.Errorf("applied: %s", got)
+	}
+}
+
+// TestTryKilled kills toolhost try at random moments: nothing of it runs on, and each file that its client made is in the user's work
+// tree or on a branch.
+func TestTryKilled(t *testing.T) {
+	runs := 3
+	if *long {
+		runs = 40
+	}
+	var whole time.Duration // of a run that is not killed
+	for run := range runs {
+		home, work := tryHome(t)
+		mark := fmt.Sprintf("30%d%d", os.Getpid(), run)
+		cmd := exec.Command(binary, "try", "--apply", "--", "sh", "-c", ": "+mark+"; for i in $(seq 30); do echo $i > f$i; [ $i != 10 ] || { git add .; git commit -qm ten; }; done")
+		cmd.Dir, cmd.Env = work, cleanEnv(home)
+		began, alarm := time.Now(), time.Hour
+		if run > 0 {
+			alarm = rand.N(whole)
+		}
+		must(t, cmd.Start())
+		kill := time.AfterFunc(alarm, func() { cmd.Process.Kill() })
+		_ = cmd.Wait() // it is killed, or not
+		if kill.Stop() && run == 0 {
+			whole = time.Since(began)
+		}
+		eventually(t, func() string {
+			if found, _ := exec.Command("pgrep", "-f", mark).Output(); len(found) > 0 {
+				return fmt.Sprintf("it runs on: %s", found)
+			}
+			return ""
+		})
+		const list = "ls f* ../state/toolhost/worktrees/try-*/tree/f* 2>/dev/null | sed 's=.*/==' | sort -u || true"
+		made := inShell(t, home, work, list)
+		if out, code := runCommand(t, home, "try", "--", "true"); code != 0 || strings.Contains(out, "worktree") {
+			t.Errorf("killed after %v: the next one ended with %d\n%s", alarm, code, out)
+		}
+		kept := inShell(t, home, work, "{ ls f* 2>/dev/null || true; for b in $(git branch --format='%(refname:short)' | grep toolhost/); do git ls-tree --name-only $b; done; } | grep '^f' | sort -u || true")
+		if run == 0 && strings.Count(kept, "f") != 30 || made != kept {
+			t.Errorf("killed after %v: it had made\n%s\nand what is kept is\n%s", alarm, made, kept)
+		}
 	}
 }

@@ -39,6 +39,7 @@ type runFlags struct {
 	hosts    []string
 	weaker   bool
 	ungated  bool
+	owned    bool
 	announce io.Writer
 	messages heldMessages
 }
@@ -65,6 +66,8 @@ The exit status is that of the client: 126 if it could not be started, 127 if th
 	cmd.Flags().StringArrayVar(&flags.hosts, "allow-host", nil, "a `HOST` that the client reaches, such as *.example.com or localhost:11434; repeatable")
 	cmd.Flags().BoolVar(&flags.weaker, "weaker", false, "run also where the sandbox does not hold everything; what is missing is said")
 	cmd.Flags().BoolVar(&flags.ungated, "no-exec-gate", false, "do not judge the programs that the client starts, for one that needs a seccomp listener of its own")
+	cmd.Flags().BoolVar(&flags.owned, "owned", false, "end with the process that started this one")
+	_ = cmd.Flags().MarkHidden("owned") // it is defined above
 	return cmd
 }
 
@@ -157,6 +160,12 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 	defer cell.Close()
 	if len(cell.Gaps) > 0 {
 		fmt.Fprintf(f.announce, "toolhost run: --weaker: %s\n", sanitized(strings.Join(cell.Gaps, "; ")))
+	}
+	if f.owned {
+		go func() {
+			<-parentExited(ctx)
+			_, _ = cell.Kill()
+		}()
 	}
 	status, err := std.attend(cell)
 	f.messages.release(host.Log())
