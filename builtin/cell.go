@@ -43,6 +43,8 @@ type CellSpec struct {
 	Prepare func(spec *CellSpec, dir, socket string) error
 	// Roots are the directories that the program may write. Nil: those of the host.
 	Roots []string
+	// Worktree is where the program works instead, under the rules of the work tree that it was made of. Nil: it does not.
+	Worktree *Worktree
 	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that the program may
 	// write, and Open are secrets of the home directory that it may use.
 	Hosts, Writable, Open []string

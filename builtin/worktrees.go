@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +50,38 @@ func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktree
 		Kind: worktree.Agent, Branch: in.Name, Base: in.Base, Dirty: e.WorktreeDirty, Hidden: denied, Maker: e.Principal, Owner: e.Conversation,
 	})
 	return w, false, err
+}
+
+// agentTree makes a worktree for the agent of that id, from HEAD of the caller's directory, or takes the one over again that it has worked
+// in before.
+func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
+	room, name := e.Runtime.worktrees, string(worktree.Agent)+"-"+id
+	switch {
+	case !hasWorktrees(e.Runtime):
+		return nil, errors.New("isolation: a worktree lies in the state directory, and there is none here that can be used")
+	case e.Worktree != nil: // whose repository is written by what works in it
+		return nil, fmt.Errorf("isolation: the caller works in the worktree %s already, and there is no worktree of that: leave isolation out, and the agent works there too", e.Worktree.Tree())
+	}
+	if room.Find(func(m worktree.Meta) bool { return m.Name == name && m.Maker == e.Principal }) != "" {
+		return room.Resume(ctx, name, "")
+	}
+	dir, _, err := workDir(e)
+	if err != nil {
+		return nil, err
+	}
+	return room.Make(ctx, dir.Real(), worktree.Spec{Kind: worktree.Agent, Name: name, Dirty: e.WorktreeDirty, Hidden: e.Policy.Commands().Denied, Maker: e.Principal})
+}
+
+// leaveTree commits what an agent left in its worktree, and says where it is.
+func leaveTree(ctx context.Context, w *Worktree) []string {
+	_, err := w.End(ctx)
+	said := w.Summary()
+	if err = errors.Join(err, w.Close()); err != nil {
+		said = err.Error()
+	} else if said == "" {
+		said = "Nothing was changed in the worktree, and it was removed."
+	}
+	return strings.Split(said, "\n")
 }
 
 // entered are the worktrees in which conversations work, by conversation. It is kept while a host runs, longer than their scopes.

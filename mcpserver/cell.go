@@ -84,7 +84,7 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
 	env := h.env(a, policy, call.req)
 	if !spec.NoExecGate && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil {
-		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.of(who.Principal) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
+		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), who.Principal) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
 	}
 	return env, call, nil
 }
@@ -179,6 +179,7 @@ func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guar
 	if c.Roots != nil {
 		cfg.Roots, cfg.ExplicitRoots = c.Roots, true
 	}
+	cfg = inWorktree(c.Worktree, cfg)
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
 	rules, err := guard.New(cfg)
 	if err != nil {

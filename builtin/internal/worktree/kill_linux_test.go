@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -39,9 +40,28 @@ func host(dir, stateDir, script, after string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("sh", "-c", script)
-	cmd.Dir = w.Tree()
-	_ = cmd.Run() // any of its commands may fail
+	work := func() {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Dir = w.Tree()
+		_ = cmd.Run() // any of its commands may fail
+	}
+	if work(); after == "resume" {
+		owner := "someone"
+		if w.Owner = owner; w.save() != nil {
+			return errors.New("the owner is not kept")
+		}
+		if _, err := w.End(ctx); err != nil {
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+		if w, err = In(stateDir).Resume(ctx, w.Name, owner); err != nil {
+			return err
+		}
+		work()
+		w.Owner = ""
+	}
 	if err := exec.Command("sh", "-c", listing+" > "+filepath.Join(stateDir, "done"), "sh", w.Tree()).Run(); err != nil {
 		return err
 	}
@@ -82,7 +102,7 @@ func TestKilled(t *testing.T) {
 		for n := range 1 + random.IntN(8) {
 			script += fmt.Sprintf("N=%d\n%s\n", n, commands[random.IntN(len(commands))])
 		}
-		after := []string{"keep", "remove"}[random.IntN(2)]
+		after := []string{"keep", "remove", "resume"}[random.IntN(3)]
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), "WORKTREE_HOST="+dir, "WORKTREE_STATE="+stateDir, "WORKTREE_SCRIPT="+script, fmt.Sprint("WORKTREE_KILL=", kill), "WORKTREE_AFTER="+after)
 		out, err := cmd.CombinedOutput()

@@ -171,8 +171,12 @@ func (s *source) link(dir string) error {
 	}
 	for _, name := range []string{"objects", "refs", "packed-refs", "shallow"} {
 		to := filepath.Join(s.common, name)
-		if _, err := os.Lstat(to); err != nil && name == "shallow" {
+		info, err := os.Lstat(to)
+		if err != nil && name == "shallow" {
 			continue
+		}
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 { // what the host writes there would be elsewhere
+			return fmt.Errorf("%s is a symbolic link: isolation is refused", to)
 		}
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			return err
