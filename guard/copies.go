@@ -23,6 +23,15 @@ func (cfg Config) originals(c *rules.Compiler) (places []pathname.Place) {
 	return places
 }
 
+// oldRoots are the roots that those in a worktree stand for.
+func (cfg Config) oldRoots(c *rules.Compiler) pathname.Places {
+	var places []pathname.Place
+	for _, dir := range cfg.Originals {
+		places = append(places, c.Place(dir))
+	}
+	return pathname.PlacesOf(pathname.Exact, places...)
+}
+
 // placesOf returns the real directories of places.
 func placesOf(places []pathname.Place) (dirs []string) {
 	for _, p := range places {

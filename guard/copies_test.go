@@ -32,6 +32,7 @@ func TestRulesOfCopies(t *testing.T) {
 		mode        string
 		file        string
 		write       bool
+		part        bool // the root is a part of the repository
 		want        Action
 	}{
 		{name: "read in the tree", file: tree + "/a", want: Allow},
@@ -40,6 +41,9 @@ func TestRulesOfCopies(t *testing.T) {
 		{name: "write the original", file: repo + "/a", write: true, want: Deny},
 		{name: "write the original in bypass", file: repo + "/a", write: true, mode: settings.ModeBypass, want: Deny},
 		{name: "write the original by an allow rule", file: repo + "/a", write: true, allow: []settings.Entry{in(repo, "Edit(/**)")}, want: Deny},
+		{name: "read the root, a part of the original", part: true, file: repo + "/sub/a", want: Allow},
+		{name: "read the original outside of the root", part: true, file: repo + "/a", want: Ask},
+		{name: "write the original outside of the root", part: true, file: repo + "/a", write: true, want: Deny},
 		{name: "elsewhere", file: other + "/a", want: Ask},
 		{name: "state", file: filepath.Dir(tree) + "/meta", want: Deny},
 		{name: "relative", deny: []settings.Entry{in(repo, "Read(secret.txt)")}, file: tree + "/b/secret.txt", want: Deny},
@@ -64,7 +68,11 @@ func TestRulesOfCopies(t *testing.T) {
 		if tt.mode == "" {
 			set.DefaultMode = settings.ModeAcceptEdits
 		}
-		p, err := New(Config{Roots: []string{tree}, Copy: tree, CopyOf: repo, Originals: []string{repo}, Home: home, StateDir: filepath.Join(dir, "state"), Settings: set})
+		roots := []string{repo}
+		if tt.part {
+			roots = []string{filepath.Join(repo, "sub")}
+		}
+		p, err := New(Config{Roots: []string{tree}, Copy: tree, CopyOf: repo, Originals: roots, Home: home, StateDir: filepath.Join(dir, "state"), Settings: set})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -312,7 +312,7 @@ func (j *judge) allowRule(t *target) (Part, bool) {
 func (j *judge) inside(t *target) bool { return t.path.Own() || j.data.inside.Hold(t.real) }
 
 func (j *judge) outsideRoots(t *target) (Part, bool) {
-	if j.inside(t) || t.access == reading && j.data.originals.Hold(t.real) {
+	if j.inside(t) || t.access == reading && j.data.oldRoots.Hold(t.real) {
 		return Part{}, false
 	}
 	tool := "Read"

@@ -28,8 +28,8 @@ type Config struct {
 	// and the home directory itself are accepted.
 	ExplicitRoots bool
 	// Copy is the worktree that the roots lie in, CopyOf the work tree that it was made of, and Originals are the roots of
-	// the workspace that it stands for. What rules say of a file in CopyOf they say of its copy too. The files in CopyOf
-	// and Originals can be read as in a root, and not written. Empty: the roots are no copy.
+	// the workspace that it stands for. What rules say of a file in CopyOf they say of its copy too. The files in
+	// Originals can be read as in a root, and those in both not written. Empty: the roots are no copy.
 	Copy, CopyOf string
 	Originals    []string
 	// Home is the user's home directory. Empty: "~" is not understood.
@@ -86,6 +86,7 @@ type policyData struct {
 
 	inside           pathname.Places // bounds
 	originals        pathname.Places // CopyOf and Originals of the configuration
+	oldRoots         pathname.Places // Originals
 	criticalRoots    pathname.Places // bounds and the home directory
 	state            pathname.Places
 	secrets          pathname.Places
@@ -158,7 +159,7 @@ func New(cfg Config) (*Policy, error) {
 	originals := cfg.originals(c)
 	denySpelling, allowSpelling := spellings(bounds)
 	k := &policyData{
-		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...),
+		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...), oldRoots: cfg.oldRoots(c),
 		inside: pathname.PlacesOf(pathname.Exact, bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, slices.Concat(bounds, originals, []pathname.Place{c.Home})...),
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},

@@ -40,7 +40,7 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed str
 	files := map[string]string{
 		"info/exclude": string(s.exclude()), "HEAD": "ref: refs/heads/" + w.branch() + "\n", "packed-refs": packed, "objects/info/alternates": w.store.objects + "\n",
 	}
-	if raw, err := os.ReadFile(filepath.Join(s.common, "shallow")); err == nil {
+	if raw := s.read("shallow"); len(raw) > 0 {
 		files["shallow"] = string(raw)
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, refsFile), []byte(packed), 0o600); err != nil {

@@ -140,3 +140,61 @@ func TestOwned(t *testing.T) {
 	}
 	w.Close()
 }
+
+// TestPlantedSource makes worktrees of repositories that a command has prepared to lead the host to what rules hide from it.
+func TestPlantedSource(t *testing.T) {
+	const canary = "canary7391"
+	prepare := func(t *testing.T) (dir, secret, key string) {
+		secret = repository(t)
+		sh(t, secret, "echo "+canary+" > key; git add key; git commit -qm secret; echo "+canary+" > plain")
+		return repository(t), secret, sh(t, secret, "git rev-parse HEAD")
+	}
+	denied := func(secret string) Hidden {
+		return func(path string, _ bool) bool { return path == secret || strings.HasPrefix(path, secret+"/") }
+	}
+	scripts := map[string]string{
+		"alternates":             "echo $S/.git/objects > .git/objects/info/alternates",
+		"alternates, relative":   "echo ../../../$(basename $(dirname $S))/$(basename $S)/.git/objects > .git/objects/info/alternates",
+		"alternates, quoted":     "echo \"\\\"$S/.git/objects\\\"\" > .git/objects/info/alternates",
+		"alternates, in a row":   "git init -q --bare $PWD/sub/other; echo $PWD/sub/other/objects > .git/objects/info/alternates; echo $S/.git/objects > sub/other/objects/info/alternates",
+		"alternates by a link":   "ln -s $S/.git/objects sub/objects; echo $PWD/sub/objects > .git/objects/info/alternates",
+		"alternates' packs":      "mkdir -p sub/o/info; ln -s $S/.git/objects/pack sub/o/pack; echo $PWD/sub/o > .git/objects/info/alternates",
+		"a common directory":     "echo $S/.git > .git/commondir",
+		"a git directory":        "mv .git away; echo gitdir: $S/.git > .git",
+		"a linked git":           "mv .git away; ln -s $S/.git .git",
+		"a ref of the alternate": "echo $S/.git/objects > .git/objects/info/alternates; echo $K > .git/refs/heads/evil",
+		"objects":                "rm -rf .git/objects; ln -s $S/.git/objects .git/objects; echo $K > .git/refs/heads/main",
+		"packs":                  "rm -rf .git/objects/pack; (cd $S; git gc -q); ln -s $S/.git/objects/pack .git/objects/pack; echo $K > .git/refs/heads/main",
+		"refs":                   "rm -rf .git/refs; ln -s $S/.git/refs .git/refs",
+	}
+	for _, name := range []string{"info/exclude", "info/attributes", "shallow", "packed-refs", "index", "HEAD", "refs/heads/main"} {
+		scripts["link "+name] = "mkdir -p .git/info; rm -rf .git/" + name + "; ln -s $S/plain .git/" + name
+	}
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			dir, secret, key := prepare(t)
+			sh(t, dir, "S="+secret+" K="+key+"\n"+script)
+			r := room(t)
+			for _, base := range []string{"", key, "evil"} {
+				w, err := r.Make(t.Context(), dir, Spec{Kind: Agent, Base: base, Dirty: true, Hidden: denied(secret)})
+				if err != nil {
+					continue
+				}
+				if got := sh(t, w.Tree(), "grep -ral "+canary+" . || true; git show HEAD:key 2>/dev/null || true"); got != "" {
+					t.Errorf("base %q: the worktree has %s", base, got)
+				}
+				w.Discard(t.Context())
+			}
+			if left, _ := filepath.Glob(filepath.Join(r.dir, "*-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+	dir, _, _ := prepare(t)
+	loose := sh(t, dir, "git commit-tree -m loose HEAD^{tree}")
+	for _, base := range []string{loose, loose[:7]} {
+		if _, err := room(t).Make(t.Context(), dir, Spec{Kind: Agent, Base: base}); err == nil {
+			t.Errorf("a worktree of %s, which is on no branch", base)
+		}
+	}
+}

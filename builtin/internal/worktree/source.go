@@ -25,7 +25,7 @@ type source struct {
 }
 
 // inspect looks at the repository that dir lies in, and at the commit base, HEAD if that is empty. It runs git where it runs nothing else: rev-parse and config.
-func inspect(ctx context.Context, dir, base string) (*source, error) {
+func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, error) {
 	if _, err := (gitRun{dir: dir}).git(ctx, "--version"); err != nil {
 		return nil, err
 	}
@@ -53,16 +53,115 @@ func inspect(ctx context.Context, dir, base string) (*source, error) {
 	if err := s.place(real); err != nil {
 		return nil, err
 	}
+	if err := errors.Join(s.readable(s.git, hidden), s.readable(s.common, hidden)); err != nil {
+		return nil, err
+	}
 	s.head, err = r.text(ctx, "rev-parse", "--verify", "-q", "HEAD^{commit}")
 	if s.base = s.head; err != nil && base == "" {
 		return nil, fmt.Errorf("%s: the repository has no commit to start from: commit something first", s.top)
 	}
 	if base != "" {
-		if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "--end-of-options", base+"^{commit}"); err != nil || !isObject(s.base) {
-			return nil, fmt.Errorf("base: expected a branch, tag or commit of %s, got %q", s.top, base)
+		if s.base, err = r.text(ctx, "rev-parse", "--verify", "-q", "--end-of-options", base+"^{commit}"); err != nil || !isObject(s.base) || !s.reachable(ctx, r) {
+			return nil, fmt.Errorf("base: expected a branch, a tag, or a commit that one of them contains, of %s, got %q", s.top, base)
 		}
 	}
 	return s, s.configure(ctx, r)
+}
+
+// reachable reports whether the base is on a branch or another ref: guesses of the names of objects lead to nothing else.
+func (s *source) reachable(ctx context.Context, r gitRun) bool {
+	if _, err := r.git(ctx, "merge-base", "--is-ancestor", s.base, "HEAD"); err == nil {
+		return true
+	}
+	refs, err := r.text(ctx, "for-each-ref", "--count=1", "--contains", s.base)
+	return err == nil && refs != ""
+}
+
+// gitParts are what git reads in a git directory. None may be a symbolic link.
+var gitParts = []string{"HEAD", "index", "commondir", "objects", "objects/info", "objects/pack", "objects/info/alternates", "refs", "refs/heads", "packed-refs", "shallow", "info", "info/exclude", "info/attributes"}
+
+// maxAlternates is how deep alternates are followed, as git does.
+const maxAlternates = 5
+
+// readable refuses a git directory that leads to what rules hide: the host reads it with rights that what works in the work tree, and
+// can write there, does not have.
+func (s *source) readable(git string, hidden Hidden) error {
+	for _, name := range gitParts {
+		part := filepath.Join(git, filepath.FromSlash(name))
+		if info, err := os.Lstat(part); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a symbolic link: isolation is refused", part)
+		}
+	}
+	if err := visible(git, hidden); err != nil {
+		return err
+	}
+	return alternates(filepath.Join(git, "objects"), hidden, 0)
+}
+
+// visible refuses a directory that a rule hides, or a part of which git reads.
+func visible(dir string, hidden Hidden) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	for at := real; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if hidden.of(at, true) {
+			return fmt.Errorf("%s, which the repository consists of, is denied by a rule: isolation is refused", dir)
+		}
+	}
+	for _, name := range append([]string{"info", "pack"}, gitParts...) {
+		if part := filepath.Join(real, filepath.FromSlash(name)); hidden.of(part, true) || hidden.of(part, false) {
+			return fmt.Errorf("%s, a part of the repository, is denied by a rule: isolation is refused", part)
+		}
+	}
+	return nil
+}
+
+// alternates refuses objects of other repositories that a rule hides.
+func alternates(objects string, hidden Hidden, depth int) error {
+	root, err := os.OpenRoot(objects)
+	if errors.Is(err, fs.ErrNotExist) { // of a linked worktree
+		return nil
+	} else if err != nil {
+		return err
+	}
+	text := readRef(root, "info/alternates")
+	if err := root.Close(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || line[0] == '#':
+			continue
+		case line[0] == '"' || depth >= maxAlternates:
+			return fmt.Errorf("%s/info/alternates cannot be followed: isolation is refused", objects)
+		case !filepath.IsAbs(line):
+			line = filepath.Join(objects, line)
+		}
+		if _, err := os.Stat(line); err != nil {
+			continue // git leaves it out
+		}
+		for _, name := range []string{"info", "pack", "info/alternates"} {
+			if info, err := os.Lstat(filepath.Join(line, name)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return fmt.Errorf("%s is a symbolic link: isolation is refused", filepath.Join(line, name))
+			}
+		}
+		if err := errors.Join(visible(line, hidden), alternates(line, hidden, depth+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a file of the repository, which no link leads to from elsewhere; nil if it cannot.
+func (s *source) read(name string) []byte {
+	root, err := os.OpenRoot(s.common)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	return readRef(root, name)
 }
 
 // free refuses the name of a branch that exists.
@@ -163,8 +262,7 @@ func (s *source) link(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, "info"), 0o700); err != nil {
 		return err
 	}
-	attributes, _ := os.ReadFile(filepath.Join(s.common, "info", "attributes")) // there need be none
-	for name, text := range map[string][]byte{"exclude": s.exclude(), "attributes": attributes} {
+	for name, text := range map[string][]byte{"exclude": s.exclude(), "attributes": s.read("info/attributes")} {
 		if err := os.WriteFile(filepath.Join(dir, "info", name), text, 0o600); err != nil {
 			return err
 		}
@@ -191,8 +289,7 @@ var settingsFiles = []string{".claude/settings.json", ".claude/settings.local.js
 
 // exclude is what the repository ignores besides .gitignore.
 func (s *source) exclude() []byte {
-	text, _ := os.ReadFile(filepath.Join(s.common, "info", "exclude")) // there need be none
-	return []byte(strings.TrimSuffix(string(text), "\n") + "\n/" + strings.Join(settingsFiles, "\n/") + "\n")
+	return []byte(strings.TrimSuffix(string(s.read("info/exclude")), "\n") + "\n/" + strings.Join(settingsFiles, "\n/") + "\n")
 }
 
 // bringSettings copies the settings of the workspace that git has not checked out.

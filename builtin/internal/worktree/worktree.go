@@ -145,7 +145,7 @@ func (w *Worktree) Use() (release func(), err error) {
 
 // Make makes a worktree of the repository that dir lies in. The error matches [ErrNoRepository] where there is none.
 func (r Room) Make(ctx context.Context, dir string, spec Spec) (*Worktree, error) {
-	s, err := inspect(ctx, dir, spec.Base)
+	s, err := inspect(ctx, dir, spec.Base, spec.Hidden)
 	if err != nil {
 		return nil, err
 	}
