@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,43 @@ func processesWith(t *testing.T, text string) (found string) {
 		}
 	}
 	return found
+}
+
+// TestServerTask: a call that takes long becomes a task, which has the result and can be stopped. It gives up its turn.
+func TestServerTask(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		flag := filepath.Join(t.TempDir(), "go")
+		if err := exec.Command("mkfifo", flag).Run(); err != nil {
+			t.Fatal(err)
+		}
+		h := servedBy(t, map[string]any{"s": shellEntry(t, "cat "+flag, map[string]any{"sandbox": false})}, func(*Config) {
+			userSettings(t, map[string]any{"bash": map[string]any{"foregroundWindow": "1s"}})
+		})
+		r := runServer(t, h)
+		id := regexp.MustCompile(`task_[A-Z0-9]+`).FindString(r.Text)
+		if r.IsError || id == "" || !strings.Contains(r.Text, "the call of run of the server s still runs after 1s") {
+			t.Fatalf("the call is no task: %+v", r)
+		}
+		if r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: "Bash", Args: json.RawMessage(`{"command":"echo runs"}`)}); !strings.Contains(r.Text, "runs") {
+			t.Errorf("another call: %+v", r)
+		}
+		output := func() Reply {
+			return h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: "TaskOutput", Args: fmt.Appendf(nil, `{"task_id":%q}`, id)})
+		}
+		if stop {
+			r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: "TaskStop", Args: fmt.Appendf(nil, `{"task_id":%q}`, id)})
+			if r.IsError || !strings.Contains(output().Text, "it was stopped") {
+				t.Errorf("stopped: %+v, %+v", r, output())
+			}
+			continue
+		}
+		if err := os.WriteFile(flag, []byte("late\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if r := output(); r.IsError || !strings.Contains(r.Text, "has ended: exit code 0") || !strings.Contains(r.Text, "late") {
+			t.Errorf("the task: %+v", r)
+		}
+	}
 }
 
 // TestServerRules: calls of other servers are asked for, denied and allowed by rules on the server and the tool.

@@ -341,7 +341,11 @@ func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, 
 		most = req.ClientLimits(h.policies.settings.Current().Clients.MaxResult).Of(reply.IsError)
 	}
 	h.runtime.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
-		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, headline(builtin.Bash.Name, t.Text), how)
+		what := t.Text
+		if !t.Call {
+			what = headline(builtin.Bash.Name, t.Text)
+		}
+		text := fmt.Sprintf("%s%s[Task %s, %s, has ended: %s.]\n", strings.TrimSuffix(reply.Text, "\n"), gap, t.ID, what, how)
 		if reported == maxEndedReported || most > 0 && utf8.RuneCountInString(text) > most {
 			return false
 		}

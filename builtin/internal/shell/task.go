@@ -85,7 +85,9 @@ type Host struct {
 type task struct {
 	id, principal, scope, text string
 
-	run    *execution
+	out    *Collector
+	begun  time.Time
+	call   bool            // text names a call
 	news   func() []string // nil: there is none
 	cancel context.CancelCauseFunc
 
@@ -171,7 +173,9 @@ func (p Host) start(ctx context.Context, c Command) (*execution, error) {
 
 // leave gives the place up after a command.
 func (p Host) leave() {
-	p.Runner.leave()
+	if p.Runner != nil {
+		p.Runner.leave()
+	}
 	p.free() // after the runner's work, because Ended may close the runner
 }
 
@@ -184,28 +188,62 @@ func (p Host) free() {
 
 // adopt makes a running command the task for which id was reserved.
 func (s *Tasks) adopt(id string, run *execution, where Host, text string) Started {
-	life, cancel := context.WithCancelCause(context.Background())
-	t := &task{
-		id: id, principal: where.Principal, scope: where.Scope, text: text,
-		run: run, news: where.Notices, cancel: cancel, done: make(chan struct{}),
+	run.stop() // no progress reports for a call that has been answered
+	return s.follow(&task{id: id, text: text, out: run.out, begun: run.begun}, where, func(life context.Context) (*Result, error, ending) {
+		why := run.wait(life, 0)
+		res, err := run.finish(why)
+		return res, err, why
+	})
+}
+
+// A Call is work of this process that goes on as a task.
+type Call struct {
+	Text  string // names it
+	Begun time.Time
+	Out   *Collector // gets its output
+	Stop  func()     // ends it
+	Done  <-chan struct{}
+	// Failed reports whether it failed, once it is done.
+	Failed func() bool
+}
+
+// Adopt makes a call a task, if there is room for one.
+func (s *Tasks) Adopt(where Host, c Call) (Started, error) {
+	id := "task_" + rand.Text()
+	if !s.reserve(id, where) {
+		return Started{}, ErrTooManyTasks
 	}
-	soFar, offset := run.out.Follow(s.limits.Log) // before the task can be found
+	return s.follow(&task{id: id, text: c.Text, out: c.Out, begun: c.Begun, call: true}, where, func(life context.Context) (*Result, error, ending) {
+		defer context.AfterFunc(life, c.Stop)()
+		<-c.Done
+		r := &Result{Shown: c.Out.Result(), Duration: time.Since(c.Begun)}
+		if c.Failed() {
+			r.ExitCode = 1
+		}
+		return r, nil, returned
+	}), nil
+}
+
+// follow makes t the task for which its id was reserved, and waits for its end.
+func (s *Tasks) follow(t *task, where Host, wait func(life context.Context) (*Result, error, ending)) Started {
+	life, cancel := context.WithCancelCause(context.Background())
+	t.principal, t.scope, t.news, t.cancel, t.done = where.Principal, where.Scope, where.Notices, cancel, make(chan struct{})
+	soFar, offset := t.out.Follow(s.limits.Log) // before the task can be found
 	t.read = map[string]int64{t.scope: offset}
 	s.mu.Lock()
-	s.tasks[id] = t
-	delete(s.reserved, id)
+	s.tasks[t.id] = t
+	delete(s.reserved, t.id)
 	s.mu.Unlock()
-	run.stop() // no progress reports for a call that has been answered
-	run.out.Limit(s.limits.Output, func() { cancel(errFlooded) })
-	go t.follow(life, where)
+	t.out.Limit(s.limits.Output, func() { cancel(errFlooded) })
+	go t.await(life, where, wait)
 	return Started{ID: t.id, Text: soFar, Offset: offset}
 }
 
-// follow waits for the end of a task.
-func (t *task) follow(life context.Context, where Host) {
+// await waits for the end of a task.
+func (t *task) await(life context.Context, where Host, wait func(life context.Context) (*Result, error, ending)) {
 	defer where.leave()
-	why := t.run.wait(life, 0)
-	t.result, t.err = t.run.finish(why)
+	var why ending
+	t.result, t.err, why = wait(life)
 	if t.err == nil && where.Remarks != nil {
 		t.result.Remarks = where.Remarks(t.result)
 	}
@@ -325,13 +363,14 @@ type TaskInfo struct {
 	ID        string
 	Principal string
 	Text      string // the command
+	Call      bool   // Text names the call of a tool instead
 	Begun     time.Time
 	Done      bool
 	Ended     time.Time // of a task that is done
 }
 
 func (t *task) info() TaskInfo {
-	info := TaskInfo{ID: t.id, Principal: t.principal, Text: t.text, Begun: t.run.begun}
+	info := TaskInfo{ID: t.id, Principal: t.principal, Text: t.text, Begun: t.begun, Call: t.call}
 	if info.Done = t.over(); info.Done {
 		info.Ended = t.ended
 	}

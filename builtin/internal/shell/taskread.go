@@ -97,7 +97,7 @@ func (s *Tasks) Output(ctx context.Context, principal, id string, offset int64, 
 // after returns the output from an offset on, and a channel that is closed when more comes.
 func (t *task) after(offset int64) (Chunk, <-chan struct{}) {
 	done := t.over() // before the read: what follows is complete then
-	text, from, line, more := t.run.out.After(offset)
+	text, from, line, more := t.out.After(offset)
 	var chunk Chunk
 	if done {
 		chunk = t.end()
@@ -125,7 +125,7 @@ func (t *task) begin(r Reading) (int64, error) {
 	case *r.Offset < 0:
 		return 0, negative(*r.Offset)
 	}
-	_, from, _, _ := t.run.out.After(*r.Offset)
+	_, from, _, _ := t.out.After(*r.Offset)
 	return min(from, *r.Offset), nil // what is no longer kept is told of
 }
 

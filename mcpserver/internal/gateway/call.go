@@ -42,13 +42,15 @@ type caller struct {
 	s   *server
 }
 
-// run puts a request to the server, and returns what read makes of the answer. A client that is asked by results is asked what the server
-// asks.
-func (c caller) run(ctx context.Context, r request, read reader) (builtin.Result, error) {
-	if c.env.ElicitLater {
-		return c.runAside(ctx, r, read)
-	}
-	return c.runHere(ctx, r, read)
+// run puts a request to the server, and returns what read makes of the answer: a task if that takes long. A client that is asked by
+// results is asked what the server asks.
+func (c caller) run(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
+	return c.env.Long(ctx, name, func(ctx context.Context, env *builtin.Env) (builtin.Result, error) {
+		if c.env = env; env.ElicitLater {
+			return c.runAside(ctx, name, r, read)
+		}
+		return c.runHere(ctx, r, read)
+	})
 }
 
 func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Result, error) {

@@ -193,7 +193,9 @@ func (c caller) plan(e guard.CallTool, r request, read reader) builtin.Plan {
 	e.Server = c.s.Name
 	return builtin.Plan{
 		Intent: guard.Intent{Effects: []guard.Effect{e}},
-		Run:    func(ctx context.Context) (builtin.Result, error) { return c.run(ctx, r, read) },
+		Run: func(ctx context.Context) (builtin.Result, error) {
+			return c.run(ctx, cmp.Or(e.Reads, "the call of")+" "+e.Tool+" of the server "+e.Server, r, read)
+		},
 	}
 }
 

@@ -56,7 +56,9 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 
 // An aside is a call that goes on while its client is asked by the result of the call.
 type aside struct {
+	name      string // of the call
 	server    string
+	env       *builtin.Env
 	id        string
 	cancel    context.CancelFunc
 	questions chan question
@@ -71,9 +73,9 @@ type question struct {
 }
 
 // runAside is run for a client that is asked by a result. The call has no turn while a person is asked.
-func (c caller) runAside(ctx context.Context, r request, read reader) (builtin.Result, error) {
+func (c caller) runAside(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &aside{server: c.s.Name, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
+	a := &aside{name: name, server: c.s.Name, env: c.env, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
 	own := *c.env
 	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		limit := time.NewTimer(answerTime)
@@ -115,7 +117,7 @@ func (a *aside) await(ctx context.Context) (builtin.Result, error) {
 					result = json.RawMessage(`{"action":"cancel"}`)
 				}
 				q.answer <- result
-				return a.await(ctx)
+				return a.env.Long(ctx, a.name, func(ctx context.Context, _ *builtin.Env) (builtin.Result, error) { return a.await(ctx) })
 			},
 		}}, nil
 	case <-a.done:

@@ -1,0 +1,117 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/resultstore"
+)
+
+// Long does work that may take long for a call, which text names. Work that still goes on after the window of [ShellLimits] becomes a task:
+// the result says so, and TaskOutput has its progress and its result. Then it can ask no one. It must end with its context.
+func (e *Env) Long(ctx context.Context, text string, work func(context.Context, *Env) (Result, error)) (Result, error) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l := &longWork{progress: e.Progress, results: e.Results, out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}, nil), done: make(chan struct{})}
+	own := *e
+	own.Progress = l.report
+	begun := time.Now()
+	go func() {
+		defer cancel()
+		l.run(inner, &own, work)
+	}()
+	var over <-chan time.Time
+	if e.Shell.Window > 0 {
+		window := time.NewTimer(e.Shell.Window)
+		defer window.Stop()
+		over = window.C
+	}
+	select {
+	case <-over:
+		if !l.detach() {
+			break
+		}
+		where := shell.Host{Principal: e.Principal, Scope: e.Scope, Running: e.Shell.Tasks}
+		s, err := e.Runtime.tasks.Adopt(where, shell.Call{Text: text, Begun: begun, Out: l.out, Stop: cancel, Done: l.done, Failed: l.failed})
+		if err == nil {
+			return Result{Text: fmt.Sprintf("%s still runs after %s; it goes on as the background task %s. Its result: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", text, e.Shell.Window, s.ID, s.ID)}, nil
+		}
+	case <-l.done:
+	case <-ctx.Done():
+	}
+	defer context.AfterFunc(ctx, cancel)()
+	<-l.done
+	return l.result, l.err
+}
+
+// A longWork is the work of [Env.Long].
+type longWork struct {
+	results *resultstore.PrincipalStore
+	out     *shell.Collector // of a task
+
+	mu              sync.Mutex
+	progress        func(string)
+	ended, detached bool
+
+	done   chan struct{} // closed when the fields below are set
+	result Result
+	err    error
+}
+
+func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context, *Env) (Result, error)) {
+	defer close(l.done)
+	l.result, l.err = work(ctx, env)
+	for !l.end() && l.result.Asks != nil { // no one can be asked
+		l.result, l.err = l.result.Asks.Answer(ctx, nil)
+	}
+	if !l.detached {
+		return
+	}
+	text := l.result.Text
+	if l.err != nil {
+		text = l.err.Error()
+	}
+	if l.results != nil { // TaskOutput keeps less than results may have
+		if fitted, err := l.results.Fit(text, resourceLimit); err == nil {
+			text = fitted.Text
+		}
+	}
+	if n := len(l.result.Images); n > 0 {
+		text += fmt.Sprintf("\n[%s left out: a task has text alone.]", count(n, "image"))
+	}
+	l.out.Write([]byte(text + "\n"))
+}
+
+// end notes that the work has ended, unless it is a task, whose questions are to be answered first. It reports whether the call gets the
+// result.
+func (l *longWork) end() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	return !l.detached
+}
+
+// detach makes the work that of a task, if it has not ended.
+func (l *longWork) detach() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.detached = !l.ended
+	return l.detached
+}
+
+// report tells the client how the work goes, and the task once it is one.
+func (l *longWork) report(lines string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.detached:
+		l.out.Write([]byte(lines + "\n"))
+	case l.progress != nil:
+		l.progress(lines)
+	}
+}
+
+// failed reports whether the work failed, once it is done.
+func (l *longWork) failed() bool { return l.err != nil || l.result.IsError }
