@@ -21,6 +21,12 @@ type Result struct {
 	SavedPath string
 	// Summary is one line on what was done, such as "+3 -1", for logs; LastLine the last line of a task's output, for people.
 	Summary, LastLine string
+	// Served says how another server has answered: the era of its protocol, the hash of the tool's definition, and whether it was asked
+	// twice. It is for the audit log.
+	Served struct {
+		Era, Pin string
+		Replayed bool
+	}
 	// Asks is set when a person must be asked in the middle of the call, and is asked after it.
 	Asks *ExecAsked
 }

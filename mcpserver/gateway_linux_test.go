@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
 // shellServer is a server of the old era that answers each call with what the command in its variable CMD prints.
@@ -196,6 +198,40 @@ func TestServerTask(t *testing.T) {
 		if r := output(); r.IsError || !strings.Contains(r.Text, "has ended: exit code 0") || !strings.Contains(r.Text, "late") {
 			t.Errorf("the task: %+v", r)
 		}
+	}
+}
+
+// TestServerAudit: the record of a call says which server answered, and how.
+func TestServerAudit(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	h := servedBy(t, map[string]any{"s": shellEntry(t, "echo ran", map[string]any{"sandbox": false})}, func(c *Config) { c.AuditLog = log })
+	if r := runServer(t, h); !strings.Contains(r.Text, "ran") {
+		t.Fatal(r.Text)
+	}
+	text, err := os.ReadFile(log)
+	var rec audit.Record
+	if err == nil {
+		err = json.Unmarshal(text, &rec)
+	}
+	if err != nil || rec.Server != "s" || rec.Upstream != "run" || rec.Era != "legacy" || len(rec.Pin) != 64 || rec.Replayed {
+		t.Errorf("the record: %s, %v", text, err)
+	}
+}
+
+// TestMissingVariable: a server whose entry names a variable that is not set fails, also when a tool of it is called that is not known.
+func TestMissingVariable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "servers.json")
+	writeFile(t, file, `{"mcpServers":{"s":{"command":"${TOOLHOST_TEST_UNSET}"}}}`)
+	c := startPipe(t, nil, func(c *Config) { c.MCPConfig = []string{file} })
+	for i := range 2 { // also when it is known to have failed
+		c.send(toolCall(i+1, "mcp__s__run", "{}"))
+		if a := c.receive(); a.Error != nil || !strings.Contains(string(a.Result), `"isError":true`) || !strings.Contains(string(a.Result), "the variable TOOLHOST_TEST_UNSET of its entry in") {
+			t.Errorf("call %d: %+v", i, a)
+		}
+	}
+	c.send(toolCall(5, "ToolSearch", `{"query":"run"}`))
+	if a := c.receive(); !strings.Contains(string(a.Result), "TOOLHOST_TEST_UNSET") {
+		t.Errorf("a search: %s", a.Result)
 	}
 }
 

@@ -212,7 +212,9 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	result, err := plan.Run(runContext(ctx, c.req.tool.def)) // run
 	h.recorder.observers.Reached(ctx, info, audit.AtFit)
 	if err != nil {
+		served := result.Served
 		result = refused(err)
+		result.Served = served
 	}
 	if result.Asks != nil {
 		return h.approvals.suspend(&c, result, rec, reply)

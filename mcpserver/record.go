@@ -69,6 +69,7 @@ func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, 
 		rec.Summary = result.Summary
 	}
 	rec.LastLine = result.LastLine
+	rec.Era, rec.Pin, rec.Replayed = result.Served.Era, result.Served.Pin, result.Served.Replayed
 	if rec.Error = result.Text; !result.IsError {
 		rec.Error = ""
 	} else if rec.Verdict == "" || rec.Verdict == guard.Allow.String() { // a tool's text may be contents

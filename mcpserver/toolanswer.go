@@ -219,10 +219,14 @@ func (a toolAnswer) nothing(query string) string {
 	return b.String() + "\n"
 }
 
-// counts returns the servers with the numbers of their tools, by name.
+// counts returns the servers with the numbers of their tools, and why they cannot be called, by name.
 func (s *snapshot) counts(visible func(*builtin.Def) bool) (counts []string) {
 	for _, server := range s.summaries(visible) {
-		counts = append(counts, fmt.Sprintf("%s (%s)", server.Name, server.count()))
+		count := server.count()
+		if server.Down != "" {
+			count += ", cannot be called now: " + clippedTo(singleLine(server.Down), maxPurpose)
+		}
+		counts = append(counts, fmt.Sprintf("%s (%s)", server.Name, count))
 	}
 	return counts
 }

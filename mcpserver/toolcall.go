@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -179,9 +180,39 @@ func (r resolved) checkArguments(policy *guard.Policy) error {
 		return nil
 	}
 	if err := checks.Validate(args); err != nil {
-		return fmt.Errorf("%s was not run, its arguments are wrong:\n- %w\nIts schema: %s", r.def.Name, err, clippedTo(compacted(r.def.RawSchema), maxFound/2))
+		return fmt.Errorf("%s was not run, its arguments are wrong:\n- %s\nIts schema: %s", r.def.Name, strings.Join(wrongFields(&schema, args, err), "\n- "), clippedTo(compacted(r.def.RawSchema), maxFound/2))
 	}
 	return nil
+}
+
+// wrongFields says what is wrong with each argument, or with all of them where that is not of one.
+func wrongFields(schema *jsonschema.Schema, args any, all error) (wrong []string) {
+	given, _ := args.(map[string]any)
+	for _, name := range schema.Required {
+		if _, ok := given[name]; !ok {
+			wrong = append(wrong, clipped(name)+" is missing")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		field, ok := schema.Properties[name]
+		if !ok {
+			if schema.AdditionalProperties != nil && schema.AdditionalProperties.Not != nil {
+				wrong = append(wrong, fmt.Sprintf("%q is not a parameter", clipped(name)))
+			}
+			continue
+		}
+		checks, err := field.CloneSchemas().Resolve(nil)
+		if err == nil {
+			err = checks.Validate(given[name])
+		}
+		if err != nil {
+			wrong = append(wrong, clipped(name)+": "+strings.TrimPrefix(err.Error(), "validating root: "))
+		}
+	}
+	if len(wrong) == 0 {
+		wrong = []string{strings.TrimPrefix(all.Error(), "validating root: ")}
+	}
+	return wrong
 }
 
 // judge returns the verdict on a call: that on the tool, or that of the rules on ToolCall if it came in one and they are stricter.

@@ -78,6 +78,9 @@ type foreignServer struct {
 	Down string
 }
 
+// unsure reports whether the server may have tools that are not known: a call of one fails, and says why.
+func (s foreignServer) unsure() bool { return s.Unknown || s.Down != "" }
+
 // A resolved tool is what the name in a call stands for.
 type resolved struct {
 	def   *builtin.Def // nil: none is served under that name

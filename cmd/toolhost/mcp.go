@@ -214,7 +214,10 @@ func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 				}
 				w := cmd.OutOrStdout()
 				if asJSON {
-					return printJSON(w, map[string]any{"server": args[0], "changes": listed(changes)})
+					if err := printJSON(w, map[string]any{"server": args[0], "changes": listed(changes)}); err != nil {
+						return err
+					}
+					return host.Operator().Gateway().Shown(args[0], changes)
 				}
 				for _, c := range changes {
 					what := "changed"
@@ -230,10 +233,12 @@ func mcpReviewCommand(flags *hostFlags) *cobra.Command {
 				}
 				if len(changes) == 0 {
 					_, err = fmt.Fprintf(w, "nothing of %s is withheld\n", sanitized(args[0]))
-				} else {
-					_, err = fmt.Fprintf(w, "\ntoolhost mcp accept %s accepts all of it\n", sanitized(args[0]))
+					return err
 				}
-				return err
+				if _, err := fmt.Fprintf(w, "\ntoolhost mcp accept %s accepts all of it, unless it changes before\n", sanitized(args[0])); err != nil {
+					return err
+				}
+				return host.Operator().Gateway().Shown(args[0], changes)
 			})
 		},
 	}
@@ -253,12 +258,12 @@ func printChange(w io.Writer, prefix, text string) {
 
 func mcpAcceptCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "accept NAME", Short: "Accept what a server offers now", Args: exactly(1, "toolhost mcp accept files"),
+		Use: "accept NAME", Short: "Accept what a server offers, as it was reviewed", Args: exactly(1, "toolhost mcp accept files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
 				changes, err := host.Operator().Gateway().Review(args[0])
 				if err == nil {
-					err = host.Operator().Gateway().Accept(args[0])
+					err = host.Operator().Gateway().Accept(args[0], changes)
 				}
 				if err != nil {
 					return err

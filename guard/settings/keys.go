@@ -262,7 +262,7 @@ func ownKeys() []key {
 				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
 		{name: "tools.with", form: formList, from: notWorkspace,
-			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, EnterWorktree, ExitWorktree. A host reads it when it starts.",
+			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree. A host reads it when it starts.",
 			list: func(s *Settings) *[]Entry { return &s.ToolsWith }},
 		{name: "history.commands", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
 			doc: "Keep what files held before commands changed them, so that it can be taken back. With off, only changes by Edit, Write and NotebookEdit are kept.",

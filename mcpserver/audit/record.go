@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,13 @@ type Record struct {
 	// Effects are those that no other field shows, each with its verb: "fetch https://example.org/".
 	Effects []string `json:"effects,omitempty"`
 	Command string   `json:"command,omitempty"`
+	// Server is the other server that a call went to, and Upstream the name there of what was called or read. Era is that of the
+	// protocol it speaks, Pin the hash of the tool's definition that a person has seen, and Replayed says that it was asked twice.
+	Server   string `json:"server,omitempty"`
+	Upstream string `json:"upstream,omitempty"`
+	Era      string `json:"era,omitempty"`
+	Pin      string `json:"pin,omitempty"`
+	Replayed bool   `json:"replayed,omitempty"`
 	// Verdict is allow, ask or deny; empty when the call ended before it was judged.
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
@@ -71,6 +79,9 @@ func (r *Record) Add(field, value string) {
 	case "command":
 		r.Command = value
 	default:
+		if field == "call" || field == "resource" || field == "prompt" {
+			r.Server, r.Upstream, _ = strings.Cut(value, "/")
+		}
 		r.Effects = append(r.Effects, field+" "+value)
 	}
 }

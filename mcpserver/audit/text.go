@@ -59,8 +59,13 @@ func (r Record) appendTo(line []byte) []byte {
 	line = appendTexts(line, "reads", r.Reads)
 	line = appendTexts(line, "writes", r.Writes)
 	line = appendTexts(line, "effects", r.Effects)
+	line = appendSome(line, "command", r.Command)
+	line = appendSome(appendSome(line, "server", r.Server), "upstream", r.Upstream)
+	if line = appendSome(appendSome(line, "era", r.Era), "pin", r.Pin); r.Replayed {
+		line = append(appendName(line, "replayed"), "true"...)
+	}
 	for _, f := range [...]struct{ name, text string }{
-		{"command", r.Command}, {"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"question", r.Question}, {"event", r.Event}, {"chain", r.Chain},
+		{"verdict", r.Verdict}, {"rule", r.Rule}, {"source", r.Source}, {"answered", r.Answered}, {"question", r.Question}, {"event", r.Event}, {"chain", r.Chain},
 		{"summary", r.Summary}, {"client", r.Client}, {"client_version", r.ClientVersion},
 	} {
 		line = appendSome(line, f.name, f.text)

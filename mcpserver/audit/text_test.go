@@ -26,6 +26,8 @@ func filled(t *testing.T, text string) Record {
 			f.Set(reflect.ValueOf([]Phase{{r.Time, text, text, text}, {Time: r.Time, What: "b"}}))
 		case float64:
 			f.SetFloat(0.125)
+		case bool:
+			f.SetBool(true)
 		case int:
 			f.SetInt(1 << 40)
 		default:

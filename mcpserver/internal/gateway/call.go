@@ -56,16 +56,23 @@ func (c caller) run(ctx context.Context, name string, r request, read reader) (b
 func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Result, error) {
 	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
 	raw, err := c.ask(ctx, u, r)
-	if err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.again || u.renewed(err)) {
+	again := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.again || u.renewed(err))
+	if again {
 		raw, err = c.ask(ctx, u, r)
 	}
-	if err != nil {
-		if refusal, ok := errors.AsType[*rpcError](err); ok {
-			return builtin.Result{}, fmt.Errorf("the server %s answered with an error: %w", c.s.Name, refusal)
-		}
-		return builtin.Result{}, fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
+	var out builtin.Result
+	if refusal, ok := errors.AsType[*rpcError](err); ok {
+		err = fmt.Errorf("the server %s answered with an error: %w", c.s.Name, refusal)
+	} else if err != nil {
+		err = fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
+	} else {
+		out, err = read(raw)
 	}
-	return read(raw)
+	out.Served.Era, out.Served.Replayed = c.s.store.era(), again
+	if r.tool != nil {
+		out.Served.Pin = r.tool.pin
+	}
+	return out, err
 }
 
 // isSession reports whether a server refused a call because its session has ended: then it has not run.

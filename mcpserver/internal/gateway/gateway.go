@@ -102,13 +102,10 @@ type server struct {
 	*Entry
 	store *store
 
-	mu      sync.Mutex
-	reason  string      // why the last connection failed
-	deaths  []time.Time // of late
-	retryAt time.Time
-	since   time.Time // of the last restart that a person asked for
-	wait    time.Duration
-	noted   []string // problems that were logged
+	mu sync.Mutex
+	failures
+	since time.Time // of the last restart that a person asked for
+	noted []string  // problems that were logged
 
 	login sync.Mutex // one of its logins is changed
 }
@@ -228,6 +225,7 @@ func (g *Gateway) look(s *server) {
 	sess, err := u.acquire(g.ctx)
 	if err != nil {
 		g.cfg.Log.Warn("a server could not be asked for its tools", "server", s.Name, "error", err)
+		g.cfg.Changed(g, false) // it is down now
 		return
 	}
 	leave()

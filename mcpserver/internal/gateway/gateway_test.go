@@ -240,7 +240,12 @@ func (b *bench) run(lines string) {
 				b.t.Errorf("shown: want %q, got %q %s", rest, d.Doc, d.RawSchema)
 			}
 		case "accept":
-			if err := b.g.Accept(rest); err != nil {
+			var changes []Change
+			if changes, b.err = b.g.Review(rest); b.err == nil {
+				b.err = b.g.Accept(rest, changes)
+			}
+		case "show":
+			if changes, err := b.g.Review(rest); err != nil || b.g.Shown(rest, changes) != nil {
 				b.t.Error(err)
 			}
 		case "stop":

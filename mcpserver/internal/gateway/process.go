@@ -28,10 +28,11 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 		Key: fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)), Argv: append([]string{command}, e.Args...), Dir: e.Cwd, Env: serverEnv(e), Files: files,
 		Outside: !e.sandboxed(), Workspace: e.workspace(), Shown: shownFiles(command, e), Domains: e.domains(),
 	}
-	if hosts := registries(command); len(hosts) > 0 {
-		spec.Domains = append(slices.Clone(spec.Domains), hosts...)
+	if hosts, env := registries(command, e); len(hosts) > 0 {
+		spec.Domains, spec.Env = append(slices.Clone(spec.Domains), hosts...), append(spec.Env, env...)
 		spec.Reaches = func(host string) bool {
-			return w.isOpen() || !slices.Contains(hosts, host) || slices.Contains(e.domains(), host)
+			is := func(one string) bool { return one == host || strings.HasPrefix(one, host+":") }
+			return w.isOpen() || !slices.ContainsFunc(hosts, is) || slices.ContainsFunc(e.domains(), is)
 		}
 	}
 	if spec.Workspace && e.Cwd == "" && len(u.g.cfg.Roots) > 0 {
@@ -110,17 +111,6 @@ func serverEnv(e *Entry) []string {
 	}
 	slices.Sort(env)
 	return env
-}
-
-// registries are the hosts that a launcher of packages fetches from.
-func registries(command string) []string {
-	switch strings.TrimSuffix(filepath.Base(command), ".exe") {
-	case "npx", "bunx", "npm", "bun", "pnpm", "pnpx", "yarn":
-		return []string{"registry.npmjs.org", "registry.yarnpkg.com"}
-	case "uvx", "uv", "pipx":
-		return []string{"pypi.org", "files.pythonhosted.org"}
-	}
-	return nil
 }
 
 // interpreters are programs whose first argument that is no option is the program that they run.

@@ -108,13 +108,6 @@ func (g *Gateway) Restart(name string) error {
 	return nil
 }
 
-// forgive forgets why the server was not started any more.
-func (s *server) forgive() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reason, s.deaths, s.retryAt, s.wait = "", nil, time.Time{}, 0
-}
-
 // note logs problems with the tools of a server, each once.
 func (s *server) note(problems []string, g *Gateway) {
 	s.mu.Lock()
@@ -125,14 +118,4 @@ func (s *server) note(problems []string, g *Gateway) {
 			g.cfg.Log.Warn(p, "server", s.Name)
 		}
 	}
-}
-
-// stopSession ends a session that is of no more use.
-func (u *upstream) stopSession(s *session) {
-	u.mu.Lock()
-	if u.live == s {
-		u.live = nil
-	}
-	u.mu.Unlock()
-	s.w.close()
 }

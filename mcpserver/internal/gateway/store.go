@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -38,6 +39,8 @@ type record struct {
 	Accepted map[string]json.RawMessage `json:"accepted,omitempty"`
 	// Withheld says since when definitions differ from those.
 	Withheld map[string]time.Time `json:"withheld,omitempty"`
+	// Reviewed has the fingerprint of each definition that a person was shown last. Nil: none since what was accepted.
+	Reviewed map[string]string `json:"reviewed,omitempty"`
 }
 
 // A store keeps the record of a server, in a file that several hosts share.
@@ -75,6 +78,9 @@ func openStore(dir string, e *Entry) *store {
 		return s
 	}
 	s.file = filepath.Join(dir, e.Name+"-"+e.Trust.String()+".json")
+	if e.Trust == Project { // another repository may have a server of the same name
+		s.file = filepath.Join(dir, e.Name+"-"+e.Trust.String()+"-"+fingerprint(marshal(e.File))[:16]+".json")
+	}
 	s.read()
 	return s
 }
@@ -199,15 +205,31 @@ func (r *record) withhold(now map[string]json.RawMessage) {
 	}
 }
 
-// accept accepts what the server offers now.
-func (s *store) accept() {
+// accept accepts these changes, as they were shown. It accepts none if one is no longer what the server offers.
+func (s *store) accept(changes []Change) (err error) {
 	s.update(func(r *record) {
-		if r.Offer == nil {
-			return
+		var now map[string]json.RawMessage
+		if r.Offer != nil {
+			now = r.Offer.definitions()
 		}
-		r.Accepted = r.Offer.definitions()
-		r.Withheld = nil
+		for _, c := range changes {
+			if readable(now[c.Name]) != c.Is {
+				err = fmt.Errorf("%s has changed since it was shown", c.Name)
+				return
+			}
+		}
+		accepted := maps.Clone(r.Accepted)
+		if accepted == nil {
+			accepted = map[string]json.RawMessage{}
+		}
+		for _, c := range changes {
+			accepted[c.Name] = now[c.Name]
+			delete(r.Withheld, c.Name)
+		}
+		maps.DeleteFunc(accepted, func(name string, _ json.RawMessage) bool { return now[name] == nil })
+		r.Accepted, r.Reviewed = accepted, nil
 	})
+	return err
 }
 
 // definitions are all that a person would have to see.
@@ -268,13 +290,37 @@ func (g *Gateway) Review(name string) ([]Change, error) {
 	return all, nil
 }
 
-// Accept accepts what a server offers now, all of it.
-func (g *Gateway) Accept(name string) error {
+// Shown notes that a person was shown these changes of a server.
+func (g *Gateway) Shown(name string, changes []Change) error {
 	s, err := g.server(name)
 	if err != nil {
 		return err
 	}
-	s.store.accept()
+	s.store.update(func(r *record) {
+		r.Reviewed = map[string]string{}
+		for _, c := range changes {
+			r.Reviewed[c.Name] = fingerprint(marshal(c.Is))
+		}
+	})
+	return nil
+}
+
+// Accept accepts these changes of a server, which its [Gateway.Review] returned. If a person was shown others before, it accepts none.
+func (g *Gateway) Accept(name string, changes []Change) error {
+	s, err := g.server(name)
+	if err != nil {
+		return err
+	}
+	if seen := s.store.get().Reviewed; seen != nil {
+		for _, c := range changes {
+			if seen[c.Name] != fingerprint(marshal(c.Is)) {
+				return fmt.Errorf("%s of %s has changed since it was reviewed: run `toolhost mcp review %s` again", c.Name, s.Name, s.Name)
+			}
+		}
+	}
+	if err := s.store.accept(changes); err != nil {
+		return fmt.Errorf("%w: run `toolhost mcp review %s` again", err, s.Name)
+	}
 	g.rebuild(false)
 	return nil
 }

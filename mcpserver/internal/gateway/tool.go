@@ -36,6 +36,7 @@ type tool struct {
 	} `json:"_meta"`
 
 	schema json.RawMessage // as it is shown
+	pin    string          // the fingerprint of its definition
 }
 
 func is(hint *bool) bool { return hint != nil && *hint }
@@ -55,6 +56,7 @@ func parseTool(raw json.RawMessage) (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
 	}
+	t.pin = fingerprint(raw)
 	if t.schema, err = shownSchema(t.InputSchema); err != nil {
 		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
 	}
