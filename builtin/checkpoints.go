@@ -273,7 +273,7 @@ func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) his
 }
 
 func node(s checkpoint.State) history.Node {
-	n := history.Node{Mode: s.Mode}
+	n := history.Node{Mode: s.Mode, Stamp: s.Stamp}
 	switch s.Kind {
 	case checkpoint.Absent:
 		return history.Node{}

@@ -31,7 +31,8 @@ func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
 	if err != nil {
 		return err
 	}
-	if now.Blob != f.Expect.Blob || now.Mode.Type() != f.Expect.Mode.Type() || now.IsAbsent() != f.Expect.IsAbsent() {
+	if now.Blob != f.Expect.Blob || now.Mode.Type() != f.Expect.Mode.Type() || now.IsAbsent() != f.Expect.IsAbsent() ||
+		now.Mode&fs.ModeIrregular != 0 && now != f.Expect {
 		return errors.New("it has changed while it was to be restored: try again")
 	}
 	var content []byte

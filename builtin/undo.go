@@ -157,6 +157,7 @@ type UndoResult struct {
 type Undone struct {
 	Path    string
 	Removed bool   // the file did not exist before the changes
+	Gone    string // why no undo brings back what the changes had made there; "" if one does
 	Err     error  // why the file was left as it is
 	Forced  bool   // UndoSelection.Force would restore it all the same
 	Diff    string // from what it holds now to what it would hold, in a dry run with UndoSelection.Diffs
@@ -208,7 +209,7 @@ func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([
 func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, r *UndoResult) error {
 	var files []history.FileUndo
 	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Err: mayRestore(env, f)}
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, Err: mayRestore(env, f)}
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
 			if u.Diff, err = env.Runtime.history.Preview(f); err != nil {
@@ -309,12 +310,14 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 
 // restore gives one path back what stood there, under its lock. lost is why what stands there now is not kept.
 func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) error {
+	stands := f.Expect
+	stands.Stamp = ""
 	switch {
-	case f.Expect == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent(): // perhaps with its directory
+	case stands == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent(): // perhaps with its directory
 		return nil
-	case lost != "" && !f.Forced:
+	case lost != "" && !f.Forced && f.Gone == "":
 		return fmt.Errorf("what it holds now could not be kept (%s), so that there would be no way back: force it to lose that", lost)
-	case (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
+	case f.Gone == "" && (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
 		return restoreFile(ctx, env, f)
 	}
 	return restoreNode(ctx, env, f)

@@ -137,6 +137,8 @@ type undoneFile struct {
 	Done    bool   `json:"done"`
 	Removed bool   `json:"removed,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Gone says why no undo brings back what stood there.
+	Gone string `json:"gone,omitempty"`
 	// Forced says that --force would restore it all the same.
 	Forced bool `json:"force_would,omitempty"`
 }
@@ -146,7 +148,7 @@ func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) err
 	left := false
 	files := []undoneFile{}
 	for _, f := range result.Files {
-		file := undoneFile{Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
+		file := undoneFile{Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Gone: f.Gone, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
 		if f.Err != nil {
 			file.Error, left = f.Err.Error(), true
 		}
@@ -179,6 +181,9 @@ func printFiles(w io.Writer, files []undoneFile, planned bool) error {
 			done = "removed"
 		}
 		line := would + done + " " + sanitized(f.Path)
+		if f.Gone != "" {
+			line += fmt.Sprintf(" (no undo brings it back: %s)", f.Gone)
+		}
 		if f.Error != "" {
 			line = fmt.Sprintf("%sleft %s: %s", would, sanitized(f.Path), sanitized(f.Error))
 		}

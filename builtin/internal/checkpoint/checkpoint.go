@@ -78,7 +78,15 @@ type State struct {
 	Size int64       // bytes of a file
 	Sum  Sum         // SHA-256 of a file's content; zero if it was not read
 	Link string      // the target of a link
-	time int64       // of the last change of a file that was not read
+	// Stamp is the name of the [walk.Stamp] of what was not read, such as a large file or a pipe.
+	Stamp string
+	time  int64 // of the last change of a file that was not read
+}
+
+// same reports whether nothing has changed that is kept.
+func (s State) same(o State) bool {
+	s.Stamp = o.Stamp
+	return s == o
 }
 
 // Sum is a SHA-256.
@@ -344,7 +352,7 @@ func (t *Tracker) since(m *Mark) []Change {
 		at[c.Path] = len(all)
 		all = append(all, c)
 	}
-	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before == c.After })
+	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before.same(c.After) })
 	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	for _, c := range all {
 		t.files.contents.retain(c.source)

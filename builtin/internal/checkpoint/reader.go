@@ -33,10 +33,10 @@ func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
 		e.state = State{Kind: Link, Link: target}
 		return e
 	case info.Kind != walk.File:
-		e.state.Kind = Special
+		e.state.Kind, e.state.Stamp = Special, info.Name()
 		return e
 	}
-	e.state.Kind, e.state.Size, e.state.time = File, info.Size, info.Change
+	e.state.Kind, e.state.Size, e.state.time, e.state.Stamp = File, info.Size, info.Change, info.Name()
 	limit := r.maxFile
 	if ignored {
 		limit = min(limit, MaxIgnoredFile)
@@ -52,7 +52,7 @@ func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
 	}
 	delete(r.skipped, path)
 	e.stamp, e.state.Mode = found.Stamp, modeOf(found)
-	e.state.Size, e.state.time = int64(len(content)), 0
+	e.state.Size, e.state.time, e.state.Stamp = int64(len(content)), 0, ""
 	e.state.Sum, e.source, err = r.contents.keep(content)
 	if err != nil {
 		e.why = err.Error()

@@ -333,7 +333,7 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	}
 	d.entries[name] = e
 	switch {
-	case before != nil && before.state == e.state:
+	case before != nil && before.state.same(e.state):
 		t.files.contents.release(before.source)
 	case why == scanAfter && (before != nil || was == nil):
 		t.record(path, before, e.state)
@@ -362,7 +362,7 @@ func (t *Tracker) remove(d *dir, name string, after State, why scan) {
 	delete(t.files.skipped, d.rel+name)
 	delete(t.files.skipped, d.rel+name+"/")
 	ignored := e.sub != nil && e.sub.ignored
-	if why == scanAfter && !ignored && e.state != after {
+	if why == scanAfter && !ignored && !e.state.same(after) {
 		t.record(d.rel+name, e, after)
 		return
 	}

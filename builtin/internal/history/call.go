@@ -2,7 +2,6 @@ package history
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 )
 
@@ -58,6 +57,12 @@ func (j *journal) record(c Change, changes []PathChange) (full bool, err error) 
 		r := record{Change: c, owner: j.owners.name}
 		r.Path, r.Before, r.After, r.BeforeMode, r.AfterMode = filepath.Clean(p.Path), p.Before.Blob, p.After.Blob, p.Before.Mode, p.After.Mode
 		r.Created, r.Deleted, r.Lost, r.at[1] = p.Before.IsAbsent(), p.After.IsAbsent(), p.Lost, p.at
+		if p.Before.isUnread() {
+			r.BeforeStamp = p.Before.Stamp
+		}
+		if p.After.isUnread() {
+			r.AfterStamp = p.After.Stamp
+		}
 		if err = j.keep(&r, p); err != nil {
 			j.packs.rollback(number, end)
 			return false, err
@@ -78,8 +83,7 @@ func (j *journal) keep(r *record, p PathChange) (err error) {
 	if r.Lost != "" || r.Before.IsZero() {
 		return nil
 	}
-	if r.Before.Size > j.cfg.MaxFile {
-		r.Lost = fmt.Sprintf("it has more than the %d MiB that the history keeps of a file", j.cfg.MaxFile>>20)
+	if r.Lost = j.cfg.notKept(r.before()); r.Lost != "" {
 		return nil
 	}
 	if r.State == Done { // an undo that keeps nothing would have no way back

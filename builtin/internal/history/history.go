@@ -108,14 +108,15 @@ type Change struct {
 	UndoneBy  string   // the change that undid this one, if that stands; set by List and Show
 
 	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for nothing.
-	BeforeMode, AfterMode fs.FileMode
-	Lost                  string // why Before is not kept; "" if it is, or unknown
-	Call                         // what all changes with this ID share
+	BeforeMode, AfterMode   fs.FileMode
+	BeforeStamp, AfterStamp string // of [Node]; "" for what was read
+	Lost                    string // why Before is not kept; "" if it is, or unknown
+	Call                           // what all changes with this ID share
 }
 
 // before and after are what stood at the path.
-func (c Change) before() Node { return Node{c.Before, c.BeforeMode} }
-func (c Change) after() Node  { return Node{c.After, c.AfterMode} }
+func (c Change) before() Node { return Node{c.Before, c.BeforeMode, c.BeforeStamp} }
+func (c Change) after() Node  { return Node{c.After, c.AfterMode, c.AfterStamp} }
 
 // A Store is the history of a host. All methods may be called concurrently.
 type Store struct {

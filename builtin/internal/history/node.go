@@ -17,6 +17,13 @@ type Node struct {
 	Blob // of a file, and of the target of a link
 	// Mode has the permissions and the kind. It is zero where only the content of a regular file counts.
 	Mode fs.FileMode
+	// Stamp tells what was not read, such as a large file or a pipe, from what else could stand there. NodeAt fills it in for all.
+	Stamp string
+}
+
+// isUnread reports whether only the stamp tells what stands there.
+func (n Node) isUnread() bool {
+	return n.Mode&fs.ModeIrregular != 0 || n.Mode != 0 && n.Mode.IsRegular() && n.Blob.IsZero()
 }
 
 // IsAbsent reports whether nothing stands there.
@@ -27,6 +34,9 @@ func (n Node) IsFile() bool { return n.Mode.IsRegular() && !n.IsAbsent() }
 
 // same reports whether two nodes are equal, as far as both are known.
 func (n Node) same(o Node) bool {
+	if n.isUnread() || o.isUnread() {
+		return n.Stamp != "" && n.Stamp == o.Stamp
+	}
 	if n.Blob != o.Blob || n.IsAbsent() != o.IsAbsent() {
 		return false
 	}
@@ -57,7 +67,7 @@ func nodeAt(path string, w io.Writer) (n Node, err error) {
 	if err != nil {
 		return Node{}, err
 	}
-	n.Mode = info.Mode & modeBits
+	n.Mode, n.Stamp = info.Mode&modeBits, info.Name()
 	switch {
 	case info.Kind == walk.Dir:
 	case info.Kind == walk.File:
@@ -65,7 +75,7 @@ func nodeAt(path string, w io.Writer) (n Node, err error) {
 	case info.Mode&fs.ModeSymlink != 0:
 		var target string
 		target, err = dir.Readlink(name)
-		n = Node{BlobOf([]byte(target)), fs.ModeSymlink}
+		n = Node{BlobOf([]byte(target)), fs.ModeSymlink, ""}
 		_, _ = io.WriteString(w, target)
 	default:
 		n.Mode |= fs.ModeIrregular

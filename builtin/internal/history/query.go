@@ -152,6 +152,8 @@ func (s *Store) diff(kept places, principal, path string, before, after Node) (s
 		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode, before.Mode)
 	case before.Mode.IsDir() || after.Mode.IsDir():
 		note = "(directory)\n"
+	case before.isUnread() || after.isUnread():
+		note = "(not shown: it was too large to be read, or is no regular file)\n"
 	}
 	if before.Blob == after.Blob {
 		return note, nil

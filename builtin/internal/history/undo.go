@@ -50,6 +50,7 @@ type FileUndo struct {
 	Restore   Node     // what stood there before the changes
 	Changes   []string // IDs, newest first
 	Loses     string   // what else is lost; "" unless forced
+	Gone      string   // why no undo brings back what stands there now, though that is what the changes made; "" if one does
 	Forced    bool     // Selection.Force
 
 	kept places // where contents are
@@ -235,7 +236,10 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 		return refuse(fmt.Sprintf("what stood there before change %s is not kept: %s", oldest.ID, oldest.Lost), false)
 	}
 	now, err := NodeAt(f.Path)
-	if err == nil && (now.Mode|f.Restore.Mode)&fs.ModeIrregular != 0 || !now.IsFile() && !now.IsAbsent() && newest.AfterMode|f.Restore.Mode == 0 {
+	if err == nil && f.Restore.Mode&fs.ModeIrregular != 0 {
+		return refuse(fmt.Sprintf("before change %s it was no regular file, or could not be read: that is not kept", oldest.ID), false)
+	}
+	if err == nil && now.Mode&fs.ModeIrregular != 0 && !now.same(f.Expect) || !now.IsFile() && !now.IsAbsent() && newest.AfterMode|f.Restore.Mode == 0 {
 		err = errOther
 	}
 	if err != nil {
@@ -245,6 +249,8 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 		loses := between(changes, all)
 		if !now.same(f.Expect) {
 			loses = append(loses, drift(newest, all))
+		} else if newest.after().isUnread() {
+			f.Gone = s.cfg.notKept(now)
 		}
 		f.Loses = strings.Join(loses, "; ")
 	}
@@ -261,6 +267,17 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 	}
 	u.Files = append(u.Files, f)
 	return nil
+}
+
+// notKept says why what stands at a path is not kept by an undo; "" if it is.
+func (c *Config) notKept(n Node) string {
+	switch {
+	case n.Mode&fs.ModeIrregular != 0:
+		return "it is a pipe, a socket or a device"
+	case n.Size > c.MaxFile:
+		return fmt.Sprintf("it has more than the %d MiB that the history keeps of a file", c.MaxFile>>20)
+	}
+	return ""
 }
 
 // Restored returns the content that Restore stands for, which must not be zero. Errors are those of [Store.Content].
@@ -290,6 +307,9 @@ func between(changes, all []record) []string {
 
 // drift says what happened to a file after the newest of the changes to undo.
 func drift(newest record, all []record) string {
+	if after := newest.after(); after.isUnread() && after.Stamp == "" {
+		return fmt.Sprintf("what change %s left there was not read, so that it cannot be told whether that has changed since", newest.ID)
+	}
 	if ids := others(all, newest, ""); len(ids) > 0 {
 		return fmt.Sprintf("it was changed after %s by %s: undo that too", newest.ID, strings.Join(ids, ", "))
 	}

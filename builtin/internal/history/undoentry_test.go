@@ -79,7 +79,7 @@ func TestUndoEntryKilled(t *testing.T) {
 			t.Fatalf("after %d steps: %+v, %v", dies, u.Refused, err)
 		}
 		for _, f := range u.Files {
-			if diff := cmp.Diff(Node{BlobOf([]byte("before\n")), 0o600}, f.Restore); diff != "" {
+			if diff := cmp.Diff(Node{Blob: BlobOf([]byte("before\n")), Mode: 0o600}, f.Restore); diff != "" {
 				t.Errorf("after %d steps: %s", dies, diff)
 			}
 		}

@@ -7,6 +7,7 @@ package walk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 	"syscall"
@@ -44,6 +45,14 @@ type Stamp struct {
 	Inode  uint64 // 0 where it is not known
 	Device uint64
 	Links  uint64 // names of the file
+}
+
+// Name tells the state of a file from others as long as its file system stands, or is "" where that cannot be told.
+func (s Stamp) Name() string {
+	if s.Inode == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d-%d", s.Inode, s.Size, s.Status)
 }
 
 // Look is the stamp of a file at some time.
