@@ -166,7 +166,7 @@ func TestBruteForce(t *testing.T) {
 			t.Fatalf("nobody is told when to try again: %s", body)
 		}
 	}
-	if seen[401] < auth.FailureBurst || seen[429] < tries/2 || seen[401]+seen[429] != tries {
+	if seen[401] < httpserver.FailureBurst || seen[429] < tries/2 || seen[401]+seen[429] != tries {
 		t.Errorf("the answers were %v", seen)
 	}
 	if resp, body := (webRequest{body: initialize}).as(alice, nil).do(t, o.url); resp.StatusCode != http.StatusOK {

@@ -3,7 +3,7 @@
 // A [Verifier] turns the bearer token of a request into an [Identity]: the holder of the host's single token
 // ([staticToken]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth
 // authorization server has issued ([oauth]). What none of them knows is an [Error], which says what kind of failure
-// it is; [Challenge] writes it as HTTP wants it. A [Throttle] slows down guessing.
+// it is; [Challenge] writes it as HTTP wants it.
 //
 // The package imports none of ours. The zero values refuse: no rights, no identity, no verifier that accepts.
 //

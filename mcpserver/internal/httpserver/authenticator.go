@@ -28,14 +28,14 @@ type authenticator struct {
 	verifier auth.Verifier
 	metadata *auth.Metadata // nil: there is no authorization server
 	host     transport.Handler
-	throttle *auth.Throttle
+	throttle *throttle
 	refused  *transport.RejectionLog
 	watched  sync.Map // credentials whose end is watched
 }
 
 func newAuthenticator(h transport.Handler, cfg Config) *authenticator {
 	return &authenticator{
-		verifier: cfg.Verifier, metadata: cfg.Metadata, host: h, throttle: auth.NewThrottle(), refused: transport.NewRejectionLog(h),
+		verifier: cfg.Verifier, metadata: cfg.Metadata, host: h, throttle: newThrottle(), refused: transport.NewRejectionLog(h),
 	}
 }
 

@@ -55,8 +55,8 @@ func testGuessingFromAfar(t *testing.T) {
 	if _, who := try(attacker, bearers[0]); who != "token:known" {
 		t.Fatal("a right token is refused")
 	}
-	for n := range 3 * auth.FailureBurst {
-		if status, _ := try(attacker, fmt.Sprint("guess", n)); status == http.StatusUnauthorized != (n < auth.FailureBurst) {
+	for n := range 3 * FailureBurst {
+		if status, _ := try(attacker, fmt.Sprint("guess", n)); status == http.StatusUnauthorized != (n < FailureBurst) {
 			t.Errorf("guess %d gets %d", n+1, status)
 		}
 	}

@@ -1,4 +1,4 @@
-package auth
+package httpserver
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // exhaust sends wrong tokens until there have been too many.
-func exhaust(t *testing.T, th *Throttle, remote string) {
+func exhaust(t *testing.T, th *throttle, remote string) {
 	t.Helper()
 	for n := range FailureBurst {
 		if wait := th.Failed(remote); wait != 0 {
@@ -39,7 +39,7 @@ func TestThrottle(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				th := NewThrottle()
+				th := newThrottle()
 				th.Passed(tt.other, "known")
 				exhaust(t, th, tt.offender)
 				if wait := th.Delay(tt.other, "new"); wait > 0 != tt.held || wait > failureEvery {
@@ -65,14 +65,14 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-func exhaustAgain(th *Throttle, remote string) {
+func exhaustAgain(th *throttle, remote string) {
 	for range 2 * FailureBurst {
 		th.Failed(remote)
 	}
 }
 
 func TestThrottleIsBounded(t *testing.T) {
-	th := NewThrottle()
+	th := newThrottle()
 	for n := range 3 * maxAddresses {
 		th.Failed(fmt.Sprintf("10.%d.%d.%d:1", n>>16, n>>8&0xff, n&0xff))
 	}

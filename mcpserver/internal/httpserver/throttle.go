@@ -1,4 +1,4 @@
-package auth
+package httpserver
 
 import (
 	"container/list"
@@ -25,31 +25,31 @@ const (
 	networkBits = 64
 )
 
-// A Throttle slows down clients that send wrong tokens, by their address.
+// A throttle slows down clients that send wrong tokens, by their address.
 //
 // Two things keep it from locking out clients with a right token. One that was right within the last hour passes, whatever
 // its address does. And behind loopback and Unix sockets all peers share one address, those of a proxy too: there, no
 // token goes unchecked; a client over the limit only gets that answer.
-type Throttle struct {
+type throttle struct {
 	mu     sync.Mutex
 	failed map[netip.Prefix]*list.Element // of *offender
 	order  *list.List                     // the latest failure first
 	good   map[[sha256.Size]byte]time.Time
 }
 
-// NewThrottle makes a throttle that remembers nothing yet.
-func NewThrottle() *Throttle {
-	return &Throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(), good: map[[sha256.Size]byte]time.Time{}}
+// newThrottle makes a throttle that remembers nothing yet.
+func newThrottle() *throttle {
+	return &throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(), good: map[[sha256.Size]byte]time.Time{}}
 }
 
-// An client is an address that has sent wrong tokens.
+// A client is an address that has sent wrong tokens.
 type client struct {
 	from  netip.Prefix
 	tries *rate.Limiter
 }
 
 // Delay returns how long a request must wait before its token is looked at; zero: not at all.
-func (t *Throttle) Delay(remote, bearer string) time.Duration {
+func (t *throttle) Delay(remote, bearer string) time.Duration {
 	from, shared := origin(remote)
 	if shared || bearer == "" {
 		return 0 // a request without a token is no guess: clients ask in this way where tokens are issued
@@ -73,7 +73,7 @@ func delayFor(tries float64) time.Duration {
 }
 
 // Failed counts a wrong token. It returns how long to wait until the next try, once there have been too many.
-func (t *Throttle) Failed(remote string) time.Duration {
+func (t *throttle) Failed(remote string) time.Duration {
 	from, _ := origin(remote)
 	now := time.Now()
 	t.mu.Lock()
@@ -97,7 +97,7 @@ func (t *Throttle) Failed(remote string) time.Duration {
 }
 
 // Passed remembers that a token was right.
-func (t *Throttle) Passed(remote, bearer string) {
+func (t *throttle) Passed(remote, bearer string) {
 	if _, shared := origin(remote); shared {
 		return
 	}
@@ -113,7 +113,7 @@ func (t *Throttle) Passed(remote, bearer string) {
 }
 
 // forget makes room for a right token: what is over goes, or else what ends first. The caller holds the lock.
-func (t *Throttle) forget(now time.Time) {
+func (t *throttle) forget(now time.Time) {
 	var first [sha256.Size]byte
 	var end time.Time
 	for sum, until := range t.good {
