@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -27,7 +26,7 @@ func (h *hostShell) get(policy *guard.Policy) (*shell.Runner, error) {
 	if h.closed {
 		return nil, shell.ErrClosed
 	}
-	base, set := environ.Inherited(policy.Commands().PassedVariables()), policy.Commands().Environment()
+	base, set := shell.Inherited(policy.Commands().PassedVariables()), policy.Commands().Environment()
 	execs := policy.Commands().JudgesExecs() && sandbox.ExecGateWorks(sandbox.None) == nil
 	key := strings.Join(base, "\x00") + "\x00\x00" + strings.Join(set, "\x00") + "\x00\x00" + strconv.FormatBool(execs)
 	if r := h.runners[key]; r != nil {

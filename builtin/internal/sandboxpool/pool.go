@@ -16,7 +16,6 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
@@ -378,7 +377,7 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 // Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. What it leaves behind is taken away by what [Pool.Cleanup]
 // returns.
 func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
-	secret, passed := c.policy.Commands().SecretVariables(), environ.Inherited(c.policy.Commands().PassedVariables())
+	secret, passed := c.policy.Commands().SecretVariables(), shell.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		ours := name == "PATH" || name == "CLAUDE_PROJECT_DIR"

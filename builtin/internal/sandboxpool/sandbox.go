@@ -13,7 +13,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -22,7 +21,7 @@ import (
 func (cs *Pool) warm(c *Sandbox) (err error) {
 	c.publish = c.policy.Commands().Network().Publish
 	c.runner, err = shell.New(shell.Config{
-		Start: c.spawn, Env: append(environ.Inherited(c.policy.Commands().PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
+		Start: c.spawn, Env: append(shell.Inherited(c.policy.Commands().PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
 		Unset: c.policy.Commands().SecretVariables(), Execs: judgesExecs(c.policy),
 	})
 	return err

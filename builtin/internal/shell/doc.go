@@ -33,5 +33,10 @@
 // # Output
 //
 // Standard output and standard error share one pipe, which keeps their order.
-// What becomes of what arrives is the matter of package output.
+// A collector bounds what is kept of it.
+//
+// # Environment
+//
+// The environment of commands is made from that of the server ([Derive]). [FindBash] finds the bash that runs
+// them, and a [Login] the PATH that the user's login shell would give them.
 package shell

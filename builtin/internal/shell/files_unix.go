@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// rootDir is where shells wait for their script.
+// rootDir is where shells wait for their script, and where the login shell runs.
 const rootDir = "/"
 
 // The script comes over descriptor 3 and the report goes to 4 at first. Both are
@@ -50,4 +50,14 @@ func readNow(f *os.File, buf []byte) int {
 	n := 0
 	conn.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), buf) })
 	return max(n, 0)
+}
+
+// rootOnly reports whether no one but root can put a file into a directory.
+func rootOnly(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Uid == 0
 }

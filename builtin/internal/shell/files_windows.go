@@ -2,7 +2,7 @@ package shell
 
 import "os"
 
-// rootDir is where shells wait for their script.
+// rootDir is where shells wait for their script, and where the login shell runs.
 const rootDir = `C:\`
 
 // Windows passes only three descriptors on, so the script comes over standard
@@ -25,3 +25,6 @@ func readNow(f *os.File, buf []byte) int {
 	n, _ := f.Read(buf)
 	return n
 }
+
+// rootOnly is not known for Windows: bash is looked for in fixed places only.
+func rootOnly(string) bool { return false }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/shell/environ"
-
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
@@ -41,7 +39,7 @@ type Config struct {
 	Start supervise.Starter
 
 	// Env is the environment to derive the commands' environment from; nil:
-	// os.Environ(). See [environ.Derive] for what is taken away and added.
+	// os.Environ(). See [Derive] for what is taken away and added.
 	Env []string
 
 	// Set is variables, as NAME=value, that every command gets, in place of those of
@@ -112,7 +110,7 @@ type Runner struct {
 
 	ctx    context.Context // done when the runner closes
 	cancel context.CancelFunc
-	login  *environ.Login
+	login  *Login
 
 	mu         sync.Mutex
 	env        []string // of the shells to start
@@ -130,10 +128,10 @@ func New(cfg Config) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{cfg: cfg.withDefaults()}
-	r.bash, r.bashErr = environ.FindBash(r.cfg.Bash, r.cfg.Env)
-	r.env = environ.Without(environ.Derive(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars), r.cfg.Unset)
+	r.bash, r.bashErr = FindBash(r.cfg.Bash, r.cfg.Env)
+	r.env = Without(Derive(r.cfg.Env, r.cfg.Set, r.cfg.KeepVars, r.cfg.StripVars), r.cfg.Unset)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.login = environ.NewLogin(r.cfg.Start, r.cfg.Env, r.cfg.PathTimeout, r.cfg.PathWait)
+	r.login = NewLogin(r.cfg.Start, r.cfg.Env, r.cfg.PathTimeout, r.cfg.PathWait)
 	if r.bashErr != nil {
 		return r, nil
 	}
@@ -159,7 +157,7 @@ func (c Config) check() error {
 	if c.Head < 0 || c.Tail < 0 || c.SpillMax < 0 {
 		return errors.New("shell: Head, Tail and SpillMax must not be negative")
 	}
-	return environ.CheckPatterns(c.KeepVars, c.StripVars)
+	return CheckPatterns(c.KeepVars, c.StripVars)
 }
 
 // learnPath asks the login shell for its PATH and makes it that of the shells

@@ -1,6 +1,6 @@
 //go:build unix
 
-package environ
+package shell
 
 import (
 	"fmt"

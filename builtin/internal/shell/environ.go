@@ -1,6 +1,4 @@
-// Package environ makes the environment of commands from that of the server, and finds
-// the bash that runs them and the PATH that the user's login shell would give them.
-package environ
+package shell
 
 import (
 	"errors"
