@@ -6,30 +6,29 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/rules"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// originals returns the places that roots in a worktree stand for, and has rules about them compiled.
-func (cfg Config) originals(c *rules.Compiler) (places []pathname.Place) {
-	if cfg.CopyOf == "" {
-		return nil
+// originals returns the places that roots in a worktree stand for, and has rules about them compiled: the roots and additional
+// directories of the workspace, which can be read, and the work tree. None is written.
+func (cfg Config) originals(c *rules.Compiler, more []settings.Entry) (all, readable []pathname.Place) {
+	if cfg.CopyOf == "" || len(cfg.Originals) == 0 {
+		return nil, nil
 	}
 	c.Copy, c.CopyOf = c.Place(cfg.Copy), c.Place(cfg.CopyOf)
-	for _, dir := range append(slices.Clone(cfg.Originals), cfg.CopyOf) {
-		if place := c.Place(dir); !slices.Contains(places, place) {
-			places = append(places, place)
+	old := &rules.Compiler{Home: c.Home}
+	for _, dir := range cfg.Originals {
+		old.Roots = append(old.Roots, c.Place(dir))
+	}
+	readable = append(old.Roots, additional(old, more)...)
+	c.Warnings = append(c.Warnings, old.Warnings...)
+	for _, place := range append(slices.Clone(readable), c.CopyOf) {
+		if !slices.Contains(all, place) {
+			all = append(all, place)
 		}
 	}
-	c.Bounds = append(slices.Clip(c.Bounds), places...) // deny and ask rules hold there too
-	return places
-}
-
-// oldRoots are the roots that those in a worktree stand for.
-func (cfg Config) oldRoots(c *rules.Compiler) pathname.Places {
-	var places []pathname.Place
-	for _, dir := range cfg.Originals {
-		places = append(places, c.Place(dir))
-	}
-	return pathname.PlacesOf(pathname.Exact, places...)
+	c.Bounds = append(slices.Clip(c.Bounds), all...) // deny and ask rules hold there too
+	return all, readable
 }
 
 // placesOf returns the real directories of places.
@@ -45,7 +44,7 @@ func (j *judge) original(t *target) (Part, bool) {
 	if t.access != writing || !j.data.originals.Hold(t.given) && !j.data.originals.Hold(t.real) || j.data.inside.Hold(t.real) {
 		return Part{}, false
 	}
-	part := t.part(Deny, RuleBoundary, "This conversation works in a worktree, and until it leaves that the files of the checkout can only be read: "+t.path.given+".",
+	part := t.part(Deny, RuleBoundary, "This conversation works in a worktree. Until it leaves that, other directories can only be read: "+t.path.given+".",
 		"Work in "+strings.Join(j.policy.Roots(), ", ")+" instead, or leave the worktree first.")
 	part.Final = true
 	return part, true

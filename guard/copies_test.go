@@ -33,6 +33,7 @@ func TestRulesOfCopies(t *testing.T) {
 		file        string
 		write       bool
 		part        bool // the root is a part of the repository
+		more        bool // the settings add a directory
 		want        Action
 	}{
 		{name: "read in the tree", file: tree + "/a", want: Allow},
@@ -45,6 +46,9 @@ func TestRulesOfCopies(t *testing.T) {
 		{name: "read the original outside of the root", part: true, file: repo + "/a", want: Ask},
 		{name: "write the original outside of the root", part: true, file: repo + "/a", write: true, want: Deny},
 		{name: "elsewhere", file: other + "/a", want: Ask},
+		{name: "an additional directory", more: true, file: other + "/a", want: Allow},
+		{name: "relative, in an additional directory", more: true, deny: []settings.Entry{in("", "Read(secret.txt)")}, file: other + "/secret.txt", want: Deny},
+		{name: "write an additional directory", more: true, file: other + "/a", write: true, want: Deny},
 		{name: "state", file: filepath.Dir(tree) + "/meta", want: Deny},
 		{name: "relative", deny: []settings.Entry{in(repo, "Read(secret.txt)")}, file: tree + "/b/secret.txt", want: Deny},
 		{name: "relative, in the original", deny: []settings.Entry{in(repo, "Read(secret.txt)")}, file: repo + "/b/secret.txt", want: Deny},
@@ -67,6 +71,9 @@ func TestRulesOfCopies(t *testing.T) {
 		set := &settings.Settings{Deny: tt.deny, Allow: tt.allow, DefaultMode: tt.mode}
 		if tt.mode == "" {
 			set.DefaultMode = settings.ModeAcceptEdits
+		}
+		if tt.more {
+			set.AdditionalDirectories = []settings.Entry{in("", other)}
 		}
 		roots := []string{repo}
 		if tt.part {

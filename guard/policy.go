@@ -85,8 +85,8 @@ type policyData struct {
 	private privatedir.Set
 
 	inside           pathname.Places // bounds
-	originals        pathname.Places // CopyOf and Originals of the configuration
-	oldRoots         pathname.Places // Originals
+	originals        pathname.Places // CopyOf, Originals and, in a worktree, the additional directories
+	oldRoots         pathname.Places // those that can be read: all but CopyOf
 	criticalRoots    pathname.Places // bounds and the home directory
 	state            pathname.Places
 	secrets          pathname.Places
@@ -156,10 +156,10 @@ func New(cfg Config) (*Policy, error) {
 		c.Bounds = append(c.Bounds, c.Place(cfg.Scratch))
 	}
 	bounds := c.Bounds
-	originals := cfg.originals(c)
+	originals, readable := cfg.originals(c, set.AdditionalDirectories)
 	denySpelling, allowSpelling := spellings(bounds)
 	k := &policyData{
-		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...), oldRoots: cfg.oldRoots(c),
+		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...), oldRoots: pathname.PlacesOf(pathname.Exact, readable...),
 		inside: pathname.PlacesOf(pathname.Exact, bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, slices.Concat(bounds, originals, []pathname.Place{c.Home})...),
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
