@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/guard/sandbox"
@@ -67,6 +68,7 @@ type Cell struct {
 	Closed func()
 
 	runtime *Runtime
+	publish func(port int)
 	box     *sandboxpool.Sandbox
 	gate    *execGate
 	mark    *commandMark
@@ -100,6 +102,16 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	}()
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
+	c.publish = func(port int) {
+		if e.Policy.Commands().Network().Publish {
+			return // as all are
+		}
+		go func() {
+			ctx, cancel := context.WithTimeout(life, loginTime)
+			defer cancel()
+			inner.PublishPort(ctx, b.log, port)
+		}()
+	}
 	for _, port := range spec.Ports {
 		if err := inner.Forward(life, port); err != nil {
 			return nil, err
@@ -124,6 +136,12 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	c.Process, err = inner.Spawn(what)
 	return c, err
 }
+
+// loginTime bounds how long a port is published for a login.
+const loginTime = 10 * time.Minute
+
+// PublishLogin has a port that the program listens on reached on the host, for as long as a login takes.
+func (c *Cell) PublishLogin(port int) { c.publish(port) }
 
 // Close ends the program with everything that it started, and tells, a line each, what is to be known of it: programs and hosts that were
 // refused, and what it changed. It may be called again.

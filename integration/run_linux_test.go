@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -278,6 +279,50 @@ func TestRunNoSize(t *testing.T) {
 	out, _ := p.run(t, nil, "python3", "-c", `import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)`, binary, "run", "--", "sh", "-c", "stty size; test -t 0 && echo terminal; exit 5")
 	if !strings.Contains(out, "0 0\r\n") || !strings.Contains(out, "terminal") {
 		t.Errorf("it says %q", out)
+	}
+}
+
+// TestRunLogin: where ports are not published, that of a login is, once its page was opened.
+func TestRunLogin(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	must(t, os.MkdirAll(filepath.Join(p.home, "config/toolhost"), 0o700))
+	must(t, os.WriteFile(filepath.Join(p.home, "config/toolhost/toolhost.json"), []byte(`{"sandbox":{"network":{"publishPorts":false}}}`), 0o600))
+	bin := filepath.Join(p.home, "bin") // of the person's own browser
+	must(t, os.Mkdir(bin, 0o700))
+	must(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >> "+p.home+"/opened\n"), 0o700))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	must(t, l.Close())
+	page := "https://login.example.com/?client=1&redirect_uri=http%3A%2F%2Flocalhost%3A" + port + "%2Fdone"
+	cmd := exec.Command(binary, "run", "--allow-host", "login.example.com", "--", "sh", "-c", "python3 -m http.server --bind 127.0.0.1 "+port+
+		" & until [ -e go ]; do sleep .1; done; xdg-open 'https://other.example.com/'; xdg-open '"+page+"'; until [ -e over ]; do sleep .1; done")
+	cmd.Dir, cmd.Env = p.project, append(cleanEnv(p.home), "PATH="+bin+":"+os.Getenv("PATH"))
+	out := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	must(t, cmd.Start())
+	fetch := func() error {
+		resp, err := http.Get("http://127.0.0.1:" + port + "/kept.txt")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	if fetch() == nil {
+		t.Error("the port is published before the login")
+	}
+	must(t, os.WriteFile(filepath.Join(p.project, "go"), nil, 0o600))
+	eventually(t, func() string {
+		if err := fetch(); err != nil {
+			return fmt.Sprintf("the page cannot lead back: %v\n%s", err, out)
+		}
+		return ""
+	})
+	must(t, os.WriteFile(filepath.Join(p.project, "over"), nil, 0o600))
+	must(t, cmd.Wait())
+	if opened, _ := os.ReadFile(filepath.Join(p.home, "opened")); string(opened) != page+"\n" || !strings.Contains(out.String(), "other.example.com is not opened") {
+		t.Errorf("opened: %q\n%s", opened, out)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -129,13 +130,19 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		return err
 	}
 	cfg.Argv = slices.Concat([]string{program}, args[1:])
+	var running atomic.Pointer[builtin.Cell]
+	publish := func(port int) {
+		if cell := running.Load(); cell != nil {
+			cell.PublishLogin(port)
+		}
+	}
 	cfg.Prepare = func(spec *builtin.CellSpec, dir, socket string) error {
 		more, err := known.entry(spec, dir, socket)
 		if err != nil {
 			return err
 		}
 		spec.Argv = slices.Concat([]string{program}, more, args[1:])
-		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), spec.Hosts)
+		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), spec.Hosts, publish)
 		spec.Sockets = append(spec.Sockets, browser)
 		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
 		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+filepath.Join(bin, "xdg-open"))
@@ -158,6 +165,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 		return f.notStarted(err, program)
 	}
 	defer cell.Close()
+	running.Store(cell)
 	if len(cell.Gaps) > 0 {
 		fmt.Fprintf(f.announce, "toolhost run: --weaker: %s\n", sanitized(strings.Join(cell.Gaps, "; ")))
 	}

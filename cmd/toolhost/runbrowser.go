@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,8 +26,9 @@ const (
 	openTime = 10 * time.Second
 )
 
-// serveBrowser makes a directory with an xdg-open in dir, and opens what is handed to it if its host is one of hosts. It ends with ctx.
-func serveBrowser(ctx context.Context, dir, self string, hosts []string) (bin, socket string, err error) {
+// serveBrowser makes a directory with an xdg-open in dir, and opens what is handed to it if its host is one of hosts. The port that a
+// page leads back to is passed to publish. It ends with ctx.
+func serveBrowser(ctx context.Context, dir, self string, hosts []string, publish func(port int)) (bin, socket string, err error) {
 	bin, socket = filepath.Join(dir, "bin"), filepath.Join(dir, "open.sock")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return "", "", err
@@ -46,19 +48,25 @@ func serveBrowser(ctx context.Context, dir, self string, hosts []string) (bin, s
 			if err != nil {
 				return
 			}
-			answerBrowser(conn, hosts)
+			answerBrowser(conn, hosts, publish)
 		}
 	}()
 	return bin, socket, nil
 }
 
 // answerBrowser opens the address that one connection hands over, and answers with what is wrong, or nothing.
-func answerBrowser(conn net.Conn, hosts []string) {
+func answerBrowser(conn net.Conn, hosts []string, publish func(port int)) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(openTime))
 	line, err := bufio.NewReader(io.LimitReader(conn, maxAddress)).ReadString('\n')
 	if err == nil {
-		err = openAddress(strings.TrimSuffix(line, "\n"), hosts)
+		line = strings.TrimSuffix(line, "\n")
+		if err = checkAddress(line, hosts); err == nil {
+			if port := callbackPort(line); port > 0 {
+				publish(port)
+			}
+			err = openAddress(line)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(conn, err)
@@ -66,10 +74,7 @@ func answerBrowser(conn net.Conn, hosts []string) {
 }
 
 // openAddress opens a web page in the browser of the user.
-func openAddress(text string, hosts []string) error {
-	if err := checkAddress(text, hosts); err != nil {
-		return err
-	}
+func openAddress(text string) error {
 	cmd := exec.Command("xdg-open", text)
 	if err := cmd.Start(); err != nil {
 		return errors.New("the page cannot be opened here: open it yourself: " + text)
@@ -92,6 +97,24 @@ func checkAddress(text string, hosts []string) error {
 		return fmt.Errorf("the page of %s is not opened in the browser: it is none of the client's hosts; --allow-host %s adds it", host, host)
 	}
 	return nil
+}
+
+// callbackPort is the port of this machine that a login page leads back to, as its redirect_uri or another parameter says; 0: none.
+func callbackPort(text string) int {
+	u, _ := url.Parse(text) // it was checked
+	for _, values := range u.Query() {
+		for _, value := range values {
+			back, err := url.Parse(value)
+			if err != nil || back.Scheme != "http" {
+				continue
+			}
+			if ip := net.ParseIP(back.Hostname()); back.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+				port, _ := strconv.Atoi(back.Port()) // 0 without one
+				return port
+			}
+		}
+	}
+	return 0
 }
 
 // posixQuote is a word of a shell script.

@@ -56,6 +56,15 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 	}
 }
 
+// PublishPort is Publish for one port, until ctx is done.
+func (s *Sandbox) PublishPort(ctx context.Context, log *slog.Logger, port int) {
+	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}, records: s.portRecords, notes: &s.ports, taken: takenPorts()}
+	defer p.work.Wait()
+	defer p.keep(nil)
+	p.publish(ctx, port)
+	<-ctx.Done()
+}
+
 type publisher struct {
 	dial func(context.Context, int) (net.Conn, error)
 	log  *slog.Logger
