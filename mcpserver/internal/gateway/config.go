@@ -189,6 +189,9 @@ func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) 
 		} else if why := e.check(name); why != "" {
 			e.Refused = why
 		}
+		if e.Sampling {
+			problems = append(problems, fmt.Sprintf("%s: the server %s has sampling, which is not supported: what it asks of a model is refused", file, name))
+		}
 		entries = append(entries, e)
 	}
 	return entries, problems

@@ -250,6 +250,9 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 		}
 		return result, nil
 	}
+	if method == "sampling/createMessage" {
+		return nil, &rpcError{Code: codeNoMethod, Message: "sampling/createMessage is refused: this host has no model that servers may ask"}
+	}
 	return nil, &rpcError{Code: codeNoMethod, Message: "not supported: " + cleanText(method, maxLine)}
 }
 

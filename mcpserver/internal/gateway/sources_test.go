@@ -67,6 +67,7 @@ func TestSources(t *testing.T) {
 		{"managed that is broken", map[string]string{managed: `{`, user: `{"mcpServers":{"a":{"command":"x"}}}`}, false, "", "left out"},
 		{"names", map[string]string{user: `{"mcpServers":{"a b":{"command":"x"},"a__b":{"command":"x"},"_a":{"command":"x"},"toolhost":{"command":"x"},"é":{"command":"x"}}}`}, false, "_!cannot be named; _a!cannot be named; a__b!cannot be named; a_b=user; toolhost!cannot be named", ""},
 		{"two that become one", map[string]string{user: `{"mcpServers":{"a b":{"command":"x"},"a.b":{"command":"x"}}}`}, false, "a_b!two servers", ""},
+		{"sampling", map[string]string{user: `{"mcpServers":{"a":{"command":"x","sampling":true}}}`}, false, "a=user", "has sampling, which is not supported"},
 		{"an unknown key", map[string]string{user: `{"mcpServers":{"a":{"command":"x","arg":["y"]}}}`}, false, "a=user", `did you mean "args"?`},
 		{"a wrong type", map[string]string{user: `{"mcpServers":{"a":{"command":"x","args":"y"},"b":{"type":"ws","url":"x"},"c":{}}}`}, false, "a!cannot be read; b!its type is; c!no \"command\"", ""},
 		{"this program", map[string]string{user: fmt.Sprintf(`{"mcpServers":{"a":{"command":%q}}}`, os.Args[0])}, false, "", ""},
