@@ -25,6 +25,9 @@ const maxWorktreeName = 64
 // leaveWait is how long a worktree is left for commands to end that were just stopped.
 const leaveWait = time.Second
 
+// maxEntered is how many conversations of a caller are in worktrees at once.
+const maxEntered = 32
+
 // worktreeName is what names of worktrees are: parts of the name of a branch.
 var worktreeName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?(/[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?)*$`)
 
@@ -64,6 +67,9 @@ func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result
 	dir, _, err := workDir(env)
 	if err != nil {
 		return Result{}, err
+	}
+	if n := env.Runtime.entered.count(env.Principal); n >= maxEntered {
+		return Result{}, fmt.Errorf("%d conversations of this caller work in worktrees already, and no more may: leave one of these with ExitWorktree", n)
 	}
 	w, again, err := env.conversationTree(ctx, dir.Real(), in)
 	if err != nil {

@@ -133,6 +133,18 @@ func (t *entered) find(ctx context.Context, room worktree.Room, conversation str
 	return w, err
 }
 
+// count returns how many conversations of a caller are in worktrees.
+func (t *entered) count(principal string) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.open {
+		if w.Maker == principal {
+			n++
+		}
+	}
+	return n
+}
+
 func (t *entered) put(conversation string, w *Worktree) {
 	if t.open == nil {
 		t.open = map[string]*Worktree{}

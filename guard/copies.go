@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +30,16 @@ func (cfg Config) originals(c *rules.Compiler, more []settings.Entry) (all, read
 	}
 	c.Bounds = append(slices.Clip(c.Bounds), all...) // deny and ask rules hold there too
 	return all, readable
+}
+
+// checkCopy refuses roots that lead out of the worktree, by a link of the commit for one.
+func (cfg Config) checkCopy(c *rules.Compiler) error {
+	for _, root := range c.Roots {
+		if cfg.CopyOf != "" && !pathname.Within(pathname.Slashed(root.Real), pathname.Slashed(c.Copy.Real)) {
+			return fmt.Errorf("the root %s leads out of the worktree %s", root.Given, cfg.Copy)
+		}
+	}
+	return nil
 }
 
 // placesOf returns the real directories of places.

@@ -81,7 +81,11 @@ type judge struct {
 // add adds a part. Its remedy ends in the command that a person can paste, with the first root.
 func (j *judge) add(p Part) {
 	if len(p.remedyCommand) > 0 && len(j.data.roots) > 0 {
-		p.Remedy += " " + shellWords(append(p.remedyCommand, "--root", j.data.roots[0].Given))
+		root := j.data.roots[0].Given
+		if old := j.data.oldRoots.Names; len(old) > 0 { // in a worktree, whose settings are those of the old root
+			root = pathname.Native(old[0])
+		}
+		p.Remedy += " " + shellWords(append(p.remedyCommand, "--root", root))
 	}
 	j.parts = append(j.parts, p)
 }

@@ -157,6 +157,9 @@ func New(cfg Config) (*Policy, error) {
 	}
 	bounds := c.Bounds
 	originals, readable := cfg.originals(c, set.AdditionalDirectories)
+	if err := cfg.checkCopy(c); err != nil {
+		return nil, err
+	}
 	denySpelling, allowSpelling := spellings(bounds)
 	k := &policyData{
 		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...), oldRoots: pathname.PlacesOf(pathname.Exact, readable...),

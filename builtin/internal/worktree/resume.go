@@ -127,7 +127,7 @@ func (w *Worktree) Roots(roots []string) (out []string) {
 		} else if above, err := filepath.Rel(root, w.Source); err == nil && filepath.IsLocal(above) {
 			place = w.Tree()
 		}
-		if info, err := os.Stat(place); place != "" && err == nil && info.IsDir() && !slices.Contains(out, place) {
+		if place != "" && isPlain(place) && !slices.Contains(out, place) { // a link of the commit could lead anywhere
 			out = append(out, place)
 		}
 	}

@@ -49,7 +49,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(w.Dir(), 0o700); err != nil { // git keeps no empty directory
+	if err := makeBelow(w); err != nil {
 		return err
 	}
 	if err := s.bringSettings(w.Tree()); err != nil {
@@ -57,6 +57,29 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 	}
 	step("child")
 	return w.makeChild(ctx, s, tree, concealed)
+}
+
+// makeBelow makes the caller's directory, since git keeps no empty one. Where a link of the commit is in the way, it is all of the worktree.
+func makeBelow(w *Worktree) error {
+	root, err := os.OpenRoot(w.Tree())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(w.Below, 0o700); err != nil || !isPlain(w.Dir()) {
+		w.Below = "."
+	}
+	return nil
+}
+
+// isPlain reports whether a path is that of a directory, and leads through no symbolic link.
+func isPlain(dir string) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || real != filepath.Clean(dir) {
+		return false
+	}
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir()
 }
 
 // conceal takes the files that rules hide out of the worktree. To git they are as outside of a sparse checkout.
