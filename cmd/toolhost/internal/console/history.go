@@ -23,6 +23,7 @@ type historyBody struct {
 	Calls    []changedCall // newest first
 	More     bool
 	Holdings []builtin.Holding
+	Bounds   string // of what is kept
 
 	short func(path string) string
 }
@@ -51,7 +52,7 @@ func (s historyPages) showWith(w http.ResponseWriter, v pageRequest, status int,
 
 // list returns the newest calls that changed the path that a request names.
 func (s historyPages) list(v pageRequest) (historyBody, error) {
-	body := historyBody{Path: strings.TrimSpace(v.FormValue("path")), short: s.short}
+	body := historyBody{Path: strings.TrimSpace(v.FormValue("path")), Bounds: builtin.HistoryBounds(s.roots), short: s.short}
 	filter := builtin.ChangeFilter{}
 	if body.Path != "" {
 		filter.Path = body.Path

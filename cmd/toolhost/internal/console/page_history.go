@@ -26,6 +26,7 @@ func (b historyBody) show(f layout) g.Node {
 		),
 		g.If(b.More, meta(g.Text("Older changes are not shown: name a path, or use "), code("toolhost history"), g.Text("."))),
 		meta(g.Text(outside), code("toolhost history"), g.Text(". "), g.Text(uncovered)),
+		meta(g.Text("Kept: "), text(b.Bounds), g.Text(".")),
 		g.Map(b.Holdings, holding),
 	}
 }
