@@ -133,3 +133,21 @@ func TestRewindOddNames(t *testing.T) {
 		t.Errorf("%q, %v, d leads to %q", got, err, target)
 	}
 }
+
+// TestRewindAtHome: what commands change in the home directory is not covered, and that is said. In all of the disk none runs.
+func TestRewindAtHome(t *testing.T) {
+	home := doctorHome(t)
+	t.Chdir(home)
+	for root, want := range map[string]string{
+		home: "What commands change in " + home + " cannot be taken back: it is, or holds, the home directory",
+		"/":  `"/": is the root of the file system; name the directories that are meant`,
+	} {
+		out, code := runCommand(t, home, "call", "--root", root, "Bash", `{"command":"echo 1 >'`+home+`/made'"}`)
+		if code != 0 != (root == "/") || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d\n%s", root, code, out)
+		}
+		if out, code := runCommand(t, home, "history", "--json", "--path", home); code != 0 || strings.TrimSpace(out) != "[]" {
+			t.Errorf("%s: exit code %d\n%s", root, code, out)
+		}
+	}
+}

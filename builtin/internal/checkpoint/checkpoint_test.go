@@ -533,3 +533,41 @@ func TestUsed(t *testing.T) {
 		t.Errorf("%v, %d bytes are used", err, used.Load())
 	}
 }
+
+// TestNoPermission: what cannot be read is said, and what can is kept.
+func TestNoPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("nothing is forbidden to root")
+	}
+	root := newRoot(t)
+	sh(t, root, "echo a >f; echo a >g; chmod 0 g; mkdir d; echo a >d/h; chmod 0 d")
+	defer sh(t, root, "chmod 700 d")
+	tr := start(t, Config{Root: root})
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo b >f; rm g")
+	r := m.End()
+	defer r.Close()
+	if got, want := summary(t, r), "changed f \"a\\n\"\ndeleted g (permission denied)\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
+	if notes := fmt.Sprint(r.Notes); !strings.Contains(notes, `among them "d/" (permission denied)`) {
+		t.Errorf("notes: %q", r.Notes)
+	}
+}
+
+// TestManyFiles: 100,000 files are covered, and a change of some costs no look at the others.
+func TestManyFiles(t *testing.T) {
+	if !*long {
+		t.Skip("takes many files")
+	}
+	root := newRoot(t)
+	sh(t, root, "for d in $(seq 100); do mkdir $d; cd $d; seq -f %04g 1000 | xargs touch; cd ..; done")
+	tr := start(t, Config{Root: root})
+	m := tr.Begin(t.Context())
+	sh(t, root, "echo b >7/0007; rm 8/0008; mv 9 x")
+	r := m.End()
+	defer r.Close()
+	if len(r.Changes) != 2+2*1001 || len(r.Notes) > 0 {
+		t.Errorf("%d changes, notes %q", len(r.Changes), r.Notes)
+	}
+}
