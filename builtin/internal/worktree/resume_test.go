@@ -165,6 +165,12 @@ func TestPlantedSource(t *testing.T) {
 		"a ref of the alternate": "echo $S/.git/objects > .git/objects/info/alternates; echo $K > .git/refs/heads/evil",
 		"objects":                "rm -rf .git/objects; ln -s $S/.git/objects .git/objects; echo $K > .git/refs/heads/main",
 		"packs":                  "rm -rf .git/objects/pack; (cd $S; git gc -q); ln -s $S/.git/objects/pack .git/objects/pack; echo $K > .git/refs/heads/main",
+		"fan-out":                "cd .git/objects; for d in $S/.git/objects/??; do b=$(basename $d); rm -rf $b; ln -s $d $b; done; echo $K > ../refs/heads/evil",
+		"a loose object":         "cd .git/objects; for d in $S/.git/objects/??; do b=$(basename $d); mkdir -p $b; for f in $d/*; do ln -sf $f $b/; done; done; echo $K > ../refs/heads/evil",
+		"a pack file":            "(cd $S; git gc -q); mkdir -p .git/objects/pack; ln -s $S/.git/objects/pack/* .git/objects/pack/; echo $K > .git/refs/heads/evil",
+		"a ref by a link":        "cd .git/objects; for d in $S/.git/objects/??; do b=$(basename $d); rm -rf $b; ln -s $d $b; done; ln -s $S/.git/refs/heads/main ../refs/heads/evil",
+		"refs by a link":         "echo $S/.git/objects > .git/objects/info/alternates; ln -s $S/.git/refs/heads .git/refs/heads/x; ln -s $S/.git/refs/heads/main .git/refs/heads/evil",
+		"an alternate of links":  "mkdir -p sub/o; for d in $S/.git/objects/??; do ln -s $d sub/o/; done; echo $PWD/sub/o > .git/objects/info/alternates; echo $K > .git/refs/heads/evil",
 		"refs":                   "rm -rf .git/refs; ln -s $S/.git/refs .git/refs",
 	}
 	for _, name := range []string{"info/exclude", "info/attributes", "shallow", "packed-refs", "index", "HEAD", "refs/heads/main"} {

@@ -56,7 +56,10 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 		return err
 	}
 	step("child")
-	return w.makeChild(ctx, s, tree, concealed)
+	if err := w.makeChild(ctx, s, tree, concealed); err != nil {
+		return err
+	}
+	return s.readable() // again: a program may have changed it since, and then this is not handed over
 }
 
 // makeBelow makes the caller's directory, since git keeps no empty one. Where a link of the commit is in the way, it is all of the worktree.

@@ -22,6 +22,7 @@ type source struct {
 	head   string // the commit of HEAD; "" where that is not looked at
 	base   string // the commit to begin at
 	config map[string]string
+	hidden Hidden
 }
 
 // inspect looks at the repository that dir lies in, and at the commit base, HEAD if that is empty. It runs git where it runs nothing else: rev-parse and config.
@@ -34,7 +35,7 @@ func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, err
 		return nil, err
 	}
 	r := gitRun{dir: real}
-	s := &source{config: map[string]string{}}
+	s := &source{config: map[string]string{}, hidden: hidden}
 	if s.git, err = r.text(ctx, "rev-parse", "--absolute-git-dir"); err != nil {
 		if hasRepository(real) {
 			return nil, err
@@ -53,7 +54,7 @@ func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, err
 	if err := s.place(real); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.readable(s.git, hidden), s.readable(s.common, hidden)); err != nil {
+	if err := s.readable(); err != nil {
 		return nil, err
 	}
 	s.head, err = r.text(ctx, "rev-parse", "--verify", "-q", "HEAD^{commit}")
@@ -77,25 +78,43 @@ func (s *source) reachable(ctx context.Context, r gitRun) bool {
 	return err == nil && refs != ""
 }
 
-// gitParts are what git reads in a git directory. None may be a symbolic link.
-var gitParts = []string{"HEAD", "index", "commondir", "objects", "objects/info", "objects/pack", "objects/info/alternates", "refs", "refs/heads", "packed-refs", "shallow", "info", "info/exclude", "info/attributes"}
+// gitParts are what git reads in a git directory. None may be a symbolic link, or hold one.
+var gitParts = []string{"HEAD", "index", "commondir", "objects", "refs", "packed-refs", "shallow", "info"}
 
 // maxAlternates is how deep alternates are followed, as git does.
 const maxAlternates = 5
 
 // readable refuses a git directory that leads to what rules hide: the host reads it with rights that what works in the work tree, and
 // can write there, does not have.
-func (s *source) readable(git string, hidden Hidden) error {
-	for _, name := range gitParts {
-		part := filepath.Join(git, filepath.FromSlash(name))
-		if info, err := os.Lstat(part); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("%s is a symbolic link: isolation is refused", part)
+func (s *source) readable() error {
+	for _, git := range []string{s.git, s.common} {
+		for _, name := range gitParts {
+			if err := plain(filepath.Join(git, filepath.FromSlash(name))); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(visible(git, s.hidden), alternates(filepath.Join(git, "objects"), s.hidden, 0)); err != nil {
+			return err
 		}
 	}
-	if err := visible(git, hidden); err != nil {
-		return err
-	}
-	return alternates(filepath.Join(git, "objects"), hidden, 0)
+	return nil
+}
+
+// plain refuses symbolic links, and what is neither file nor directory, at a path and below.
+func plain(path string) error {
+	return filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a program works there
+			return nil
+		case err != nil:
+			return err
+		case d.Type()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s is a symbolic link: isolation is refused", path)
+		case !d.IsDir() && !d.Type().IsRegular():
+			return fmt.Errorf("%s is neither a file nor a directory: isolation is refused", path)
+		}
+		return nil
+	})
 }
 
 // visible refuses a directory that a rule hides, or a part of which git reads.
@@ -109,7 +128,7 @@ func visible(dir string, hidden Hidden) error {
 			return fmt.Errorf("%s, which the repository consists of, is denied by a rule: isolation is refused", dir)
 		}
 	}
-	for _, name := range append([]string{"info", "pack"}, gitParts...) {
+	for _, name := range append([]string{"pack", "objects/info", "objects/pack", "refs/heads"}, gitParts...) {
 		if part := filepath.Join(real, filepath.FromSlash(name)); hidden.of(part, true) || hidden.of(part, false) {
 			return fmt.Errorf("%s, a part of the repository, is denied by a rule: isolation is refused", part)
 		}
@@ -142,12 +161,11 @@ func alternates(objects string, hidden Hidden, depth int) error {
 		if _, err := os.Stat(line); err != nil {
 			continue // git leaves it out
 		}
-		for _, name := range []string{"info", "pack", "info/alternates"} {
-			if info, err := os.Lstat(filepath.Join(line, name)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-				return fmt.Errorf("%s is a symbolic link: isolation is refused", filepath.Join(line, name))
-			}
+		real, err := filepath.EvalSymlinks(line)
+		if err != nil {
+			return err
 		}
-		if err := errors.Join(visible(line, hidden), alternates(line, hidden, depth+1)); err != nil {
+		if err := errors.Join(visible(line, hidden), plain(real), alternates(line, hidden, depth+1)); err != nil {
 			return err
 		}
 	}
