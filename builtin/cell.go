@@ -46,6 +46,10 @@ type CellSpec struct {
 	Roots []string
 	// Worktree is where the program works instead, under the rules of the work tree that it was made of. Nil: it does not.
 	Worktree *Worktree
+	// Agent is the agent that the program is; zero: it is none.
+	Agent agentChild
+	// ReadOnly keeps it from writing files of the roots.
+	ReadOnly bool
 	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that the program may
 	// write, and Open are secrets of the home directory that it may use.
 	Hosts, Writable, Open []string

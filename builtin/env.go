@@ -46,6 +46,9 @@ type Env struct {
 	// ElicitLater says that it can be asked by the result of a call, which it then repeats: see [ExecAsked].Elicit.
 	ElicitLater bool
 
+	// Agents is what agents are started with.
+	Agents agentOffer
+
 	// CanAsk says that a person can be asked about the call.
 	CanAsk bool
 	// Planning says that the scope is in plan mode whatever the settings say, and SetPlanning sets that. It is kept as long as the scope.

@@ -38,6 +38,7 @@ type Runtime struct {
 	search      *search.Engine
 	shell       hostShell
 	tasks       *shell.Tasks
+	agents      agentTable
 	locks       atomicfile.Locks
 	temps       atomicfile.Temps
 	history     *history.Store
@@ -232,11 +233,15 @@ func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.
 
 // Close ends every command that runs and everything it started.
 func (b *Runtime) Close() error {
+	b.agents.close()
 	b.work.close()
 	defer b.temps.Close()
 	err := errors.Join(b.sandboxes.Close(), b.baseline.Close(), b.private.Close(), b.shell.close())
 	return errors.Join(err, b.entered.close(), b.checkpoints.close(), b.history.Close(), b.search.Close())
 }
+
+// ForgetSandbox ends the sandbox of a principal that has ended.
+func (b *Runtime) ForgetSandbox(principal string) { b.sandboxes.Forget(principal) }
 
 // StartHook starts a hook's process under a supervisor, which ends with it everything that it started.
 func StartHook(s hook.Spec) (hook.Process, error) {

@@ -149,7 +149,7 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool, exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
+var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool, exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
 // All returns every tool, ordered by name, also those that are served where they are asked for alone.
 func All() []*Def {

@@ -105,6 +105,7 @@ type policyData struct {
 	mode             string
 	sandbox          settings.Sandbox
 	web              webData
+	agents           bool
 	files            commandFiles
 	environment      []string         // of commands: env of the settings
 	passed           []settings.Entry // bash.env.pass
@@ -167,7 +168,7 @@ func New(cfg Config) (*Policy, error) {
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
-	k.web = newWebData(c, set)
+	k.web, k.agents = newWebData(c, set), set.Agent.Runner.Text != ""
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
 	k.files = newCommandFiles(c, set.Sandbox, denySpelling)
 	k.private = cfg.Private.Without(append(k.outermost(), k.files.writable...))

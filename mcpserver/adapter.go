@@ -179,6 +179,10 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	}
 	asks := s.canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
+	put := s.put
+	if parent := s.host.children.asker(c.peer.Who.Principal); parent != nil { // clients in cells cannot be asked
+		asks, put = true, parent
+	}
 	program := clientOf(ctx, req)
 	shown := newReporter(ctx, c.peer, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
@@ -188,7 +192,10 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		Origin: originOf(ctx, c, req, program), ClientLimits: program.passes,
 	}
 	if call.Repeats = repeats; asks && !repeats {
-		call.AskUser, call.Elicit = s.put, s.elicit
+		call.AskUser = put
+		if s.canAsk(ctx) {
+			call.Elicit = s.elicit
+		}
 	}
 	if tool.def != nil && tool.def.NeedsForm && !showsForms(ctx) {
 		call.Repeats, call.Elicit = false, s.host.approvals.formAtConsole(c.admission, call)
@@ -204,7 +211,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		q := reply.Question
 		call.Answer = q.first(ctx, func(ctx context.Context) *Answer {
 			if asks {
-				return s.put(ctx, q)
+				return put(ctx, q)
 			}
 			return s.host.approvals.askOperator(ctx, c.admission, call, q)
 		})

@@ -55,6 +55,7 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	}
 	a, req := c.admission, c.req
 	offered := p.offer(a, v)
+	offered.by = c.host.children.label(a.principal)
 	rules := offered.rules
 	call := digest(a.scope.Asked(a.session != ""), req, v, rules)
 	if req.Answer == nil {

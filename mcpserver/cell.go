@@ -83,8 +83,9 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	}
 	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
 	env := h.env(a, policy, call.req)
+	rules := h.children.caller(who.Principal) // those of an agent take its tools away: what is in its cell is none
 	if !spec.NoExecGate && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil {
-		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), who.Principal) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
+		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
 	}
 	return env, call, nil
 }
@@ -175,6 +176,13 @@ func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guar
 	set.Sandbox.Filesystem.AllowWrite = entries(set.Sandbox.Filesystem.AllowWrite, c.Writable, "%s")
 	set.Sandbox.Filesystem.DenyWrite = entries(set.Sandbox.Filesystem.DenyWrite, []string{dir}, "%s")
 	set.Allow = entries(set.Allow, c.Open, "Read(/%s)")
+	if c.ReadOnly {
+		roots := p.where.Roots
+		if c.Worktree != nil {
+			roots = append(slices.Clip(roots), c.Worktree.Tree())
+		}
+		set.Sandbox.Filesystem.DenyWrite = entries(set.Sandbox.Filesystem.DenyWrite, roots, "%s")
+	}
 	cfg := p.guardConfig(&set, func() guard.Containment { return p.containment(&set) })
 	if c.Roots != nil {
 		cfg.Roots, cfg.ExplicitRoots = c.Roots, true

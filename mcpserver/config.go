@@ -76,6 +76,8 @@ type Config struct {
 	Extension Extension
 	// Observers see every call. They must not block.
 	Observers []audit.Observer
+	// AgentRunner fills in the runner of agents that agent.runner of the settings names: a name, or an object as JSON. Nil: no agents are run.
+	AgentRunner func(h *Host, runner string, into *builtin.Env) error
 	// Asker asks the owner of the machine when the client cannot ask a person. Nil: no one is asked then.
 	Asker Asker
 	// Version is reported to clients.

@@ -120,6 +120,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	if c.admission.scope.Personal {
 		o = offer{scopeOnly: true, rules: []string{asked.Text + " (in this conversation, until the host ends)"}}
 	}
+	o.by = c.host.children.label(c.admission.principal)
 	d := guard.Description{Dir: asked.Dir, Items: []guard.Item{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
 	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
 }

@@ -45,6 +45,7 @@ type Host struct {
 	hooks       *hookset
 	approvals   *approver
 	modes       *modes
+	children    *children
 	recorder    *recorder
 	stateProbe  recent[error]
 	counts      counts
@@ -65,6 +66,8 @@ func Open(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, log: cfg.Log, tools: tools}
 	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
 	h.policies.reloaded = servers{h}.reload
+	h.children = newChildren(h)
+	h.policies.children, h.tools.agentDirs = h.children, h.policies.agentDirs
 	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}
 	h.recorder = &recorder{required: cfg.AuditLog != "", observers: audit.NewObservers(cfg.Observers), log: h.log}
 	h.approvals.waiting.write = h.recorder.write
@@ -113,7 +116,7 @@ func (h *Host) open() error {
 		return err
 	}
 	h.policies.results = h.results
-	h.modes = &modes{file: below(state, "modes.json"), host: rand.Text()}
+	h.modes = &modes{children: h.children, file: below(state, "modes.json"), host: rand.Text()}
 	h.hooks = newHookset(h.policies)
 	key, err := privatefile.Secret(state, "secret")
 	if err != nil {

@@ -28,8 +28,9 @@ const (
 // A modes knows which scopes were put into plan mode, apart from the settings. They are in a file that all hosts of a state directory share. No tool and
 // no contained command can write it.
 type modes struct {
-	file string // "": nothing outlives the process
-	host string // tells this process from others
+	file     string // "": nothing outlives the process
+	host     string // tells this process from others
+	children *children
 
 	mu       sync.Mutex
 	stamp    fs.FileInfo // of the file as it was read; nil: there was none
@@ -69,6 +70,11 @@ func (m *modes) isPlanning(s *scope.Scope) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.look()
+	for one := m.children.of(s.Principal()); one != nil; one = m.children.of(one.parent) { // an agent plans where its caller does
+		if m.holds(one.parent, one.scope.Label) {
+			return true
+		}
+	}
 	return m.holds(s.Principal(), s.Label)
 }
 

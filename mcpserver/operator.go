@@ -259,11 +259,11 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 // Examine returns what the doctor finds about this host: its roots, rules, sandbox, shell, state and tools.
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
-	return doctor.Examine(ctx, &doctor.Subject{
+	return append(doctor.Examine(ctx, &doctor.Subject{
 		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Principal: LocalPrincipal, Box: h.runtime,
 		Warm: func() { h.Warm(LocalPrincipal) }, Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
 		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
-	})
+	}), h.children.examine()...)
 }
 
 // Stats returns what the host holds.

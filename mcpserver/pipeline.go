@@ -174,7 +174,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		}
 		return reply.with(refused(err))
 	}
-	return h.execute(ctx, execCall{host: h, ctx: ctx, admission: a, req: req, call: call, hooks: hooks, env: h.env(a, policy, req)}, info, &rec, reply)
+	return h.execute(ctx, execCall{host: h, ctx: ctx, admission: a, req: req, call: call, hooks: hooks, env: h.children.offer(ctx, h.env(a, policy, req), a, req)}, info, &rec, reply)
 }
 
 // execute is the rest of [Host.Call], for a call that hooks let pass.

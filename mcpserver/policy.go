@@ -31,6 +31,7 @@ type policies struct {
 	results  *resultstore.Store
 	scratch  string
 	private  *privatedir.Store // nil where no state is kept
+	children *children
 	log      *slog.Logger
 
 	compiled sync.Map // principal, and the worktree it works in → compiledPolicy
@@ -138,7 +139,9 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	if dir != "" {
 		caller.Own = []string{dir}
 	}
-	p.noteList(rules)
+	if !isAgent(principal) { // whose list is shorter, and ends with it
+		p.noteList(rules)
+	}
 	c := compiledPolicy{settings: now, policy: rules.For(caller), whole: dir != ""}
 	if was.policy == nil {
 		p.evict()
@@ -171,7 +174,11 @@ func (p *policies) last(place string) compiledPolicy {
 
 // compile compiles the settings, and logs once what is wrong with them. The caller holds the lock.
 func (p *policies) compile(s *settings.Settings, principal string, tree *builtin.Worktree) (*guard.Policy, error) {
-	cfg := inWorktree(tree, p.guardConfig(s, func() guard.Containment { return p.containment(s) }))
+	own := p.narrow(s, principal)
+	if own == nil {
+		return p.denyAll.Refusing(errAgentEnded), nil
+	}
+	cfg := inWorktree(tree, p.guardConfig(own, func() guard.Containment { return p.containment(own) }))
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
 	rules, err := guard.New(cfg)
 	if err != nil {

@@ -70,6 +70,7 @@ type offer struct {
 	rules     []string
 	scopeOnly bool
 	none      string
+	by        string // the agent that asks; "": the caller itself
 }
 
 // newQuestion returns a question about a call.
@@ -79,6 +80,9 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 		q.Input, _ = call.Input() // cannot fail: it was bound from JSON
 	}
 	q.Gist = gist(tool, d)
+	if o.by != "" {
+		q.Gist = shorten(o.by+": "+q.Gist, maxGist)
+	}
 	for _, i := range d.Items {
 		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), Sanitize(i.Rule), Sanitize(i.Source), Sanitize(i.Reason)
 		i.Removed, i.Added = Sanitize(i.Removed), Sanitize(i.Added)

@@ -26,6 +26,8 @@ type toolset struct {
 	runtime *builtin.Runtime
 	session bool // see [Config.SessionArgument]
 	search  searchMode
+	// agentDirs returns the directories of the definitions of agents.
+	agentDirs func() []string
 
 	replacing sync.Mutex
 	snapshot  atomic.Pointer[snapshot]
@@ -269,6 +271,11 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 		if finds && d.Name == toolSearchName {
 			described := *d
 			described.Doc, d = now.searchDoc(visible), &described
+		}
+		if d.Name == agentTool && d.Server == "" {
+			described := *d
+			types, _ := t.runtime.AgentTypes(t.agentDirs()) // what is wrong with one is for the doctor
+			described.Doc, d = d.Doc+types, &described
 		}
 		listed = append(listed, d)
 	}

@@ -13,6 +13,9 @@ func rulesFor(ctx context.Context, h *Host, a *Admission) (*guard.Policy, error)
 	if err != nil {
 		return nil, err
 	}
+	if one := h.children.of(a.principal); one != nil { // an agent works where it was started
+		tree = one.spec.Worktree
+	}
 	return h.modes.policy(h.policies.forCall(a, tree), a.scope), nil
 }
 

@@ -89,7 +89,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
 		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []audit.Observer{rssTrimmer{}},
-		Version: versionString(),
+		Version: versionString(), AgentRunner: agentRunner,
 	}
 	if err := f.observe.apply(&cfg); err != nil {
 		return mcpserver.Config{}, err

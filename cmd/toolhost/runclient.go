@@ -36,8 +36,18 @@ func newRunClient(name, stateDir string) (*runClient, error) {
 	if c, err := clients.Find(name); err == nil && c.Runs != nil && c.Program == name {
 		r.client, r.name, r.needs = &c, c.Name, c.Runs.OnPlatform(env)
 	}
-	r.state = filepath.Join(stateDir, "run", strings.Trim(r.name, "."))
+	r.state = runState(stateDir, r.name)
 	return r, nil
+}
+
+// runState is where the layers of a client are kept.
+func runState(stateDir, name string) string {
+	return filepath.Join(stateDir, "run", strings.Trim(name, "."))
+}
+
+// entryFile is the file in the directory of a cell with the entry of this host.
+func (r *runClient) entryFile(dir string) string {
+	return filepath.Join(dir, "mcp."+strings.TrimSuffix(r.client.Format, "c"))
 }
 
 // hosts are those of the client's models.
@@ -157,7 +167,7 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "mcp."+strings.TrimSuffix(r.client.Format, "c"))
+	file := r.entryFile(dir)
 	if r.entries != "" {
 		return nil, privatefile.ReplaceQuickly(r.entries, text)
 	}

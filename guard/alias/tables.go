@@ -3,6 +3,7 @@ package alias
 // tools are the tools of this host with the names that mean exactly the same: those of earlier versions of Claude Code, and of Gemini CLI,
 // Cursor, VS Code, Cline, opencode, Codex and the tools of model APIs. They are compared without case, _ and -.
 var tools = map[string][]string{
+	"Agent":           {"Task", "spawn_agent", "run_agent", "subagent"},
 	"AskUserQuestion": {"ask_user", "ask_question", "ask_followup_question"},
 	"Bash": {"BashTool", "shell", "shell_command", "run_shell_command", "run_command", "run_terminal_cmd", "run_terminal_command", "run_in_terminal",
 		"execute_command", "execute_bash", "exec_command", "local_shell"},

@@ -17,6 +17,7 @@ const (
 	formNumber               // positive integer
 	formDuration             // string, as time.ParseDuration reads it
 	formText                 // string on one line
+	formRunner               // string on one line, or an object
 )
 
 // reach says from which sources a key counts.
@@ -264,6 +265,18 @@ func ownKeys() []key {
 		{name: "tools.with", form: formList, from: notWorkspace,
 			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree. A host reads it when it starts.",
 			list: func(s *Settings) *[]Entry { return &s.ToolsWith }},
+		{name: "agent.runner", form: formRunner, from: notWorkspace,
+			doc: "The agent that the tool Agent runs: claude, codex, the name of another client, or an object with command, args, model, resume, env, hosts, config and parse. " +
+				"Without it there is no such tool.",
+			set: func(s *Settings, e Entry) { s.Agent.Runner = e }},
+		{name: "agent.maxTurns", form: formNumber, from: notWorkspace, def: "50", doc: "How many turns an agent takes at most.",
+			set: func(s *Settings, e Entry) { s.Agent.MaxTurns, _ = strconv.Atoi(e.Text) }},
+		{name: "agent.maxTokens", form: formNumber, from: notWorkspace, doc: "How many tokens, in and out, an agent uses at most, where its runner tells them.",
+			set: func(s *Settings, e Entry) { s.Agent.MaxTokens, _ = strconv.Atoi(e.Text) }},
+		{name: "agent.maxTime", form: formDuration, from: notWorkspace, def: "30m", doc: "How long an agent runs at most.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Agent.MaxTime })},
+		{name: "agent.depth", form: formNumber, from: notWorkspace, def: "1", doc: "How deep agents start agents, 3 at most. With 1 they start none.",
+			set: func(s *Settings, e Entry) { s.Agent.Depth, _ = strconv.Atoi(e.Text) }},
 		{name: "history.commands", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
 			doc: "Keep what files held before commands changed them, so that it can be taken back. With off, only changes by Edit, Write and NotebookEdit are kept.",
 			set: choice(func(s *Settings) *string { return &s.History.Commands })},

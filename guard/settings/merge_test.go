@@ -282,7 +282,7 @@ func drawFile(t *rapid.T, label string, words *keySet) string {
 			value = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "switch")
 		case formChoice:
 			value = `"` + rapid.SampledFrom(append(slices.Clone(k.order), "nonsense")).Draw(t, "choice") + `"`
-		case formText:
+		case formText, formRunner:
 			value = `"toolbox"`
 		case formNumber:
 			value = "3"

@@ -122,6 +122,14 @@ func (k *key) read(v hujson.Value) (text, want string) {
 		if !isString(v) || strings.TrimSpace(text) == "" || strings.ContainsFunc(text, unicode.IsControl) {
 			return "", "a string on one line"
 		}
+	case formRunner:
+		if object := v.Clone(); v.Value.Kind() == '{' {
+			object.Minimize()
+			return object.String(), ""
+		}
+		if !isString(v) || strings.TrimSpace(text) == "" || strings.ContainsFunc(text, unicode.IsControl) || text[0] == '{' {
+			return "", "the name of a client, or an object"
+		}
 	case formNumber:
 		least := max(1, k.least)
 		if n, err := strconv.Atoi(text); err != nil || n < least || isString(v) {

@@ -88,6 +88,8 @@ func (k *key) schema() *jsonschema.Schema {
 		value = strconv.Quote(k.def)
 	case formText:
 		s.Type, s.MinLength = "string", jsonschema.Ptr(1)
+	case formRunner:
+		s.AnyOf = []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}
 	case formNumber:
 		s.Type, s.Minimum = "integer", jsonschema.Ptr(float64(max(1, k.least)))
 	case formDuration:
@@ -108,8 +110,13 @@ func (k *key) example() any {
 		return k.def != "true"
 	case formText:
 		return "curl/8.0"
+	case formRunner:
+		return "claude"
 	case formNumber:
-		n, _ := strconv.Atoi(k.def) // it is one of ours
+		n, err := strconv.Atoi(k.def)
+		if err != nil { // it has no default
+			return 1_000_000
+		}
 		return 2 * n
 	case formDuration:
 		d, _ := time.ParseDuration(k.def)

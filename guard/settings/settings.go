@@ -140,6 +140,7 @@ type Settings struct {
 	History historySettings
 	Web     webSettings
 	Servers serverSettings
+	Agent   agentSettings
 	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when it starts.
 	ToolsWith []Entry
 
@@ -324,6 +325,18 @@ type webSettings struct {
 	UserAgent string
 	// Search are the providers of WebSearch in order, each a JSON object. Empty: there is no WebSearch.
 	Search []Entry
+}
+
+// agentSettings is what the tool Agent runs, and its limits (agent.*).
+type agentSettings struct {
+	// Runner is the name of a client, or an object as JSON. A zero Runner: there is no such tool.
+	Runner Entry
+	// MaxTurns and MaxTokens end an agent that takes more; no MaxTokens: it is not bounded. Default 50 turns.
+	MaxTurns, MaxTokens int
+	// MaxTime is how long an agent runs at most. Default 30 min.
+	MaxTime time.Duration
+	// Depth is how deep agents start agents; 1, the default, means that they start none.
+	Depth int
 }
 
 // A warning is something in a file that a person should correct.

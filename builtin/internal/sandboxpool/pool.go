@@ -212,6 +212,15 @@ func (cs *Pool) Discard(principal string, c *Sandbox) {
 	}
 }
 
+// Forget takes the sandbox of a principal out of use, if it has one.
+func (cs *Pool) Forget(principal string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.open[principal] != nil {
+		cs.evict(principal)
+	}
+}
+
 // evict takes a sandbox out of use; it ends with its last command. The caller holds the lock.
 func (cs *Pool) evict(principal string) {
 	c := cs.open[principal]

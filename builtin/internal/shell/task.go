@@ -198,6 +198,7 @@ func (s *Tasks) adopt(id string, run *execution, where Host, text string) Starte
 
 // A Call is work of this process that goes on as a task.
 type Call struct {
+	ID    string // of the task, unique; "": one is made
 	Text  string // names it
 	Begun time.Time
 	Out   *Collector // gets its output
@@ -209,7 +210,7 @@ type Call struct {
 
 // Adopt makes a call a task, if there is room for one.
 func (s *Tasks) Adopt(where Host, c Call) (Started, error) {
-	id := "task_" + rand.Text()
+	id := cmp.Or(c.ID, "task_"+rand.Text())
 	if !s.reserve(id, where) {
 		return Started{}, ErrTooManyTasks
 	}

@@ -151,19 +151,19 @@ func accessOf(tool string) Access {
 }
 
 // ownTools are the tools of this host.
-var ownTools = []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource"}
+var ownTools = []string{"Agent", "Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource"}
 
 // misspelt returns the tool that a name means which is no tool: it differs in case, or
 // in one letter, is an alias, or has two of them in the other order (Raed). In a deny of files or
 // commands it is taken for that tool: silence would leave a hole.
 func misspelt(name string) string {
-	if slices.Contains(ownTools, name) {
+	if slices.Contains(ownTools, name) || name == "Task" { // which Claude Code reads too
 		return ""
 	}
 	if tool := alias.Ruled(name); tool != "" {
 		return tool
 	}
-	if strings.ContainsAny(name, "*_") || slices.Contains([]string{"Task", "Cd", "LS", "LSP"}, name) { // of other programs
+	if strings.ContainsAny(name, "*_") || slices.Contains([]string{"Cd", "LS", "LSP"}, name) { // of other programs
 		return ""
 	}
 	for _, tool := range ownTools {

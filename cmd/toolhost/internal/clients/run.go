@@ -28,6 +28,16 @@ type Run struct {
 	// with the entry added.
 	Env  map[string]string
 	Args []string
+	// Agent is how it does one task without a person; nil: it is not known.
+	Agent *Agent
+}
+
+// An Agent is how a client does one task without a person. The task comes on its standard input. The element {model} of Args stands for
+// Model, {resume} for Resume, in which {model} and {id} are the values.
+type Agent struct {
+	Args, Model, Resume []string
+	Parse               string // the format of its output
+	Env                 map[string]string
 }
 
 // OnPlatform returns the data with paths of this platform and user, and of logins those that exist.

@@ -1,0 +1,48 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The isolations of an agent.
+const (
+	isolationNone     = "none"
+	isolationWorktree = "worktree"
+)
+
+// An agentPlace is where an agent works.
+type agentPlace struct {
+	// Dir is where it starts.
+	Dir string
+	// Worktree is the one that it works in; nil: in the roots of the host.
+	Worktree *Worktree
+	// Leave is called once, when the agent and all that it started have ended. It returns what the result says of the place.
+	Leave func(ctx context.Context) (lines []string)
+}
+
+// agentPlace returns the place of the agent with this id.
+func (e *Env) agentPlace(_ context.Context, _, isolation string) (*agentPlace, error) {
+	if isolation != isolationNone {
+		return nil, errors.New("isolation: worktrees are not available here: leave it out")
+	}
+	dir, _, err := workDir(e)
+	if err != nil {
+		return nil, err
+	}
+	return &agentPlace{Dir: dir.Real(), Worktree: e.Worktree, Leave: func(context.Context) []string { return nil }}, nil
+}
+
+// checkIsolation refuses what is no isolation.
+func checkIsolation(isolation string) error {
+	switch isolation {
+	case isolationNone:
+		return nil
+	case isolationWorktree:
+		return errors.New("isolation: worktrees are not available here: leave it out")
+	case "remote":
+		return errors.New("isolation: agents run on this machine alone, remote is not available: use none or worktree")
+	}
+	return fmt.Errorf("isolation: expected none or worktree, got %q", isolation)
+}

@@ -1,0 +1,507 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/agent"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// Bounds of what an agent prints.
+const (
+	// maxagentOutput is after how many bytes one is ended, and maxAgentLine is how much of a line is read.
+	maxagentOutput, maxAgentLine = 256 << 20, 4 << 20
+	// maxOwnWords is how much of the messages of a runner that failed is shown, in characters.
+	maxOwnWords = 2000
+	// maxAnswer is how much of an answer that comes in pieces is kept, in bytes.
+	maxAnswer = 256 << 10
+	// answerGrace is how long a runner may run on when its answer is complete.
+	answerGrace = 5 * time.Second
+)
+
+var sessionName = regexp.MustCompile(`^[[:alnum:]][\w.-]{0,127}$`)
+
+var (
+	errClosing = errors.New("the host is closing")
+	errStopped = errors.New("it was stopped")
+)
+
+// maxTaskName is how much of a description names the task, in characters.
+const maxTaskName = 60
+
+// An agentRun is one run of an agent.
+type agentRun struct {
+	env       *Env
+	in        agentInput
+	def       agent.Definition
+	runner    agentRunner
+	parse     agent.Parser
+	id        string // "" until it starts, but for one that is continued
+	prompt    string
+	model     string
+	session   string
+	isolation string
+
+	known *knownAgent
+	place *agentPlace
+	cell  *Cell
+	end   func() // of what it has started by the tools of this host
+	pipes []*os.File
+	begun time.Time
+	front context.Context // done when the call has been answered
+	leave context.CancelFunc
+
+	out        *shell.Collector
+	transcript io.WriteCloser
+	path       string // of the transcript
+	status     sandbox.Status
+	notes      []string // what is told of its end, a line each
+	done       chan struct{}
+	stopped    chan struct{}
+	stopOnce   sync.Once
+	cause      error // why it was ended; set before stopped is closed
+	complete   chan struct{}
+	reading    sync.WaitGroup
+
+	mu       sync.Mutex
+	answer   string
+	failed   bool
+	finished bool   // the answer is complete
+	words    []byte // the first of what it printed beside that
+	bytes    int64
+	turns    int
+	tokens   int
+	files    []agentFile
+}
+
+// An agentOutput is what programs learn from an [agentTool].
+type agentOutput struct {
+	AgentID    string      `json:"agent_id"`
+	TaskID     string      `json:"task_id,omitempty"` // of one that still runs
+	Type       string      `json:"type"`
+	Runner     string      `json:"runner"`
+	Status     string      `json:"status"` // running, completed, failed or stopped
+	Turns      int         `json:"turns"`
+	Tokens     int         `json:"tokens,omitempty"`
+	DurationMS int64       `json:"duration_ms"`
+	Files      []agentFile `json:"files"`
+	OutputPath string      `json:"output_path,omitempty"` // the transcript
+	ExitCode   *int        `json:"exit_code,omitempty"`
+}
+
+// An agentFile is a file that an agent changed.
+type agentFile struct {
+	Path    string `json:"path"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+}
+
+// run starts the agent and waits for it as long as a call is held.
+func (r *agentRun) run(ctx context.Context) (Result, error) {
+	r.front, r.leave = context.WithCancel(ctx)
+	defer r.leave()
+	if err := r.start(ctx); err != nil {
+		return Result{}, err
+	}
+	if r.in.Background || r.def.Background && r.in.Resume == "" {
+		return r.continuesAsTask("The agent runs as the background task"), nil
+	}
+	patience := time.NewTimer(r.env.Shell.Window)
+	defer patience.Stop()
+	done, err := r.env.Runtime.tasks.Done(r.env.Principal, r.id)
+	if err != nil {
+		return Result{}, err
+	}
+	select {
+	case <-done:
+	case <-patience.C:
+		return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task", r.env.Shell.Window)), nil
+	case <-ctx.Done():
+	}
+	if _, err := r.env.Runtime.tasks.Stop(r.env.Principal, r.env.Scope, r.id); err != nil { // it is told of by this result
+		return Result{}, err
+	}
+	return r.result(), nil
+}
+
+func (r *agentRun) continuesAsTask(head string) Result {
+	r.leave()
+	text := fmt.Sprintf("%s %s. Its tool calls, and its answer: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, r.id, r.id)
+	out := r.structured()
+	out.Status, out.TaskID = "running", r.id
+	return Result{Text: text, Structured: out, Summary: r.id}
+}
+
+// start starts the agent as a task.
+func (r *agentRun) start(ctx context.Context) (err error) {
+	b := r.env.Runtime
+	r.known = &knownAgent{id: r.id, owner: r.env.Principal, runner: r.runner.Name, session: r.session, isolation: r.isolation, def: r.def}
+	if err := b.agents.reserve(r.known); err != nil {
+		return err
+	}
+	r.id, r.begun = r.known.id, time.Now()
+	r.done, r.stopped, r.complete = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	defer func() {
+		if err != nil {
+			r.closePipes()
+			if r.transcript != nil {
+				_ = r.transcript.Close()
+			}
+			if r.place != nil {
+				r.place.Leave(context.WithoutCancel(ctx))
+			}
+			b.agents.end(r.known, "")
+		}
+	}()
+	if r.place, err = r.env.agentPlace(ctx, r.id, r.isolation); err != nil {
+		return err
+	}
+	r.out = shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail, SpillMax: shell.DefaultSpillMax}, nil)
+	if f, err := r.env.Results.Create("agent"); err == nil {
+		r.transcript, r.path = f, f.Path()
+	} else {
+		r.notes = append(r.notes, fmt.Sprintf("Its transcript could not be kept: %v.", err))
+	}
+	if err := r.startCell(ctx); err != nil {
+		return fmt.Errorf("the agent was not started: %w", err)
+	}
+	call := shell.Call{
+		ID: r.id, Text: fmt.Sprintf("Agent(%s: %s)", r.def.Name, firstRunes(strings.Join(strings.Fields(r.in.Description), " "), maxTaskName)), Begun: r.begun, Out: r.out, Done: r.done,
+		Stop: func() { r.stop(errStopped) }, Failed: func() bool { return r.result().IsError },
+	}
+	b.agents.started(r.known, r.stop, r.done)
+	go r.attend(context.WithoutCancel(ctx))
+	host := shell.Host{Principal: r.env.Principal, Scope: r.env.Scope, Running: r.env.Shell.Tasks}
+	if _, err := b.tasks.Adopt(host, call); err != nil {
+		r.stop(err)
+		<-r.done
+		return err
+	}
+	return nil
+}
+
+// startCell starts the runner, and what reads and writes its pipes.
+func (r *agentRun) startCell(ctx context.Context) error {
+	spec := CellSpec{Name: "agent " + r.id, Argv: r.runner.argv(r.model, r.session), Dir: r.place.Dir, Worktree: r.place.Worktree}
+	if r.runner.Cell != nil {
+		if err := r.runner.Cell(&spec); err != nil {
+			return err
+		}
+	}
+	ours := make([]*os.File, 3)
+	for i := range ours {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		r.pipes = append(r.pipes, read, write)
+		if i == 0 {
+			spec.Files, ours[0] = append(spec.Files, read), write
+		} else {
+			spec.Files, ours[i] = append(spec.Files, write), read
+		}
+	}
+	if err := supervise.SetBlocking(spec.Files...); err != nil {
+		return err
+	}
+	spec.Agent = agentChild{ID: r.id, Type: r.def.Name, Mode: r.def.Mode, ReadOnly: r.def.ReadsOnly(), Tools: r.def.Tools, Denied: r.def.Denied, Servers: r.def.Servers, Call: r.front}
+	var err error
+	if r.cell, r.end, err = r.env.Agents.Start(spec); err != nil {
+		return err
+	}
+	for _, f := range spec.Files {
+		f.Close()
+	}
+	r.reading.Go(func() { r.read(ours[1], r.line) })
+	r.reading.Go(func() { r.read(ours[2], r.message) })
+	r.reading.Go(func() {
+		_, _ = io.WriteString(ours[0], r.prompt) // one that does not read it tells so by its answer
+		ours[0].Close()
+	})
+	return nil
+}
+
+func (r *agentRun) closePipes() {
+	for _, f := range r.pipes {
+		f.Close() // closing one again is harmless
+	}
+}
+
+// stop ends the agent.
+func (r *agentRun) stop(cause error) {
+	r.stopOnce.Do(func() {
+		r.cause = cause
+		close(r.stopped)
+	})
+}
+
+// attend waits for the end of the agent, ends it if it must, and puts together what is told of it.
+func (r *agentRun) attend(ctx context.Context) {
+	defer close(r.done)
+	limit := r.env.Agents.MaxTime
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	complete, grace := r.complete, (<-chan time.Time)(nil)
+	for waits := true; waits; {
+		waits = false
+		select {
+		case <-r.cell.Done():
+		case <-r.stopped:
+		case <-timer.C:
+			r.stop(fmt.Errorf("it ran longer than %s, the limit agent.maxTime", limit))
+		case <-grace:
+		case <-complete:
+			complete, grace, waits = nil, time.After(answerGrace), true
+		}
+	}
+	_, _ = r.cell.Kill() // before what it started elsewhere, so that it starts nothing more
+	r.end()
+	r.status, _ = r.cell.Wait()
+	lines := r.cell.Close()
+	r.pipes[1].Close() // the prompt, if it was not read
+	r.reading.Wait()
+	r.closePipes()
+	r.stopOnce.Do(func() {}) // from now on nothing ends it
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "[changed ") })
+	r.notes = slices.Concat(r.notes, lines, r.place.Leave(ctx))
+	if r.transcript != nil {
+		_ = r.transcript.Close()
+	}
+	r.mu.Lock()
+	r.files = r.changed()
+	r.mu.Unlock()
+	r.out.Write([]byte(r.result().Text))
+	r.env.Runtime.agents.end(r.known, r.session)
+}
+
+// read hands on the lines that the runner prints.
+func (r *agentRun) read(f *os.File, take func(line []byte)) {
+	var line []byte
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := f.Read(buffer)
+		r.mu.Lock()
+		if r.bytes += int64(n); r.bytes > maxagentOutput {
+			r.mu.Unlock()
+			r.stop(fmt.Errorf("it printed more than %d MiB", maxagentOutput>>20))
+			_, _ = io.Copy(io.Discard, f)
+			return
+		}
+		if r.transcript != nil {
+			_, _ = r.transcript.Write(buffer[:n]) // it tells itself what of it is not kept
+		}
+		for rest := buffer[:n]; len(rest) > 0; {
+			part, after, ended := bytes.Cut(rest, []byte("\n"))
+			line = append(line, part[:min(len(part), maxAgentLine-len(line))]...)
+			if rest = after; ended {
+				take(line)
+				line = line[:0]
+			}
+		}
+		if err != nil && len(line) > 0 {
+			take(line)
+		}
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// message takes a line of messages. The caller holds the lock.
+func (r *agentRun) message(line []byte) {
+	if room := maxOwnWords*4 - len(r.words); room > 0 {
+		r.words = append(append(r.words, line[:min(len(line), room)]...), '\n')
+	}
+}
+
+// line takes a line of the output. The caller holds the lock.
+func (r *agentRun) line(line []byte) {
+	e := r.parse(line)
+	if !json.Valid(line) && e.Text == "" {
+		r.message(line)
+		return
+	}
+	if sessionName.MatchString(e.Session) { // the agent chooses it, and it becomes an argument
+		r.session = e.Session
+	}
+	switch {
+	case e.Text == "":
+	case e.Append:
+		if r.runner.Parse == "text" {
+			e.Text += "\n"
+		}
+		r.answer += e.Text
+		if over := len(r.answer) - maxAnswer; over > 0 {
+			r.answer = strings.ToValidUTF8(r.answer[over:], "")
+		}
+	default:
+		r.answer = e.Text
+	}
+	r.failed = r.failed || e.Failed
+	for _, call := range e.Calls {
+		r.out.Write([]byte(call + "\n"))
+		if r.env.Progress != nil && r.front.Err() == nil {
+			r.env.Progress(call)
+		}
+	}
+	r.count(e)
+	if e.Done && !r.finished {
+		r.finished = true
+		close(r.complete)
+	}
+}
+
+// count counts turns and tokens, and ends an agent that takes too many. The caller holds the lock.
+func (r *agentRun) count(e agent.Event) {
+	if e.Turn {
+		r.turns++
+	}
+	if e.All {
+		r.tokens = e.Tokens
+	} else {
+		r.tokens += e.Tokens
+	}
+	most, limit := r.env.Agents.MaxTurns, "agent.maxTurns"
+	if n := r.def.MaxTurns; n > 0 && n < most {
+		most, limit = n, "maxTurns of its definition"
+	}
+	if r.turns > most {
+		r.turns = most
+		r.stop(fmt.Errorf("it took more than %d turns, the limit %s", most, limit))
+	}
+	if most := r.env.Agents.MaxTokens; most > 0 && r.tokens > most {
+		r.stop(fmt.Errorf("it used more than %d tokens, the limit agent.maxTokens", most))
+	}
+}
+
+// changed returns the files that the agent changed. Those of its cell count once, also where its tools changed them before.
+func (r *agentRun) changed() (files []agentFile) {
+	all, err := r.env.Runtime.history.List(ChangeFilter{Principal: agentPrincipal(r.id), Since: r.begun})
+	if err != nil {
+		return nil
+	}
+	index, seen := map[string]int{}, map[string]bool{}
+	for _, c := range all {
+		if seen[c.ID] {
+			continue
+		}
+		seen[c.ID] = true
+		changes, diffs, err := r.env.Runtime.history.Show(agentPrincipal(r.id), c.ID)
+		if err != nil {
+			continue
+		}
+		for i, change := range changes {
+			if change.BeforeMode.IsDir() || change.AfterMode.IsDir() {
+				continue
+			}
+			f := agentFile{Path: change.Path}
+			if rel, ok := strings.CutPrefix(change.Path, r.place.Dir+string(os.PathSeparator)); ok {
+				f.Path = rel
+			}
+			_, _ = fmt.Sscanf(plusMinus(diffs[i], true), "+%d -%d", &f.Added, &f.Removed)
+			at, known := index[change.Path]
+			switch whole := strings.HasPrefix(change.Tool, "run: "); {
+			case !known:
+				index[change.Path], files = len(files), append(files, f)
+			case whole:
+				files[at] = f
+			}
+		}
+	}
+	slices.SortFunc(files, func(a, b agentFile) int { return strings.Compare(a.Path, b.Path) })
+	return files
+}
+
+// agentPrincipal is the principal of an agent.
+func agentPrincipal(id string) string { return agentChild{ID: id}.Principal() }
+
+// structured is what programs learn of the agent.
+func (r *agentRun) structured() agentOutput {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return agentOutput{
+		AgentID: r.id, Type: r.def.Name, Runner: r.runner.Name, Turns: r.turns, Tokens: r.tokens, DurationMS: time.Since(r.begun).Milliseconds(),
+		Files: append([]agentFile{}, r.files...), OutputPath: r.path,
+	}
+}
+
+// result is that of an agent that has ended.
+func (r *agentRun) result() Result {
+	out := r.structured()
+	out.Status, out.ExitCode = "completed", &r.status.ExitCode
+	answer := strings.TrimSpace(r.answer)
+	head := ""
+	switch {
+	case r.cause != nil:
+		out.Status, head = "stopped", fmt.Sprintf("The agent was ended: %v.", r.cause)
+		if answer != "" {
+			head += " Its last words:\n"
+		}
+	case r.failed:
+		out.Status, head = "failed", "The agent failed. It said:\n"
+		answer = firstRunes(answer, maxOwnWords)
+	case answer == "" || !r.finished && r.status.ExitCode != 0:
+		out.Status, head = "failed", fmt.Sprintf("The agent ended without an answer, with exit code %d.", r.status.ExitCode)
+		if r.status.Signal != "" {
+			head = fmt.Sprintf("The agent ended without an answer, by %s.", r.status.Signal)
+		}
+		if words := strings.TrimSpace(string(r.words)); words != "" || answer != "" {
+			head += " It said:\n"
+			answer = firstRunes(strings.TrimSpace(words+"\n"+answer), maxOwnWords)
+		}
+	}
+	return Result{
+		Text: head + strings.ToValidUTF8(answer, "\uFFFD") + "\n\n" + r.block(out), IsError: out.Status != "completed", Structured: out,
+		Summary: fmt.Sprintf("%s: %s, %s", r.id, out.Status, count(out.Turns, "turn")), LastLine: lastLine(answer),
+	}
+}
+
+// block is what a result tells of the run.
+func (r *agentRun) block(out agentOutput) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[Agent %s (%s, %s): %s, ", r.id, out.Type, out.Runner, count(out.Turns, "turn"))
+	if out.Tokens > 0 {
+		fmt.Fprintf(&b, "%d tokens, ", out.Tokens)
+	}
+	fmt.Fprintf(&b, "%s.", (time.Duration(out.DurationMS) * time.Millisecond).Round(100*time.Millisecond))
+	if n := len(out.Files); n > 0 {
+		var names []string
+		for _, f := range out.Files[:min(n, maxChangedNames)] {
+			names = append(names, fmt.Sprintf("%s +%d -%d", quoteOdd(f.Path), f.Added, f.Removed))
+		}
+		if more := n - maxChangedNames; more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		fmt.Fprintf(&b, " Changed %s: %s.", count(n, "file"), strings.Join(names, ", "))
+	}
+	if r.path != "" {
+		fmt.Fprintf(&b, " Transcript: %s.", r.path)
+	}
+	if len(r.runner.Resume) > 0 && r.session != "" {
+		fmt.Fprintf(&b, " Continue it with resume: %q.", r.id)
+	}
+	b.WriteString("]\n")
+	return b.String() + onLines(r.notes)
+}
+
+// firstRunes are the first characters of a text.
+func firstRunes(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return text
+}

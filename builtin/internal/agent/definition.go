@@ -1,0 +1,287 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// A Definition is a type of agents.
+type Definition struct {
+	Name, Description string
+	// Prompt goes before that of a call.
+	Prompt string
+	// Tools are those that it has, Denied those that it has not, by name; no Tools: all. Servers are the other servers whose tools
+	// it has; nil: all.
+	Tools, Denied, Servers []string
+	// Model is empty for that of the runner. Mode is a mode of permissions; empty: that of the caller.
+	Model, Mode string
+	// MaxTurns is 0 for that of the settings.
+	MaxTurns   int
+	Isolation  string
+	Background bool
+	// File is where it stands; empty: it is built in.
+	File string
+}
+
+// ReadsOnly reports whether the agent has no tool that writes files or runs commands.
+func (d Definition) ReadsOnly() bool {
+	return d.Mode == "plan" || len(d.Tools) > 0 && !slices.ContainsFunc(d.Tools, func(tool string) bool {
+		return slices.Contains([]string{"Bash", "Edit", "Write", "NotebookEdit"}, tool) || strings.HasPrefix(tool, "mcp__")
+	})
+}
+
+// builtIn are the types that are always there.
+func builtIn() []Definition {
+	return []Definition{
+		{Name: "general", Description: "any task, with all tools of the caller"},
+		{Name: "explore", Description: "finds and reads files, changes nothing", Mode: "plan", Tools: []string{"Read", "Glob", "Grep", "WebFetch", "WebSearch"},
+			Prompt: "You look around and report. You change nothing. Name files with their paths and lines."},
+	}
+}
+
+// Bounds of definitions.
+const (
+	maxDefinition  = 64 << 10 // bytes of a file
+	maxDefinitions = 256      // files of a directory
+	maxName        = 64
+)
+
+// Load reads the definitions in directories, of which the first has precedence, and adds what is built in. What is wrong with files is in
+// the error, a line each: a file that is malformed is left out, one with members that are not known counts.
+func Load(dirs []string, tool func(name string) string) (all []Definition, wrong error) {
+	known := map[string]bool{}
+	add := func(d Definition) {
+		if key := strings.ToLower(d.Name); !known[key] {
+			known[key] = true
+			all = append(all, d)
+		}
+	}
+	for _, dir := range dirs {
+		entries, err := readDir(dir)
+		if err != nil {
+			wrong = errors.Join(wrong, err)
+		}
+		for _, name := range entries {
+			d, err := read(filepath.Join(dir, name), tool)
+			if err != nil {
+				wrong = errors.Join(wrong, fmt.Errorf("%s: %w", filepath.Join(dir, name), err))
+			}
+			if d.Name != "" {
+				add(d)
+			}
+		}
+	}
+	for _, d := range builtIn() {
+		add(d)
+	}
+	slices.SortFunc(all, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
+	return all, wrong
+}
+
+// readDir returns the names of definitions in a directory. One that a link leads to is not read: it would show files that rules deny.
+func readDir(dir string) (names []string, err error) {
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
+		if err == nil {
+			err = fmt.Errorf("%s: its files are not read, because it is, or lies behind, a symbolic link", dir)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxDefinitions)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".md") && !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+var (
+	name  = regexp.MustCompile(`^[\pL\pN][\pL\pN_.-]*$`)
+	fence = []byte("---")
+)
+
+// modes are the modes that a definition may name, the strictest first. Another is ignored.
+var modes = []string{"plan", "dontAsk", "default", "acceptEdits"}
+
+// Stricter returns the stricter of two modes of permissions. One that is not known is looser than all others.
+func Stricter(a, b string) string {
+	rank := func(mode string) int {
+		if i := slices.Index(modes, mode); i >= 0 {
+			return i
+		}
+		return len(modes)
+	}
+	if rank(b) < rank(a) {
+		return b
+	}
+	return a
+}
+
+// read reads a definition. It may return one together with an error that tells what of it is ignored.
+func read(file string, tool func(string) string) (d Definition, err error) {
+	info, err := os.Lstat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file, and is left out")
+	}
+	if err == nil && info.Size() > maxDefinition {
+		err = fmt.Errorf("it has %d bytes, more than %d, and is left out", info.Size(), maxDefinition)
+	}
+	if err != nil {
+		return d, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return d, err
+	}
+	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
+	head, body, ok := bytes.Cut(bytes.TrimPrefix(text, append(slices.Clone(fence), '\n')), append([]byte("\n"), append(slices.Clone(fence), '\n')...))
+	if !ok || !bytes.HasPrefix(text, append(slices.Clone(fence), '\n')) {
+		return d, errors.New("it is left out: it must begin with a line --- , members such as name and description, and another line ---")
+	}
+	var members map[string]any
+	if err := yaml.Unmarshal(head, &members); err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return d, fmt.Errorf("it is left out: what stands between the lines --- is not YAML: %s", first)
+	}
+	d = Definition{File: file, Prompt: strings.TrimSpace(string(body))}
+	return d.fill(members, tool)
+}
+
+// fill sets the members of a definition.
+func (d Definition) fill(members map[string]any, tool func(string) string) (Definition, error) {
+	var ignored []string
+	for key, v := range members {
+		switch key {
+		case "name":
+			d.Name, _ = v.(string)
+		case "description":
+			text, _ := v.(string)
+			d.Description = strings.Join(strings.Fields(text), " ")
+		case "tools":
+			d.Tools = toolNames(v, tool)
+			if len(d.Tools) == 0 && v != nil {
+				d.Tools = []string{"none"} // an empty set is not all
+			}
+		case "disallowedTools":
+			d.Denied = toolNames(v, tool)
+		case "mcpServers":
+			d.Servers = append([]string{}, words(v)...)
+		case "model":
+			if d.Model, _ = v.(string); d.Model == "inherit" {
+				d.Model = ""
+			}
+		case "permissionMode":
+			if d.Mode, _ = v.(string); !slices.Contains(modes, d.Mode) {
+				ignored, d.Mode = append(ignored, fmt.Sprintf("permissionMode %v (an agent has the mode of its caller or a stricter one)", v)), ""
+			}
+		case "maxTurns":
+			n, _ := v.(uint64)
+			if d.MaxTurns = int(min(n, 10_000)); d.MaxTurns == 0 {
+				ignored = append(ignored, fmt.Sprintf("maxTurns %v", v))
+			}
+		case "isolation":
+			if d.Isolation, _ = v.(string); d.Isolation != "worktree" && d.Isolation != "none" {
+				ignored, d.Isolation = append(ignored, fmt.Sprintf("isolation %v", v)), ""
+			}
+		case "background":
+			d.Background, _ = v.(bool)
+		case "color":
+		default:
+			ignored = append(ignored, key)
+		}
+	}
+	switch {
+	case !name.MatchString(d.Name) || len(d.Name) > maxName:
+		return Definition{}, fmt.Errorf("it is left out: name: expected letters, digits, - and _, %d at most, got %q", maxName, d.Name)
+	case d.Description == "":
+		return Definition{}, errors.New("it is left out: it has no description, by which models choose it")
+	case len(ignored) > 0:
+		slices.Sort(ignored)
+		return d, fmt.Errorf("the agent %s: ignored: %s", d.Name, strings.Join(ignored, ", "))
+	}
+	return d, nil
+}
+
+// toolNames are the names of tools as this host calls them.
+func toolNames(v any, tool func(string) string) (all []string) {
+	for _, name := range words(v) {
+		name, _, _ = strings.Cut(name, "(")
+		if ours := tool(name); ours != "" {
+			name = ours
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// words are the texts of a list, or of a text with commas.
+func words(v any) (all []string) {
+	switch v := v.(type) {
+	case string:
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				all = append(all, part)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if s, ok := item.(string); ok {
+				all = append(all, s)
+			}
+		}
+	case map[string]any: // servers with their entries, of which the names count
+		for name := range v {
+			all = append(all, name)
+		}
+		slices.Sort(all)
+	}
+	return all
+}
+
+// maxListed is how many bytes the list of definitions may take.
+const maxListed = 1500
+
+// List describes definitions, a line each, in at most 1,500 bytes.
+func List(all []Definition) string {
+	const head, more = "\n\nTypes:\n", "- and %d more: an unknown type names them\n"
+	room, left := maxListed-len(head)-len(more), len(all)
+	most := max(room/max(left, 1), maxName+10)
+	text := head
+	for _, d := range all {
+		line := []rune("- " + d.Name + ": " + d.Description)
+		if cut := most - 2; len(string(line)) > cut {
+			for len(string(line)) > cut-3 {
+				line = line[:len(line)-1]
+			}
+			line = append(line, '…')
+		}
+		if len(text)+len(string(line))+1 > room+len(head) {
+			text += fmt.Sprintf(more, left)
+			break
+		}
+		text += string(line) + "\n"
+		left--
+	}
+	return strings.TrimSuffix(text, "\n")
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/mcpserver"
+)
+
+// agentRunner fills in the runner that agent.runner of the settings names.
+func agentRunner(host *mcpserver.Host, text string, into *builtin.Env) error {
+	client, err := runnerClient(text, into)
+	if err != nil {
+		return fmt.Errorf("agent.runner: %w", err)
+	}
+	r := &into.Agents.Runner
+	if r.Command, err = findProgram(r.Command); err != nil {
+		return fmt.Errorf("agent.runner: %w", err)
+	}
+	r.Cell = func(spec *builtin.CellSpec) error { return agentCell(host, into, client, spec) }
+	return nil
+}
+
+// runnerClient fills in what is known of a runner, and returns it as a client.
+func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
+	r := &into.Agents.Runner
+	if strings.HasPrefix(text, "{") {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(r); err != nil {
+			return nil, fmt.Errorf("expected an object with command, args, model, resume, parse, env, hosts and config: %w", err)
+		}
+		if r.Command == "" {
+			return nil, errors.New("the object names no command")
+		}
+		r.Name = filepath.Base(r.Command)
+		client, err := clients.Find("claude-code") // whose form of an entry others know too
+		run := clients.Run{Hosts: r.Hosts, Agent: &clients.Agent{}}
+		for _, dir := range r.Config {
+			if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+				dir = "$HOME/" + rest
+			}
+			run.Layers = append(run.Layers, dir)
+		}
+		client.Name, client.Runs = r.Name, &run
+		return &client, err
+	}
+	client, err := clients.Find(text)
+	if err != nil || client.Runs == nil || client.Runs.Agent == nil {
+		var known []string
+		for _, c := range clients.All() {
+			if c.Runs != nil && c.Runs.Agent != nil {
+				known = append(known, c.Program)
+			}
+		}
+		return nil, fmt.Errorf("%q is no runner: expected %s, or an object with command and args", text, strings.Join(known, ", "))
+	}
+	how := client.Runs.Agent
+	r.Name, r.Command, r.Args, r.Model, r.Resume, r.Parse, r.Env = client.Program, client.Program, how.Args, how.Model, how.Resume, how.Parse, how.Env
+	return &client, nil
+}
+
+// agentCell says what the cell of a runner has beside its program.
+func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, spec *builtin.CellSpec) (err error) {
+	env, err := clients.System()
+	if err != nil {
+		return err
+	}
+	roots := host.Operator().Roots()
+	known := &runClient{name: client.Name, env: env, client: client, needs: client.Runs.OnPlatform(env), state: runState(host.Operator().StateDir(), client.Name)}
+	if spec.Hosts, spec.Ports, err = splitHosts(known.hosts()); err != nil {
+		return err
+	}
+	if err := known.files(spec, roots); err != nil {
+		return err
+	}
+	spec.Env = clientEnv(host)
+	spec.Prepare = func(spec *builtin.CellSpec, dir, socket string) error {
+		more, err := known.entry(spec, dir, socket)
+		if err != nil {
+			return err
+		}
+		spec.Argv = slices.Concat(spec.Argv[:1], more, spec.Argv[1:])
+		into.Agents.Runner.Fill(spec, known.entryFile(dir), ownProgram(), socket)
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolhost/toolhost/integration/client"
+)
+
+// fakeAgent builds the agent that does what its prompt says.
+var fakeAgent = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(filepath.Dir(binary), "fakeagent")
+	build := exec.Command("go", "build", "-o", program, "./testdata/fakeagent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+})
+
+// An agentHost is a host that runs the fake agent.
+type agentHost struct {
+	*host
+	person
+	t *testing.T
+}
+
+// newAgentHost starts a host whose user settings have these members beside the runner.
+func newAgentHost(t *testing.T, runner map[string]any, more string, flags ...string) agentHost {
+	t.Helper()
+	p := newRunner(t)
+	program, err := fakeAgent()
+	must(t, err)
+	all := map[string]any{"command": program, "args": []string{"{socket}", "{model}", "{resume}"}, "model": []string{"-m", "{model}"}, "resume": []string{"-r", "{id}"}, "parse": "claude"}
+	for key, v := range runner {
+		all[key] = v
+	}
+	text, err := json.Marshal(all)
+	must(t, err)
+	p.settings(t, `{"agent": {"runner": `+string(text)+more+`}}`)
+	h, err := startHost(t.Context(), setting{"stdio", client.Modern}, p.project, cleanEnv(p.home), append([]string{"--root", p.project, "--trust-workspace"}, flags...)...)
+	must(t, err)
+	t.Cleanup(func() { _ = h.stop() })
+	return agentHost{h, p, t}
+}
+
+// settings writes the user's settings.
+func (p person) settings(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(p.home, "config/toolhost/toolhost.json")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+}
+
+// call calls a tool, and returns the text and the structure of the result.
+func (h agentHost) call(tool string, args map[string]any) (string, map[string]any, bool) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	text, err := json.Marshal(args)
+	must(h.t, err)
+	pending, err := h.Start(ctx, tool, string(text), nil)
+	must(h.t, err)
+	result, err := pending.Result(ctx)
+	if err != nil {
+		return err.Error(), nil, true
+	}
+	structured := map[string]any{}
+	_ = json.Unmarshal(result.Structured, &structured)
+	return result.Text(), structured, result.IsError
+}
+
+// agent has the fake agent do steps.
+func (h agentHost) agent(more map[string]any, steps ...string) (string, map[string]any, bool) {
+	h.t.Helper()
+	args := map[string]any{"description": "a test", "prompt": strings.Join(append(steps, "{}"), "\n")}
+	for key, v := range more {
+		args[key] = v
+	}
+	return h.call("Agent", args)
+}
+
+func quotedJSON(s string) string {
+	text, _ := json.Marshal(s)
+	return string(text)
+}
+
+func shellStep(script string) string { return `{"shell": ` + quotedJSON(script) + `}` }
+
+func toolStep(tool, args string) string { return `{"tool": "` + tool + `", "args": ` + args + `}` }
+
+// TestAgent has an agent work with its own shell and the tools of the host, and looks at what the result tells, and what is left.
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, "")
+	text, out, failed := h.agent(map[string]any{"model": "small", "name": "a label"},
+		`{"list": true}`, toolStep("Read", `{"file_path": "kept.txt"}`), toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
+		toolStep("Write", `{"file_path": "a/new.txt", "content": "1\n2\n"}`), shellStep("echo x > made.txt"), `{"say": "done so far"}`)
+	if failed || !strings.Contains(text, "done so far") || !strings.Contains(text, "args: -m small") {
+		t.Fatalf("it says\n%s", text)
+	}
+	for _, says := range []string{"4 turns", "111 tokens", "Changed 3 files: a/new.txt +2 -0, kept.txt +1 -1, made.txt +1 -0.", "(general, fakeagent)", "Continue it with resume"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("it does not say %q:\n%s", says, text)
+		}
+	}
+	tools := regexp.MustCompile(`tools: (.*)`).FindStringSubmatch(text)
+	if tools == nil || !strings.Contains(tools[1], "Edit") || strings.Contains(tools[1], "Agent") {
+		t.Errorf("the agent has the tools %q", tools)
+	}
+	if out["status"] != "completed" || out["turns"] != 4.0 || out["tokens"] != 111.0 || len(out["files"].([]any)) != 3 || out["runner"] != "fakeagent" {
+		t.Errorf("programs are told %v", out)
+	}
+	transcript, err := os.ReadFile(fmt.Sprint(out["output_path"]))
+	if err != nil || !strings.Contains(string(transcript), `"tool_use"`) {
+		t.Errorf("the transcript is %.100q, %v", transcript, err)
+	}
+	if got, _ := os.ReadFile(filepath.Join(h.project, "kept.txt")); string(got) != "changed\n" {
+		t.Errorf("kept.txt holds %q", got)
+	}
+	id := fmt.Sprint(out["agent_id"])
+	audit, _ := os.ReadFile(filepath.Join(h.home, "state/toolhost/audit.jsonl"))
+	for _, line := range []string{`"run agent general"`, `"principal":"agent:` + id + `"`, `"tool":"run: agent ` + id + `"`} {
+		if !strings.Contains(string(audit), line) {
+			t.Errorf("the audit log does not have %s", line)
+		}
+	}
+
+	text, _, failed = h.agent(map[string]any{"resume": id}, `{"say": "once more"}`)
+	if failed || !strings.Contains(text, "args: -r session-1") || !strings.Contains(text, "once more") || !strings.Contains(text, "Agent "+id) {
+		t.Errorf("continued it says\n%s", text)
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.home, ".cache/toolhost/cell-*")); len(left) > 0 {
+		t.Errorf("directories are left: %s", left)
+	}
+}
+
+// TestAgentInput has calls and runners that are wrong, each with its answer.
+func TestAgentInput(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, map[string]any{"model": nil}, "")
+	for _, c := range []struct {
+		name string
+		more map[string]any
+		says string
+	}{
+		{"no prompt", map[string]any{"prompt": " \n"}, "prompt: expected what the agent is to do, got an empty text"},
+		{"a long prompt", map[string]any{"prompt": strings.Repeat("x", 1<<20)}, "prompt: expected at most 262144 bytes, got 1048576"},
+		{"an unknown type", map[string]any{"subagent_type": "explor"}, `there is no agent "explor" (did you mean explore?); there are explore, general`},
+		{"a model", map[string]any{"model": "opus"}, "model: the runner fakeagent takes none"},
+		{"an unknown id", map[string]any{"resume": "0f0f0f0f"}, `resume: there is no agent "0f0f0f0f"`},
+		{"remote", map[string]any{"isolation": "remote"}, "isolation: agents run on this machine alone"},
+		{"another isolation", map[string]any{"isolation": "vm"}, `isolation: expected none or worktree, got "vm"`},
+		{"a crash", map[string]any{"prompt": `{"crash": true}`}, "panic: crashed"},
+		{"an end without text", map[string]any{"prompt": `{"exit": 0}`}, "The agent ended without an answer, with exit code 0."},
+		{"junk", map[string]any{"prompt": `{"raw": "{\"type\": [1, {}], \"x\": null}"}` + "\n" + `{"raw": "Unknown option: --verbose"}` + "\n" + `{"exit": 3}`}, "exit code 3. It said:\nUnknown option: --verbose"},
+		{"a login", map[string]any{"prompt": `{"fail": "Not logged in. Please run /login"}`}, "The agent failed. It said:\nNot logged in. Please run /login"},
+		{"a flood", map[string]any{"prompt": `{"flood": 1024}`}, "The agent was ended: it printed more than 256 MiB."},
+	} {
+		text, _, failed := h.agent(c.more)
+		if !failed || !strings.Contains(text, c.says) {
+			t.Errorf("%s: it says %.600s, not %q", c.name, text, c.says)
+		}
+	}
+	for runner, says := range map[string]string{
+		`"no-such"`:                             `agent.runner: "no-such" is no runner: expected claude, codex`,
+		`{"command": "no-such-program"}`:        `agent.runner: there is no program "no-such-program" in PATH`,
+		`{"command": "true", "parse": "words"}`: `parse: expected text or jsonl:PATH, such as jsonl:message.text, got "words"`,
+		`{"comand": "true"}`:                    `unknown field "comand"`,
+	} {
+		h.settings(t, `{"agent": {"runner": `+runner+`}}`)
+		if text, _, failed := h.agent(nil, `{"say": "x"}`); !failed || !strings.Contains(text, says) {
+			t.Errorf("the runner %s: it says %s, not %q", runner, text, says)
+		}
+	}
+	h.settings(t, `{"agent": {"runner": {"command": "sh", "args": ["-c", "cat; echo; echo '{\"a\": [{\"b\": \"last\"}]}'"], "parse": "jsonl:a.0.b"}}}`)
+	if text, _, failed := h.agent(nil, "not JSON"); failed || !strings.HasPrefix(text, "last\n") {
+		t.Errorf("a runner with lines of JSON says %s", text)
+	}
+	h.settings(t, `{}`)
+	if text, _, failed := h.agent(nil, "x"); !failed || !strings.Contains(text, "a person sets agent.runner in the user settings") {
+		t.Errorf("without a runner it says %s", text)
+	}
+}
+
+// TestAgentTask has agents that become tasks, are stopped, and reach limits.
+func TestAgentTask(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, `, "maxTurns": 5, "maxTokens": 1000}, "bash": {"foregroundWindow": "1ms"`)
+	mark := fmt.Sprintf("11%d", os.Getpid())
+	text, out, failed := h.agent(nil, toolStep("Read", `{"file_path": "kept.txt"}`), `{"say": "begun"}`, `{"fork": "`+mark+`"}`, toolStep("Bash", `{"command": "sleep `+mark+`", "run_in_background": true}`), `{"raw": "{}"}`, toolStep("Glob", `{"pattern": "*"}`), `{"sleep": true}`)
+	if failed || out["status"] != "running" || out["task_id"] == nil || !strings.Contains(text, "goes on as the background task") {
+		t.Fatalf("it says %s", text)
+	}
+	task := map[string]any{"task_id": out["task_id"]}
+	text, _, _ = h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "until": `^Glob`, "timeout": 60000})
+	if !strings.Contains(text, "Read(kept.txt)") || !strings.Contains(text, "Glob(*)") || !strings.Contains(text, "The task is running.") {
+		t.Errorf("meanwhile it says\n%s", text)
+	}
+	if text, _, failed := h.call("TaskStop", task); failed || !strings.Contains(text, "it was stopped") {
+		t.Errorf("stopped it says\n%s", text)
+	}
+	if found, _ := exec.Command("pgrep", "-f", "sleep "+mark).Output(); len(found) > 0 {
+		t.Errorf("processes are left: %s", found)
+	}
+
+	for _, c := range []struct{ step, says string }{
+		{`{"turns": 5}`, ""},
+		{`{"turns": 100}`, "it took more than 5 turns, the limit agent.maxTurns"},
+	} {
+		_, out, _ = h.agent(map[string]any{"run_in_background": true}, c.step)
+		if c.says == "" {
+			h.call("TaskStop", map[string]any{"task_id": out["task_id"]})
+			continue
+		}
+		if text, _, _ := h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "timeout": 60000}); !strings.Contains(text, c.says) {
+			t.Errorf("%s: it says %s", c.step, text)
+		}
+	}
+
+	var ids []string
+	for range 4 {
+		text, out, failed := h.agent(nil, `{"sleep": true}`)
+		if failed {
+			t.Fatal(text)
+		}
+		ids = append(ids, fmt.Sprint(out["task_id"]))
+	}
+	text, _, failed = h.agent(nil, `{"sleep": true}`)
+	if !failed || !strings.Contains(text, "4 run already: ") || !strings.Contains(text, ids[0]) || !strings.Contains(text, ids[3]) {
+		t.Errorf("the fifth: %s", text)
+	}
+	if text, _, failed := h.agent(map[string]any{"resume": ids[0]}, "x"); !failed || !strings.Contains(text, "still runs") {
+		t.Errorf("one that runs was continued: %s", text)
+	}
+	must(t, h.stop())
+	if found, _ := exec.Command("pgrep", "-f", filepath.Join(h.home, ".cache/toolhost/cell-")).Output(); len(found) > 0 {
+		t.Errorf("agents outlive the host: %s", found)
+	}
+}
+
+// TestAgentAttacks has an agent try what its caller may not, by its shell and by our tools.
+func TestAgentAttacks(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	h := newAgentHost(t, nil, "")
+	agents := filepath.Join(h.project, ".claude/agents")
+	must(t, os.MkdirAll(agents, 0o755))
+	for name, text := range map[string]string{
+		"reader.md":  "---\nname: reader\ndescription: reads\ntools: Read, Glob\n---\nYou read.\n",
+		"wild.md":    "---\nname: wild\ndescription: wants all\npermissionMode: bypassPermissions\ndisallowedTools: [Write]\nhooks: {}\n---\n",
+		"broken.md":  "no front matter",
+		"planner.md": "---\nname: planner\ndescription: plans\npermissionMode: plan\n---\n",
+	} {
+		must(t, os.WriteFile(filepath.Join(agents, name), []byte(text), 0o600))
+	}
+	outside := filepath.Join(h.home, "outside")
+	for _, a := range []struct{ name, kind, step, says string }{
+		{"a denied file by its shell", "", shellStep("cat .env; cp .env copy; cat copy"), "denied"},
+		{"a denied file by our tool", "", toolStep("Read", `{"file_path": ".env"}`), "refused"},
+		{"a secret of the home directory", "", shellStep("cat ~/.ssh/id_ed25519"), "denied"},
+		{"a file outside", "", shellStep("echo x > " + outside), "Read-only"},
+		{"a file outside by our tool", "", toolStep("Write", `{"file_path": `+quotedJSON(outside)+`, "content": "x"}`), "refused"},
+		{"a denied program", "", shellStep("rm kept.txt; make wipe"), "denied"},
+		{"a program that a rule asks for", "", toolStep("Bash", `{"command": "git push origin main"}`), "refused"},
+		{"a command outside of the sandbox", "", toolStep("Bash", `{"command": "cat ~/.ssh/id_ed25519", "dangerouslyDisableSandbox": true}`), "refused"},
+		{"another agent", "", toolStep("Agent", `{"description": "x", "prompt": "x"}`), "refused"},
+		{"its definition", "reader", shellStep("echo x >> .claude/agents/reader.md"), "Read-only"},
+		{"its entry", "", shellStep("echo x > $(ls -d ~/.cache/toolhost/cell-*)/mcp.json"), "Read-only"},
+		{"the settings", "", shellStep("echo '{}' > .toolhost/toolhost.json; echo '{}' > $XDG_CONFIG_HOME/toolhost/toolhost.json"), "Read-only"},
+		{"the state of the host", "", shellStep("ls -A ~/state/toolhost; cat ~/state/toolhost/secret && echo BREACH; echo x > ~/state/toolhost/x"), "Read-only"},
+		{"a host", "", shellStep("curl -sS --max-time 5 http://example.com/"), "example.com"},
+		{"a service of the host", "", shellStep("bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port + " && echo BREACH'"), "refused"},
+		{"a run of its own", "", shellStep(binary + " run -- true"), "nested"},
+		{"a tool that its type has not", "reader", toolStep("Bash", `{"command": "echo BREACH"}`), "refused"},
+		{"a write of one that reads", "reader", shellStep("echo x > kept.txt"), "Read-only"},
+		{"a tool that its type denies", "wild", toolStep("Write", `{"file_path": "x", "content": "BREACH"}`), "refused"},
+		{"a write in plan mode", "planner", toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "BREACH"}`), "refused"},
+		{"a write of the explorer", "explore", shellStep("echo x > kept.txt"), "Read-only"},
+	} {
+		text, _, _ := h.agent(map[string]any{"subagent_type": a.kind}, a.step, `{"say": "went on"}`)
+		if !strings.Contains(text, a.says) || !strings.Contains(text, "went on") {
+			t.Errorf("%s: it does not say %q:\n%s", a.name, a.says, text)
+		}
+		if strings.Contains(text, "SECRET") || strings.Contains(text, "BREACH") && !strings.Contains(text, "refused") {
+			t.Errorf("%s: it got through:\n%s", a.name, text)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(h.project, "kept.txt")); string(got) != "kept\n" {
+		t.Errorf("kept.txt holds %q, %v", got, err)
+	}
+	if _, err := os.Stat(outside); err == nil {
+		t.Error("a file was written outside")
+	}
+	if text, _, failed := h.call("Read", map[string]any{"file_path": "kept.txt"}); failed {
+		t.Errorf("after the agents the caller cannot read: %s", text)
+	}
+	list, err := h.Send(t.Context(), "tools/list", nil)
+	must(t, err)
+	raw, err := list.Wait(t.Context())
+	must(t, err)
+	for _, want := range []string{"- explore: finds", "- reader: reads", "- wild: wants all"} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("the description does not list %q", want)
+		}
+	}
+	if doctor, _ := h.run(t, nil, binary, "doctor", "--root", h.project, "--trust-workspace"); !strings.Contains(doctor, "broken.md") || !strings.Contains(doctor, "ignored: hooks, permissionMode bypassPermissions") {
+		t.Errorf("the doctor says\n%s", doctor)
+	}
+}
+
+// TestAgentOff looks at a host without a runner, and at one whose workspace names a runner.
+func TestAgentOff(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	must(t, os.MkdirAll(filepath.Join(p.project, ".toolhost"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.project, ".toolhost/toolhost.json"), []byte(`{"agent": {"runner": "claude"}}`), 0o600))
+	if out, _ := p.run(t, nil, binary, "tools", "--root", p.project, "--trust-workspace"); strings.Contains(out, "\nAgent ") {
+		t.Errorf("it is served:\n%s", out)
+	}
+	out, ok := p.run(t, nil, binary, "call", "Agent", `{"description": "x", "prompt": "x"}`, "--root", p.project, "--trust-workspace")
+	if ok || !strings.Contains(out, "agent.runner in the user settings") {
+		t.Errorf("a call says %s", out)
+	}
+}

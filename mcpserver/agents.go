@@ -1,0 +1,280 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
+	"github.com/toolhost/toolhost/mcpserver/internal/scope"
+)
+
+// maxDepth is how deep agents may start agents, whatever the settings say.
+const maxDepth = 3
+
+// A child is an agent that runs for a caller. It is a principal of its own.
+type child struct {
+	spec   builtin.CellSpec
+	parent string       // the principal of the caller
+	scope  *scope.Scope // of the caller
+	depth  int          // 1 for one that no agent has started
+	// ask puts a question to the person of the caller while its call waits; nil: its client cannot be asked.
+	ask func(ctx context.Context, q *Question) *Answer
+}
+
+// children are the agents that run, by their principals.
+type children struct {
+	host   *Host
+	server func() (*Server, error) // that serves them
+
+	mu  sync.Mutex
+	all map[string]*child
+}
+
+func newChildren(h *Host) *children {
+	return &children{host: h, all: map[string]*child{}, server: sync.OnceValues(func() (*Server, error) { return NewServer(h) })}
+}
+
+// of returns the agent that a principal is, nil if it is none.
+func (c *children) of(principal string) *child {
+	if !isAgent(principal) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[principal]
+}
+
+func (c *children) set(principal string, now *child) {
+	c.mu.Lock()
+	if c.all[principal] = now; now == nil {
+		delete(c.all, principal)
+	}
+	c.mu.Unlock()
+	c.host.policies.forget(principal)
+}
+
+// caller returns the caller of an agent, or of those that started it; of another principal itself.
+func (c *children) caller(principal string) string {
+	for one := c.of(principal); one != nil; one = c.of(principal) {
+		principal = one.parent
+	}
+	return principal
+}
+
+// label is how questions name an agent; "" for another principal.
+func (c *children) label(principal string) string {
+	if one := c.of(principal); one != nil {
+		return "agent " + one.spec.Agent.ID + " (" + one.spec.Agent.Type + ")"
+	}
+	return ""
+}
+
+// asker returns what puts the questions of an agent to the person of its caller, nil if that cannot be done.
+func (c *children) asker(principal string) func(context.Context, *Question) *Answer {
+	one := c.of(principal)
+	if one == nil || one.ask == nil || one.spec.Agent.Call.Err() != nil {
+		return nil
+	}
+	return one.ask
+}
+
+// offer adds to what a call may use what it may start agents with.
+func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, req Request) *builtin.Env {
+	h := c.host
+	set := h.policies.settings.Current().Agent
+	depth := 1
+	if one := c.of(a.principal); one != nil {
+		depth = one.depth + 1
+	}
+	if set.Runner.Text == "" || h.cfg.AgentRunner == nil || depth > min(set.Depth, maxDepth) {
+		return env
+	}
+	offered := &env.Agents
+	offered.Find = func() error { return h.cfg.AgentRunner(h, set.Runner.Text, env) }
+	offered.Dirs, offered.MaxTurns, offered.MaxTokens, offered.MaxTime = h.policies.agentDirs, set.MaxTurns, set.MaxTokens, set.MaxTime
+	offered.Start = func(spec builtin.CellSpec) (*builtin.Cell, func(), error) {
+		one := &child{spec: spec, parent: a.principal, scope: a.scope, depth: depth}
+		if req.AskUser != nil {
+			one.ask = func(asks context.Context, q *Question) *Answer {
+				ctx, cancel := context.WithCancel(ctx) // it carries the session of the client
+				defer cancel()
+				defer context.AfterFunc(asks, cancel)()
+				return req.AskUser(ctx, q)
+			}
+		}
+		return c.start(ctx, one, a.rights)
+	}
+	return env
+}
+
+// isAgent reports whether a principal is an agent, which may have ended.
+func isAgent(principal string) bool {
+	return strings.HasPrefix(principal, builtin.CellSpec{}.Agent.Principal())
+}
+
+// start starts an agent in a cell.
+func (c *children) start(ctx context.Context, one *child, rights auth.Rights) (*builtin.Cell, func(), error) {
+	server, err := c.server()
+	if err != nil {
+		return nil, nil, err
+	}
+	principal, spec := one.spec.Agent.Principal(), &one.spec
+	spec.ReadOnly = spec.Agent.ReadOnly || c.host.modes.isPlanning(one.scope) || c.host.policies.settings.Current().DefaultMode == settings.ModePlan
+	for up := c.of(one.parent); up != nil; up = c.of(up.parent) {
+		spec.ReadOnly = spec.ReadOnly || up.spec.ReadOnly
+	}
+	c.set(principal, one)
+	end := func() {
+		c.host.endTasks(principal)
+		c.host.runtime.ForgetSandbox(principal)
+	}
+	gone := func() {
+		end()
+		c.set(principal, nil)
+		c.host.policies.removeScratch(principal)
+	}
+	cell, err := server.StartCell(ctx, auth.Identity{Principal: principal, Rights: rights}, *spec)
+	if err != nil {
+		gone()
+		return nil, nil, err
+	}
+	closed := cell.Closed
+	cell.Closed = func() {
+		closed() // no call comes any more
+		gone()
+	}
+	return cell, end, nil
+}
+
+// errAgentEnded is why nothing is allowed to an agent that does not run.
+var errAgentEnded = errors.New("this agent has ended")
+
+// strictness are the modes of permissions, the strictest first.
+var strictness = []string{settings.ModePlan, settings.ModeDontAsk, settings.ModeDefault, settings.ModeAcceptEdits, settings.ModeAuto, settings.ModeBypass}
+
+// narrow returns the settings of a principal: of an agent those of its caller, and narrower. It returns nil for an agent that has ended.
+func (p *policies) narrow(set *settings.Settings, principal string) *settings.Settings {
+	if !isAgent(principal) {
+		return set
+	}
+	one := p.children.of(principal)
+	if one == nil {
+		return nil
+	}
+	if set = p.narrow(set, one.parent); set == nil {
+		return nil
+	}
+	narrowed := *set
+	narrowed.Sandbox.AllowUnsandboxedCommands, narrowed.Sandbox.ExcludedCommands = false, nil
+	if mode := one.spec.Agent.Mode; mode != "" && slices.Index(strictness, mode) < slices.Index(strictness, set.DefaultMode) {
+		narrowed.DefaultMode, narrowed.DefaultModeFrom = mode, settings.Entry{Text: mode, File: "the agent " + one.spec.Agent.Type}
+	}
+	narrowed.Deny = slices.Clip(narrowed.Deny)
+	for _, name := range p.withheld(one, min(set.Agent.Depth, maxDepth)) {
+		narrowed.Deny = append(narrowed.Deny, settings.Entry{Text: name, File: "the agent " + one.spec.Agent.Type})
+	}
+	return &narrowed
+}
+
+// withheld returns the names of the tools that an agent does not have.
+func (p *policies) withheld(one *child, depth int) (names []string) {
+	now, has := p.tools.now(), one.spec.Agent
+	for _, d := range now.all {
+		set := func(all []string) bool {
+			return slices.Contains(all, d.Name) || d.Server != "" && slices.Contains(all, "mcp__"+d.Server)
+		}
+		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName) // they give no right to what they find
+		switch {
+		case d.Name == agentTool && one.depth >= depth, set(has.Denied):
+			names = append(names, d.Name)
+		case len(has.Tools) > 0 && !set(has.Tools) && !finder && d.Name != "TaskOutput" && d.Name != "TaskStop":
+			names = append(names, d.Name)
+		}
+	}
+	for _, s := range now.Servers { // tools that are not known yet
+		all := "mcp__" + s.Name
+		named := slices.ContainsFunc(has.Tools, func(name string) bool { return name == all || strings.HasPrefix(name, all+"__") })
+		if len(has.Tools) > 0 && !named || has.Servers != nil && !slices.Contains(has.Servers, s.Name) || slices.Contains(has.Denied, all) {
+			names = append(names, all)
+		}
+	}
+	return names
+}
+
+// agentTool is the name of the tool that starts agents.
+const agentTool = "Agent"
+
+// forget drops the compiled rules of a principal.
+func (p *policies) forget(principal string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.compiled.Range(func(place, _ any) bool {
+		if whose, _, _ := strings.Cut(place.(string), "\x00"); whose == principal {
+			p.compiled.Delete(place)
+			p.compiledCount--
+		}
+		return true
+	})
+}
+
+// removeScratch removes the directory for temporary files of a principal that has ended.
+func (p *policies) removeScratch(principal string) {
+	if dir := scratchOf(p.scratch, principal); dir != "" {
+		if err := os.RemoveAll(dir); err != nil {
+			p.log.Warn("the temporary files of an agent could not be removed", "error", err)
+		}
+	}
+}
+
+// agentDirs returns the directories of the definitions of agents: of the roots that are trusted, and of the user.
+func (p *policies) agentDirs() (dirs []string) {
+	all, err := settings.ListTrusted(p.where)
+	trusted := map[string]bool{}
+	for _, t := range all {
+		trusted[t.Root] = true
+	}
+	if err != nil {
+		p.log.Warn("no definitions of agents of the workspace are used", "error", err)
+	}
+	for _, root := range p.where.Roots {
+		real, err := filepath.EvalSymlinks(root)
+		if err == nil && (p.where.TrustWorkspace || trusted[real]) {
+			dirs = append(dirs, filepath.Join(real, ".claude", "agents"))
+		}
+	}
+	if p.where.Home != "" {
+		own := filepath.Join(p.where.Home, ".claude", "agents")
+		real, _ := filepath.EvalSymlinks(own) // the user may have it elsewhere
+		dirs = append(dirs, cmp.Or(real, own))
+	}
+	return dirs
+}
+
+// examine says what the doctor finds about agents.
+func (c *children) examine() (all []doctor.Finding) {
+	runner := c.host.policies.settings.Current().Agent.Runner
+	if runner.Text == "" || c.host.cfg.AgentRunner == nil {
+		return nil
+	}
+	var env builtin.Env
+	if err := c.host.cfg.AgentRunner(c.host, runner.Text, &env); err != nil {
+		all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: "agent", Text: err.Error(), Remedy: "install it, or correct agent.runner in " + runner.Where()})
+	} else {
+		all = append(all, doctor.Finding{Level: doctor.LevelOK, About: "agent", Text: env.Agents.Runner.Name + " runs as " + env.Agents.Runner.Command})
+	}
+	if _, wrong := c.host.runtime.AgentTypes(c.host.policies.agentDirs()); wrong != nil {
+		for line := range strings.Lines(wrong.Error()) {
+			all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: "agent", Text: strings.TrimSpace(line), Remedy: "correct the file"})
+		}
+	}
+	return all
+}
