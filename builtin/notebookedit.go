@@ -39,7 +39,7 @@ type notebookEditOutput struct {
 var notebookEditTool = declare(Tool[notebookEditInput]{
 	Name:         "NotebookEdit",
 	Title:        "Edit a notebook",
-	Brief:        "edit a notebook",
+	Brief:        "edit notebooks",
 	Hints:        Hints{Closed: true},
 	Permission:   guard.ToWrite,
 	Limit:        changeLimit,

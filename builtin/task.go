@@ -47,7 +47,7 @@ type TaskOutputOutput struct {
 var taskOutputTool = declare(Tool[taskOutputInput]{
 	Name:       "TaskOutput",
 	Title:      "Read a task's output",
-	Brief:      "output of a task",
+	Brief:      "task output",
 	Enabled:    runsCommands,
 	Hints:      Hints{ReadOnly: true, Closed: true},
 	Permission: guard.ToRead,

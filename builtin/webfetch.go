@@ -56,7 +56,7 @@ type webFetchOutput struct {
 var webFetchTool = declare(Tool[webFetchInput]{
 	Name:            "WebFetch",
 	Title:           "Fetch a page",
-	Brief:           "fetch a web page",
+	Brief:           "fetch a page",
 	Hints:           Hints{ReadOnly: true},
 	Limit:           webLimit,
 	ConcurrencySafe: always[webFetchInput],

@@ -41,7 +41,7 @@ type webSearchOutput struct {
 var webSearchTool = declare(Tool[webSearchInput]{
 	Name:            "WebSearch",
 	Title:           "Search the web",
-	Brief:           "search the web",
+	Brief:           "web search",
 	Hints:           Hints{ReadOnly: true},
 	Limit:           webLimit,
 	ConcurrencySafe: always[webSearchInput],

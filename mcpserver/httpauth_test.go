@@ -147,7 +147,8 @@ func TestLongInitialize(t *testing.T) {
 
 // rightsOfTools are what the tools need: a new one must be thought about.
 var rightsOfTools = map[string]auth.Rights{
-	"Read": auth.Read, "Glob": auth.Read, "Grep": auth.Read, "TaskOutput": auth.Read,
+	"Agent": auth.Exec,
+	"Read":  auth.Read, "Glob": auth.Read, "Grep": auth.Read, "TaskOutput": auth.Read,
 	"Edit": auth.Write, "Write": auth.Write, "NotebookEdit": auth.Write,
 	"Bash": auth.Exec, "TaskStop": auth.Exec, "WebFetch": auth.Exec, "WebSearch": auth.Exec,
 	"AskUserQuestion": auth.Read, "EnterPlanMode": auth.Read, "ExitPlanMode": auth.Read, "EnterWorktree": auth.Write, "ExitWorktree": auth.Write,

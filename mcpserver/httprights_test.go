@@ -34,7 +34,7 @@ func TestRightsOfTools(t *testing.T) {
 
 func TestRightsLimitTheTools(t *testing.T) {
 	o := openOffice(t, func(c *Config) { // with what each tool needs to be listed
-		userSettings(t, map[string]any{"web": map[string]any{"search": map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}})
+		userSettings(t, map[string]any{"agent": map[string]any{"runner": "claude"}, "web": map[string]any{"search": map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}})
 		c.With, c.Asker = slices.Collect(maps.Keys(rightsOfTools)), &owner{}
 	})
 	for rights := range auth.All + 1 {
