@@ -23,9 +23,20 @@ type agentPlace struct {
 }
 
 // agentPlace returns the place of the agent with this id.
-func (e *Env) agentPlace(_ context.Context, _, isolation string) (*agentPlace, error) {
-	if isolation != isolationNone {
-		return nil, errors.New("isolation: worktrees are not available here: leave it out")
+func (e *Env) agentPlace(ctx context.Context, id, isolation string) (*agentPlace, error) {
+	if isolation == isolationWorktree {
+		w, err := e.agentTree(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		release, err := w.Use()
+		if err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+		return &agentPlace{Dir: w.Dir(), Worktree: w, Leave: func(ctx context.Context) []string {
+			release()
+			return leaveTree(ctx, w)
+		}}, nil
 	}
 	dir, _, err := workDir(e)
 	if err != nil {
@@ -37,10 +48,8 @@ func (e *Env) agentPlace(_ context.Context, _, isolation string) (*agentPlace, e
 // checkIsolation refuses what is no isolation.
 func checkIsolation(isolation string) error {
 	switch isolation {
-	case isolationNone:
+	case isolationNone, isolationWorktree:
 		return nil
-	case isolationWorktree:
-		return errors.New("isolation: worktrees are not available here: leave it out")
 	case "remote":
 		return errors.New("isolation: agents run on this machine alone, remote is not available: use none or worktree")
 	}

@@ -335,3 +335,37 @@ func TestAgentOff(t *testing.T) {
 		t.Errorf("a call says %s", out)
 	}
 }
+
+// TestAgentWorktree has an agent work on a copy: the primary checkout is out of its reach, and its work is on a branch at the end.
+func TestAgentWorktree(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, "")
+	isolated := map[string]any{"isolation": "worktree"}
+	if text, _, failed := h.agent(isolated, `{"say": "x"}`); !failed || !strings.Contains(text, "git") {
+		t.Errorf("without a repository it says %s", text)
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "kept.txt", "Makefile"}, {"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "-m", "first"}} {
+		if out, ok := h.run(t, nil, "git", args...); !ok {
+			t.Fatal(out)
+		}
+	}
+	kept := filepath.Join(h.project, "kept.txt")
+	text, out, failed := h.agent(isolated, toolStep("Read", `{"file_path": "kept.txt"}`), toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
+		shellStep("echo x > made.txt"), shellStep("echo BREACH > "+shellQuoted(kept)), toolStep("Write", `{"file_path": `+quotedJSON(kept)+`, "content": "BREACH"}`))
+	id := fmt.Sprint(out["agent_id"])
+	if failed || !strings.Contains(text, "git merge toolhost/agent-"+id) {
+		t.Fatalf("it says\n%s", text)
+	}
+	if got, _ := os.ReadFile(kept); string(got) != "kept\n" {
+		t.Errorf("the primary checkout holds %q", got)
+	}
+	if diff, _ := h.run(t, nil, "git", "diff", "--stat", "HEAD...toolhost/agent-"+id); !strings.Contains(diff, "made.txt") || !strings.Contains(diff, "kept.txt") {
+		t.Errorf("the branch has %s", diff)
+	}
+	text, _, failed = h.agent(map[string]any{"resume": id}, shellStep("cat made.txt kept.txt"))
+	if failed || !strings.Contains(text, "changed") {
+		t.Errorf("continued it says\n%s", text)
+	}
+}
+
+func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
