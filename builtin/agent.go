@@ -113,7 +113,7 @@ type agentInput struct {
 var agentTool = declare(Tool[agentInput]{
 	Name:       "Agent",
 	Title:      "Run an agent",
-	Brief:      "run an agent",
+	Brief:      "sub-agents",
 	Limit:      bashLimit,
 	Configured: func(p *guard.Policy) bool { return p.Commands().RunsAgents() },
 	ConcurrencySafe: func(in agentInput) bool {

@@ -58,7 +58,7 @@ func runsCommands(*Runtime) bool { return runtime.GOOS != "windows" }
 var Bash = declare(Tool[bashInput]{
 	Name:    "Bash",
 	Title:   "Run a command",
-	Brief:   "shell commands",
+	Brief:   "run a shell command",
 	Core:    true,
 	Limit:   bashLimit,
 	Enabled: runsCommands,
