@@ -196,6 +196,7 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 // startCell starts the runner, and what reads and writes its pipes.
 func (r *agentRun) startCell(ctx context.Context) error {
 	spec := CellSpec{Name: "agent " + r.id, Argv: r.runner.argv(r.model, r.session), Dir: r.place.Dir, Worktree: r.place.Worktree}
+	spec.Agent = agentChild{ID: r.id, Type: r.def.Name, Mode: r.def.Mode, ReadOnly: r.def.ReadsOnly(), Tools: r.def.Tools, Denied: r.def.Denied, Servers: r.def.Servers, Call: r.front}
 	if r.runner.Cell != nil {
 		if err := r.runner.Cell(&spec); err != nil {
 			return err
@@ -217,7 +218,6 @@ func (r *agentRun) startCell(ctx context.Context) error {
 	if err := supervise.SetBlocking(spec.Files...); err != nil {
 		return err
 	}
-	spec.Agent = agentChild{ID: r.id, Type: r.def.Name, Mode: r.def.Mode, ReadOnly: r.def.ReadsOnly(), Tools: r.def.Tools, Denied: r.def.Denied, Servers: r.def.Servers, Call: r.front}
 	var err error
 	if r.cell, r.end, err = r.env.Agents.Start(spec); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/readstate"
 	"github.com/toolhost/toolhost/resultstore"
@@ -125,3 +126,6 @@ func (w *WorkDir) Set(dir string) {
 	defer w.mu.Unlock()
 	w.dir = dir
 }
+
+// Inherited returns the variables of the host's environment, as NAME=value, that commands of the caller get.
+func (e *Env) Inherited() []string { return shell.Inherited(e.Policy.Commands().PassedVariables()) }

@@ -321,6 +321,29 @@ func TestAgentAttacks(t *testing.T) {
 	}
 }
 
+// TestAgentsApart has an agent leave files where its program has its configuration and sessions: it finds them when it is continued,
+// and no other agent does.
+func TestAgentsApart(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, map[string]any{"config": []string{"~/.fake"}}, "")
+	must(t, os.MkdirAll(filepath.Join(h.home, ".fake"), 0o700))
+	must(t, os.WriteFile(filepath.Join(h.home, ".fake/settings"), []byte("the user's\n"), 0o600))
+	look := shellStep("cat ~/.fake/settings ~/.fake/planted")
+	text, out, failed := h.agent(nil, look, shellStep("echo hook > ~/.fake/planted; echo hook > ~/.fake/settings"))
+	if failed || !strings.Contains(text, "the user's") {
+		t.Fatalf("it says %s", text)
+	}
+	if text, _, _ := h.agent(nil, look); strings.Contains(text, "hook") || !strings.Contains(text, "the user's") {
+		t.Errorf("another agent finds %s", text)
+	}
+	if text, _, _ := h.agent(map[string]any{"resume": out["agent_id"]}, look); !strings.Contains(text, "hook") {
+		t.Errorf("continued it finds %s", text)
+	}
+	if got, _ := os.ReadFile(filepath.Join(h.home, ".fake/settings")); string(got) != "the user's\n" {
+		t.Errorf("the user's file holds %q", got)
+	}
+}
+
 // TestAgentOff looks at a host without a runner, and at one whose workspace names a runner.
 func TestAgentOff(t *testing.T) {
 	t.Parallel()

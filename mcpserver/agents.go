@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,16 @@ func (c *children) set(principal string, now *child) {
 	}
 	c.mu.Unlock()
 	c.host.policies.forget(principal)
+}
+
+// forgetRules drops the compiled rules of all agents: the tools that they are made for have changed.
+func (c *children) forgetRules() {
+	c.mu.Lock()
+	all := slices.Collect(maps.Keys(c.all))
+	c.mu.Unlock()
+	for _, principal := range all {
+		c.host.policies.forget(principal)
+	}
 }
 
 // caller returns the caller of an agent, or of those that started it; of another principal itself.
@@ -194,7 +205,7 @@ func (p *policies) withheld(one *child, depth int) (names []string) {
 		}
 		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName) // they give no right to what they find
 		switch {
-		case d.Name == agentTool && one.depth >= depth, set(has.Denied):
+		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"), set(has.Denied):
 			names = append(names, d.Name)
 		case len(has.Tools) > 0 && !set(has.Tools) && !finder && d.Name != "TaskOutput" && d.Name != "TaskStop":
 			names = append(names, d.Name)

@@ -59,6 +59,7 @@ func (h servers) changed(g *gateway.Gateway, configured bool) {
 	if err := h.setForeign(set); err != nil {
 		h.log.Error("tools of other servers are left out", "error", err)
 	}
+	h.children.forgetRules()
 }
 
 // Gateway returns the other servers of the host.

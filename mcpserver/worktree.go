@@ -13,10 +13,18 @@ func rulesFor(ctx context.Context, h *Host, a *Admission) (*guard.Policy, error)
 	if err != nil {
 		return nil, err
 	}
-	if one := h.children.of(a.principal); one != nil { // an agent works where it was started
-		tree = one.spec.Worktree
+	if isAgent(a.principal) {
+		tree = h.children.worktree(a)
 	}
 	return h.modes.policy(h.policies.forCall(a, tree), a.scope), nil
+}
+
+// worktree is the one that a call works in, nil if it works in none.
+func (c *children) worktree(a *Admission) *builtin.Worktree {
+	if one := c.of(a.principal); one != nil { // an agent works where it was started
+		return one.spec.Worktree
+	}
+	return a.scope.Dir.Worktree()
 }
 
 // inWorktree returns the configuration of the guard for what works in a worktree: there the rules of the workspace hold, as a person

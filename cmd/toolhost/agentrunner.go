@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
@@ -73,14 +75,22 @@ func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, 
 		return err
 	}
 	roots := host.Operator().Roots()
-	known := &runClient{name: client.Name, env: env, client: client, needs: client.Runs.OnPlatform(env), state: runState(host.Operator().StateDir(), client.Name)}
+	state := filepath.Join(runState(host.Operator().StateDir(), client.Name), "agents")
+	removeOldLayers(state)
+	known := &runClient{name: client.Name, env: env, client: client, needs: client.Runs.OnPlatform(env), state: filepath.Join(state, spec.Agent.ID), alone: true}
 	if spec.Hosts, spec.Ports, err = splitHosts(known.hosts()); err != nil {
 		return err
 	}
 	if err := known.files(spec, roots); err != nil {
 		return err
 	}
-	spec.Env = clientEnv(host)
+	now := time.Now()
+	_ = os.Chtimes(filepath.Dir(known.state), now, now) // see removeOldLayers
+	passed := into.Inherited()
+	spec.Env = slices.DeleteFunc(clientEnv(host), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(passed, entry) && !slices.Contains(client.Runs.URLs, name)
+	})
 	spec.Prepare = func(spec *builtin.CellSpec, dir, socket string) error {
 		more, err := known.entry(spec, dir, socket)
 		if err != nil {
@@ -91,4 +101,17 @@ func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, 
 		return nil
 	}
 	return nil
+}
+
+// layerAge is for how long the private directories of an agent are kept after its last start, so that it can be continued.
+const layerAge = 7 * 24 * time.Hour
+
+// removeOldLayers removes the private directories of agents that are not continued any more.
+func removeOldLayers(dir string) {
+	entries, _ := os.ReadDir(dir) // none is there at first
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > layerAge {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
 }

@@ -24,6 +24,7 @@ type runClient struct {
 	client  *clients.Client // nil: it is not in the table
 	needs   clients.Run
 	roots   []string // real paths
+	alone   bool     // it sees nothing of the user's sessions, nor of those of other agents
 	entries string   // the copy of needs.Entry; "" if there is none
 }
 
@@ -82,6 +83,12 @@ func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 		}
 	}
 	for _, path := range r.needs.Shared {
+		if r.alone && !slices.Contains(r.needs.Logins, path) {
+			if err := r.hide(spec, path); err != nil {
+				return err
+			}
+			continue
+		}
 		if dir, isDir := strings.CutSuffix(path, "/"); isDir {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return err
@@ -93,6 +100,29 @@ func (r *runClient) files(spec *builtin.CellSpec, roots []string) error {
 		}
 	}
 	spec.Open = r.needs.Logins
+	return nil
+}
+
+// hide puts a file or directory of its own into the layer, in the place of one of the user that the client shares.
+func (r *runClient) hide(spec *builtin.CellSpec, path string) error {
+	path, isDir := strings.CutSuffix(path, "/")
+	for dir, layer := range spec.Layers {
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		own := filepath.Join(layer, rel)
+		if isDir { // one that is empty would be the place of the user's
+			own = filepath.Join(own, ".own")
+		}
+		if _, err := os.Lstat(own); err == nil {
+			return nil
+		}
+		if err := privatefile.MakeDir(filepath.Dir(own)); err != nil {
+			return err
+		}
+		return privatefile.ReplaceQuickly(own, []byte("\n"))
+	}
 	return nil
 }
 

@@ -59,6 +59,7 @@ const (
 // Load reads the definitions in directories, of which the first has precedence, and adds what is built in. What is wrong with files is in
 // the error, a line each: a file that is malformed is left out, one with members that are not known counts.
 func Load(dirs []string, tool func(name string) string) (all []Definition, wrong error) {
+	own := builtIn()
 	known := map[string]bool{}
 	add := func(d Definition) {
 		if key := strings.ToLower(d.Name); !known[key] {
@@ -76,12 +77,15 @@ func Load(dirs []string, tool func(name string) string) (all []Definition, wrong
 			if err != nil {
 				wrong = errors.Join(wrong, fmt.Errorf("%s: %w", filepath.Join(dir, name), err))
 			}
-			if d.Name != "" {
+			switch {
+			case slices.ContainsFunc(own, func(b Definition) bool { return strings.EqualFold(b.Name, d.Name) }):
+				wrong = errors.Join(wrong, fmt.Errorf("%s: left out: %s is built in: give it another name", filepath.Join(dir, name), d.Name))
+			case d.Name != "":
 				add(d)
 			}
 		}
 	}
-	for _, d := range builtIn() {
+	for _, d := range own {
 		add(d)
 	}
 	slices.SortFunc(all, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })

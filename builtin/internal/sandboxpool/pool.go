@@ -216,8 +216,10 @@ func (cs *Pool) Discard(principal string, c *Sandbox) {
 func (cs *Pool) Forget(principal string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.open[principal] != nil {
-		cs.evict(principal)
+	for key := range cs.open {
+		if owner, _, _ := strings.Cut(key, "\x00"); owner == principal {
+			cs.evict(key)
+		}
 	}
 }
 
