@@ -189,10 +189,10 @@ func (p Host) free() {
 // adopt makes a running command the task for which id was reserved.
 func (s *Tasks) adopt(id string, run *execution, where Host, text string) Started {
 	run.stop() // no progress reports for a call that has been answered
-	return s.follow(&task{id: id, text: text, out: run.out, begun: run.begun}, where, func(life context.Context) (*Result, error, ending) {
+	return s.follow(&task{id: id, text: text, out: run.out, begun: run.begun}, where, func(life context.Context) (*Result, ending, error) {
 		why := run.wait(life, 0)
 		res, err := run.finish(why)
-		return res, err, why
+		return res, why, err
 	})
 }
 
@@ -214,19 +214,19 @@ func (s *Tasks) Adopt(where Host, c Call) (Started, error) {
 	if !s.reserve(id, where) {
 		return Started{}, ErrTooManyTasks
 	}
-	return s.follow(&task{id: id, text: c.Text, out: c.Out, begun: c.Begun, call: true}, where, func(life context.Context) (*Result, error, ending) {
+	return s.follow(&task{id: id, text: c.Text, out: c.Out, begun: c.Begun, call: true}, where, func(life context.Context) (*Result, ending, error) {
 		defer context.AfterFunc(life, c.Stop)()
 		<-c.Done
 		r := &Result{Shown: c.Out.Result(), Duration: time.Since(c.Begun)}
 		if c.Failed() {
 			r.ExitCode = 1
 		}
-		return r, nil, returned
+		return r, returned, nil
 	}), nil
 }
 
 // follow makes t the task for which its id was reserved, and waits for its end.
-func (s *Tasks) follow(t *task, where Host, wait func(life context.Context) (*Result, error, ending)) Started {
+func (s *Tasks) follow(t *task, where Host, wait func(life context.Context) (*Result, ending, error)) Started {
 	life, cancel := context.WithCancelCause(context.Background())
 	t.principal, t.scope, t.news, t.cancel, t.done = where.Principal, where.Scope, where.Notices, cancel, make(chan struct{})
 	soFar, offset := t.out.Follow(s.limits.Log) // before the task can be found
@@ -241,10 +241,10 @@ func (s *Tasks) follow(t *task, where Host, wait func(life context.Context) (*Re
 }
 
 // await waits for the end of a task.
-func (t *task) await(life context.Context, where Host, wait func(life context.Context) (*Result, error, ending)) {
+func (t *task) await(life context.Context, where Host, wait func(life context.Context) (*Result, ending, error)) {
 	defer where.leave()
 	var why ending
-	t.result, t.err, why = wait(life)
+	t.result, why, t.err = wait(life)
 	if t.err == nil && where.Remarks != nil {
 		t.result.Remarks = where.Remarks(t.result)
 	}
