@@ -77,7 +77,10 @@ func TestConsult(t *testing.T) {
 					}
 				}
 			})
-			for end := time.Now().Add(30 * time.Second); len(c.host.gateway.Consults().Prompts()) == 0 && time.Now().Before(end); {
+			looked := func() bool {
+				return len(c.host.gateway.Consults().Prompts()) > 0 && !c.host.tools.now().serverOf("mcp__s__hi").Unknown
+			}
+			for end := time.Now().Add(30 * time.Second); !looked() && time.Now().Before(end); {
 				time.Sleep(10 * time.Millisecond)
 			}
 			comma := ","

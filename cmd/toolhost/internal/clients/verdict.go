@@ -99,7 +99,7 @@ var searchTool = regexp.MustCompile(`(?i)^tool_?search`)
 var touching = regexp.MustCompile(`(?i)bash|shell|exec|command|terminal|monitor|read|write|edit|patch|file|notebook|director|^ls$|^list$|glob|grep|search_|replace|web|fetch|browser|url|image`)
 
 // apart matches names that touching or an alias matches too, but of tools for something else.
-var apart = regexp.MustCompile(`(?i)todo|agent|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
+var apart = regexp.MustCompile(`(?i)todo|agent|^task$|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
 
 // touches reports whether a client's own tool is for files, commands or the web.
 func touches(name string) bool {
