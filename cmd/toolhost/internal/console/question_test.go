@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,20 +234,20 @@ func TestChangeAtTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(true)
 		ctx, cancel := context.WithCancel(t.Context())
-		changes := 0
+		var changes atomic.Int32
 		go c.follow(ctx, func() string { return "" }, func(event string, _ int) bool {
 			if event == "change" {
-				changes++
+				changes.Add(1)
 			}
 			time.Sleep(2 * heartbeat) // a slow page: the next tick has come
 			return ctx.Err() == nil
 		})
 		synctest.Wait()
 		for id := range uint64(50) {
-			before := changes
+			before := changes.Load()
 			c.CallBegan(ctx, audit.Call{ID: id})
 			time.Sleep(10 * heartbeat)
-			if changes == before {
+			if changes.Load() == before {
 				t.Errorf("change %d was not told", id)
 			}
 		}
