@@ -22,8 +22,8 @@ import (
 
 // Bounds of what an agent prints.
 const (
-	// maxagentOutput is after how many bytes one is ended, and maxAgentLine is how much of a line is read.
-	maxagentOutput, maxAgentLine = 256 << 20, 4 << 20
+	// maxAgentOutput is after how many bytes one is ended, and maxAgentLine is how much of a line is read.
+	maxAgentOutput, maxAgentLine = 256 << 20, 4 << 20
 	// maxOwnWords is how much of the messages of a runner that failed is shown, in characters.
 	maxOwnWords = 2000
 	// maxAnswer is how much of an answer that comes in pieces is kept, in bytes.
@@ -80,33 +80,11 @@ type agentRun struct {
 	answer   string
 	failed   bool
 	finished bool   // the answer is complete
-	words    []byte // the first of what it printed beside that
+	words    []byte // the first of what else it printed
 	bytes    int64
 	turns    int
 	tokens   int
 	files    []agentFile
-}
-
-// An agentOutput is what programs learn from an [agentTool].
-type agentOutput struct {
-	AgentID    string      `json:"agent_id"`
-	TaskID     string      `json:"task_id,omitempty"` // of one that still runs
-	Type       string      `json:"type"`
-	Runner     string      `json:"runner"`
-	Status     string      `json:"status"` // running, completed, failed or stopped
-	Turns      int         `json:"turns"`
-	Tokens     int         `json:"tokens,omitempty"`
-	DurationMS int64       `json:"duration_ms"`
-	Files      []agentFile `json:"files"`
-	OutputPath string      `json:"output_path,omitempty"` // the transcript
-	ExitCode   *int        `json:"exit_code,omitempty"`
-}
-
-// An agentFile is a file that an agent changed.
-type agentFile struct {
-	Path    string `json:"path"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
 }
 
 // run starts the agent and waits for it as long as a call is held.
@@ -294,9 +272,9 @@ func (r *agentRun) read(f *os.File, take func(line []byte)) {
 	for {
 		n, err := f.Read(buffer)
 		r.mu.Lock()
-		if r.bytes += int64(n); r.bytes > maxagentOutput {
+		if r.bytes += int64(n); r.bytes > maxAgentOutput {
 			r.mu.Unlock()
-			r.stop(fmt.Errorf("it printed more than %d MiB", maxagentOutput>>20))
+			r.stop(fmt.Errorf("it printed more than %d MiB", maxAgentOutput>>20))
 			_, _ = io.Copy(io.Discard, f)
 			return
 		}
@@ -386,122 +364,4 @@ func (r *agentRun) count(e agent.Event) {
 	if most := r.env.Agents.MaxTokens; most > 0 && r.tokens > most {
 		r.stop(fmt.Errorf("it used more than %d tokens, the limit agent.maxTokens", most))
 	}
-}
-
-// changed returns the files that the agent changed. Those of its cell count once, also where its tools changed them before.
-func (r *agentRun) changed() (files []agentFile) {
-	all, err := r.env.Runtime.history.List(ChangeFilter{Principal: agentPrincipal(r.id), Since: r.begun})
-	if err != nil {
-		return nil
-	}
-	index, seen := map[string]int{}, map[string]bool{}
-	for _, c := range all {
-		if seen[c.ID] {
-			continue
-		}
-		seen[c.ID] = true
-		changes, diffs, err := r.env.Runtime.history.Show(agentPrincipal(r.id), c.ID)
-		if err != nil {
-			continue
-		}
-		for i, change := range changes {
-			if change.BeforeMode.IsDir() || change.AfterMode.IsDir() {
-				continue
-			}
-			f := agentFile{Path: change.Path}
-			if rel, ok := strings.CutPrefix(change.Path, r.place.Dir+string(os.PathSeparator)); ok {
-				f.Path = rel
-			}
-			_, _ = fmt.Sscanf(plusMinus(diffs[i], true), "+%d -%d", &f.Added, &f.Removed)
-			at, known := index[change.Path]
-			switch whole := strings.HasPrefix(change.Tool, "run: "); {
-			case !known:
-				index[change.Path], files = len(files), append(files, f)
-			case whole:
-				files[at] = f
-			}
-		}
-	}
-	slices.SortFunc(files, func(a, b agentFile) int { return strings.Compare(a.Path, b.Path) })
-	return files
-}
-
-// agentPrincipal is the principal of an agent.
-func agentPrincipal(id string) string { return agentChild{ID: id}.Principal() }
-
-// structured is what programs learn of the agent.
-func (r *agentRun) structured() agentOutput {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return agentOutput{
-		AgentID: r.id, Type: r.def.Name, Runner: r.runner.Name, Turns: r.turns, Tokens: r.tokens, DurationMS: time.Since(r.begun).Milliseconds(),
-		Files: append([]agentFile{}, r.files...), OutputPath: r.path,
-	}
-}
-
-// result is that of an agent that has ended.
-func (r *agentRun) result() Result {
-	out := r.structured()
-	out.Status, out.ExitCode = "completed", &r.status.ExitCode
-	answer := strings.TrimSpace(r.answer)
-	head := ""
-	switch {
-	case r.cause != nil:
-		out.Status, head = "stopped", fmt.Sprintf("The agent was ended: %v.", r.cause)
-		if answer != "" {
-			head += " Its last words:\n"
-		}
-	case r.failed:
-		out.Status, head = "failed", "The agent failed. It said:\n"
-		answer = firstRunes(answer, maxOwnWords)
-	case answer == "" || !r.finished && r.status.ExitCode != 0:
-		out.Status, head = "failed", fmt.Sprintf("The agent ended without an answer, with exit code %d.", r.status.ExitCode)
-		if r.status.Signal != "" {
-			head = fmt.Sprintf("The agent ended without an answer, by %s.", r.status.Signal)
-		}
-		if words := strings.TrimSpace(string(r.words)); words != "" || answer != "" {
-			head += " It said:\n"
-			answer = firstRunes(strings.TrimSpace(words+"\n"+answer), maxOwnWords)
-		}
-	}
-	return Result{
-		Text: head + strings.ToValidUTF8(answer, "\uFFFD") + "\n\n" + r.block(out), IsError: out.Status != "completed", Structured: out,
-		Summary: fmt.Sprintf("%s: %s, %s", r.id, out.Status, count(out.Turns, "turn")), LastLine: lastLine(answer),
-	}
-}
-
-// block is what a result tells of the run.
-func (r *agentRun) block(out agentOutput) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "[Agent %s (%s, %s): %s, ", r.id, out.Type, out.Runner, count(out.Turns, "turn"))
-	if out.Tokens > 0 {
-		fmt.Fprintf(&b, "%d tokens, ", out.Tokens)
-	}
-	fmt.Fprintf(&b, "%s.", (time.Duration(out.DurationMS) * time.Millisecond).Round(100*time.Millisecond))
-	if n := len(out.Files); n > 0 {
-		var names []string
-		for _, f := range out.Files[:min(n, maxChangedNames)] {
-			names = append(names, fmt.Sprintf("%s +%d -%d", quoteOdd(f.Path), f.Added, f.Removed))
-		}
-		if more := n - maxChangedNames; more > 0 {
-			names = append(names, fmt.Sprintf("%d more", more))
-		}
-		fmt.Fprintf(&b, " Changed %s: %s.", count(n, "file"), strings.Join(names, ", "))
-	}
-	if r.path != "" {
-		fmt.Fprintf(&b, " Transcript: %s.", r.path)
-	}
-	if len(r.runner.Resume) > 0 && r.session != "" {
-		fmt.Fprintf(&b, " Continue it with resume: %q.", r.id)
-	}
-	b.WriteString("]\n")
-	return b.String() + onLines(r.notes)
-}
-
-// firstRunes are the first characters of a text.
-func firstRunes(text string, n int) string {
-	if r := []rune(text); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return text
 }

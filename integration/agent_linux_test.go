@@ -37,7 +37,7 @@ type agentHost struct {
 	t *testing.T
 }
 
-// newAgentHost starts a host whose user settings have these members beside the runner.
+// newAgentHost starts a host whose user settings have these members in addition to the runner.
 func newAgentHost(t *testing.T, runner map[string]any, more string, flags ...string) agentHost {
 	t.Helper()
 	p := newRunner(t)

@@ -68,7 +68,7 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 	return &client, nil
 }
 
-// agentCell says what the cell of a runner has beside its program.
+// agentCell says what the cell of a runner has in addition to its program.
 func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, spec *builtin.CellSpec) (err error) {
 	env, err := clients.System()
 	if err != nil {

@@ -96,7 +96,7 @@ func Load(dirs []string, tool func(name string) string) (all []Definition, wrong
 func readDir(dir string) (names []string, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
 		if err == nil {
-			err = fmt.Errorf("%s: its files are not read, because it is, or lies behind, a symbolic link", dir)
+			err = fmt.Errorf("%s: its files are not read, because a symbolic link leads to it: put a directory there", dir)
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
