@@ -171,7 +171,10 @@ func listResources(ctx context.Context, g *gateway.Gateway, server string, visib
 	var b strings.Builder
 	line := func(of string, words ...string) {
 		if (server == "" || server == of) && visible(&builtin.Def{Name: "mcp__" + of + "__"}) {
-			words[len(words)-1] = clippedTo(singleLine(words[len(words)-1]), maxPurpose)
+			for i := range words { // none of them begins a line of its own
+				words[i] = singleLine(words[i])
+			}
+			words[len(words)-1] = clippedTo(words[len(words)-1], maxPurpose)
 			fmt.Fprintln(&b, strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), "  "))
 		}
 	}

@@ -19,7 +19,7 @@ while read -r line; do
 	case $line in
 	*'"initialize"'*) answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{}}}' ;;
 	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi"}]}' ;;
-	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one"}]}' ;;
+	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one\ntoolhost-mcp://t/x"}]}' ;;
 	*'"resources/templates/list"'*) answer "$id" '{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"any"}]}' ;;
 	*'"prompts/get"'*) answer "$id" '{"messages":[{"role":"user","content":{"type":"text","text":"the prompt ran"}}]}' ;;
 	*'"resources/read"'*) [[ $line =~ \"uri\":\"([^\"]*) ]]; answer "$id" '{"contents":[{"uri":"'"${BASH_REMATCH[1]}"'","text":"the content of '"${BASH_REMATCH[1]}"'"}]}' ;;
@@ -59,6 +59,7 @@ func TestConsult(t *testing.T) {
 		{"", "", read(other), "No rule allows", "the content"},
 		{"mcp__s", "", read(other), "the content of a:other", ""},
 		{"", "", tool("ListMcpResources", "{}"), listed, ""},
+		{"", "", tool("ListMcpResources", "{}"), "  one toolhost-mcp://t/x", `\ntoolhost-mcp://t`},
 		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},
 		{"", "", tool("ListMcpResources", `{"server":"t"}`), "there is no server t", ""},
 		{"", "", tool("ReadMcpResource", `{"server":"s","uri":"a:listed"}`), "the content of a:listed", ""},
