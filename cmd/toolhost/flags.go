@@ -47,7 +47,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
 	completeFlag(cmd, "tools", allTools)
-	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, EnterWorktree, ExitWorktree")
+	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree")
 	completeFlag(cmd, "with", allTools)
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	f.addState(flags)
