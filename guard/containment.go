@@ -10,6 +10,18 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
+// A Containment says how the kernel limits the reads and writes of a Bash command. The
+// zero value limits nothing.
+type Containment struct {
+	// Writes says that commands can write in the boundary only.
+	Writes bool
+	// Denies says that commands cannot reach what Read and Edit rules deny, nor write what is protected.
+	Denies bool
+	// Name is the backend's ("namespaces", "bubblewrap"); Why says what it cannot
+	// do and why, for the refusal.
+	Name, Why string
+}
+
 // Commands is what a policy says of its caller's commands: what holds them, what they get of the host, and which programs they may start.
 type Commands struct{ p *Policy }
 

@@ -63,6 +63,18 @@ type Config struct {
 	ExecGate func() error
 }
 
+// A Caller is the principal that calls are judged for.
+type Caller struct {
+	// Principal names the caller, for the records of others. No rule depends on it.
+	Principal string
+	// Remote says that no one sits at the machine: what would run uncontained needs
+	// approval.
+	Remote bool
+	// Own are directories in the host's state that this caller may read, such as
+	// its stored results, although the state itself is masked. Absolute.
+	Own []string
+}
+
 // A Policy is an immutable snapshot of the rules, bound to a caller: what one
 // call sees. It is safe for concurrent use. The zero Policy is of no use; make
 // one with [New].
