@@ -20,6 +20,19 @@ import (
 
 // The prompts and resources of other servers are passed on. Getting one is a call: rules, rights, hooks and the audit log hold for it.
 
+// maxConsulted is how many bytes of JSON a prompt or resource of another server may have. Clients put it into the context of a model as
+// it is; results of tools are kept and cut instead.
+const maxConsulted = 4 << 20
+
+// checkSize returns an error for an answer of more than [maxConsulted].
+func checkSize(what string, answer any) error {
+	raw, err := json.Marshal(answer)
+	if err == nil && len(raw) > maxConsulted {
+		err = fmt.Errorf("%s has %d bytes, over the limit of %d: ask for a part of it, or read a resource with the tool ReadMcpResource, which keeps what is long", what, len(raw), maxConsulted)
+	}
+	return err
+}
+
 // consultable leaves out of the capabilities what no server offers and no extension has.
 func (s *Server) consultable(c *mcp.ServerCapabilities) {
 	e := s.host.cfg.Extension
@@ -114,6 +127,9 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 	case result.IsError || got == nil:
 		return nil, errors.New(textIn(result))
 	}
+	if err := checkSize("the prompt "+p.Name, got); err != nil {
+		return nil, err
+	}
 	return got, nil
 }
 
@@ -132,7 +148,10 @@ func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) 
 	if err == nil && (result.IsError || got == nil) {
 		err = errors.New(textIn(result))
 	}
-	return got, err
+	if err = cmp.Or(err, checkSize("the resource", got)); err != nil {
+		return nil, err
+	}
+	return got, nil
 }
 
 // consult takes a request that is no call of a tool through the pipeline, as a call of def.

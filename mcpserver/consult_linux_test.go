@@ -18,10 +18,11 @@ while read -r line; do
 	id=${BASH_REMATCH[1]}
 	case $line in
 	*'"initialize"'*) answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{}}}' ;;
-	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi"}]}' ;;
+	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi","arguments":[{"name":"a\u202e","description":"d\u200b"}]}]}' ;;
 	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one\ntoolhost-mcp://t/x"}]}' ;;
 	*'"resources/templates/list"'*) answer "$id" '{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"any"}]}' ;;
 	*'"prompts/get"'*) answer "$id" '{"messages":[{"role":"user","content":{"type":"text","text":"the prompt ran"}}]}' ;;
+	*'a:large'*) answer "$id" '{"contents":[{"uri":"a:large","text":"'"$(head -c 5000000 /dev/zero | tr '\0' x)"'"}]}' ;;
 	*'"resources/read"'*) [[ $line =~ \"uri\":\"([^\"]*) ]]; answer "$id" '{"contents":[{"uri":"'"${BASH_REMATCH[1]}"'","text":"the content of '"${BASH_REMATCH[1]}"'"}]}' ;;
 	*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
 	esac
@@ -44,6 +45,7 @@ func TestConsult(t *testing.T) {
 	const prompts, prompt, resources, templates = `"prompts/list","params":{`, `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/list","params":{`, `"resources/templates/list","params":{`
 	for _, tt := range []struct{ allow, deny, request, want, not string }{
 		{"", "", prompts, `"name":"mcp__s__hi"`, `"mcp__"`},
+		{"", "", prompts, `[{"name":"a","description":"d"}]`, ""},
 		{"", "mcp__s", prompts, `"prompts":[]`, "hi"},
 		{"", "mcp__s__hi", prompts, `"prompts":[]`, "hi"},
 		{"", "", prompt, "the prompt ran", ""},
@@ -58,6 +60,7 @@ func TestConsult(t *testing.T) {
 		{"", "ReadMcpResource", read(listed), "denied by a rule", "the content"},
 		{"", "", read(other), "No rule allows", "the content"},
 		{"mcp__s", "", read(other), "the content of a:other", ""},
+		{"mcp__s", "", read("toolhost-mcp://s/a:large"), "over the limit of 4194304", "xxx"},
 		{"", "", tool("ListMcpResources", "{}"), listed, ""},
 		{"", "", tool("ListMcpResources", "{}"), "  one toolhost-mcp://t/x", `\ntoolhost-mcp://t`},
 		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},

@@ -55,9 +55,9 @@ func offered[T any](list []json.RawMessage, key string, replace func(own string)
 			continue
 		}
 		name, _ := d[key].(string)
-		for _, text := range []string{"name", "title", "description"} {
-			if s, ok := d[text].(string); ok {
-				d[text] = cleanText(s, maxDescription)
+		for field, v := range d {
+			if field != "icons" { // addresses, which may hold the whole image
+				d[field] = cleaned(v)
 			}
 		}
 		d[key] = replace(name)
@@ -67,6 +67,23 @@ func offered[T any](list []json.RawMessage, key string, replace func(own string)
 		}
 	}
 	return all, own
+}
+
+// cleaned returns a JSON value with every text in it as [cleanText] shows it.
+func cleaned(v any) any {
+	switch v := v.(type) {
+	case string:
+		return cleanText(v, maxDescription)
+	case []any:
+		for i := range v {
+			v[i] = cleaned(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = cleaned(v[k])
+		}
+	}
+	return v
 }
 
 // Consults are the prompts and resources of the servers.
