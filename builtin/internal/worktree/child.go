@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -179,13 +180,20 @@ func (w *Worktree) bringHome(ctx context.Context, commits []string) (err error) 
 	}
 	r := w.store.run(index)
 	r.env = append(r.env, "GIT_OBJECT_DIRECTORY="+quarantine, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+w.store.objects)
-	r.in = strings.NewReader(revs)
-	pack, err := r.git(ctx, "pack-objects", "--revs", "--stdout", "-q")
+	pack, err := os.CreateTemp(quarantine, "commits-") // not in memory: a child may have committed gigabytes
 	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pack.Close()) }()
+	r.in, r.out = strings.NewReader(revs), pack
+	if _, err := r.git(ctx, "pack-objects", "--revs", "--stdout", "-q"); err != nil {
 		return fmt.Errorf("the commits made in the worktree cannot be read: %w", err)
 	}
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
 	r = w.store.run(index)
-	r.in = bytes.NewReader(pack)
+	r.in = pack
 	if _, err = r.git(ctx, "index-pack", "--stdin", "--fix-thin", "--strict"); err != nil {
 		return fmt.Errorf("the commits made in the worktree are not sound: %w", err)
 	}

@@ -22,6 +22,7 @@ type gitRun struct {
 	dir string   // working directory
 	env []string // in addition
 	in  io.Reader
+	out *os.File // where its output goes; nil: git returns it
 }
 
 // git runs git and returns what it prints.
@@ -29,6 +30,9 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	var out, said bytes.Buffer
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, r.in, &out, &said
+	if r.out != nil {
+		cmd.Stdout = r.out
+	}
 	cmd.Env = append(plainEnvironment(), r.env...)
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) {

@@ -3,10 +3,12 @@ package worktree
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -387,5 +389,23 @@ func TestHidden(t *testing.T) {
 			t.Error("a hidden file was copied for the merge")
 		}
 		w.Close()
+	}
+}
+
+// TestLargeCommit: the host does not hold what a child committed in its memory.
+func TestLargeCommit(t *testing.T) {
+	const size = 32 << 20
+	dir, r := repository(t), room(t)
+	w := mustMake(t, r, dir, false)
+	sh(t, w.Tree(), fmt.Sprintf("head -c %d /dev/urandom > large; git add large; git commit -qm large", size))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	mustEnd(t, w)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > size/2 {
+		t.Errorf("%d bytes were allocated for a commit of %d", got, size)
+	}
+	if got, want := sh(t, dir, "git cat-file -s "+w.branch()+":large"), fmt.Sprint(size); got != want {
+		t.Errorf("the branch has %s bytes of it, want %s", got, want)
 	}
 }
