@@ -85,6 +85,7 @@ type agentRun struct {
 	turns    int
 	tokens   int
 	files    []agentFile
+	calls    []string // not yet told to the client as progress
 }
 
 // run starts the agent and waits for it as long as a call is held.
@@ -292,9 +293,22 @@ func (r *agentRun) read(f *os.File, take func(line []byte)) {
 		if err != nil && len(line) > 0 {
 			take(line)
 		}
+		calls := r.calls
+		r.calls = nil
 		r.mu.Unlock()
+		r.tell(calls)
 		if err != nil {
 			return
+		}
+	}
+}
+
+// tell sends calls of the agent as progress, while the client waits for the answer. The caller does not hold the lock: a client that
+// does not read blocks the notification.
+func (r *agentRun) tell(calls []string) {
+	for _, call := range calls {
+		if r.env.Progress != nil && r.front.Err() == nil {
+			r.env.Progress(call)
 		}
 	}
 }
@@ -332,10 +346,8 @@ func (r *agentRun) line(line []byte) {
 	r.failed = r.failed || e.Failed
 	for _, call := range e.Calls {
 		r.out.Write([]byte(call + "\n"))
-		if r.env.Progress != nil && r.front.Err() == nil {
-			r.env.Progress(call)
-		}
 	}
+	r.calls = append(r.calls, e.Calls...)
 	r.count(e)
 	if e.Done && !r.finished {
 		r.finished = true

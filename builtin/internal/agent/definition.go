@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // A Definition is a type of agents.
@@ -68,18 +71,14 @@ func Load(dirs []string, tool func(name string) string) (all []Definition, wrong
 		}
 	}
 	for _, dir := range dirs {
-		entries, err := readDir(dir)
-		if err != nil {
-			wrong = errors.Join(wrong, err)
-		}
-		for _, name := range entries {
-			d, err := read(filepath.Join(dir, name), tool)
+		for file, text := range files(dir, &wrong) {
+			d, err := parse(file, text, tool)
 			if err != nil {
-				wrong = errors.Join(wrong, fmt.Errorf("%s: %w", filepath.Join(dir, name), err))
+				wrong = errors.Join(wrong, fmt.Errorf("%s: %w", file, err))
 			}
 			switch {
 			case slices.ContainsFunc(own, func(b Definition) bool { return strings.EqualFold(b.Name, d.Name) }):
-				wrong = errors.Join(wrong, fmt.Errorf("%s: left out: %s is built in: give it another name", filepath.Join(dir, name), d.Name))
+				wrong = errors.Join(wrong, fmt.Errorf("%s: left out: %s is built in: give it another name", file, d.Name))
 			case d.Name != "":
 				add(d)
 			}
@@ -92,17 +91,64 @@ func Load(dirs []string, tool func(name string) string) (all []Definition, wrong
 	return all, wrong
 }
 
-// readDir returns the names of definitions in a directory. One that a link leads to is not read: it would show files that rules deny.
-func readDir(dir string) (names []string, err error) {
-	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
-		if err == nil {
-			err = fmt.Errorf("%s: its files are not read, because a symbolic link leads to it: put a directory there", dir)
-		} else if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+// files yields the path and the text of each definition in a directory, by name. It adds to wrong what cannot be read.
+func files(dir string, wrong *error) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		root, err := openDir(dir)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				*wrong = errors.Join(*wrong, err)
+			}
+			return
 		}
+		defer root.Close()
+		names, err := list(root)
+		if err != nil {
+			*wrong = errors.Join(*wrong, err)
+		}
+		for _, name := range names {
+			file := filepath.Join(dir, name)
+			text, err := read(root, name)
+			if err != nil {
+				*wrong = errors.Join(*wrong, fmt.Errorf("%s: %w", file, err))
+			} else if !yield(file, text) {
+				return
+			}
+		}
+	}
+}
+
+// openDir opens a directory of definitions. It refuses symbolic links, which could show files that rules deny, also one that a command
+// puts there while the directory is opened.
+func openDir(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(dir)
+	opened, err := root.Stat(".")
+	if err == nil && !isAt(dir, opened) {
+		err = fmt.Errorf("%s: its files are not read, because a symbolic link leads to it: put a directory there", dir)
+	}
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// isAt reports whether the directory at dir is the one opened, and no symbolic link leads to it.
+func isAt(dir string, opened fs.FileInfo) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || real != dir {
+		return false
+	}
+	info, err := os.Lstat(dir)
+	return err == nil && os.SameFile(info, opened)
+}
+
+// list returns the names of the definitions in a directory, sorted.
+func list(root *os.Root) (names []string, err error) {
+	f, err := root.Open(".")
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +164,30 @@ func readDir(dir string) (names []string, err error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// read returns the text of a regular file in a directory. It follows no symbolic link and does not wait for the writer of a FIFO.
+func read(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file, and is left out")
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|privatefile.NoFollow|privatefile.NoWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(err, errors.New("another file was put in its place just now: it is left out"))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
+	if err == nil && len(text) > maxDefinition {
+		err = fmt.Errorf("it has more than %d bytes, and is left out", maxDefinition)
+	}
+	return text, err
 }
 
 var (
@@ -142,22 +212,8 @@ func Stricter(a, b string) string {
 	return a
 }
 
-// read reads a definition. It may return one together with an error that tells what of it is ignored.
-func read(file string, tool func(string) string) (d Definition, err error) {
-	info, err := os.Lstat(file)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file, and is left out")
-	}
-	if err == nil && info.Size() > maxDefinition {
-		err = fmt.Errorf("it has %d bytes, more than %d, and is left out", info.Size(), maxDefinition)
-	}
-	if err != nil {
-		return d, err
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return d, err
-	}
+// parse parses the text of a definition. It may return one together with an error that tells what of it is ignored.
+func parse(file string, text []byte, tool func(string) string) (d Definition, err error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
 	head, body, ok := bytes.Cut(bytes.TrimPrefix(text, append(slices.Clone(fence), '\n')), append([]byte("\n"), append(slices.Clone(fence), '\n')...))
 	if !ok || !bytes.HasPrefix(text, append(slices.Clone(fence), '\n')) {
