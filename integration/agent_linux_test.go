@@ -395,11 +395,7 @@ func TestAgentWorktree(t *testing.T) {
 	if text, _, failed := h.agent(isolated, `{"say": "x"}`); !failed || !strings.Contains(text, "git") {
 		t.Errorf("without a repository it says %s", text)
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "kept.txt", "Makefile"}, {"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "-m", "first"}} {
-		if out, ok := h.run(t, nil, "git", args...); !ok {
-			t.Fatal(out)
-		}
-	}
+	h.commit()
 	kept := filepath.Join(h.project, "kept.txt")
 	text, out, failed := h.agent(isolated, toolStep("Read", `{"file_path": "kept.txt"}`), toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
 		shellStep("echo x > made.txt"), shellStep("echo BREACH > "+shellQuoted(kept)), toolStep("Write", `{"file_path": `+quotedJSON(kept)+`, "content": "BREACH"}`))
@@ -416,6 +412,36 @@ func TestAgentWorktree(t *testing.T) {
 	text, _, failed = h.agent(map[string]any{"resume": id}, shellStep("cat made.txt kept.txt"))
 	if failed || !strings.Contains(text, "changed") {
 		t.Errorf("continued it says\n%s", text)
+	}
+}
+
+// commit makes the project a repository with a commit.
+func (h agentHost) commit() {
+	h.t.Helper()
+	for _, args := range [][]string{{"init", "-q"}, {"add", "kept.txt", "Makefile"}, {"-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "-m", "first"}} {
+		if out, ok := h.run(h.t, nil, "git", args...); !ok {
+			h.t.Fatal(out)
+		}
+	}
+}
+
+// TestAgentWorktreeDirty has an agent begin with changes that are not committed, without the files that rules deny.
+func TestAgentWorktreeDirty(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, `, "worktree": {"dirty": true}`, "--deny", "Read(secret.txt)")
+	h.commit()
+	for name, text := range map[string]string{"kept.txt": "changed", "new.txt": "untracked", "secret.txt": "SECRET"} {
+		must(t, os.WriteFile(filepath.Join(h.project, name), []byte(text+"\n"), 0o600))
+	}
+	text, out, failed := h.agent(map[string]any{"isolation": "worktree"}, shellStep("cat kept.txt new.txt; cat secret.txt; echo more > new.txt"))
+	if failed || !strings.Contains(text, "changed\nuntracked") || strings.Contains(text, "SECRET") {
+		t.Errorf("it says\n%s", text)
+	}
+	if got, _ := os.ReadFile(filepath.Join(h.project, "new.txt")); string(got) != "untracked\n" {
+		t.Errorf("the primary checkout holds %q", got)
+	}
+	if branch, ok := h.run(t, nil, "git", "ls-tree", "--name-only", fmt.Sprint("toolhost/agent-", out["agent_id"])); !ok || !strings.Contains(branch, "new.txt") || strings.Contains(branch, "secret") {
+		t.Errorf("the branch has %s", branch)
 	}
 }
 

@@ -281,7 +281,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		},
 		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
-		Worktree: h.children.worktree(a), Conversation: a.scope.Conversation(),
+		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
 	}
 	env.ListResources = func(ctx context.Context, server string) (string, error) {

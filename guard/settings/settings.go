@@ -337,6 +337,8 @@ type agentSettings struct {
 	MaxTime time.Duration
 	// Depth is how deep agents start agents; 1, the default, means that they start none.
 	Depth int
+	// WorktreeDirty brings changes that are not committed into new worktrees (agent.worktree.dirty). Default false.
+	WorktreeDirty bool
 }
 
 // A warning is something in a file that a person should correct.
