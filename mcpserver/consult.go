@@ -67,22 +67,31 @@ func (s *Server) serveConsults(hooks *server.Hooks) {
 		}
 	})
 	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
-		s.host.gateway.Wait(ctx)
-		for _, one := range s.host.gateway.Consults().Resources() {
-			if s.mayConsult(transport.PeerOf(ctx).Who, "mcp__"+one.Server+"__") {
+		who := transport.PeerOf(ctx).Who
+		c := s.host.children.consults(who.Principal)
+		c.Wait(ctx)
+		for _, one := range c.Resources() {
+			if s.mayConsult(who, "mcp__"+one.Server+"__") {
 				r.Resources = append(r.Resources, one.Resource)
 			}
 		}
 	})
 	hooks.AddAfterListResourceTemplates(func(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, r *mcp.ListResourceTemplatesResult) {
-		s.host.gateway.Wait(ctx)
+		who := transport.PeerOf(ctx).Who
+		c := s.host.children.consults(who.Principal)
+		c.Wait(ctx)
 		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates, func(t mcp.ResourceTemplate) bool { return t.Name == foreignHandler })
-		for _, one := range s.host.gateway.Consults().Templates() {
-			if s.mayConsult(transport.PeerOf(ctx).Who, "mcp__"+one.Server+"__") {
+		for _, one := range c.Templates() {
+			if s.mayConsult(who, "mcp__"+one.Server+"__") {
 				r.ResourceTemplates = append(r.ResourceTemplates, one.ResourceTemplate)
 			}
 		}
 	})
+}
+
+// consults returns what other servers offer a caller besides tools. An agent sees what its caller sees.
+func (c *children) consults(principal string) gateway.Consults {
+	return c.host.gateway.Consults(c.caller(principal))
 }
 
 // mayConsult reports whether a caller may know of what a server offers under this name: that of a prompt, or mcp__SERVER__ for resources.
@@ -92,7 +101,7 @@ func (s *Server) mayConsult(who auth.Identity, name string) bool {
 
 // prompts returns the prompts that a caller may get.
 func (s *Server) prompts(who auth.Identity) []gateway.Prompt {
-	return slices.DeleteFunc(s.host.gateway.Consults().Prompts(), func(p gateway.Prompt) bool { return !s.mayConsult(who, p.Name) })
+	return slices.DeleteFunc(s.host.children.consults(who.Principal).Prompts(), func(p gateway.Prompt) bool { return !s.mayConsult(who, p.Name) })
 }
 
 // prompt returns a prompt that a caller may get.
@@ -136,13 +145,14 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	peer := transport.PeerOf(ctx)
 	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx) // the library cannot put a question with this answer
+	s.host.children.consults(peer.Who.Principal).Wait(ctx)                    // what is listed is read without a question
 	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
 	if err != nil {
 		return nil, err
 	}
 	var got []mcp.ResourceContents
 	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true, func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
-		return s.host.gateway.Consults().Read(env, "", req.Params.URI, func(contents []mcp.ResourceContents) { got = contents })
+		return s.host.children.consults(env.Principal).Read(env, "", req.Params.URI, func(contents []mcp.ResourceContents) { got = contents })
 	})
 	result, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta, req.Params.MultiRoundTripParams)
 	if err == nil && (result.IsError || got == nil) {
@@ -180,10 +190,11 @@ func (m *message) checkPrompt(who auth.Identity) error {
 }
 
 // listResources returns the resources that a caller may read, a line each.
-func listResources(ctx context.Context, g *gateway.Gateway, server string, visible func(*builtin.Def) bool) (string, error) {
-	g.Wait(ctx)
+func listResources(ctx context.Context, h *Host, principal, server string, visible func(*builtin.Def) bool) (string, error) {
+	c := h.children.consults(principal)
+	c.Wait(ctx)
 	if server != "" {
-		if _, err := g.Review(server); err != nil { // there is none of that name
+		if _, err := h.gateway.Review(server); err != nil { // there is none of that name
 			return "", err
 		}
 	}
@@ -197,10 +208,10 @@ func listResources(ctx context.Context, g *gateway.Gateway, server string, visib
 			fmt.Fprintln(&b, strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), "  "))
 		}
 	}
-	for _, r := range g.Consults().Resources() {
+	for _, r := range c.Resources() {
 		line(r.Server, r.URI, r.Name, r.MIMEType, r.Description)
 	}
-	for _, t := range g.Consults().Templates() {
+	for _, t := range c.Templates() {
 		line(t.Server, "template "+t.URITemplate.Raw(), t.Name, t.MIMEType, t.Description)
 	}
 	return cmp.Or(b.String(), "No resource is listed.\n"), nil

@@ -82,7 +82,7 @@ func TestConsult(t *testing.T) {
 				}
 			})
 			looked := func() bool {
-				return len(c.host.gateway.Consults().Prompts()) > 0 && !c.host.tools.now().serverOf("mcp__s__hi").Unknown
+				return len(c.host.children.consults(LocalPrincipal).Prompts()) > 0 && !c.host.tools.now().serverOf("mcp__s__hi").Unknown
 			}
 			for end := time.Now().Add(30 * time.Second); !looked() && time.Now().Before(end); {
 				time.Sleep(10 * time.Millisecond)

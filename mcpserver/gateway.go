@@ -44,7 +44,7 @@ func (h servers) start(ctx context.Context, server, principal string, spec built
 // changed serves the tools that are known now.
 func (h servers) changed(g *gateway.Gateway, configured bool) {
 	set := foreignSet{Tools: g.Tools(), Configured: configured}
-	set.Prompts, set.Resources = g.Consults().Digests()
+	set.Prompts, set.Resources = g.Digests()
 	for _, s := range g.Servers() {
 		server := foreignServer{Name: s.Name, Purpose: s.Purpose}
 		switch s.State {

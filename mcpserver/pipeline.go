@@ -285,10 +285,10 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
 	}
 	env.ListResources = func(ctx context.Context, server string) (string, error) {
-		return listResources(ctx, h.gateway, server, env.Visible)
+		return listResources(ctx, h, a.principal, server, env.Visible)
 	}
 	env.ReadResource = func(server, uri string) (builtin.Plan, error) {
-		return h.gateway.Consults().Read(env, server, uri, func([]mcp.ResourceContents) {})
+		return h.children.consults(a.principal).Read(env, server, uri, func([]mcp.ResourceContents) {})
 	}
 	if req.ClientLimits != nil {
 		env.ClientLimits = req.ClientLimits(set.Clients.MaxResult)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -86,11 +87,33 @@ func cleaned(v any) any {
 	return v
 }
 
-// Consults are the prompts and resources of the servers.
-type Consults struct{ g *Gateway }
+// Consults are the prompts and resources of the servers, as they are listed to a caller.
+type Consults struct {
+	g         *Gateway
+	principal string
+}
 
-// Consults returns what the servers offer besides tools.
-func (g *Gateway) Consults() Consults { return Consults{g} }
+// Consults returns what the servers offer a caller besides tools.
+func (g *Gateway) Consults(principal string) Consults { return Consults{g, principal} }
+
+// Wait is [Gateway.Wait], also for the resources that servers list to the caller.
+func (c Consults) Wait(ctx context.Context) {
+	c.g.Wait(ctx)
+	late := time.After(firstList)
+	for _, s := range c.g.sorted() {
+		r := s.store.get()
+		if withheld, _ := s.withheld("resources"); r.Offer == nil || !r.Offer.Readable || s.Refused != "" || withheld || s.listing(c.principal) != nil {
+			continue
+		}
+		select {
+		case <-c.g.lookFor(s, c.principal):
+		case <-late:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // Prompts returns the prompts of all servers, by server. Of one server, prompts that get the same name are left out.
 func (c Consults) Prompts() (all []Prompt) {
@@ -114,18 +137,19 @@ func (c Consults) Prompts() (all []Prompt) {
 }
 
 // readable visits the servers whose resources can be read, with what they offer.
-func (c Consults) readable(visit func(*server, *offer)) {
+func (c Consults) readable(visit func(*server, *listing)) {
 	for _, s := range c.g.sorted() {
-		r := s.store.get()
-		if withheld, _ := s.withheld("resources"); r.Offer != nil && s.Refused == "" && !withheld {
-			visit(s, r.Offer)
+		if withheld, _ := s.withheld("resources"); s.Refused == "" && !withheld {
+			if all := s.listing(c.principal); all != nil {
+				visit(s, all)
+			}
 		}
 	}
 }
 
 // Resources returns the resources that the servers list, by server.
 func (c Consults) Resources() (all []Resource) {
-	c.readable(func(s *server, o *offer) {
+	c.readable(func(s *server, o *listing) {
 		found, _ := offered[mcp.Resource](o.Resources, "uri", s.address)
 		for _, r := range found {
 			all = append(all, Resource{r, s.Name})
@@ -136,7 +160,7 @@ func (c Consults) Resources() (all []Resource) {
 
 // Templates returns the templates of resources that the servers list, by server.
 func (c Consults) Templates() (all []Template) {
-	c.readable(func(s *server, o *offer) {
+	c.readable(func(s *server, o *listing) {
 		found, _ := offered[mcp.ResourceTemplate](o.Templates, "uriTemplate", s.address)
 		for _, t := range found {
 			all = append(all, Template{t, s.Name})
@@ -145,15 +169,21 @@ func (c Consults) Templates() (all []Template) {
 	return all
 }
 
-// Digests returns texts that differ when what clients see of the prompts, and of the resources and their templates, does. That of nothing
-// is empty.
-func (c Consults) Digests() (prompts, resources string) {
-	if all := c.Prompts(); len(all) > 0 {
+// Digests returns texts that differ when what any client sees of the prompts, and of the resources and their templates, does. That of
+// nothing is empty.
+func (g *Gateway) Digests() (prompts, resources string) {
+	if all := g.Consults(localPrincipal).Prompts(); len(all) > 0 {
 		prompts = fingerprint(marshal(all))
 	}
-	all, templates := c.Resources(), c.Templates()
-	if len(all)+len(templates) > 0 {
-		resources = fingerprint(marshal(all)) + fingerprint(marshal(templates))
+	var seen []any
+	for _, principal := range g.listed() {
+		c := g.Consults(principal)
+		if all, templates := c.Resources(), c.Templates(); len(all)+len(templates) > 0 {
+			seen = append(seen, principal, all, templates)
+		}
+	}
+	if seen != nil {
+		resources = fingerprint(marshal(seen))
 	}
 	return prompts, resources
 }
@@ -196,7 +226,7 @@ func (c Consults) Read(env *builtin.Env, server, uri string, answer func([]mcp.R
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
 	r := request{method: "resources/read", params: map[string]any{"uri": uri}, again: s.trustsHints()}
-	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.lists(uri)}, r, func(raw json.RawMessage) (builtin.Result, error) {
+	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, func(raw json.RawMessage) (builtin.Result, error) {
 		contents, result, err := s.contents(raw)
 		if err == nil {
 			answer(contents)
@@ -216,10 +246,10 @@ func (c caller) plan(e guard.CallTool, r request, read reader) builtin.Plan {
 	}
 }
 
-// lists reports whether the server lists a resource.
-func (s *server) lists(uri string) bool {
-	r := s.store.get()
-	return r.Offer != nil && slices.ContainsFunc(r.Offer.Resources, func(raw json.RawMessage) bool {
+// listsTo reports whether the server lists a resource to a caller.
+func (s *server) listsTo(principal, uri string) bool {
+	all := s.listing(principal)
+	return all != nil && slices.ContainsFunc(all.Resources, func(raw json.RawMessage) bool {
 		var listed struct{ URI string }
 		return json.Unmarshal(raw, &listed) == nil && listed.URI == uri
 	})

@@ -24,6 +24,7 @@ const (
 	maxPages       = 100      // of a list
 	maxListed      = 10_000   // elements of a list
 	maxListBytes   = 32 << 20
+	maxListings    = 32       // callers whose resources are remembered of a server
 	maxSchema      = 64 << 10 // bytes of the schema of a tool
 	maxSchemaDepth = 32
 	maxDescription = 2048 // characters
@@ -108,6 +109,9 @@ type server struct {
 	noted []string  // problems that were logged
 
 	login sync.Mutex // one of its logins is changed
+
+	lists   map[string]*listing      // of callers other than the local user, whose is in the store
+	looking map[string]chan struct{} // closed when the list of a caller was looked at
 }
 
 // Open reads the configuration and what is known of its servers. It starts none.
@@ -152,7 +156,7 @@ func (g *Gateway) Reload() {
 	g.rebuild(true)
 	if looking {
 		for _, s := range g.unknown() {
-			g.work.Go(func() { g.look(s) })
+			g.work.Go(func() { g.look(s, localPrincipal) })
 		}
 	}
 }
@@ -191,7 +195,7 @@ func (g *Gateway) Look() {
 		time.AfterFunc(firstList, func() { close(g.late) })
 		var all sync.WaitGroup
 		for _, s := range g.unknown() {
-			all.Go(func() { g.look(s) })
+			all.Go(func() { g.look(s, localPrincipal) })
 		}
 		g.work.Go(func() {
 			all.Wait()
@@ -211,8 +215,8 @@ func (g *Gateway) Wait(ctx context.Context) {
 	}
 }
 
-// look starts a server to learn what it offers, and stops it.
-func (g *Gateway) look(s *server) {
+// look starts a server to learn what it offers to a caller, and stops it.
+func (g *Gateway) look(s *server, principal string) {
 	select {
 	case g.looks <- struct{}{}:
 	case <-g.ctx.Done():
@@ -221,7 +225,7 @@ func (g *Gateway) look(s *server) {
 	leave := sync.OnceFunc(func() { <-g.looks })
 	defer leave()
 	defer time.AfterFunc(lookShare, leave).Stop() // one that does not answer must not hold up others
-	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: localPrincipal}
+	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal}
 	sess, err := u.acquire(g.ctx)
 	if err != nil {
 		g.cfg.Log.Warn("a server could not be asked for its tools", "server", s.Name, "error", err)

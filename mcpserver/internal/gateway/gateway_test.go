@@ -45,11 +45,12 @@ type bench struct {
 	asked   string // the params of the last question
 	got     string // the last prompt or resource
 	effect  string // of the last call
+	as      string // the caller, the local user at first
 }
 
 // newBench makes a gateway of the servers of a script: the file "server" or "server NAME" holds what it does.
 func newBench(t *testing.T, archive *txtar.Archive, over string) *bench {
-	b := &bench{t: t, dir: t.TempDir()}
+	b := &bench{t: t, dir: t.TempDir(), as: localPrincipal}
 	for _, file := range archive.Files {
 		name, ok := strings.CutPrefix(file.Name, "server")
 		if !ok {
@@ -129,7 +130,7 @@ func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
 
 // env is that of each call: of one conversation, whose person answers questions.
 func (b *bench) env() *builtin.Env {
-	return &builtin.Env{Principal: "local", Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return &builtin.Env{Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 		b.asked = string(params)
 		return json.RawMessage(`{"action":"accept","content":{"name":"Ann"}}`), nil
 	}}
@@ -160,9 +161,13 @@ func (b *bench) run(lines string) {
 					b.t.Fatalf("the list stays %v", b.listed())
 				}
 			}
+		case "as":
+			b.as = rest
+		case "wait-resources":
+			b.g.Consults(b.as).Wait(b.t.Context())
 		case "prompts":
 			var names []string
-			for _, p := range b.g.Consults().Prompts() {
+			for _, p := range b.g.Consults(b.as).Prompts() {
 				names = append(names, p.Name)
 			}
 			if got := strings.Join(names, " "); got != rest {
@@ -170,10 +175,10 @@ func (b *bench) run(lines string) {
 			}
 		case "resources":
 			var names []string
-			for _, r := range b.g.Consults().Resources() {
+			for _, r := range b.g.Consults(b.as).Resources() {
 				names = append(names, r.URI)
 			}
-			for _, r := range b.g.Consults().Templates() {
+			for _, r := range b.g.Consults(b.as).Templates() {
 				names = append(names, r.URITemplate.Raw())
 			}
 			if got := strings.Join(names, " "); got != rest {
@@ -181,14 +186,14 @@ func (b *bench) run(lines string) {
 			}
 		case "get":
 			b.last, b.err = builtin.Result{}, fmt.Errorf("there is no prompt %s", rest)
-			for _, p := range b.g.Consults().Prompts() {
+			for _, p := range b.g.Consults(b.as).Prompts() {
 				if p.Name == rest {
 					b.bound(b.t.Context(), p.Def(func(r *mcp.GetPromptResult) { b.got = string(marshal(r)) }), "{}")
 				}
 			}
 		case "read":
 			b.got = ""
-			plan, err := b.g.Consults().Read(b.env(), "", rest, func(r []mcp.ResourceContents) { b.got = string(marshal(r)) })
+			plan, err := b.g.Consults(b.as).Read(b.env(), "", rest, func(r []mcp.ResourceContents) { b.got = string(marshal(r)) })
 			if b.last, b.err = (builtin.Result{}), err; err == nil {
 				b.effect = fmt.Sprintf("%T%v", plan.Intent.Effects[0], plan.Intent.Effects[0])
 				b.last, b.err = plan.Run(b.t.Context())

@@ -79,8 +79,14 @@ func (s *session) learn(ctx context.Context) error {
 	}
 	if s.capabilities.Resources != nil {
 		found.Readable = true
-		found.Resources, _ = s.list(ctx, "resources/list", "resources")
-		found.Templates, _ = s.list(ctx, "resources/templates/list", "resourceTemplates")
+		var all listing
+		all.Resources, _ = s.list(ctx, "resources/list", "resources")
+		all.Templates, _ = s.list(ctx, "resources/templates/list", "resourceTemplates")
+		if s.u.principal == localPrincipal {
+			found.Own = &all
+		} else {
+			s.u.srv.keep(s.u.principal, &all)
+		}
 	}
 	s.u.srv.store.learned(s.u.srv.Entry, found, s.first && time.Since(s.began) < settleTime)
 	s.u.g.rebuild(false)

@@ -45,7 +45,7 @@ func (g *Gateway) Login(ctx context.Context, name string, open func(address stri
 		return fmt.Errorf("the login to %s failed: %w", name, err)
 	}
 	s.forgive()
-	g.look(s)
+	g.look(s, localPrincipal)
 	if now := s.status(0); now.State == StateFailed {
 		return fmt.Errorf("you are logged in to %s, but it failed: %s", name, now.Reason)
 	}

@@ -104,7 +104,7 @@ func (g *Gateway) Restart(name string) error {
 	for _, u := range mine {
 		u.stop()
 	}
-	g.work.Go(func() { g.look(s) })
+	g.work.Go(func() { g.look(s, localPrincipal) })
 	return nil
 }
 

@@ -26,10 +26,16 @@ type offer struct {
 	Instructions string            `json:"instructions,omitempty"`
 	Tools        []json.RawMessage `json:"tools,omitempty"`
 	Prompts      []json.RawMessage `json:"prompts,omitempty"`
-	Resources    []json.RawMessage `json:"resources,omitempty"`
-	Templates    []json.RawMessage `json:"templates,omitempty"`
 	Readable     bool              `json:"readable,omitempty"` // it has resources, or may have some
-	Since        time.Time         `json:"since"`
+	// Own are the resources that it lists to the local user. Nil: they are not known.
+	Own   *listing  `json:"own,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// A listing is the resources, and the templates of some, that a server lists to a caller. They are often documents of that caller.
+type listing struct {
+	Resources []json.RawMessage `json:"resources,omitempty"`
+	Templates []json.RawMessage `json:"templates,omitempty"`
 }
 
 // A record is what is kept of a server.
@@ -159,6 +165,7 @@ func (s *store) get() record {
 func (s *store) learned(e *Entry, o offer, first bool) {
 	o.Config = e.Hash()
 	s.mu.Lock()
+	o.inherit(s.now.Offer)
 	same := s.now.Offer != nil && equalOffers(*s.now.Offer, o) && s.now.Accepted != nil
 	s.mu.Unlock()
 	if same {
@@ -166,6 +173,7 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 	}
 	o.Since = time.Now().UTC().Truncate(time.Second)
 	s.update(func(r *record) {
+		o.inherit(r.Offer)
 		r.Offer = &o
 		now := o.definitions()
 		if r.Accepted == nil {
@@ -182,6 +190,13 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 		}
 		r.withhold(now)
 	})
+}
+
+// inherit takes over what is known of the local user, if this was learned for another caller.
+func (o *offer) inherit(was *offer) {
+	if o.Own == nil && was != nil && was.Config == o.Config {
+		o.Own = was.Own
+	}
 }
 
 func equalOffers(a, b offer) bool {

@@ -236,7 +236,7 @@ func (g *Gateway) rebuild(configured bool) {
 	}
 	slices.SortFunc(defs, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
 	was, known := g.tools.Swap(&defs), g.known
-	prompts, resources := g.Consults().Digests()
+	prompts, resources := g.Digests()
 	if g.known = fmt.Sprintln(prompts, resources, len(g.unknown())); configured || g.known != known || !slices.EqualFunc(*was, defs, sameDef) {
 		g.cfg.Changed(g, configured)
 	}

@@ -28,12 +28,17 @@ type upstream struct {
 	used     time.Time
 }
 
+// sharing is who shares an upstream. What a project says of it does not count.
+func (s *server) sharing() string {
+	if s.Trust == Project {
+		return ""
+	}
+	return s.Share
+}
+
 // upstreamFor returns the upstream of a call: of its conversation, or of its caller where the server keeps no state of it.
 func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
-	share := s.Share
-	if s.Trust == Project {
-		share = ""
-	}
+	share := s.sharing()
 	if share == "" && s.Type == typeHTTP && s.store.era() == modernEra {
 		share = "caller"
 	}
@@ -128,7 +133,9 @@ func (u *upstream) connect() (*session, error) {
 		if ctx.Err() != nil && u.g.ctx.Err() == nil {
 			err = fmt.Errorf("it was not ready within %s: %w", connectTime, err)
 		}
-		u.srv.failed(err)
+		if u.principal == localPrincipal || !isAuth(err) { // the credentials of one caller say nothing of another
+			u.srv.failed(err)
+		}
 		return nil, err
 	}
 	u.srv.connected()
