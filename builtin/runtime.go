@@ -236,8 +236,12 @@ func (b *Runtime) Close() error {
 	b.agents.close()
 	b.work.close()
 	defer b.temps.Close()
-	err := errors.Join(b.sandboxes.Close(), b.baseline.Close(), b.private.Close(), b.shell.close())
-	return errors.Join(err, b.entered.close(), b.checkpoints.close(), b.history.Close(), b.search.Close())
+	err := b.sandboxes.Close()
+	tracked := make(chan error)
+	go func() { tracked <- b.checkpoints.close() }() // the kernel takes its time to end a watch: that of all is the same
+	err = errors.Join(err, b.baseline.Close(), b.private.Close(), b.shell.close(), b.entered.close(), <-tracked)
+	b.sandboxes.Unwatch()
+	return errors.Join(err, b.history.Close(), b.search.Close())
 }
 
 // ForgetSandbox ends the sandbox of a principal that has ended.

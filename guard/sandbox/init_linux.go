@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -85,6 +86,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	// Mounts need a thread with capabilities, which all but the spawner are. The
 	// lock makes the runtime keep a clean thread to start others from.
 	runtime.LockOSThread()
+	debug.SetGCPercent(100)
 	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}

@@ -125,7 +125,7 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namesp
 	}
 	n.cmd = exec.Command(executable)
 	n.cmd.Args = []string{"toolhost", initArg, string(n.backend)}
-	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	n.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none", "GOGC=off"} // what the packages of the host make at their start is no garbage
 	n.cmd.Dir = "/"
 	n.cmd.Stderr = n.complain
 	n.cmd.ExtraFiles = []*os.File{theirs, planFile}

@@ -24,3 +24,8 @@ func Init([]string) (ran bool) { return false }
 
 // Prepare does nothing on this system; see the Linux version.
 func (Options) Prepare() {}
+
+// recalled and remember do nothing on this system; see the Linux version.
+func recalled() (r Report, known bool) { return r, false }
+
+func remember(Report) {}

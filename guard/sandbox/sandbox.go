@@ -144,6 +144,7 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 			return s, nil
 		case errors.As(err, &cannot):
 			why = append(why, cannot.Error())
+			remember(Report{})
 		default:
 			return nil, err
 		}

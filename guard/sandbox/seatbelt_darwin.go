@@ -259,3 +259,8 @@ func (g *group) Kill() (ended int, err error) {
 	delete(g.engine.live, g)
 	return ended, nil
 }
+
+// recalled and remember do nothing on this system; see the Linux version.
+func recalled() (r Report, known bool) { return r, false }
+
+func remember(Report) {}

@@ -78,6 +78,8 @@ type Pool struct {
 	retired map[*Sandbox]bool // out of use, but not ended yet
 	closed  bool
 	ends    sync.WaitGroup // of sandboxes that are ended in the background
+	// unwatched are the watches of sandboxes that have ended.
+	unwatched sync.WaitGroup
 }
 
 // New returns sandboxes that tell log what they could not do. The keeper takes away what commands must not leave behind.
@@ -244,7 +246,7 @@ func (cs *Pool) end(c *Sandbox) {
 		defer cs.mu.Unlock()
 		delete(cs.retired, c)
 	}()
-	if err := c.close(); err != nil {
+	if err := c.close(cs); err != nil {
 		cs.log.Warn("a sandbox could not be ended cleanly", "error", err)
 	}
 	if c.idle {
@@ -253,7 +255,7 @@ func (cs *Pool) end(c *Sandbox) {
 }
 
 // close ends what runs in the sandbox, and the sandbox. It may be called again.
-func (c *Sandbox) close() error {
+func (c *Sandbox) close(cs *Pool) error {
 	c.once.Do(func() {
 		c.end()
 		if c.runner != nil {
@@ -261,8 +263,10 @@ func (c *Sandbox) close() error {
 		}
 		c.ended = errors.Join(c.ended, c.box.Close())
 		if c.watch.watcher != nil {
-			c.ended = errors.Join(c.ended, c.watch.watcher.Close())
-			<-c.followed
+			cs.unwatched.Go(func() {
+				_ = c.watch.watcher.Close() // it has no error but that it is closed
+				<-c.followed
+			})
 		}
 		c.published.Wait()
 		closeLocks(c.locks)
@@ -279,11 +283,14 @@ func (cs *Pool) Close() error {
 	cs.mu.Unlock()
 	var errs []error
 	for _, c := range all {
-		errs = append(errs, c.close())
+		errs = append(errs, c.close(cs))
 	}
 	cs.ends.Wait()
 	return errors.Join(errs...)
 }
+
+// Unwatch waits until nothing watches files for sandboxes that have ended. The kernel takes some 15 ms to end a watch.
+func (cs *Pool) Unwatch() { cs.unwatched.Wait() }
 
 // upToDate makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
 // when that takes a new sandbox, or when this one has died.

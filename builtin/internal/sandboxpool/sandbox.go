@@ -91,7 +91,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	c.watch.addDenied(c.denied)
 	if fresh := c.denied.linked(); len(fresh) > 0 { // while the sandbox was started
 		if err := c.deny(fresh...); err != nil {
-			return nil, errors.Join(err, c.close())
+			return nil, errors.Join(err, c.close(cs))
 		}
 	}
 	return c, nil
