@@ -48,6 +48,8 @@ func excludesOf(dir string) *ignore.Rules {
 func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 	if d.up != nil {
 		d.chain = d.up.chain
+	} else {
+		d.chain = parentRules(t.cfg.Root)
 	}
 	if d.ignored {
 		return
@@ -65,9 +67,6 @@ func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 		}
 	}
 	if some {
-		if d.up == nil {
-			d.chain = parentRules(t.cfg.Root)
-		}
 		d.chain = d.chain.Push(rules)
 	}
 }

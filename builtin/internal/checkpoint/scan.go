@@ -21,6 +21,7 @@ type dir struct {
 	up      *dir
 	chain   *ignore.Chain // the rules for its entries
 	ignored bool
+	first   scan  // what its first listing is for
 	watch   int32 // 0: none
 	gone    bool
 	// replaced says that the watch has ended. What stands there now may be a new directory that got the inode of the old one.
@@ -35,6 +36,7 @@ type entry struct {
 	looked  int64 // when it was read, in nanoseconds since 1970
 	source  source
 	why     string // why its content is not kept
+	ignored bool   // a rule ignores the file
 	scanned uint64 // Tracker.seq when the base was read; 0: later
 	sub     *dir
 }
@@ -67,7 +69,7 @@ func (t *Tracker) readNext() bool {
 	}
 	d := t.pending[len(t.pending)-1]
 	t.pending = t.pending[:len(t.pending)-1]
-	t.pending = append(t.pending, t.list(d, scanBase)...)
+	t.pending = append(t.pending, t.list(d)...)
 	return true
 }
 
@@ -76,15 +78,16 @@ type scan uint8
 
 const (
 	scanBase  scan = iota // to read the base
-	scanAfter             // to find what has changed
-	scanRules             // the same, after ignore files have changed: what is not known was there before
+	scanAfter             // to find what has changed: what is not known is new
+	scanRules             // in what was ignored until now: what is not known was there before
 )
 
 // list watches a directory and looks at its entries. It returns its subdirectories that are to be listed.
-func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
+func (t *Tracker) list(d *dir) (subs []*dir) {
 	if d.gone || t.stopped() {
 		return nil
 	}
+	why := d.first
 	t.buf.Opened = func(fd int) { t.watch(d, fd) }
 	listed, err := t.files.root.List(strings.TrimSuffix(d.rel, "/"), &t.buf)
 	if err != nil {
@@ -117,9 +120,10 @@ func (t *Tracker) list(d *dir, why scan) (subs []*dir) {
 	}
 	for name := range maps.Clone(d.entries) {
 		if !here[name] {
-			t.remove(d, name, State{}, why)
+			t.remove(d, name, State{}, true)
 		}
 	}
+	d.first = scanAfter
 	return subs
 }
 
@@ -145,10 +149,10 @@ const (
 )
 
 // listAll is list for a directory and everything below.
-func (t *Tracker) listAll(d *dir, why scan) {
+func (t *Tracker) listAll(d *dir) {
 	for pending := []*dir{d}; len(pending) > 0 && !t.stopped(); {
 		d := pending[len(pending)-1]
-		pending = append(pending[:len(pending)-1], t.list(d, why)...)
+		pending = append(pending[:len(pending)-1], t.list(d)...)
 	}
 }
 
@@ -171,7 +175,7 @@ func (t *Tracker) compareRounds() {
 	for range maxRounds {
 		dirty, overflow := t.events.take()
 		if t.queue == nil || overflow {
-			t.listKnown(t.top, scanAfter)
+			t.listKnown(t.top)
 			if t.queue == nil {
 				return
 			}
@@ -183,7 +187,7 @@ func (t *Tracker) compareRounds() {
 		t.compareDirs(dirty)
 		if t.linked {
 			t.linked = false
-			t.listKnown(t.top, scanAfter)
+			t.listKnown(t.top)
 		}
 		if t.queue != nil {
 			t.drain(t.queue)
@@ -210,23 +214,23 @@ func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 				break
 			}
 			if sub := t.look(d, name, scanAfter); sub != nil {
-				t.listAll(sub, scanAfter)
+				t.listAll(sub)
 			}
 		}
 	}
 	for d, names := range dirty {
-		if names[ignore.GitIgnore] && !d.gone && !d.ignored {
-			t.listKnown(d, scanRules)
+		if (names[ignore.GitIgnore] || names[".git"]) && !d.gone && !d.ignored {
+			t.listKnown(d)
 		}
 	}
 }
 
 // listKnown looks again at everything in a directory.
-func (t *Tracker) listKnown(d *dir, why scan) {
+func (t *Tracker) listKnown(d *dir) {
 	var known func(d *dir)
 	known = func(d *dir) {
-		for _, sub := range t.list(d, why) {
-			t.listAll(sub, why)
+		for _, sub := range t.list(d) {
+			t.listAll(sub)
 		}
 		for _, e := range d.entries {
 			if e.sub != nil {
@@ -246,7 +250,7 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 	info, err := t.files.root.Stat(path)
 	switch {
 	case walk.IsGone(err):
-		t.remove(d, name, State{}, why)
+		t.remove(d, name, State{}, true)
 		return nil
 	case err != nil:
 		if t.cfg.Hidden == nil || !t.cfg.Hidden(t.cfg.Root+"/"+path, walk.Info{}) {
@@ -254,19 +258,25 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 		}
 		return nil
 	case t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info):
-		t.remove(d, name, State{}, scanRules)
+		t.remove(d, name, State{}, false)
 		return nil
 	}
-	ignored := d.ignored || d.chain.Match(path, info.Kind == walk.Dir) == ignore.Ignored
+	ignored := d.ignored || !d.entries[name].covered() && d.chain.Match(path, info.Kind == walk.Dir) == ignore.Ignored
 	if info.Kind == walk.Dir {
 		return t.lookDir(d, name, info, ignored, why)
 	}
 	if d.ignored {
-		t.remove(d, name, State{}, scanRules)
+		t.remove(d, name, State{}, false)
 		return nil
 	}
 	t.lookFile(d, name, info, ignored, why)
 	return nil
+}
+
+// covered reports whether something is known that was not ignored. It stays covered when ignore files change: else what it held would be
+// lost with the next change.
+func (e *entry) covered() bool {
+	return e != nil && !e.ignored && (e.sub == nil || !e.sub.ignored)
 }
 
 // lookDir returns a directory that was not known, or may be another one than before.
@@ -279,7 +289,11 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 	state := State{Kind: Dir, Mode: modeOf(info)}
 	same := e != nil && e.sub != nil && e.stamp.Inode == info.Inode && e.stamp.Device == info.Device
 	if same && e.sub.ignored == ignored {
-		if e.state != state && !ignored {
+		switch {
+		case e.state == state:
+		case ignored:
+			t.events.ignoredFile()
+		default:
 			t.record(path, e, state)
 		}
 		e.state, e.stamp = state, info.Stamp
@@ -288,11 +302,11 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 		}
 		return nil
 	}
-	if same { // what is ignored has changed
-		why = scanRules
+	t.remove(d, name, state, true)
+	sub := &dir{rel: path + "/", up: d, chain: d.chain, ignored: ignored, first: why}
+	if e != nil && e.sub != nil && e.sub.ignored {
+		sub.first = scanRules
 	}
-	t.remove(d, name, state, why)
-	sub := &dir{rel: path + "/", up: d, chain: d.chain, ignored: ignored}
 	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: scanned(&t.seq, why)}
 	if why == scanAfter && !ignored && e == nil {
 		t.record(path, nil, state)
@@ -311,7 +325,8 @@ func scanned(seq *atomic.Uint64, why scan) uint64 {
 // lookFile compares a file, a link or a special file.
 func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, why scan) {
 	was, path := d.entries[name], d.rel+name
-	if was != nil && was.sub == nil && was.stamp == info.Stamp && info.Status+clockTick < was.looked {
+	same := was != nil && was.sub == nil && was.stamp == info.Stamp
+	if same && was.ignored == ignored && info.Status+clockTick < was.looked {
 		return
 	}
 	if was == nil || was.sub != nil {
@@ -325,32 +340,31 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 		t.linked = true
 	}
 	e := t.files.read(path, info, ignored)
-	e.scanned = scanned(&t.seq, why)
-	before := was
+	e.ignored, e.scanned = ignored, scanned(&t.seq, why)
 	if was != nil && was.sub != nil {
-		t.remove(d, name, e.state, why)
-		before = nil
+		t.remove(d, name, e.state, true)
+		d.entries[name] = e
+		return
 	}
 	d.entries[name] = e
 	switch {
-	case before != nil && before.state.same(e.state):
-		t.files.contents.release(before.source)
-	case why == scanAfter && (before != nil || was == nil):
-		t.record(path, before, e.state)
-	case before != nil:
-		t.files.contents.release(before.source)
+	case same && was.state.Sum == Sum{}: // it could be read only now
+	case was == nil && why == scanAfter || was != nil && !was.state.same(e.state):
+		t.record(path, was, e.state)
+	case was != nil:
+		t.files.contents.release(was.source)
 	}
 }
 
-// remove records that what stood at a name is gone, with everything below it; after is what stands there now.
-func (t *Tracker) remove(d *dir, name string, after State, why scan) {
+// remove forgets what stood at a name, with everything below it. If told, that is recorded as a change; after is what stands there now.
+func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 	e := d.entries[name]
 	if e == nil {
 		return
 	}
 	if e.sub != nil {
 		for _, below := range slices.Collect(maps.Keys(e.sub.entries)) {
-			t.remove(e.sub, below, State{}, why)
+			t.remove(e.sub, below, State{}, told)
 		}
 		if id, watched := t.events.forget(e.sub); watched && t.queue != nil {
 			t.queue.Remove(id)
@@ -362,7 +376,7 @@ func (t *Tracker) remove(d *dir, name string, after State, why scan) {
 	delete(t.files.skipped, d.rel+name)
 	delete(t.files.skipped, d.rel+name+"/")
 	ignored := e.sub != nil && e.sub.ignored
-	if why == scanAfter && !ignored && !e.state.same(after) {
+	if told && !ignored && !e.state.same(after) {
 		t.record(d.rel+name, e, after)
 		return
 	}
