@@ -2,6 +2,8 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,6 +19,14 @@ func (e *Env) Long(ctx context.Context, text string, work func(context.Context, 
 	l := &longWork{progress: e.Progress, results: e.Results, out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}, nil), done: make(chan struct{})}
 	own := *e
 	own.Progress = l.report
+	if e.Elicit != nil {
+		own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+			if l.isTask() {
+				return nil, errors.New("the call has become a task, which can ask no one")
+			}
+			return e.Elicit(ctx, params)
+		}
+	}
 	begun := time.Now()
 	go func() {
 		defer cancel()
@@ -98,6 +108,12 @@ func (l *longWork) detach() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.detached = !l.ended
+	return l.detached
+}
+
+func (l *longWork) isTask() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.detached
 }
 

@@ -27,6 +27,8 @@ type Result struct {
 		Era, Pin string
 		Replayed bool
 	}
+	// Passed is what a client gets of a prompt or resource of another server, in the library's types; the text once a hook has changed it.
+	Passed any
 	// Asks is set when a person must be asked in the middle of the call, and is asked after it.
 	Asks *ExecAsked
 }

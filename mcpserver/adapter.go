@@ -89,6 +89,7 @@ type message struct {
 	admission *Admission // nil for other messages than calls of tools
 	// arguments are those of a call that the library was not shown; nil if it was.
 	arguments json.RawMessage
+	passed    any // see [builtin.Result]
 }
 
 type messageKey struct{}
@@ -221,6 +222,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if reply.Question != nil && repeats {
 		return s.toQuestion(ctx, c.admission, call, reply.Question), nil
 	}
+	c.passed = reply.Passed
 	if own != nil {
 		return own.answer(reply), nil
 	}

@@ -126,46 +126,48 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 	if err != nil {
 		return nil, err
 	}
-	var got *mcp.GetPromptResult
-	result, err := s.consult(ctx, p.Def(func(r *mcp.GetPromptResult) { got = r }), args, req.Params.Meta, req.Params.MultiRoundTripParams)
+	result, passed, err := s.consult(ctx, p.Def(), args, req.Params.Meta, req.Params.MultiRoundTripParams)
 	switch {
 	case err != nil:
 		return nil, err
 	case result.NeedsInput():
 		return &mcp.GetPromptResult{MultiRoundTripResult: result.MultiRoundTripResult}, nil
-	case result.IsError || got == nil:
-		return nil, errors.New(textIn(result))
 	}
-	if err := checkSize("the prompt "+p.Name, got); err != nil {
-		return nil, err
+	switch got := passed.(type) {
+	case *mcp.GetPromptResult:
+		return got, checkSize("the prompt "+p.Name, got)
+	case string: // a hook has changed it
+		return mcp.NewGetPromptResult("", []mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(got))}), nil
 	}
-	return got, nil
+	return nil, errors.New(textIn(result))
 }
 
 func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	peer := transport.PeerOf(ctx)
 	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx) // the library cannot put a question with this answer
-	s.host.children.consults(peer.Who.Principal).Wait(ctx)                    // what is listed is read without a question
+	s.host.children.consults(peer.Who.Principal).Wait(ctx)           // what is listed is read without a question
 	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
 	if err != nil {
 		return nil, err
 	}
-	var got []mcp.ResourceContents
 	def := builtin.External(builtin.Def{Name: "ReadMcpResource", Hints: builtin.Hints{ReadOnly: true}}, true, func(_ context.Context, env *builtin.Env, _ json.RawMessage) (builtin.Plan, error) {
-		return s.host.children.consults(env.Principal).Read(env, "", req.Params.URI, func(contents []mcp.ResourceContents) { got = contents })
+		return s.host.children.consults(env.Principal).Read(env, "", req.Params.URI)
 	})
-	result, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta, req.Params.MultiRoundTripParams)
-	if err == nil && (result.IsError || got == nil) {
-		err = errors.New(textIn(result))
-	}
-	if err = cmp.Or(err, checkSize("the resource", got)); err != nil {
+	result, passed, err := s.consult(transport.WithPeer(ctx, peer), def, args, req.Params.Meta, req.Params.MultiRoundTripParams)
+	if err != nil {
 		return nil, err
 	}
-	return got, nil
+	switch got := passed.(type) {
+	case []mcp.ResourceContents:
+		return got, checkSize("the resource", got)
+	case string: // a hook has changed it
+		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: got}}, nil
+	}
+	return nil, errors.New(textIn(result))
 }
 
-// consult takes a request that is no call of a tool through the pipeline, as a call of def.
-func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta, rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, error) {
+// consult takes a request that is no call of a tool through the pipeline, as a call of def. It also returns what the result passes on.
+func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta, rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, any, error) {
 	peer := transport.PeerOf(ctx)
 	var given map[string]any
 	if meta != nil {
@@ -176,7 +178,8 @@ func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMes
 	defer func() { c.admission.Leave() }()
 	c.Params.Name = def.Name
 	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: def.Name, RawArguments: args, Meta: meta, MultiRoundTripParams: rounds}}
-	return c.call(context.WithValue(ctx, messageKey{}, c), req)
+	result, err := c.call(context.WithValue(ctx, messageKey{}, c), req)
+	return result, c.passed, err
 }
 
 // checkPrompt returns an error for a prompt of another server that does not have it.

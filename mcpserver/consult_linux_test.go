@@ -29,14 +29,53 @@ while read -r line; do
 done
 `
 
-// TestConsult: prompts and resources of other servers are listed and got by rules and rights, by clients of both eras and by tools.
-func TestConsult(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "server.sh")
+// consulted opens a host with the server s, whose prompts and resources are known.
+func consulted(t *testing.T, change func(*Config)) *pipeClient {
+	t.Helper()
+	file, config := filepath.Join(t.TempDir(), "server.sh"), filepath.Join(t.TempDir(), "servers.json")
 	if err := os.WriteFile(file, []byte(consultServer), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(t.TempDir(), "servers.json")
 	writeFile(t, config, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"sandbox":false}}}`, file))
+	c := startPipe(t, nil, func(c *Config) {
+		c.MCPConfig, c.With = []string{config}, []string{"ListMcpResources", "ReadMcpResource"}
+		change(c)
+	})
+	looked := func() bool {
+		return len(c.host.children.consults(LocalPrincipal).Prompts()) > 0 && !c.host.tools.now().serverOf("mcp__s__hi").Unknown
+	}
+	for end := time.Now().Add(30 * time.Second); !looked() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return c
+}
+
+// TestConsultHooks: what a hook makes of a prompt or a resource is what the client gets.
+func TestConsultHooks(t *testing.T) {
+	const prompt, resource = `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/read","params":{"uri":"toolhost-mcp://s/a:listed"`
+	for _, tt := range []struct{ name, says, request, want, not string }{
+		{"a prompt is replaced", `{"hookSpecificOutput": {"updatedToolOutput": "changed"}}`, prompt, `"text":"changed"`, "the prompt ran"},
+		{"a resource is replaced", `{"hookSpecificOutput": {"updatedToolOutput": "changed"}}`, resource, `"text":"changed"`, "the content"},
+		{"an objection to a prompt", `{"decision": "block", "reason": "not this"}`, prompt, "objects: not this", ""},
+		{"an objection to a resource", `{"decision": "block", "reason": "not this"}`, resource, "objects: not this", ""},
+		{"no change", `{}`, resource, `"text":"the content of a:listed"`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := consulted(t, func(*Config) {
+				hook := map[string]any{"matcher": "mcp__s__hi|ReadMcpResource", "hooks": []any{map[string]any{"type": "command", "command": "echo '" + tt.says + "'"}}}
+				userSettings(t, map[string]any{"hooks": map[string]any{"PostToolUse": []any{hook}}})
+			})
+			c.send(`{"jsonrpc":"2.0","id":1,"method":` + tt.request + `,` + modernMeta + `}}`)
+			text, err := json.Marshal(c.receive())
+			if err != nil || !strings.Contains(string(text), tt.want) || tt.not != "" && strings.Contains(string(text), tt.not) {
+				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
+			}
+		})
+	}
+}
+
+// TestConsult: prompts and resources of other servers are listed and got by rules and rights, by clients of both eras and by tools.
+func TestConsult(t *testing.T) {
 	const listed, other = "toolhost-mcp://s/a:listed", "toolhost-mcp://s/a:other"
 	read := func(uri string) string { return fmt.Sprintf(`"resources/read","params":{"uri":%q`, uri) }
 	tool := func(name, args string) string {
@@ -70,8 +109,7 @@ func TestConsult(t *testing.T) {
 		{"", "mcp__s__*", tool("ReadMcpResource", `{"uri":"`+listed+`"}`), "denied by a rule", "the content"},
 	} {
 		t.Run(tt.allow+tt.deny+tt.request, func(t *testing.T) {
-			c := startPipe(t, nil, func(c *Config) {
-				c.MCPConfig, c.With = []string{config}, []string{"ListMcpResources", "ReadMcpResource"}
+			c := consulted(t, func(c *Config) {
 				for _, rule := range []struct {
 					text string
 					to   *[]string
@@ -81,12 +119,6 @@ func TestConsult(t *testing.T) {
 					}
 				}
 			})
-			looked := func() bool {
-				return len(c.host.children.consults(LocalPrincipal).Prompts()) > 0 && !c.host.tools.now().serverOf("mcp__s__hi").Unknown
-			}
-			for end := time.Now().Add(30 * time.Second); !looked() && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond)
-			}
 			comma := ","
 			if strings.HasSuffix(tt.request, "{") {
 				comma = ""

@@ -247,6 +247,9 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	if len(notes) > 0 {
 		r.Text = strings.TrimRight(r.Text, "\n") + "\n\n[" + strings.Join(notes, "\n") + "]\n"
 	}
+	if r.Passed != nil && (said.Output != nil || said.Block) {
+		r.Passed = r.Text
+	}
 	return r
 }
 

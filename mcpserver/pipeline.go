@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
@@ -288,7 +286,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		return listResources(ctx, h, a.principal, server, env.Visible)
 	}
 	env.ReadResource = func(server, uri string) (builtin.Plan, error) {
-		return h.children.consults(a.principal).Read(env, server, uri, func([]mcp.ResourceContents) {})
+		return h.children.consults(a.principal).Read(env, server, uri)
 	}
 	if req.ClientLimits != nil {
 		env.ClientLimits = req.ClientLimits(set.Clients.MaxResult)

@@ -188,23 +188,20 @@ func (g *Gateway) Digests() (prompts, resources string) {
 	return prompts, resources
 }
 
-// Def makes getting the prompt a call that goes through the pipeline. Answer is told what the server answered.
-func (p Prompt) Def(answer func(*mcp.GetPromptResult)) *builtin.Def {
+// Def makes getting the prompt a call that goes through the pipeline. Its result passes a [mcp.GetPromptResult] on.
+func (p Prompt) Def() *builtin.Def {
 	return builtin.External(builtin.Def{Name: p.Name, Server: p.server.Name}, true, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
 		r := request{method: "prompts/get", params: map[string]any{"name": p.own, "arguments": args}, again: p.server.trustsHints()}
 		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own, Reads: "prompt", Listed: true}, r, func(raw json.RawMessage) (builtin.Result, error) {
 			result, text, err := p.server.prompt(raw)
-			if err == nil {
-				answer(result)
-			}
-			return builtin.Result{Text: text}, err
+			return builtin.Result{Text: text, Passed: result}, err
 		}), nil
 	})
 }
 
-// Read plans the reading of a resource. A uri that begins with [Scheme] names the server, otherwise server does. Answer is told what
-// the server answered.
-func (c Consults) Read(env *builtin.Env, server, uri string, answer func([]mcp.ResourceContents)) (builtin.Plan, error) {
+// Read plans the reading of a resource. A uri that begins with [Scheme] names the server, otherwise server does. The result passes the
+// [mcp.ResourceContents] on.
+func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, error) {
 	if rest, ok := strings.CutPrefix(uri, Scheme); ok {
 		name, own, _ := strings.Cut(rest, "/")
 		if server != "" && server != name {
@@ -226,13 +223,7 @@ func (c Consults) Read(env *builtin.Env, server, uri string, answer func([]mcp.R
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
 	r := request{method: "resources/read", params: map[string]any{"uri": uri}, again: s.trustsHints()}
-	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, func(raw json.RawMessage) (builtin.Result, error) {
-		contents, result, err := s.contents(raw)
-		if err == nil {
-			answer(contents)
-		}
-		return result, err
-	}), nil
+	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, s.contents), nil
 }
 
 // plan is the plan of a request to the server with this effect.
@@ -299,7 +290,8 @@ func (s *server) addressed(raw json.RawMessage) json.RawMessage {
 }
 
 // contents returns what a server answered to resources/read.
-func (s *server) contents(raw json.RawMessage) (all []mcp.ResourceContents, result builtin.Result, err error) {
+func (s *server) contents(raw json.RawMessage) (result builtin.Result, err error) {
+	all := []mcp.ResourceContents{}
 	var r struct{ Contents []map[string]any }
 	err = json.Unmarshal(raw, &r)
 	var texts []string
@@ -316,10 +308,11 @@ func (s *server) contents(raw json.RawMessage) (all []mcp.ResourceContents, resu
 		all, err = append(all, one), cmp.Or(err, wrong)
 	}
 	if err != nil {
-		return nil, builtin.Result{}, fmt.Errorf("the server %s answered what is no resource: %w", s.Name, err)
+		return builtin.Result{}, fmt.Errorf("the server %s answered what is no resource: %w", s.Name, err)
 	}
 	if result.Text = strings.Join(texts, "\n"); len(all) == 0 {
 		result.Text = "(no content)"
 	}
-	return all, result, nil
+	result.Passed = all
+	return result, nil
 }

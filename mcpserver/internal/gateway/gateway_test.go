@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -43,7 +42,6 @@ type bench struct {
 	err     error
 	changes int
 	asked   string // the params of the last question
-	got     string // the last prompt or resource
 	effect  string // of the last call
 	as      string // the caller, the local user at first
 }
@@ -188,19 +186,18 @@ func (b *bench) run(lines string) {
 			b.last, b.err = builtin.Result{}, fmt.Errorf("there is no prompt %s", rest)
 			for _, p := range b.g.Consults(b.as).Prompts() {
 				if p.Name == rest {
-					b.bound(b.t.Context(), p.Def(func(r *mcp.GetPromptResult) { b.got = string(marshal(r)) }), "{}")
+					b.bound(b.t.Context(), p.Def(), "{}")
 				}
 			}
 		case "read":
-			b.got = ""
-			plan, err := b.g.Consults(b.as).Read(b.env(), "", rest, func(r []mcp.ResourceContents) { b.got = string(marshal(r)) })
+			plan, err := b.g.Consults(b.as).Read(b.env(), "", rest)
 			if b.last, b.err = (builtin.Result{}), err; err == nil {
 				b.effect = fmt.Sprintf("%T%v", plan.Intent.Effects[0], plan.Intent.Effects[0])
 				b.last, b.err = plan.Run(b.t.Context())
 			}
 		case "got":
-			if !strings.Contains(b.got, rest) {
-				b.t.Errorf("got: want %q, got %s", rest, b.got)
+			if got := string(marshal(b.last.Passed)); !strings.Contains(got, rest) {
+				b.t.Errorf("got: want %q, got %s", rest, got)
 			}
 		case "effect":
 			if !strings.Contains(b.effect, rest) {
