@@ -10,8 +10,9 @@ type CallTool struct {
 	Server, Tool string
 	// Reads says that something else is read of the server, "resource" or "prompt", whose name is Tool.
 	Reads string
-	// Listed says that the server lists what is read. Then it may be read unless a rule on the server is against it: a person has
-	// configured the server, and the call carries nothing of its own.
+	// Listed says that the server lists what is read. Then it may be read, in each mode, unless a rule on the server is against it: a
+	// person has configured the server. The server learns which resource is read, or the arguments of a prompt, and of a call no more.
+	// To a server that a project configures a prompt with arguments is not one that is listed.
 	Listed bool
 }
 

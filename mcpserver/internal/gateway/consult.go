@@ -191,8 +191,13 @@ func (g *Gateway) Digests() (prompts, resources string) {
 // Def makes getting the prompt a call that goes through the pipeline. Its result passes a [mcp.GetPromptResult] on.
 func (p Prompt) Def() *builtin.Def {
 	return builtin.External(builtin.Def{Name: p.Name, Server: p.server.Name}, true, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
+		var given map[string]json.RawMessage
+		if err := json.Unmarshal(args, &given); err != nil {
+			return builtin.Plan{}, err
+		}
+		listed := len(given) == 0 || p.server.Trust != Project // arguments carry what a caller knows to the server
 		r := request{method: "prompts/get", params: map[string]any{"name": p.own, "arguments": args}, again: p.server.trustsHints()}
-		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own, Reads: "prompt", Listed: true}, r, func(raw json.RawMessage) (builtin.Result, error) {
+		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own, Reads: "prompt", Listed: listed}, r, func(raw json.RawMessage) (builtin.Result, error) {
 			result, text, err := p.server.prompt(raw)
 			return builtin.Result{Text: text, Passed: result}, err
 		}), nil

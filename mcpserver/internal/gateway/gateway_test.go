@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -183,10 +184,11 @@ func (b *bench) run(lines string) {
 				b.t.Errorf("resources:\n got %s\nwant %s", got, rest)
 			}
 		case "get":
+			rest, args, _ := strings.Cut(rest, " ")
 			b.last, b.err = builtin.Result{}, fmt.Errorf("there is no prompt %s", rest)
 			for _, p := range b.g.Consults(b.as).Prompts() {
 				if p.Name == rest {
-					b.bound(b.t.Context(), p.Def(), "{}")
+					b.bound(b.t.Context(), p.Def(), cmp.Or(args, "{}"))
 				}
 			}
 		case "read":
