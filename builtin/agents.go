@@ -118,6 +118,19 @@ func (t *agentTable) find(owner, id string) (knownAgent, bool) {
 	return *a, true
 }
 
+// writing returns the agents of a caller that run and whose sandbox lets them change files.
+func (t *agentTable) writing(owner string) (ids []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.all {
+		if a.running && a.owner == owner && !a.def.ReadsOnly() {
+			ids = append(ids, a.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // close ends all agents, and waits for that.
 func (t *agentTable) close() {
 	t.mu.Lock()

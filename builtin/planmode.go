@@ -30,8 +30,12 @@ var enterPlanModeTool = declare(Tool[struct{}]{
 				if err := env.SetPlanning(true); err != nil {
 					return Result{}, err
 				}
-				return Result{Text: "This conversation is in plan mode: what changes files is refused, and so are commands that do more than read. " +
-					"Look around, make the plan, and show it with ExitPlanMode. Only a person ends the mode."}, nil
+				text := "This conversation is in plan mode: what changes files is refused, and so are commands that do more than read. " +
+					"Look around, make the plan, and show it with ExitPlanMode. Only a person ends the mode."
+				if writing := env.Runtime.agents.writing(env.Principal); len(writing) > 0 {
+					text += " Agents that began before can still change files with a shell of their own; end them with TaskStop: " + strings.Join(writing, ", ") + "."
+				}
+				return Result{Text: text}, nil
 			},
 		}, nil
 	},

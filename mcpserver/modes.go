@@ -163,8 +163,8 @@ func changed(all []planned, mode planned, planning bool) []planned {
 	return all
 }
 
-// scopeLabel is how the history and the audit log name a scope.
-var scopeLabel = regexp.MustCompile(`^[A-Za-z][\w./ -]*(?::[0-9a-f]{12})?$`)
+// scopeLabel is how the history and the audit log name a scope. All but one have a digest.
+var scopeLabel = regexp.MustCompile(`^(principal|[A-Za-z][\w./ -]*:[0-9a-f]{12})$`)
 
 // Modes are the conversations of a host in plan mode, as its owner sees and sets them.
 func Modes(h *Host) *modes { return h.modes }

@@ -209,3 +209,13 @@ func TestToolsOnDemand(t *testing.T) {
 		h.Close()
 	}
 }
+
+// TestModeOfUnknownScope: a name that no conversation can have is refused, or a person would take the mode for set.
+func TestModeOfUnknownScope(t *testing.T) {
+	p, _ := openPlanner(t, nil)
+	for name, ok := range map[string]bool{"threadId:0f1e2d3c4b5a": true, "command line:0f1e2d3c4b5a": true, "principal": true, "nosuch": false, "threadId": false, "threadId:0f1e": false, "": false} {
+		if err := Modes(p.h).Set(name, true); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
