@@ -14,8 +14,31 @@ import (
 	"strings"
 )
 
-// maxGitError is how much of what git says of a failure is shown, in bytes.
-const maxGitError = 2000
+// Limits of what git prints: a repository that an agent writes can have millions of refs and files.
+const (
+	// maxGitOutput is how much of it is kept, in bytes. It is more than the names of 500,000 files have.
+	maxGitOutput = 64 << 20
+	// maxGitError is how much of what git says of a failure is shown, in bytes.
+	maxGitError = 2000
+)
+
+var errLongOutput = fmt.Errorf("git printed more than %d MiB: the repository is too large for a worktree", maxGitOutput>>20)
+
+// A limitedBuffer keeps up to max bytes. Of more it fails, unless it is lossy. It has no ReadFrom, by which a copy would avoid Write.
+type limitedBuffer struct {
+	text  bytes.Buffer
+	max   int
+	lossy bool
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	room := b.max - b.text.Len()
+	if len(p) > room && !b.lossy {
+		return 0, errLongOutput
+	}
+	b.text.Write(p[:min(len(p), room)])
+	return len(p), nil
+}
 
 // A gitRun is one run of git.
 type gitRun struct {
@@ -28,7 +51,7 @@ type gitRun struct {
 // git runs git and returns what it prints.
 func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
-	var out, said bytes.Buffer
+	out, said := limitedBuffer{max: maxGitOutput}, limitedBuffer{max: maxGitError, lossy: true}
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, r.in, &out, &said
 	if r.out != nil {
 		cmd.Stdout = r.out
@@ -38,11 +61,13 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, errors.New("git is not installed: worktrees need git 2.38 or later")
 	}
-	if err != nil {
-		text := strings.TrimSpace(said.String())
-		return out.Bytes(), &gitError{what: args[0], err: err, said: text[:min(len(text), maxGitError)]}
+	if errors.Is(err, errLongOutput) {
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
 	}
-	return out.Bytes(), nil
+	if err != nil {
+		return out.text.Bytes(), &gitError{what: args[0], err: err, said: strings.TrimSpace(said.text.String())}
+	}
+	return out.text.Bytes(), nil
 }
 
 // text is git with what it prints as one line.
