@@ -31,6 +31,7 @@ var realClients = []realClient{
 	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", args: geminiArgs, config: geminiConfig, first: schemas},
 	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", args: copilotArgs, first: schemas},
 	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", args: opencodeArgs, first: schemas},
+	{name: "qwen", program: "qwen", install: "qwen", list: []string{"mcp", "list"}, connected: "Connected", args: qwenArgs, config: qwenConfig, first: []string{"mcp__toolhost__Read"}}, // not in .ci/run
 	{name: "kilo", program: "kilo", args: kiloArgs, config: kiloConfig, first: schemas},
 	{name: "kimi", program: "kimi", args: kimiArgs, config: kimiConfig, first: schemas},
 }
@@ -185,6 +186,19 @@ func geminiArgs(url string) (args, env []string) {
 func geminiConfig(p person) (file string, content any) {
 	auth := map[string]any{"auth": map[string]string{"selectedType": "gemini-api-key"}}
 	return filepath.Join(p.home, ".gemini", "settings.json"), map[string]any{"security": auth}
+}
+
+// qwenArgs make Qwen Code work for a model elsewhere. It knows no exceptions from a proxy.
+func qwenArgs(url string) (args, env []string) {
+	return []string{"--approval-mode", "yolo", "-p", "go"}, []string{
+		"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=none", "HTTP_PROXY=", "HTTPS_PROXY=",
+	}
+}
+
+func qwenConfig(p person) (file string, content any) {
+	return filepath.Join(p.home, ".qwen", "settings.json"), map[string]any{
+		"security": map[string]any{"auth": map[string]string{"selectedType": "openai"}}, "privacy": map[string]bool{"usageStatisticsEnabled": false},
+	}
 }
 
 // copilotArgs make Copilot CLI work for a model elsewhere.

@@ -78,6 +78,7 @@ func TestRunAttacks(t *testing.T) {
 		{"the state of the host", "ls -A ~/state/toolhost; echo x > ~/state/toolhost/x", "Read-only"},
 		{"a host", "curl -sS --max-time 5 http://example.com/", "example.com"},
 		{"a service of the host", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && echo BREACH", "refused"},
+		{"a service of the host through the proxy", "curl -sS --noproxy '' --max-time 5 http://127.0.0.1:" + port + "/ http://localhost:" + port + "/", "refused"},
 		{"our entry", "ls ~/.cache/toolhost/cell-*/ && echo x > $(ls -d ~/.cache/toolhost/cell-*)/mcp.json", "Read-only"},
 		{"another run", binary + " run -- true", "nested"},
 		{"an answer of its own to a question", "python3 -c '" + answersItself + "' ~/.cache/toolhost/cell-*/mcp.sock", "refused"},
@@ -133,6 +134,19 @@ func TestRunWorks(t *testing.T) {
 	audit, err := os.ReadFile(filepath.Join(p.home, "state/toolhost/audit.jsonl"))
 	if err != nil || !strings.Contains(string(audit), `"tool":"run: bash"`) {
 		t.Errorf("the audit log does not show it: %s, %v", audit, err)
+	}
+}
+
+// TestRunPort has clients reach a service of this machine that is allowed, also those that send all requests to the proxy.
+func TestRunPort(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "reached", r.URL.Path) }))
+	defer service.Close()
+	at := strings.TrimPrefix(service.URL, "http://")
+	script := "curl -sS http://" + at + "/1; curl -sS --noproxy '' http://" + at + "/2; curl -sSp --noproxy '' http://" + at + "/3"
+	if out, ok := p.run(t, nil, binary, "run", "--allow-host", at, "--", "sh", "-c", script); !ok || strings.Count(out, "reached /") != 3 {
+		t.Errorf("it says\n%s", out)
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// verified are the clients that are verified, by the package that .ci/run installs, with their programs.
+// verified are the clients that are verified, by the package that .ci/run installs or a person does, with their programs.
 var verified = map[string]string{
 	"claude-code": "claude", "codex": "codex", "gemini": "gemini", "copilot": "copilot", "opencode": "opencode", "kilo": "kilo", "kimi": "kimi",
+	"qwen": "qwen", // not in .ci/run
 }
 
 // TestVerifyClients has each client of .ci/run verified with its own tools and, where settings switch them off, without. Which tools it

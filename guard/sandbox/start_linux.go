@@ -41,7 +41,9 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(Namespaces, p)}
 	s.connectBy(k, n.judged, cannot)
 	if listener != nil {
-		s.proxy = proxy.Start(listener, p.Network.rules(), o.Dial, o.Resolve)
+		rules := p.Network.rules()
+		rules.Inside = n.dial
+		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
 		s.env = append(s.env, s.proxy.Env()...)
 	}
 	return s, nil

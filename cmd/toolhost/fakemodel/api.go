@@ -94,7 +94,7 @@ func readChat(body []byte) (t Turn, err error) {
 			t.Results = append(t.Results, texts(message.Content))
 		}
 	}
-	t.Tools = definitions(req.Tools, "")
+	t.Tools, t.absent = definitions(req.Tools, ""), Tool{Name: "mcp__SERVER__"}
 	return t, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,9 @@ type Rules struct {
 	AllowedDomains, DeniedDomains []string
 	AllowPrivate                  bool
 	Ask                           func(ctx context.Context, host, port string) bool
+	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no exceptions send
+	// requests for it here. Nil: they have none.
+	Inside func(ctx context.Context, port int) (net.Conn, error)
 }
 
 // DialFunc opens a connection to an address that has been judged already.
@@ -232,6 +236,9 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 		return nil, &refusedError{address, "it is not a host and a port"}
 	}
 	host = CanonicalHost(host)
+	if p.rules.Inside != nil && loopback(host) && !MatchesAny(literal(p.rules.AllowedDomains), host, port) && !MatchesAny(p.rules.DeniedDomains, host, port) {
+		return p.inside(ctx, host, port)
+	}
 	if err := p.judge(ctx, host, port); err != nil {
 		return nil, err
 	}
@@ -258,6 +265,21 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 		last = err
 	}
 	return nil, last
+}
+
+// loopback reports whether a host is that on which it is asked for.
+func loopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
+// inside connects to a port of the sandbox, but to its proxy: that would ask itself.
+func (p *Proxy) inside(ctx context.Context, host, port string) (net.Conn, error) {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if _, own, _ := net.SplitHostPort(p.address); err != nil || port == own {
+		return nil, &refusedError{net.JoinHostPort(host, port), "it is not a port of a program in the sandbox"}
+	}
+	return p.rules.Inside(ctx, int(n))
 }
 
 // unreachable says why an address of an allowed host is not connected to; "" if

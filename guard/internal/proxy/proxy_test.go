@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -268,5 +269,38 @@ func TestProxyNamesRefusedHosts(t *testing.T) {
 	}
 	if got := f.Refused(); len(got) != maxRefusals {
 		t.Errorf("%d remembered, want %d", len(got), maxRefusals)
+	}
+}
+
+// TestProxyInside: a request for the loopback interface goes to that of the sandbox and never to the host's, but for an address that is
+// listed itself, and never to the proxy.
+func TestProxyInside(t *testing.T) {
+	for _, c := range []struct {
+		url, want, inside, dialed string
+		allowed, denied           []string
+	}{
+		{url: "http://127.0.0.1:11434/", want: "upstream", inside: "11434"},
+		{url: "http://localhost:11434/", want: "upstream", inside: "11434"},
+		{url: "http://[::1]:11434/", want: "upstream", inside: "11434"},
+		{url: "http://[::ffff:127.0.0.2]:11434/", want: "upstream", inside: "11434"},
+		{url: "http://127.0.0.1:11434/", want: "upstream", inside: "11434", allowed: []string{"*"}},
+		{url: "http://127.0.0.1:11434/", want: "upstream", dialed: "127.0.0.1:11434", allowed: []string{"127.0.0.1"}},
+		{url: "http://127.0.0.1:11434/", want: "deniedDomains", denied: []string{"127.0.0.1"}},
+		{url: "http://localhost.evil.test:80/", want: "not in sandbox.network.allowedDomains"},
+		{url: "http://rebind.test/", want: "not a public one", allowed: []string{"rebind.test"}},
+		{url: "http://127.0.0.1:PROXY/", want: "not a port of a program in the sandbox"},
+	} {
+		var inside []string
+		inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "upstream for ", r.Host) }))
+		defer inner.Close()
+		f := newProxyFixture(t, Rules{AllowedDomains: c.allowed, DeniedDomains: c.denied, Inside: func(ctx context.Context, port int) (net.Conn, error) {
+			inside = append(inside, strconv.Itoa(port))
+			return (&net.Dialer{}).DialContext(ctx, "tcp", inner.Listener.Addr().String())
+		}}, map[string][]string{"rebind.test": {"127.0.0.1"}})
+		_, port, _ := net.SplitHostPort(f.address)
+		got := f.get(t, strings.Replace(c.url, "PROXY", port, 1))
+		if !strings.Contains(got, c.want) || strings.Join(inside, " ") != c.inside || strings.Join(f.dialed, " ") != c.dialed {
+			t.Errorf("%s with %v: %q, inside %v, dialed %v", c.url, c.allowed, got, inside, f.dialed)
+		}
 	}
 }
