@@ -28,6 +28,8 @@ const (
 	trackerIdle = 30 * time.Minute
 	// maxChangedNames is how many names of changed files a result holds.
 	maxChangedNames = 20
+	// maxKilledCommand is how much of a command that was cut short is told, in bytes.
+	maxKilledCommand = 200
 )
 
 // checkpoints track the roots in which commands run.
@@ -192,12 +194,20 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
 	var err error
-	if m.ended, err = history.Announce(b.history, history.Running{Command: command, Roots: roots}); err != nil {
+	if m.ended, err = history.Announce(b.history, history.Running{Principal: env.Principal, Command: command, Roots: roots}); err != nil {
 		b.log.Warn("a rewind will not know that a command runs", "error", err)
 		m.ended = func() {}
 	}
 	if b.checkpoints.dir == "" || !env.Shell.KeepChanges {
 		return m
+	}
+	killed, err := history.Abandoned(b.history, env.Principal)
+	if err != nil {
+		b.log.Warn("commands of killed hosts are not known", "error", err)
+	}
+	for _, k := range killed {
+		m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: what that changed may not be in the history",
+			k.Command[:min(len(k.Command), maxKilledCommand)], k.Begun.Local().Format(time.DateTime)))
 	}
 	for _, root := range roots {
 		if !tracked(root) {

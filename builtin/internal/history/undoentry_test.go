@@ -140,7 +140,7 @@ func TestRunningIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Announce(dead, Running{Command: "dead", Roots: []string{"/w/a"}}); err != nil {
+	if _, err := Announce(dead, Running{Principal: "p", Command: "dead", Roots: []string{"/w/a"}}); err != nil {
 		t.Fatal(err)
 	}
 	die(t, dead)
@@ -152,6 +152,14 @@ func TestRunningIn(t *testing.T) {
 	end()
 	if all, err := RunningIn(s, "/w/a"); err != nil || len(all) > 0 {
 		t.Errorf("after its end: %+v, %v", all, err)
+	}
+	for _, want := range []struct {
+		principal string
+		n         int
+	}{{"q", 0}, {"p", 1}, {"p", 0}} {
+		if all, err := Abandoned(s, want.principal); err != nil || len(all) != want.n || want.n == 1 && all[0].Command != "dead" {
+			t.Errorf("killed with a command of %s: %+v, %v", want.principal, all, err)
+		}
 	}
 }
 
