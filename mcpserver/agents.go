@@ -122,7 +122,7 @@ func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, re
 				return req.AskUser(ctx, q)
 			}
 		}
-		return c.start(ctx, one, a.rights)
+		return c.start(ctx, one, a.who)
 	}
 	return env
 }
@@ -133,7 +133,7 @@ func isAgent(principal string) bool {
 }
 
 // start starts an agent in a cell.
-func (c *children) start(ctx context.Context, one *child, rights auth.Rights) (*builtin.Cell, func(), error) {
+func (c *children) start(ctx context.Context, one *child, who auth.Identity) (*builtin.Cell, func(), error) {
 	server, err := c.server()
 	if err != nil {
 		return nil, nil, err
@@ -153,7 +153,7 @@ func (c *children) start(ctx context.Context, one *child, rights auth.Rights) (*
 		c.set(principal, nil)
 		c.host.policies.removeScratch(principal)
 	}
-	cell, err := server.StartCell(ctx, auth.Identity{Principal: principal, Rights: rights}, *spec)
+	cell, err := server.StartCell(ctx, auth.Identity{Principal: principal, Rights: who.Rights, Servers: who.Servers}, *spec)
 	if err != nil {
 		gone()
 		return nil, nil, err

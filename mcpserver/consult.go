@@ -96,7 +96,7 @@ func (c *children) consults(principal string) gateway.Consults {
 
 // mayConsult reports whether a caller may know of what a server offers under this name: that of a prompt, or mcp__SERVER__ for resources.
 func (s *Server) mayConsult(who auth.Identity, name string) bool {
-	return s.host.tools.visible(&builtin.Def{Name: name}, s.host.policies.of(who.Principal), who.Rights)
+	return s.host.tools.visible(&builtin.Def{Name: name}, s.host.policies.of(who.Principal), who)
 }
 
 // prompts returns the prompts that a caller may get.

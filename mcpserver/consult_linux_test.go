@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 // consultServer is a server of the old era with a prompt, and a resource whose content is its address.
@@ -17,7 +19,9 @@ while read -r line; do
 	[[ $line =~ \"id\":([0-9]+) ]] || continue
 	id=${BASH_REMATCH[1]}
 	case $line in
-	*'"initialize"'*) answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{}}}' ;;
+	*'"initialize"'*) answer "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}}}' ;;
+	*'"tools/list"'*) answer "$id" '{"tools":[{"name":"run","inputSchema":{"type":"object"}}]}' ;;
+	*'"tools/call"'*) answer "$id" '{"content":[{"type":"text","text":"the tool ran"}]}' ;;
 	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi","arguments":[{"name":"a\u202e","description":"d\u200b"}]}]}' ;;
 	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one\ntoolhost-mcp://t/x"}]}' ;;
 	*'"resources/templates/list"'*) answer "$id" '{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"any"}]}' ;;
@@ -29,14 +33,21 @@ while read -r line; do
 done
 `
 
-// consulted opens a host with the server s, whose prompts and resources are known.
-func consulted(t *testing.T, change func(*Config)) *pipeClient {
+// consultConfig writes the configuration of the server s.
+func consultConfig(t *testing.T) (config string) {
 	t.Helper()
 	file, config := filepath.Join(t.TempDir(), "server.sh"), filepath.Join(t.TempDir(), "servers.json")
 	if err := os.WriteFile(file, []byte(consultServer), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, config, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"sandbox":false}}}`, file))
+	return config
+}
+
+// consulted opens a host with the server s, whose prompts and resources are known.
+func consulted(t *testing.T, change func(*Config)) *pipeClient {
+	t.Helper()
+	config := consultConfig(t)
 	c := startPipe(t, nil, func(c *Config) {
 		c.MCPConfig, c.With = []string{config}, []string{"ListMcpResources", "ReadMcpResource"}
 		change(c)
@@ -48,6 +59,48 @@ func consulted(t *testing.T, change func(*Config)) *pipeClient {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return c
+}
+
+// TestTokenServers: the bearer of a token sees and uses the servers that it gives, and no other.
+func TestTokenServers(t *testing.T) {
+	o := openOffice(t, func(c *Config) {
+		userSettings(t, map[string]any{"permissions": map[string]any{"allow": []string{"mcp__s"}}})
+		c.MCPConfig, c.With = []string{consultConfig(t)}, []string{"ListMcpResources", "ReadMcpResource"}
+	})
+	for end := time.Now().Add(30 * time.Second); !o.host.tools.has("mcp__s__run") && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		o.host.gateway.Look()
+	}
+	const listed = "toolhost-mcp://s/a:listed"
+	request := func(method, params string) webRequest {
+		return modern(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":%q,"params":{%s%s}}`, method, params, modernMeta))
+	}
+	for name, tt := range map[string]struct {
+		servers []string
+		may     bool
+	}{"all": {nil, true}, "this": {[]string{"t", "s"}, true}, "other": {[]string{"t"}, false}, "none": {[]string{}, false}} {
+		bearer, _, err := auth.AddToken(o.tokens, name, auth.All, 0, tt.servers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range []struct {
+			req         webRequest
+			named, want string
+		}{
+			{request("tools/list", ""), "", `"mcp__s__run"`},
+			{request("prompts/list", ""), "", `"mcp__s__hi"`},
+			{request("prompts/get", `"name":"mcp__s__hi",`), "mcp__s__hi", "the prompt ran"},
+			{request("resources/list", ""), "", listed},
+			{request("resources/templates/list", ""), "", "toolhost-mcp://s/a:{x}"},
+			{request("resources/read", `"uri":"`+listed+`",`), listed, "the content of"},
+			{callAs("mcp__s__run", "{}"), "mcp__s__run", "the tool ran"},
+			{callAs("ListMcpResources", "{}"), "ListMcpResources", listed},
+			{callAs("ReadMcpResource", `{"uri":"`+listed+`"}`), "ReadMcpResource", "the content of"},
+		} {
+			if _, body := use.req.as(bearer, map[string]string{"Mcp-Name": use.named}).do(t, o.url); strings.Contains(body, use.want) != tt.may {
+				t.Errorf("%s, %s: %s", name, use.req.body, body)
+			}
+		}
+	}
 }
 
 // TestConsultHooks: what a hook makes of a prompt or a resource is what the client gets.

@@ -198,7 +198,7 @@ func (h *Host) Log() *slog.Logger { return h.log }
 
 // Tools returns the tools that a caller sees: those served here, enabled, within its rights, and not denied by name.
 func (h *Host) Tools(who auth.Identity) []*builtin.Def {
-	return h.tools.listed(h.tools.now(), viewer{policy: h.policies.of(who.Principal), rights: who.Rights})
+	return h.tools.listed(h.tools.now(), viewer{policy: h.policies.of(who.Principal), who: who})
 }
 
 // Admit takes the place of a call in its scope. It never blocks, so that the reader of a transport can
@@ -208,7 +208,7 @@ func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, std
 	if err != nil {
 		return &Admission{principal: who.Principal, began: time.Now(), err: err}
 	}
-	a := h.admitTo(s, who.Rights)
+	a := h.admitTo(s, who)
 	a.session = minted
 	return a
 }
@@ -220,16 +220,16 @@ func (h *Host) AdmitNamed(name string) *Admission {
 		return h.Admit(Local(), nil, "", true)
 	}
 	s := h.scopes.Named(LocalPrincipal, name)
-	return h.admitTo(s, auth.All)
+	return h.admitTo(s, Local())
 }
 
-func (h *Host) admitTo(s *scope.Scope, rights auth.Rights) *Admission {
-	return &Admission{principal: s.Principal(), rights: rights, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Admit()}
+func (h *Host) admitTo(s *scope.Scope, who auth.Identity) *Admission {
+	return &Admission{principal: s.Principal(), who: who, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Admit()}
 }
 
 // readmit takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
 func (h *Host) readmit(a *Admission) *Admission {
-	again := h.admitTo(a.scope, a.rights)
+	again := h.admitTo(a.scope, a.who)
 	again.session = a.session
 	return again
 }

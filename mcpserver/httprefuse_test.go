@@ -82,7 +82,7 @@ func TestCallsOfAScopeAreBoundedOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range scope.MaxCalls {
-		all = append(all, h.admitTo(s, Local().Rights))
+		all = append(all, h.admitTo(s, Local()))
 	}
 	resp, body := modernCall("Read", `{"file_path":"a.txt"}`, "busy").do(t, url)
 	refusedForNow(t, "one call too many", 429, resp, body)

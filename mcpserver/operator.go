@@ -237,7 +237,7 @@ func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) err
 func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
 	target := o.h.tools.resolveCall(tool, args)
 	if target.err != nil {
-		return guard.Verdict{}, o.h.policies.noTool(principal, auth.All, target.called(tool), target.err)
+		return guard.Verdict{}, o.h.policies.noTool(principal, Local(), target.called(tool), target.err)
 	}
 	if target.inside != nil {
 		args = target.inside.args

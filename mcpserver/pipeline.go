@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,7 +22,7 @@ import (
 // An Admission is a call's place in its scope, taken the moment the call came in. It must be left.
 type Admission struct {
 	principal string
-	rights    auth.Rights
+	who       auth.Identity // its rights and servers
 	scope     *scope.Scope
 	ticket    *scope.Ticket
 	session   string // the session handle that was made for this call
@@ -131,10 +132,10 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	}
 	reply.Session = a.session
 	if err == nil {
-		err = authorize(&rec, a.rights, tool, guard.Intent{}) // authorize: the tool
+		err = authorize(&rec, a.who, tool, guard.Intent{}) // authorize: the tool
 	}
 	if err != nil {
-		return reply.with(refused(h.policies.noTool(a.principal, a.rights, req.Tool, err)))
+		return reply.with(refused(h.policies.noTool(a.principal, a.who, req.Tool, err)))
 	}
 	call, err := bind(tool, req.Args)                          // bind
 	if e := acquireSlot(ctx, a.ticket, tool, call); e != nil { // wait for the gate
@@ -184,7 +185,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	}
 	rec.Summary = plan.Intent.Summary()
 	if err == nil {
-		err = authorize(rec, c.admission.rights, c.req.tool.def, plan.Intent) // authorize: what the arguments make of the tool
+		err = authorize(rec, c.admission.who, c.req.tool.def, plan.Intent) // authorize: what the arguments make of the tool
 	}
 	if err != nil {
 		return reply.with(refused(err))
@@ -223,7 +224,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 
 // callNoTool sends the call of a name that no tool has through the pipeline, and returns the error. Unknown names are audited too: they may be probing.
 func (h *Host) callNoTool(who auth.Identity, name string, err error) error {
-	h.Call(context.Background(), &Admission{principal: who.Principal, rights: who.Rights, err: err, began: time.Now()}, Request{Tool: name})
+	h.Call(context.Background(), &Admission{principal: who.Principal, who: who, err: err, began: time.Now()}, Request{Tool: name})
 	return err
 }
 
@@ -243,19 +244,41 @@ func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *au
 
 // authorize refuses a call whose caller lacks the right to the tool, or to an effect of this call: no argument makes more of a tool than
 // its right says.
-func authorize(rec *audit.Record, has auth.Rights, tool *builtin.Def, in guard.Intent) error {
+func authorize(rec *audit.Record, who auth.Identity, tool *builtin.Def, in guard.Intent) error {
 	need := rightTo(tool.Permission)
 	if need != auth.Exec { // a command's files are judged by the rules, and held by its sandbox
 		for _, e := range in.Effects {
 			need |= rightTo(e.Permission())
 		}
 	}
-	if has.Has(need) {
+	server, has := notServed(who, tool, in), who.Rights
+	if has.Has(need) && server == "" {
 		return nil
 	}
 	rec.Verdict, rec.Rule = guard.Deny.String(), "rights of the caller"
+	if has.Has(need) {
+		return fmt.Errorf("refused: the credential of this caller does not give the server %s; the owner of this host can give a token that does (toolhost token add NAME --servers …)", server)
+	}
 	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller gives %s. Nothing that the arguments say changes that; "+
 		"the owner of this host can give a token with more rights (toolhost token add NAME --rights …), or the authorization server the scope", tool.Name, need&^has, has)
+}
+
+// mayUse reports whether a caller may use another server.
+func mayUse(who auth.Identity, server string) bool {
+	return who.Servers == nil || server == "" || slices.Contains(who.Servers, server)
+}
+
+// notServed returns a server that a call would use and its caller may not; "" if there is none.
+func notServed(who auth.Identity, tool *builtin.Def, in guard.Intent) string {
+	if !mayUse(who, tool.Server) {
+		return tool.Server
+	}
+	for _, e := range in.Effects {
+		if c, ok := e.(guard.CallTool); ok && !mayUse(who, c.Server) {
+			return c.Server
+		}
+	}
+	return ""
 }
 
 // acquireSlot waits for the gate to let the call run. A call that could not be bound runs alone.
@@ -280,7 +303,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
-		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.rights) },
+		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.who) },
 	}
 	env.ListResources = func(ctx context.Context, server string) (string, error) {
 		return listResources(ctx, h, a.principal, server, env.Visible)

@@ -118,7 +118,7 @@ const foreignHandler = "mcp__"
 func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy) []*builtin.Def {
 	peer, present := transport.PeerOf(ctx), s.host.approvals.operatorPresent()
 	asks, shows := present || s.canAsk(ctx), present || showsForms(ctx)
-	listed := s.host.tools.listed(now, viewer{policy, peer.Who.Rights, peer.List})
+	listed := s.host.tools.listed(now, viewer{policy, peer.Who, peer.List})
 	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks || d.NeedsForm && !shows })
 }
 

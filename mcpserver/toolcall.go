@@ -229,19 +229,19 @@ func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
 }
 
 // noTool adds to the error for a name that no tool has the similar names of tools that the caller may know.
-func (p *policies) noTool(principal string, rights auth.Rights, name string, err error) error {
+func (p *policies) noTool(principal string, who auth.Identity, name string, err error) error {
 	if name == "" || !errors.Is(err, errNoTool) {
 		return err
 	}
 	policy, now := p.of(principal), p.tools.now()
-	near := now.nearest(name, maxNearest, func(d *builtin.Def) bool { return p.tools.visible(d, policy, rights) })
+	near := now.nearest(name, maxNearest, func(d *builtin.Def) bool { return p.tools.visible(d, policy, who) })
 	if len(near) > 0 && !strings.HasPrefix(near[0], "mcp__") {
 		near = near[:1]
 	}
 	if len(near) > 0 {
 		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, ", "))
 	}
-	if s := now.serverOf(name); s.Down != "" {
+	if s := now.serverOf(name); s.Down != "" && mayUse(who, s.Name) {
 		err = fmt.Errorf("%w: the server %s cannot be called now: %s", err, s.Name, clippedTo(singleLine(s.Down), maxDown))
 	}
 	if len(now.Tools) > 0 && now.byName[toolSearchName].def != nil {

@@ -254,7 +254,7 @@ func (t *toolset) has(name string) bool { return t.now().byName[name].def != nil
 // A viewer is a caller for whom tools are listed.
 type viewer struct {
 	policy *guard.Policy
-	rights auth.Rights
+	who    auth.Identity
 	list   string // [transport.ListSearch], [transport.ListAll], or empty: as the host decides
 }
 
@@ -262,7 +262,7 @@ type viewer struct {
 // all, or ToolSearch and ToolCall in their place. That of ToolSearch is described as for this caller.
 func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 	searched := v.list == transport.ListSearch || v.list == "" && now.searched
-	visible := func(d *builtin.Def) bool { return t.visible(d, v.policy, v.rights) }
+	visible := func(d *builtin.Def) bool { return t.visible(d, v.policy, v.who) }
 	for _, d := range now.all {
 		finds := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName)
 		if !visible(d) || finds && !searched || d.Server != "" && searched && !now.loaded[d] {
@@ -283,17 +283,27 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 }
 
 // visible reports whether a caller may know of a tool.
-func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, rights auth.Rights) bool {
+func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, who auth.Identity) bool {
 	ok, v := policy.ToolEnabled(d.Name)
 	ok = ok || v.Rule == guard.RuleSettings // a call says why everything is refused, an empty list does not
-	return ok && !d.Unlisted && d.Enabled(t.runtime) && d.Configured(policy) && rights.Has(rightTo(d.Permission))
+	return ok && !d.Unlisted && d.Enabled(t.runtime) && d.Configured(policy) && who.Rights.Has(rightTo(d.Permission)) && mayUse(who, serverIn(d.Name))
+}
+
+// serverIn returns the server in the name of a tool or prompt, "" if there is none.
+func serverIn(name string) string {
+	rest, ok := strings.CutPrefix(name, "mcp__")
+	if !ok {
+		return ""
+	}
+	server, _, _ := strings.Cut(rest, "__")
+	return server
 }
 
 // digest returns a text that differs when what clients can see of the tools differs.
 func (t *toolset) digest(policy *guard.Policy) string {
 	sum, now := sha256.New(), t.now()
 	for _, d := range now.all {
-		if !t.visible(d, policy, auth.All) {
+		if !t.visible(d, policy, Local()) {
 			continue
 		}
 		fmt.Fprintf(sum, "%q %q %t %s\n", d.Name, d.Doc, d.AlwaysLoad, d.RawSchema)

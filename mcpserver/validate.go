@@ -102,7 +102,7 @@ func (m *message) unknownResource() *jsonrpc.Error {
 
 func (m *message) checkCall(who auth.Identity) error {
 	if name, err := m.Params.Name, m.tool.err; errors.Is(err, errNoTool) && m.mcp.GetTool(name) == nil && !m.host.tools.now().serverOf(name).unsure() {
-		return m.host.callNoTool(who, name, m.host.policies.noTool(who.Principal, who.Rights, name, err))
+		return m.host.callNoTool(who, name, m.host.policies.noTool(who.Principal, who, name, err))
 	}
 	if m.Plain || m.Arguments != nil {
 		return nil // bound by the pipeline

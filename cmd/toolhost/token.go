@@ -48,7 +48,7 @@ does is on record under its name, and separate from what others do. A running ho
 }
 
 func tokenAddCommand(flags *tokenFlags) *cobra.Command {
-	var rights []string
+	var rights, servers []string
 	var expires duration
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Make a token and print it, this once", Args: exactly(1, "toolhost token add ci --rights read"),
@@ -67,7 +67,7 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			if cmd.Flags().Changed("expires") && expires <= 0 {
 				return usageError{fmt.Errorf("--expires %s: a token must live for some time, such as 30d", &expires)}
 			}
-			bearer, t, err := auth.AddToken(file, args[0], set, time.Duration(expires))
+			bearer, t, err := auth.AddToken(file, args[0], set, time.Duration(expires), servers...)
 			if err != nil {
 				return err
 			}
@@ -75,12 +75,17 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			if !t.Expires.IsZero() {
 				end = "it ends at " + t.Expires.Local().Format(time.DateTime)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "The token %s may %s; %s. Only its digest is kept, in %s: keep the token now.\n", t.Name, t.Rights, end, file)
+			may := t.Rights.String()
+			if servers != nil {
+				may = allowed(t)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "The token %s may %s; %s. Only its digest is kept, in %s: keep the token now.\n", t.Name, may, end, file)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), bearer)
 			return err
 		},
 	}
 	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "what its bearer may do, a `LIST` of read, write and exec")
+	cmd.Flags().StringSliceVar(&servers, "servers", nil, "the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
 	return cmd
 }
@@ -138,15 +143,28 @@ func tokensJSON(w io.Writer, tokens []auth.Token) error {
 	type shown struct {
 		Name    string      `json:"name"`
 		Rights  auth.Rights `json:"rights"`
+		Servers []string    `json:"servers,omitzero"`
 		Created time.Time   `json:"created"`
 		Expires time.Time   `json:"expires,omitzero"`
 		Expired bool        `json:"expired"`
 	}
 	all := []shown{}
 	for _, t := range tokens {
-		all = append(all, shown{t.Name, t.Rights, t.Created, t.Expires, t.Expired(time.Now())})
+		all = append(all, shown{t.Name, t.Rights, t.Servers, t.Created, t.Expires, t.Expired(time.Now())})
 	}
 	return printJSON(w, all)
+}
+
+// allowed names the rights of a token, and the servers if it has not all.
+func allowed(t auth.Token) string {
+	text := strings.Join(t.Rights.Names(), ",")
+	switch {
+	case t.Servers == nil:
+		return text
+	case len(t.Servers) == 0:
+		return text + " without servers"
+	}
+	return text + " with " + strings.Join(t.Servers, ",")
 }
 
 func tokensTable(w io.Writer, tokens []auth.Token) error {
@@ -164,7 +182,7 @@ func tokensTable(w io.Writer, tokens []auth.Token) error {
 		case !t.Expires.IsZero():
 			expires = t.Expires.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, strings.Join(t.Rights.Names(), ","), t.Created.Local().Format(time.DateTime), expires)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, allowed(t), t.Created.Local().Format(time.DateTime), expires)
 	}
 	return table.Flush()
 }

@@ -23,6 +23,8 @@ type Identity struct {
 	Principal string
 	// Rights are the kinds of tools that may be called.
 	Rights Rights
+	// Servers are the other servers whose tools, prompts and resources may be used. Nil: all of them.
+	Servers []string
 	// Expires is when the credential ends; zero: never. Calls that run then go on.
 	Expires time.Time
 	// Scopes names what an authorization server would have to grant for these rights, separated by blanks. Nil: there is

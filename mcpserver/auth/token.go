@@ -24,6 +24,8 @@ type Token struct {
 	SHA256  string    `json:"sha256"`
 	Rights  Rights    `json:"rights"`
 	Created time.Time `json:"created"`
+	// Servers are the other servers that its bearer may use; nil: all of them.
+	Servers []string `json:"servers,omitzero"`
 	// Expires is when the token ends; zero: never.
 	Expires time.Time `json:"expires,omitzero"`
 }
@@ -44,12 +46,13 @@ func newToken() string { return tokenPrefix + rand.Text() }
 // like this.
 func tokenPrincipal(name string) string { return "token:" + name }
 
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
 // maxName is the longest name of a token, in characters.
 const maxName = 64
 
 // usableName reports whether a token may be called so: the name appears in records, and in the names of principals.
 func usableName(name string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	return name != "" && len(name) <= maxName && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+"._-") == ""
 }
 
@@ -133,6 +136,11 @@ func (t Token) check() error {
 		return fmt.Errorf("the sha256 of %q is not 64 hexadecimal digits", t.Name)
 	case t.Rights == 0:
 		return fmt.Errorf("%q has no rights: name some of read, write and exec", t.Name)
+	}
+	for _, server := range t.Servers {
+		if strings.Trim(server, letters+"_-") != "" || server == "" {
+			return fmt.Errorf("the server %q of %q is not named in letters, digits, dashes and underscores, as `toolhost mcp list` names it", server, t.Name)
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -81,7 +82,7 @@ func (f *TokenFile) Verify(_ context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(expiredToken, "the token %q expired at %s", found.Name, found.Expires.UTC().Format(time.RFC3339))
 	}
 	f.watch.Do(f.startWatch)
-	return Identity{Principal: tokenPrincipal(found.Name), Rights: found.Rights, Expires: found.Expires, Valid: found.valid}, nil
+	return Identity{Principal: tokenPrincipal(found.Name), Rights: found.Rights, Servers: found.Servers, Expires: found.Expires, Valid: found.valid}, nil
 }
 
 // Close ends the watch of the file.
@@ -154,6 +155,8 @@ func same(now, then fs.FileInfo) bool {
 	return then != nil && now.ModTime().Equal(then.ModTime()) && now.Size() == then.Size() && now.Mode() == then.Mode() && os.SameFile(now, then)
 }
 
+func sameServers(a, b []string) bool { return slices.Equal(a, b) && (a == nil) == (b == nil) }
+
 // replace puts tokens in force. What one that stays as it was has open goes on; any other loses it.
 func (f *TokenFile) replace(tokens []Token) {
 	old := f.entries
@@ -163,7 +166,7 @@ func (f *TokenFile) replace(tokens []Token) {
 		h := tokenEntry{Token: t}
 		_, _ = hex.Decode(h.sum[:], []byte(t.SHA256)) // it was checked
 		for _, o := range old {
-			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && o.Expires.Equal(t.Expires) {
+			if o.SHA256 == t.SHA256 && o.Name == t.Name && o.Rights == t.Rights && sameServers(o.Servers, t.Servers) && o.Expires.Equal(t.Expires) {
 				h.valid, h.revoke = o.valid, o.revoke
 				kept[o.valid] = true
 			}
