@@ -13,13 +13,13 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A control is the set of files that the host obeys or writes itself, such as settings, as their names lead to them
-// at one moment. No tool and no command may write one by any of its names, or change where a name of one leads. The
-// judge and the sandbox both take their lists from here.
+// A control is the set of files that the host obeys or writes itself, such as settings, as their names resolve at one
+// moment. No tool and no command may write one by any of its names, or change where such a name leads. The judge and the
+// sandbox both take their lists from it.
 type control struct {
 	// ends are the files and directories that the names lead to, existing or not.
 	ends pathname.Places
-	// steps are the links and directories on the way to them, each by a path whose directory has no links.
+	// steps are the links and directories on the way to ends, each by a path whose directory contains no links.
 	steps map[string]fs.FileInfo // nil: nothing has that name
 	// files are the regular files among the ends: a hard link or a mount gives them other names.
 	files map[realpath.ID]bool
@@ -41,7 +41,7 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 	return names
 }
 
-// control follows the names. It takes some 50 µs, since directories are looked at once.
+// control resolves the names. It takes about 50 µs, since each directory is looked up once.
 func (k *policyData) control() *control {
 	c := &control{steps: map[string]fs.FileInfo{}, files: map[realpath.ID]bool{}}
 	lstat := func(path string) (fs.FileInfo, error) {
@@ -69,7 +69,7 @@ func (k *policyData) control() *control {
 			c.names += names
 		}
 	}
-	if k.stateDir != "" { // which is masked, and known by its name
+	if k.stateDir != "" { // the state is masked, and known by its name
 		if end, err := realpath.Trace(k.stateDir, lstat); err == nil {
 			delete(c.steps, end)
 		}
@@ -87,19 +87,19 @@ func (c *control) holds(p Path) bool {
 	return c.ends.Hold(pathname.Slashed(p.real)) || c.ends.Hold(pathname.Slashed(p.given)) || c.files[p.file]
 }
 
-// isStep reports whether renaming or removing what has this name would change where the name of a control file leads. The
-// name is that of the link or directory itself.
+// isStep reports whether renaming or removing the link or directory of this name changes where the name of a control file
+// leads.
 func (c *control) isStep(name string) bool { return c.steps[name] != nil }
 
-// ControlPaths are what commands must leave as it is because the host obeys or writes it, existing or not, by paths without
-// links before the last element, sorted. They may change whenever a link does.
+// ControlPaths are the files that commands must leave unchanged because the host obeys or writes them, existing or not. The
+// paths have no links before the last element and are sorted. They may change whenever a link does.
 type ControlPaths struct {
 	Ends  []string // the files and directories themselves
 	Steps []string // links and directories whose names lead there
 	Names uint64   // how many names the files have
 }
 
-// ControlPaths follows the names of control files.
+// ControlPaths resolves the names of control files.
 func (c Commands) ControlPaths() ControlPaths {
 	k := c.p.data.control()
 	out := ControlPaths{Names: k.names}
@@ -115,13 +115,13 @@ func (c Commands) ControlPaths() ControlPaths {
 	return out
 }
 
-// Equal reports whether nothing has changed.
+// Equal reports whether both hold the same paths.
 func (c ControlPaths) Equal(other ControlPaths) bool {
 	return slices.Equal(c.Ends, other.Ends) && slices.Equal(c.Steps, other.Steps) && c.Names == other.Names
 }
 
-// PlantedLink returns an error if a link that commands could make, or have made, is on the way to a file that the host
-// opens by name: what it wrote would go elsewhere.
+// PlantedLink returns an error if the way to a file that the host opens by name has a link that commands may have made: the
+// host would write elsewhere.
 func (p *Policy) PlantedLink(name string) error {
 	var found string
 	_, err := realpath.Trace(name, func(path string) (fs.FileInfo, error) {
@@ -151,7 +151,7 @@ func (k *policyData) writable(path string) bool {
 	return withinAny(path, k.outermost()) || withinAny(path, k.files.writable)
 }
 
-// isControl reports whether the path is one that the host takes its rules from, or would on another start.
+// isControl reports whether the host takes its rules from the path, or would after a restart.
 func (j *judge) isControl(p Path) bool {
 	if isSettingsFile(pathname.Slashed(p.given)) || isSettingsFile(pathname.Slashed(p.real)) {
 		return true
@@ -159,7 +159,7 @@ func (j *judge) isControl(p Path) bool {
 	return j.controlled().holds(p)
 }
 
-// controlled returns the control of one judgement, which is made when it is first needed.
+// controlled returns the control of one judgement, resolving it on first use.
 func (j *judge) controlled() *control {
 	if j.controlPaths == nil {
 		j.controlPaths = j.data.control()

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// originals returns the places that roots in a worktree stand for, and has rules about them compiled: the roots and additional
-// directories of the workspace, which can be read, and the work tree. None is written.
+// originals returns the places that roots in a worktree stand for, and adds them to the bounds that rules are compiled for:
+// the roots and additional directories of the workspace, which are readable, and the work tree. None is writable.
 func (cfg Config) originals(c *rules.Compiler, more []settings.Entry) (all, readable []pathname.Place) {
 	if cfg.CopyOf == "" || len(cfg.Originals) == 0 {
 		return nil, nil
@@ -32,7 +32,7 @@ func (cfg Config) originals(c *rules.Compiler, more []settings.Entry) (all, read
 	return all, readable
 }
 
-// checkCopy refuses roots that lead out of the worktree, by a link of the commit for one.
+// checkCopy refuses roots that lead out of the worktree, such as by a link in the commit.
 func (cfg Config) checkCopy(c *rules.Compiler) error {
 	for _, root := range c.Roots {
 		if cfg.CopyOf != "" && !pathname.Within(pathname.Slashed(root.Real), pathname.Slashed(c.Copy.Real)) {
@@ -50,7 +50,7 @@ func placesOf(places []pathname.Place) (dirs []string) {
 	return dirs
 }
 
-// original keeps what a worktree was made of from being written.
+// original refuses writes to the places that a worktree was made of.
 func (j *judge) original(t *target) (Part, bool) {
 	if t.access != writing || !j.data.originals.Hold(t.given) && !j.data.originals.Hold(t.real) || j.data.inside.Hold(t.real) {
 		return Part{}, false
@@ -61,7 +61,7 @@ func (j *judge) original(t *target) (Part, bool) {
 	return part, true
 }
 
-// holdOriginals keeps commands in a worktree from writing what it was made of, and from reading what rules deny there.
+// holdOriginals denies commands in a worktree to write the places it was made of, and to read what rules deny there.
 func (c *SandboxPaths) holdOriginals(k *policyData) {
 	for _, name := range k.originals.Names {
 		dir := pathname.Native(name)

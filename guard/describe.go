@@ -9,14 +9,14 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// A Description is what people are shown of a call before it is allowed, and in logs. Its texts
-// are as the agent wrote them: sanitize them before they are shown.
+// A Description is what people see of a call before it is allowed, and in logs. Its texts are as the agent wrote them: sanitize
+// them before showing them.
 type Description struct {
-	// Text is the whole command line, "" if the items say all.
+	// Text is the whole command line, "" if Items show all of it.
 	Text string
 	// Dir is the directory that a command starts in.
 	Dir string
-	// Items are all effects of the call, also those that are allowed already.
+	// Items are all effects of the call, including those that are allowed already.
 	Items []Item
 	// Notes say where and how the call would run: outside the sandbox, in the background.
 	Notes []string
@@ -24,16 +24,16 @@ type Description struct {
 
 // An Item is one effect of a call: a command of a line, a file, a host.
 type Item struct {
-	// What is what it does, the verb first: "run rm -rf x".
+	// What is the effect in words, the verb first: "run rm -rf x".
 	What string
-	// Action, Rule, Source and Reason are the verdict on it.
+	// Action, Rule, Source and Reason are the verdict on the effect.
 	Action               Action
 	Rule, Source, Reason string
 	// Removed and Added are the text that a write removes and adds.
 	Removed, Added string
 
 	danger danger
-	judged string // [Part.What] of its verdict, if that is not What
+	judged string // [Part.What] of its verdict, if it differs from What
 }
 
 // A danger says how much harm an effect may do.
@@ -44,8 +44,8 @@ const (
 	changes                 // may change something
 	writes                  // writes files
 	reaches                 // reaches other machines
-	unknown                 // what it does is not known before it runs
-	deletes                 // deletes, or ends processes
+	unknown                 // the effect is not known before it runs
+	deletes                 // deletes files, or ends processes
 	escalates               // runs with other rights
 )
 
@@ -54,13 +54,13 @@ func (d Description) ByDanger() []Item {
 	return slices.SortedStableFunc(slices.Values(d.Items), func(a, b Item) int { return int(b.danger) - int(a.danger) })
 }
 
-// describer is an [Effect] that has more to show than its record.
+// A describer is an [Effect] that shows more than its record.
 type describer interface {
 	describe() Description
 	summary() string // one line
 }
 
-// Describe returns what people are shown of a call, and what the verdict says of each part.
+// Describe returns what people see of a call, with the verdict on each part.
 func (in Intent) Describe(v Verdict) Description {
 	var d Description
 	for _, e := range in.Effects {
@@ -82,7 +82,7 @@ func (in Intent) Describe(v Verdict) Description {
 	return d
 }
 
-// Summary returns one line on what the call is: a pattern, a range of lines, "+3 -1".
+// Summary returns one line about the call: a pattern, a range of lines, "+3 -1".
 func (in Intent) Summary() string {
 	for _, e := range in.Effects {
 		if one, ok := e.(describer); ok && one.summary() != "" {
@@ -106,7 +106,7 @@ func describe(e Effect) Description {
 	return Description{Items: []Item{{What: verb + " " + value, danger: dangerOf(verb + " ")}}}
 }
 
-// dangerOf is the danger of an effect of which only the words are known.
+// dangerOf returns the danger of an effect that is known by its words only.
 func dangerOf(what string) danger {
 	switch verb, _, _ := strings.Cut(what, " "); verb {
 	case "read", "search", "compute":
@@ -119,7 +119,8 @@ func dangerOf(what string) danger {
 	return unknown
 }
 
-// decided sets the verdict on an item: that of its own parts, or else of the whole call. line is the command line, if it is of one.
+// decided sets the verdict on an item: that of its own parts, or else of the whole call. line is the command line that the item
+// belongs to, if any.
 func (i *Item) decided(v Verdict, line string) {
 	if i.judged == "" {
 		i.judged = i.What
@@ -134,7 +135,7 @@ func (i *Item) decided(v Verdict, line string) {
 	if found || v.Action == Deny {
 		return
 	}
-	for _, p := range v.Parts { // what allows the whole line allows its commands
+	for _, p := range v.Parts { // a rule that allows the whole line allows its commands
 		if p.Action == Allow && p.What == "run "+line {
 			i.Action, i.Rule, i.Source, i.Reason = p.Action, p.Rule, p.Source, p.Reason
 		}
@@ -202,7 +203,7 @@ func (e Write) describe() Description {
 	return Description{Items: []Item{i}}
 }
 
-// summary says how many lines are added and removed, without those that both texts begin or end with.
+// summary returns how many lines are added and removed, without the common beginning and end of both texts.
 func (e Write) summary() string {
 	before, after := e.Removed, e.Added
 	same := 0
@@ -248,7 +249,7 @@ func (e StopTask) describe() Description {
 }
 func (e StopTask) summary() string { return "task " + e.ID }
 
-// dangerous are programs that do more harm than a change of a few files.
+// dangerous are programs that can do more harm than a change of a few files.
 var dangerous = map[danger]string{
 	reaches:   " curl docker ftp gh kubectl nc ncat podman rsync scp sftp socat ssh telnet wget ",
 	deletes:   " dd fdisk kill killall mkfs mkswap pkill reboot rm rmdir shred shutdown srm truncate unlink wipefs ",

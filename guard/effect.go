@@ -5,8 +5,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// An Intent is what one call is about to do, as a tool's Plan found it. An
-// Intent without effects is refused.
+// An Intent is what one call is about to do, as returned by a tool's Plan. An Intent without
+// effects is refused.
 type Intent struct {
 	// Tool is the name the tool is listed under.
 	Tool string
@@ -17,18 +17,18 @@ type Intent struct {
 	Effects []Effect
 }
 
-// An Effect is one thing that a call would do. A kind of effect is one type in a file of its
-// own. It says which rules apply, what each mode decides, which permission the caller needs,
-// and what the audit log, the console and traces show. Nothing else knows the kinds.
+// An Effect is one thing that a call would do. Each kind of effect is one type in its own file. It
+// defines which rules apply, what each mode decides, which permission the caller needs, and what
+// the audit log, the console and traces show. No other code knows the kinds.
 type Effect interface {
-	// Judge adds the parts of the verdict. An effect that adds none is refused.
+	// Judge adds parts to the verdict. An effect that adds none is refused.
 	Judge(j Judgment)
 	// Permission is what the caller must hold, whatever the rules say.
 	Permission() Permission
 	// Record returns the field of the audit record that shows the effect ("reads", "writes",
-	// "command") and what it shows. A field that the record does not have is the verb of the
-	// effect: "fetch". An effect without a field is not recorded. It is also what people who are
-	// asked are shown, but for the kinds of this package, which describe themselves.
+	// "command") and its value. A field that the record does not have is the verb of the effect:
+	// "fetch". An effect without a field is not recorded. People who are asked for approval see the
+	// same text, except for the kinds of this package, which describe themselves.
 	Record() (field, value string)
 }
 
@@ -64,36 +64,37 @@ func (in Intent) Files() (files []Path) {
 	return files
 }
 
-// A Judgment is the judging of one intent, as its effects see it.
+// A Judgment is the judgment of one intent, as its effects see it.
 type Judgment struct{ judge *judge }
 
 // Tool returns the name of the tool that is called.
 func (j Judgment) Tool() string { return j.judge.in.Tool }
 
-// Add adds a part to the verdict, which is the strictest of its parts.
+// Add adds a part to the verdict. The verdict is the strictest of its parts.
 func (j Judgment) Add(p Part) { j.judge.add(p) }
 
-// A Subject is what the rules of one form and the mode decide on.
+// A Subject is what a rule or the mode decides on.
 type Subject struct {
 	// What is the effect in words, the verb first: "fetch https://example.org/".
 	What string
-	// Form is the name that its rules begin with, such as WebFetch. Empty: the tool's.
+	// Form is the name that its rules begin with, such as WebFetch. Empty means the name of the
+	// tool.
 	Form string
-	// Matches reports whether the specifier of a rule, the text in its parentheses, applies.
-	// Nil: only rules without a specifier apply.
+	// Matches reports whether the specifier of a rule, the text in its parentheses, applies. Nil
+	// means that only rules without a specifier apply.
 	Matches func(specifier string) bool
-	// ReadOnly says that nothing is changed: plan mode decides as the default mode does.
+	// ReadOnly says that the effect changes nothing: plan mode decides as the default mode does.
 	ReadOnly bool
-	// Rule is the narrowest rule that would allow it; AlwaysAllow lets a person who is asked
-	// add it.
+	// Rule is the narrowest rule that would allow the effect. AlwaysAllow lets the person who is
+	// asked add it.
 	Rule        string
 	AlwaysAllow bool
 
 	loosely func(specifier string) bool // matches a deny or ask rule that Matches does not
 }
 
-// Decide adds the part on a subject: a deny rule, plan mode, an ask rule, an allow rule, or
-// else the mode decides. Rules on all calls of the tool have been applied before.
+// Decide adds the part on a subject. A deny rule, plan mode, an ask rule, an allow rule, or else
+// the mode decides, in this order. Rules on all calls of the tool have been applied before.
 func (j Judgment) Decide(s Subject) {
 	if s.Form == "" {
 		s.Form = j.judge.in.Tool
@@ -133,8 +134,8 @@ func (j Judgment) Decide(s Subject) {
 	}
 }
 
-// strict returns the rule of a deny or ask list on a subject, nil for none. Rules on all calls
-// of the tool itself are left out: they have been applied.
+// strict returns the rule of a deny or ask list that matches a subject, nil for none. It skips
+// rules on all calls of the tool itself, which have been applied.
 func (j Judgment) strict(l ruleList, s Subject) *rules.Rule {
 	if s.Form != j.judge.in.Tool {
 		if r := l.Named(s.Form); r != nil {

@@ -1,22 +1,21 @@
 package guard
 
-// Exec is the running of a shell command line. Its rules are those of Bash, and those on the
-// files that it names.
+// Exec runs a shell command line. Its rules are those of Bash, and those on the files that it names.
 type Exec struct {
 	Text string
 	// Dir is the directory that the command starts in.
 	Dir Path
 	// Unsandboxed says that the call asks to run outside the containment.
 	Unsandboxed bool
-	// Background says that it runs on after the call.
+	// Background says that the command continues after the call.
 	Background bool
-	// Description is what the agent says that it does, for logs. Nothing depends on it.
+	// Description is the agent's description of the command, for logs. Nothing depends on it.
 	Description string
 }
 
 // Judge implements [Effect].
 func (e Exec) Judge(j Judgment) {
-	if c := j.judge.in.Command(); c == nil || *c != e { // what else looks at the command would see another one
+	if c := j.judge.in.Command(); c == nil || *c != e { // other checks of the command would see a different one
 		j.judge.add(Part{What: "run " + e.Text, Action: Deny, Source: builtIn, Final: true, Reason: "A call runs one command at most.", Remedy: "This is a defect of the tool; report it."})
 		return
 	}
@@ -31,8 +30,8 @@ func (Exec) Permission() Permission { return ToExec }
 // Record implements [Effect].
 func (e Exec) Record() (field, value string) { return "command", e.Text }
 
-// HookResponse returns what hooks find in the response in addition to the text, under the names of
-// Claude Code: one stream, in order.
+// HookResponse returns the fields of the response that hooks get in addition to the text, with Claude Code's names: one
+// stream, in order.
 func (Exec) HookResponse(text string) map[string]any {
 	return map[string]any{"stdout": text, "stderr": "", "interrupted": false}
 }

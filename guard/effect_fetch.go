@@ -16,16 +16,17 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Fetch is the fetching of a URL, or a search of the web. The rules on URLs are those of
-// WebFetch, by domain, and the domains of sandbox.network. The zero Fetch is refused.
+// Fetch fetches a URL, or searches the web. The rules on URLs are those of WebFetch, by domain, and
+// the domains of sandbox.network. The zero Fetch is refused.
 type Fetch struct {
 	// URL is the address without credentials, its host in ASCII.
 	URL string
 	// Host is the canonical host, and Port its port, in digits.
 	Host, Port string
-	// Own says that a task of the caller listens on the port, in a network of its own.
+	// Own says that a task of the caller listens on the port, in its own network.
 	Own bool
-	// Query is what is searched for, with a provider that the settings name; the rest is empty then.
+	// Query is the search text, for a provider that the settings name. The other fields are then
+	// empty.
 	Query string
 }
 
@@ -35,7 +36,7 @@ const maxURL = 2048
 // usualPorts need no approval of their own.
 var usualPorts = []string{"80", "443", "8080", "8443"}
 
-// FetchOf returns the effect of fetching a URL. It refuses URLs that can be read in several ways.
+// FetchOf returns the effect of fetching a URL. It refuses URLs that parsers read differently.
 func FetchOf(u *url.URL) (Fetch, error) {
 	switch {
 	case len(u.String()) > maxURL:
@@ -154,7 +155,7 @@ func (e Fetch) listed(entries []settings.Entry) *settings.Entry {
 	return nil
 }
 
-// domainOf returns the pattern of domain:pattern, "" of another specifier.
+// domainOf returns the pattern of domain:pattern, "" for another specifier.
 func domainOf(specifier string) string {
 	name, domain, _ := strings.Cut(specifier, ":")
 	if strings.TrimSpace(name) != "domain" {
@@ -163,7 +164,7 @@ func domainOf(specifier string) string {
 	return asciiPattern(domain)
 }
 
-// asciiPattern returns a pattern of hosts as canonical hosts are compared with it.
+// asciiPattern returns a pattern of hosts in the form that canonical hosts are compared with.
 func asciiPattern(pattern string) string {
 	pattern = strings.ToLower(strings.TrimSpace(pattern))
 	name, wild := strings.CutPrefix(pattern, "*.")
@@ -187,7 +188,7 @@ func (e Fetch) Record() (field, value string) {
 	return "fetch", e.URL
 }
 
-// HookResponse returns what hooks find in the response under the name of Claude Code.
+// HookResponse returns the response that hooks get, with Claude Code's names.
 func (Fetch) HookResponse(text string) map[string]any { return map[string]any{"result": text} }
 
 func (e Fetch) describe() Description {

@@ -1,9 +1,9 @@
 package guard
 
-// Read is the reading of a file. Its rules are those of Read.
+// Read reads a file. Its rules are those of Read.
 type Read struct {
 	Path Path
-	// Range is the part that is read, for people: "lines 10-59". Empty: the whole.
+	// Range is the part that is read, for display: "lines 10-59". Empty means the whole file.
 	Range string
 }
 

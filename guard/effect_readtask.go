@@ -2,7 +2,7 @@ package guard
 
 const ownTask = "It is a task of this caller."
 
-// ReadTask is the reading of the output of a background task of the caller.
+// ReadTask reads the output of a background task of the caller.
 type ReadTask struct{ ID string }
 
 // Judge implements [Effect].

@@ -2,11 +2,11 @@ package guard
 
 import "strings"
 
-// RunAgent is the running of an agent for the caller, in a sandbox of its own. What the agent does is judged by the rules of the caller.
-// Its rules have the form Agent(TYPE).
+// RunAgent runs an agent for the caller, in its own sandbox. The rules of the caller apply to the agent's effects. Its own
+// rules have the form Agent(TYPE).
 type RunAgent struct {
 	Type, Runner string
-	Task         string // what it is to do, in a few words
+	Task         string // the agent's task, in a few words
 }
 
 // Judge implements [Effect]. In plan mode the agent is in that mode too.
@@ -36,5 +36,5 @@ func (a RunAgent) describe() Description {
 
 func (a RunAgent) summary() string { return a.Type + ": " + a.Task }
 
-// RunsAgents reports whether the settings name what runs agents.
+// RunsAgents reports whether the settings name a program that runs agents.
 func (c Commands) RunsAgents() bool { return c.p.data.agents }

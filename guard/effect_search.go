@@ -1,10 +1,10 @@
 package guard
 
-// Search is a search of a directory. It is judged like a read of the directory; what is denied
-// in it is left out by [Policy.Hidden].
+// Search searches a directory. It is judged like a read of the directory; [Policy.Hidden] leaves
+// out denied files in it.
 type Search struct {
 	Path Path
-	// Pattern is what is searched for, for people.
+	// Pattern is what the search looks for, for display.
 	Pattern string
 }
 

@@ -1,12 +1,13 @@
 package guard
 
-// SetMode puts the caller's scope into plan mode, or ends that.
+// SetMode puts the caller's scope into plan mode, or ends plan mode.
 type SetMode struct {
 	Planning bool
-	Plan     string // what a person agrees to by ending the mode
+	Plan     string // the plan that a person approves by ending the mode
 }
 
-// Judge implements [Effect]. Entering plan mode needs no approval. Leaving it always needs one, which no rule, mode or hook can give.
+// Judge implements [Effect]. Entering plan mode needs no approval. Leaving it always needs approval, which no rule, mode or
+// hook can give.
 func (m SetMode) Judge(j Judgment) {
 	p := Part{What: m.what(), Action: Allow, Source: builtIn, Reason: "Plan mode only forbids more."}
 	if !m.Planning {

@@ -2,7 +2,7 @@ package guard
 
 import "github.com/toolhost/toolhost/guard/settings"
 
-// StopTask is the ending of a background task of the caller.
+// StopTask stops a background task of the caller.
 type StopTask struct{ ID string }
 
 // Judge implements [Effect].

@@ -9,7 +9,7 @@ type UseWorktree struct {
 	Discard string // what is lost by leaving; "": nothing
 }
 
-// Judge implements [Effect]. What was changed in a worktree is never discarded without a person.
+// Judge implements [Effect]. Changes in a worktree are never discarded without a person's approval.
 func (u UseWorktree) Judge(j Judgment) {
 	p := Part{What: u.summary(), Action: Allow, Source: builtIn, Reason: "A worktree is a copy, and what was changed in one is kept on its branch."}
 	switch {

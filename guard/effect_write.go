@@ -1,9 +1,10 @@
 package guard
 
-// Write is the writing of a file. Its rules are those of Edit.
+// Write writes a file. Its rules are those of Edit.
 type Write struct {
 	Path Path
-	// Removed and Added are the text that it removes and adds, for people; Note says more of it.
+	// Removed and Added are the text that the write removes and adds, for display. Note is a
+	// further remark.
 	Removed, Added, Note string
 }
 

@@ -10,28 +10,28 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// JudgesExecs reports whether rules speak of single commands, and the settings do not turn the judging off: then each program that a command starts must be judged when it
-// starts, by [Commands.JudgeExec].
+// JudgesExecs reports whether rules apply to single commands and the settings do not turn exec judging off. Each program that a
+// command starts must then be judged by [Commands.JudgeExec] when it starts.
 func (c Commands) JudgesExecs() bool {
 	return c.p.data.execs && (!c.p.data.deny.Commands.Empty() || !c.p.data.ask.Commands.Empty())
 }
 
-// An ExecFinding is what the deny and ask rules say of a program that is about to start. The zero ExecFinding refuses it.
+// An ExecFinding is the result of the deny and ask rules for a program that is about to start. The zero ExecFinding refuses it.
 type ExecFinding struct {
-	// Action is Allow if no rule speaks of it.
+	// Action is Allow if no rule applies.
 	Action Action
-	// Words are the program and its arguments as the rule speaks of them.
+	// Words are the program and its arguments in the form that the rule matched.
 	Words []string
 	// Rule and Source are those of the [Verdict].
 	Rule, Source string
-	// Reason says why it is refused if that is not the rule alone.
+	// Reason says why the program is refused, if the rule alone does not.
 	Reason string
-	// Confirm says that a rule speaks of the program with other arguments.
+	// Confirm says that a rule applies to the program with other arguments.
 	Confirm bool
 }
 
-// JudgeExec decides whether a program may start that a command of the caller has come to start. It concerns deny and ask rules
-// alone: the command has been judged before.
+// JudgeExec decides whether a program that a command of the caller starts may run. It applies deny and ask rules only: the
+// command has been judged before.
 func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	if v, broken := c.p.unreadable(); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
@@ -63,7 +63,7 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	return ExecFinding{Action: Allow, Words: e.Args, Confirm: len(all) > 0}
 }
 
-// unasked is what becomes of an action in a mode that asks no person.
+// unasked returns the action that replaces a in a mode that asks no person.
 func unasked(mode string, a Action) Action {
 	if a == Ask && mode == settings.ModeDontAsk {
 		return Deny
@@ -71,7 +71,7 @@ func unasked(mode string, a Action) Action {
 	return a
 }
 
-// RuleUnreadable is the rule on a program that cannot be judged when it starts.
+// RuleUnreadable is the built-in rule on a program that cannot be judged when it starts.
 const RuleUnreadable = "unreadable program"
 
 // An ExecGrant is a command that a person has allowed as the text of a call shows it: an ask rule does not ask again when its
@@ -81,7 +81,7 @@ type ExecGrant struct {
 	words []command.Word
 }
 
-// ExecGrants returns the commands of a text that ask rules speak of, for a text that a person has allowed.
+// ExecGrants returns the commands of a text that ask rules match, for a text that a person has allowed.
 func (c Commands) ExecGrants(text string) (grants []ExecGrant) {
 	for _, s := range command.Analyze(text).Commands {
 		if r, _ := c.p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
@@ -91,7 +91,7 @@ func (c Commands) ExecGrants(text string) (grants []ExecGrant) {
 	return grants
 }
 
-// Covers reports whether the start of a program is that of the granted command. What the text does not tell may be any words.
+// Covers reports whether a started program is the granted command. Words that the text does not determine match any arguments.
 func (g ExecGrant) Covers(f ExecFinding, args []string) bool {
 	if g.rule != f.Rule || len(args) == 0 || len(g.words) == 0 || path.Base(args[0]) != path.Base(g.words[0].Text) {
 		return false
@@ -99,7 +99,7 @@ func (g ExecGrant) Covers(f ExecFinding, args []string) bool {
 	return coversWords(g.words[1:], args[1:])
 }
 
-// coversWords matches arguments like a wildcard does, the words that are not known standing for any number of them.
+// coversWords matches arguments as a wildcard does: each word that is not known stands for any number of them.
 func coversWords(granted []command.Word, args []string) bool {
 	known := func(i int) bool { return granted[i].Static && !granted[i].Home }
 	i, at, star, from := 0, 0, -1, 0
@@ -123,7 +123,7 @@ func coversWords(granted []command.Word, args []string) bool {
 	return i == len(granted)
 }
 
-// ExecText is the command of a program that starts, in one line for a person.
+// ExecText returns the command of a program that starts, in one line for a person.
 func ExecText(words []string) string {
 	const longest = 200
 	var b strings.Builder

@@ -19,9 +19,9 @@ var execPrograms string
 
 // execTable is the table of programs.
 type execTable struct {
-	scripts map[string]string // file name of a script → the program that it is
+	scripts map[string]string // file name of a script → the program that the script is
 	applets map[string]bool
-	runs    map[string][]string // interpreter → options after which it is given no file
+	runs    map[string][]string // interpreter → options that mean that no script file follows
 }
 
 // execKnown reads the table once.
@@ -40,7 +40,7 @@ var execKnown = sync.OnceValue(func() execTable {
 	return t
 })
 
-// An identity collects the commands that starting one program may be called in a rule: its arguments, after each name of it.
+// An identity collects the commands that a rule may call the start of one program: its arguments after each of its names.
 type identity struct {
 	rules  []*rules.Commands
 	exec   *sandbox.Exec
@@ -48,7 +48,7 @@ type identity struct {
 	spoken [][]string
 }
 
-// execSpellings returns the commands that the start of a program is, as far as rules of these lists may speak of them.
+// execSpellings returns the commands that a start of a program is, as far as these rules may apply to them.
 func execSpellings(e *sandbox.Exec, roots []string, rules ...*rules.Commands) [][]string {
 	id := &identity{rules: rules, exec: e, roots: roots}
 	args := e.Args
@@ -67,7 +67,7 @@ func execSpellings(e *sandbox.Exec, roots []string, rules ...*rules.Commands) []
 	return id.spoken
 }
 
-// file adds what the start of the i-th file with these arguments may be called.
+// file adds the names of the i-th file, with these arguments.
 func (id *identity) file(i int, name string, args []string) {
 	names := []string{path.Base(name), strings.TrimPrefix(path.Base(args[0]), "-")}
 	real := ""
@@ -94,7 +94,7 @@ func (id *identity) byPath() bool {
 	return slices.ContainsFunc(id.rules, (*rules.Commands).Names)
 }
 
-// relative returns the path of a program, and what it is from the working directory and the roots.
+// relative returns the path of a program, and its paths relative to the working directory and the roots.
 func (id *identity) relative(name string) []string {
 	out := []string{name}
 	for _, dir := range append([]string{id.exec.Dir}, id.roots...) {
@@ -105,7 +105,7 @@ func (id *identity) relative(name string) []string {
 	return out
 }
 
-// named adds a command under one name of its program.
+// named adds the command under one name of its program.
 func (id *identity) named(name string, args []string) {
 	known := execKnown()
 	if script := known.scripts[name]; script != "" {
@@ -118,7 +118,7 @@ func (id *identity) named(name string, args []string) {
 	}
 }
 
-// applet adds the program that the first argument of a multi-call file names, if the file is not called by the name of one.
+// applet adds the program that the first argument of a multi-call file names, unless the file is called by an applet's name.
 func (id *identity) applet(i int, args []string) {
 	called := path.Base(args[0])
 	if len(args) < 2 || !execKnown().applets[called] && slices.Contains(installed.namesOf(idOf(id.exec.Files[i])), called) {
@@ -127,8 +127,8 @@ func (id *identity) applet(i int, args []string) {
 	id.add(append([]string{path.Base(strings.TrimPrefix(args[1], "--coreutils-prog="))}, args[2:]...))
 }
 
-// script adds what an interpreter runs by the name of its script. An option may take the next argument: then the one after it is
-// the script, if there is such a file.
+// script adds the script that an interpreter runs, by its name. If an option may take the next argument, the argument after
+// that is the script, if such a file exists.
 func (id *identity) script(ends []string, words []string) {
 	first := true
 	for i := 1; i < len(words); i++ {
@@ -173,7 +173,7 @@ func (id *identity) operand(name string, args []string, absent bool) {
 	}
 }
 
-// add adds a command, once, if a rule may speak of its program.
+// add adds a command, once, if a rule may apply to its program.
 func (id *identity) add(words []string) {
 	if words[0] == "" || words[0] == "." || !slices.ContainsFunc(id.rules, func(c *rules.Commands) bool { return speaks(c, words) }) {
 		return
@@ -183,12 +183,12 @@ func (id *identity) add(words []string) {
 	}
 }
 
-// speaks reports whether a rule may speak of a command, by the name that it has or by another that rules know.
+// speaks reports whether a rule may apply to a command, by its name or by another name that rules know.
 func speaks(c *rules.Commands, words []string) bool {
 	if c.Speaks(path.Base(words[0])) {
 		return true
 	}
-	const enough = 16 // words tell what else the program is called
+	const enough = 16 // words that may name the program
 	for _, s := range command.Argv(words[:min(len(words), enough)]).Spellings() {
 		if c.Speaks(path.Base(s[0].Text)) {
 			return true
@@ -197,7 +197,7 @@ func speaks(c *rules.Commands, words []string) bool {
 	return false
 }
 
-// interpreterLine returns the option of the `#!` line that a file begins with, and whether it begins with one.
+// interpreterLine returns the option of the `#!` line of a file, and whether the file begins with such a line.
 func interpreterLine(f sandbox.ExecFile) (option []string, ok bool) {
 	const longest = 256 // the kernel reads no more
 	if f.Handle == nil {

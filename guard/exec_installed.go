@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// lookAgain is how long the files that a program's name stands for are known before they are looked up again.
+	// lookAgain is how long the files that a program name stands for are cached.
 	lookAgain = time.Second
-	// maxHashes bounds how many hashes of files are kept.
+	// maxHashes bounds the cached hashes of files.
 	maxHashes = 4096
 )
 
-// An installation knows the programs in the directories that commands are looked for in.
+// An installation caches the programs in the directories of PATH.
 type installation struct {
 	dirs func() []string
 
 	once  sync.Once
-	names map[realpath.ID][]string // of each file, as they were when this was needed first: a command may add some
+	names map[realpath.ID][]string // names of each file, read on first use: a command may add some later
 
 	mu     sync.Mutex
 	found  map[string]foundPrograms
@@ -46,7 +46,8 @@ type program struct {
 	path string // without links
 	id   realpath.ID
 	size int64
-	// chosen says that the name is a link that the machine's owner can let lead to other programs of the same purpose, as vi.
+	// chosen says that the name is a link that the administrator can point to different programs of the same purpose, such as
+	// vi.
 	chosen bool
 }
 
@@ -65,12 +66,12 @@ func programDirs() []string {
 	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(dirs))), func(dir string) bool { return !filepath.IsAbs(dir) })
 }
 
-// namesOf returns the names that a file was installed under; none if it is no installed program.
+// namesOf returns the names under which a file is installed; none if it is not an installed program.
 func (in *installation) namesOf(id realpath.ID) []string {
 	in.once.Do(func() {
 		in.names = map[realpath.ID][]string{}
 		for _, dir := range in.dirs() {
-			entries, _ := os.ReadDir(dir) // one that cannot be read has no programs for us
+			entries, _ := os.ReadDir(dir) // an unreadable directory has no programs for us
 			for _, e := range entries {
 				info, err := os.Stat(filepath.Join(dir, e.Name()))
 				if err != nil || !info.Mode().IsRegular() {
@@ -85,7 +86,7 @@ func (in *installation) namesOf(id realpath.ID) []string {
 	return in.names[id]
 }
 
-// programs returns the files that a name stands for.
+// programs returns the files that a program name stands for.
 func (in *installation) programs(name string) []program {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -112,7 +113,7 @@ func (in *installation) programs(name string) []program {
 	return files
 }
 
-// hash returns the hash of a file, which is read once as long as it does not change. One without a name can change unseen.
+// hash returns the hash of a file. It reads the file once until it changes. A file without a name can change undetected.
 func (in *installation) hash(f sandbox.ExecFile) (sum [sha256.Size]byte, ok bool) {
 	key := hashKey{idOf(f), f.Ctime}
 	in.mu.Lock()
@@ -135,7 +136,7 @@ func (in *installation) hash(f sandbox.ExecFile) (sum [sha256.Size]byte, ok bool
 	return sum, true
 }
 
-// same reports whether a file is an installed program, by another name, or a copy of it.
+// same reports whether a file is an installed program, under another name or as a copy.
 func (in *installation) same(f sandbox.ExecFile, p program) bool {
 	if p.id == idOf(f) {
 		return true
@@ -160,12 +161,12 @@ func (in *installation) same(f sandbox.ExecFile, p program) bool {
 	return ok && sum == other
 }
 
-// idOf is the identity of a file.
+// idOf returns the identity of a file.
 func idOf(f sandbox.ExecFile) realpath.ID { return realpath.ID{Device: f.Dev, Inode: f.Inode} }
 
-// copyTargets returns the names of programs that rules speak of and that a file is, although it does not have that name: a link to it, or
-// a copy. A file with several names in the directories of programs may be a different program by each; it is the one that
-// it is called by.
+// copyTargets returns the programs in rules that a file is under a different name: it is a link to the program, or a copy. A
+// file with several names in the directories of programs may be a different program by each name; it counts as the one that it
+// is called by.
 func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (names []string) {
 	own := installed.namesOf(idOf(f))
 	for name := range execKnown().applets {
@@ -186,7 +187,7 @@ func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (
 	return names
 }
 
-// is reports whether a file with these own names is the program of a name, when it is called by others.
+// is reports whether a file with these own names is the program of that name when called by others.
 func (p program) is(name string, called, own []string) bool {
 	if execKnown().applets[path.Base(filepath.ToSlash(p.path))] {
 		return false
@@ -202,8 +203,8 @@ func (p program) is(name string, called, own []string) bool {
 	return !known || p.chosen
 }
 
-// DeniedPrograms returns the files of the installed programs that a rule denies whatever their arguments are. Left out are shells,
-// of which a command consists, and a file that several names lead to: it may be another program by each.
+// DeniedPrograms returns the files of the installed programs that a rule denies with any arguments. It leaves out shells, which
+// every command needs, and files with several names, which may be a different program by each.
 func (c Commands) DeniedPrograms() (files []string) {
 	if !c.p.data.execs {
 		return nil
@@ -221,5 +222,5 @@ func (c Commands) DeniedPrograms() (files []string) {
 	return files
 }
 
-// family is the name of a program without the version: python3.12 is python.
+// family returns the name of a program without its version: python for python3.12.
 func family(name string) string { return strings.TrimRight(name, "0123456789.-") }

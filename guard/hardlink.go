@@ -10,57 +10,55 @@ import (
 )
 
 const (
-	// maxScan bounds how many directory entries are looked at for the other
-	// names of a file; beyond it the names count as unknown. 500,000 entries take
-	// about a second.
+	// maxScan bounds the directory entries that are scanned for other names of a file. Beyond it
+	// the names count as unknown. 500,000 entries take about a second.
 	maxScan = 500_000
-	// maxOutside bounds it for each directory outside.
+	// maxOutside is the same bound for each directory outside.
 	maxOutside = 50_000
-	// age is how long a walk answers for searches, which do not look at each
-	// file's own times.
+	// age is how long the result of a walk is valid for searches, which do not check the times of
+	// each file.
 	age = time.Minute
-	// grain is how far apart a change and a walk must lie to be distinguished:
-	// the coarsest tick of the kernel clock that file times are taken from.
+	// grain is the shortest time between a change and a walk that tells their order: the coarsest
+	// tick of the kernel clock that file times are taken from.
 	grain = 10 * time.Millisecond
 )
 
-// An linkIndex finds out by walking what names files have, and remembers it. It is safe for
-// concurrent use.
+// A linkIndex finds the names of files by walking, and caches them. It is safe for concurrent use.
 type linkIndex struct {
-	// Inside are the directories whose names are counted, none in another.
+	// Inside are the directories whose names are counted. None lies in another.
 	Inside []string
-	// Outside returns files and directories elsewhere that rules speak of.
+	// Outside returns files and directories elsewhere that rules name.
 	Outside func() []string
-	// Rules returns the rules that keep a file from being read and written by its slashed
-	// name, nil for none.
+	// Rules returns the rules that deny reading and writing a file by its slashed name, nil for
+	// none.
 	Rules func(name string) (read, edit *rules.Rule)
-	// MostOutside bounds the directory entries that are looked at in each directory of
-	// Outside. Zero: as many as are usual.
+	// MostOutside bounds the directory entries that are scanned in each directory of Outside. Zero
+	// means maxOutside.
 	MostOutside int
 
 	mu      sync.Mutex
 	last    atomic.Pointer[linkNames]
-	renewal atomic.Bool // one is under way
+	renewal atomic.Bool // a renewal is under way
 }
 
-// linkNames are what one walk found.
+// linkNames is the result of one walk.
 type linkNames struct {
 	Complete bool // everything inside was seen
-	Outside  bool // and everything outside
+	Outside  bool // everything outside was seen too
 	// Inside counts the names that a file with several has inside.
 	Inside map[realpath.ID]int
-	Reads  map[realpath.ID]*rules.Rule // files one name of which may not be read
-	Edits  map[realpath.ID]*rules.Rule // files one name of which may not be written
-	// Aliases are slashed names, which no rule is on, of files in Reads.
+	Reads  map[realpath.ID]*rules.Rule // files that a rule denies to read under one of their names
+	Edits  map[realpath.ID]*rules.Rule // files that a rule denies to write under one of their names
+	// Aliases are slashed names of files in Reads that no rule denies.
 	Aliases map[string]bool
 
-	at   time.Time              // when the walk began
-	open map[string]realpath.ID // while walking: names that no rule keeps from being read
+	at   time.Time              // start of the walk
+	open map[string]realpath.ID // while walking: names that no rule denies to read
 	left int
 }
 
-// recent returns names not older than a minute. What is half as old is renewed in the background
-// the call, so that in a host in use no search waits for it.
+// recent returns names that are at most a minute old. It renews names that are half as old in the
+// background, so that in a busy host no search waits for a walk.
 func (x *linkIndex) recent() *linkNames {
 	n := x.last.Load()
 	if n == nil {
@@ -79,10 +77,10 @@ func (x *linkIndex) recent() *linkNames {
 	return n
 }
 
-// after returns names that were looked for after a file changed.
+// after returns names from a walk that began after the time changed.
 func (x *linkIndex) after(changed time.Time) *linkNames { return x.walk(changed.Add(grain)) }
 
-// walk looks for names, unless a walk that began after since is at hand.
+// walk walks for names, unless the result of a walk that began after since is cached.
 func (x *linkIndex) walk(since time.Time) *linkNames {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -118,7 +116,7 @@ func (x *linkIndex) walk(since time.Time) *linkNames {
 	return n
 }
 
-// record notes what the rules say of one name of a file.
+// record records the rules on one name of a file.
 func (n *linkNames) record(x *linkIndex, name string, id realpath.ID) {
 	read, edit := x.Rules(name)
 	if read != nil {

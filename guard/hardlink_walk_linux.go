@@ -11,25 +11,25 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// walker walks directories by their descriptors: asking for each name by its
-// whole path takes two to three times as long, and a search may wait for it.
+// walker walks directories by their descriptors: a stat of each name by its whole path takes two to
+// three times as long, and a search may wait for it.
 type walker struct {
 	names *linkNames
 	found func(name string, id realpath.ID)
 	buf   [32 << 10]byte
 }
 
-// walk calls found for every name of a file that has several.
+// walk calls found for every name of each file that has several.
 func (n *linkNames) walk(dir string, found func(name string, id realpath.ID)) {
 	w := &walker{names: n, found: found}
-	// What cannot be listed cannot be opened through this process either.
+	// A directory that cannot be listed cannot be opened through this process either.
 	if w.names.left--; w.names.left >= 0 && w.look(unix.AT_FDCWD, dir, "") {
 		w.list(unix.AT_FDCWD, dir, pathname.Slashed(dir))
 	}
 }
 
-// look notes the file with this name in the directory at, whose path is the
-// prefix, and reports whether it is a directory.
+// look records the file with this name in the directory at, whose path is prefix, and reports
+// whether it is a directory.
 func (w *walker) look(at int, name, prefix string) (dir bool) {
 	var st unix.Stat_t
 	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
@@ -42,7 +42,7 @@ func (w *walker) look(at int, name, prefix string) (dir bool) {
 	return kind == unix.S_IFDIR
 }
 
-// list goes through a directory and all below it.
+// list walks a directory and everything below it.
 func (w *walker) list(at int, name, path string) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -69,9 +69,8 @@ func (w *walker) list(at int, name, path string) {
 	}
 }
 
-// entries goes through records of a directory, struct linux_dirent64: inode and
-// offset (8 bytes each), record length (2), type (1), name, NUL. It appends the
-// directories among them.
+// entries parses records of a directory, struct linux_dirent64: inode and offset (8 bytes each),
+// record length (2), type (1), name, NUL. It appends the directories among them to dirs.
 func (w *walker) entries(fd int, b []byte, prefix string, dirs []string) []string {
 	const lenAt, typeAt, nameAt = 16, 18, 19
 	for len(b) > nameAt && w.names.left >= 0 {
@@ -89,7 +88,7 @@ func (w *walker) entries(fd int, b []byte, prefix string, dirs []string) []strin
 		switch kind {
 		case unix.DT_DIR:
 			dirs = append(dirs, name)
-		case unix.DT_REG, unix.DT_UNKNOWN: // some file systems do not tell
+		case unix.DT_REG, unix.DT_UNKNOWN: // some file systems do not report the type
 			if w.look(fd, name, prefix) {
 				dirs = append(dirs, name)
 			}

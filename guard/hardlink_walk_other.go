@@ -10,9 +10,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// walk calls found for every name of a file that has several.
+// walk calls found for every name of each file that has several.
 func (n *linkNames) walk(dir string, found func(name string, id realpath.ID)) {
-	// What cannot be listed cannot be opened through this process either.
+	// A directory that cannot be listed cannot be opened through this process either.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if n.left--; n.left < 0 {
 			return filepath.SkipAll

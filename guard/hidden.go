@@ -15,16 +15,16 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// hiddenFiles are the files that do not exist for one caller.
+// hiddenFiles decides which files are hidden from one caller.
 type hiddenFiles struct {
 	data *policyData
 	own  pathname.Places // of the caller, in the host's state
-	// last are directories that were asked about last, each in a place of its own by [hiddenPlace].
+	// last are the directories that were looked up last, each at the index of [hiddenPlace].
 	last [hiddenPlaces]atomic.Pointer[hiddenDir]
 }
 
-// hiddenDir remembers what is known of one directory: searches go through the
-// files of a directory one after another.
+// hiddenDir caches the decision on one directory: searches go through the files of a directory one
+// after another.
 type hiddenDir struct {
 	path   string
 	denied bool // it, or a directory above it, by a rule
@@ -32,10 +32,10 @@ type hiddenDir struct {
 	holds  bool // something in it, or below, is masked
 }
 
-// hiddenPlaces is how many directories are remembered: several workers go through one each.
+// hiddenPlaces is how many directories are cached: several workers go through one each.
 const hiddenPlaces = 16
 
-// hiddenPlace is where a directory is remembered.
+// hiddenPlace returns the index of a directory in the cache.
 func hiddenPlace(path string) (place uint) {
 	place = uint(len(path))
 	for i := max(len(path)-4, 0); i < len(path); i++ {
@@ -44,20 +44,18 @@ func hiddenPlace(path string) (place uint) {
 	return place % hiddenPlaces
 }
 
-// Hidden reports whether the file or directory at real, an absolute path without
-// symbolic links, does not exist for searches: it is denied by a Read rule, one
-// of its other names is, or it is in the host's state or among the home
-// directory's secrets. It touches no disk, but that it looks, at most once a minute
-// and only where Read rules deny files, for other names of denied files.
+// Hidden reports whether the file or directory at real, an absolute path without symbolic links,
+// does not exist for searches: a Read rule denies it or one of its other names, or it is in the
+// host's state or among the home directory's secrets. It does not access the disk, except that it
+// looks for other names of denied files, at most once a minute and only if Read rules deny files.
 func (p *Policy) Hidden(real string, dir bool) bool {
 	path := pathname.Slashed(real)
 	return p.hidden.hides(path, dir) || !dir && p.data.aliases()[path]
 }
 
-// Hiding is [Policy.Hidden] for a whole search: the function answers the same of a
-// path each time, whatever names files are given meanwhile, and the tag is a key for
-// all its answers, so that what was computed under one policy, or for one caller, is
-// not used under another.
+// Hiding is [Policy.Hidden] for a whole search: the function returns the same answer for a path
+// each time, whatever names files get meanwhile. The tag is a key for all its answers, so that
+// results computed under one policy, or for one caller, are not used under another.
 func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) {
 	aliases := p.data.aliases()
 	hidden = func(real string, dir bool) bool {
@@ -75,10 +73,10 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 	return hidden, tag
 }
 
-// Asking returns a function that tells which files a search that begins at start leaves
-// out, because a Read rule asks for them and no one was asked: those that the rule names
-// which start itself was asked for are not among them. The rules say why, each as it
-// stands in the settings. Nil: no rule asks for files.
+// Asking returns a function that reports which files a search of start leaves out because a Read
+// rule requires approval for them and nobody was asked. Files that are matched by the same rule as
+// start, which was approved, are not left out. rules are the reasons, each rule as it stands in the
+// settings. The function is nil if no rule asks for files.
 func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string) {
 	ask := p.data.ask
 	if ask.Read.Empty() {
@@ -96,10 +94,10 @@ func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string
 	}, rules
 }
 
-// HidingLinks returns a function that tells of a file with several names, by its
-// device, inode and the time of its last change in nanoseconds since 1970, whether one
-// of them is hidden: what has been linked or renamed since [Policy.Hiding] looked for
-// names. It looks again where the file has changed since. Nil: no rule hides files.
+// HidingLinks returns a function that reports whether a file with several names is hidden by one of
+// them: names that were linked or renamed since [Policy.Hiding] looked for names count. It takes
+// the device, the inode and the time of the last change in nanoseconds since 1970, and looks again
+// if the file has changed since. Nil means that no rule hides files.
 func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 	k := p.data
 	if k.deny.Read.Empty() {
@@ -110,7 +108,7 @@ func (p *Policy) HidingLinks() func(device, inode uint64, status int64) bool {
 	}
 }
 
-// hides is [Policy.Hidden] but for other names of denied files.
+// hides is [Policy.Hidden] without other names of denied files.
 func (h *hiddenFiles) hides(path string, dir bool) bool {
 	k := h.data
 	if above := h.above(path); above.denied {
@@ -121,7 +119,7 @@ func (h *hiddenFiles) hides(path string, dir bool) bool {
 	return k.allReadsDenied || k.deny.Read.MatchLeaf(path, dir) != nil
 }
 
-// above returns what is known of the directory that holds path.
+// above returns the cached decision on the directory that holds path.
 func (h *hiddenFiles) above(path string) *hiddenDir {
 	parent := path[:max(strings.LastIndexByte(path, '/'), 0)]
 	place := &h.last[hiddenPlace(parent)]
@@ -133,13 +131,12 @@ func (h *hiddenFiles) above(path string) *hiddenDir {
 	return dir
 }
 
-// masksBelow reports whether a directory holds something that is masked.
+// masksBelow reports whether a directory holds a masked file.
 func (k *policyData) masksBelow(dir string) bool {
 	return k.state.LieBelow(dir) || k.secrets.LieBelow(dir)
 }
 
-// masked reports whether path is in the host's state or a home secret that no
-// allow rule opens.
+// masked reports whether path is in the host's state, or is a home secret that no allow rule opens.
 func (h *hiddenFiles) masked(path string) bool {
 	k := h.data
 	if k.isState(path) {

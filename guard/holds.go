@@ -11,8 +11,8 @@ import (
 // heldLate says that the exec gate enforces a rule.
 const heldLate = "when programs start"
 
-// Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the
-// text of a command), "when programs start" (the exec gate), or "host" with a word on commands. It is empty for rules that allow.
+// Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the text of a command), "when
+// programs start" (the exec gate), or "host" with a remark on commands. It returns "" for allow rules.
 func (p *Policy) Holds(action, rule string) string {
 	if action != "deny" && action != "ask" {
 		return ""
@@ -48,7 +48,7 @@ func (p *Policy) Holds(action, rule string) string {
 	return "host"
 }
 
-// BuiltinRules returns warnings of deny and ask rules on builtins of the shell, which no gate sees.
+// BuiltinRules returns warnings about deny and ask rules on shell builtins, which no exec gate sees.
 func BuiltinRules(set *settings.Settings) (warnings []string) {
 	for _, e := range slices.Concat(set.Deny, set.Ask) {
 		spec, ok := strings.CutPrefix(e.Text, "Bash(")
@@ -60,6 +60,5 @@ func BuiltinRules(set *settings.Settings) (warnings []string) {
 	return warnings
 }
 
-// ExecGate says why the programs that commands start are not judged when they start, nil if
-// they are.
+// ExecGate returns why the programs that commands start are not judged when they start, nil if they are.
 func (c Commands) ExecGate() error { return c.p.data.execGate() }

@@ -11,22 +11,23 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A hookRun says how a hook's command runs. The zero hookRun is contained.
+// A hookRun is how the command of a hook runs. The zero hookRun is contained.
 type hookRun struct {
-	// Outside says that the command runs with the rights of the host, because nothing that a tool or a command can
-	// write decides what it does. Otherwise it runs in a sandbox.
+	// Outside says that the command runs with the rights of the host, because nothing that a tool or a command can write
+	// affects it. Otherwise it runs in a sandbox.
 	Outside bool
-	// Why says why it does not run outside.
+	// Why is the reason why it does not run outside.
 	Why string
-	// Chosen says that the settings alone decided: what it answers can be relied on.
+	// Chosen says that the settings alone decided: the hook's answer can be relied on.
 	Chosen bool
-	// Held are the files of the workspace that it runs. Tools ask before they write them, and commands cannot.
+	// Held are the files of the workspace that the hook runs. Tools ask before they write them, and commands cannot write
+	// them.
 	Held []string
-	// Path is the PATH of hooks that run outside: without the directories that commands can write.
+	// Path is the PATH of hooks that run outside, without the directories that commands can write.
 	Path string
 }
 
-// hookPlan is what the policy knows of all hooks.
+// hookPlan is the plan of a policy for all hooks.
 type hookPlan struct {
 	runs   map[string]hookRun
 	files  pathname.Places
@@ -34,13 +35,13 @@ type hookPlan struct {
 	search string     // PATH for hooks that run outside
 }
 
-// lookedAt is a file as it was when the plan was made.
+// lookedAt is the state of a file when the plan was made.
 type lookedAt struct {
 	path string
 	info fs.FileInfo // nil: it was absent
 }
 
-// same reports whether the file is as it was.
+// same reports whether the file is unchanged.
 func (l lookedAt) same() bool {
 	info, err := os.Stat(l.path)
 	if err != nil || l.info == nil {
@@ -49,14 +50,14 @@ func (l lookedAt) same() bool {
 	return os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())
 }
 
-// AbsentFiles remembers the programs of hooks that did not exist when a policy was made. A command can make one while it runs,
-// until it is moved away; so one that appears later is not trusted before the next start. All policies of a host share it.
+// AbsentFiles records the programs of hooks that did not exist when a policy was made. A command can create such a program
+// while it runs; so a program that appears later is not trusted before the next start. All policies of a host share it.
 type AbsentFiles struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// late reports whether a file did not exist before; absent says that it does not now.
+// late reports whether a file did not exist before. absent says that it does not exist now.
 func (a *AbsentFiles) late(name string, absent bool) bool {
 	if a == nil {
 		return false
@@ -77,7 +78,7 @@ func hookKey(h settings.Hook) string {
 	return fmt.Sprintf("%q %q %t %q", h.Command, h.Args, h.Args == nil, h.Shell)
 }
 
-// planHooks finds out how each hook runs and which files it runs.
+// planHooks determines how each hook runs and which files it runs.
 func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
 	plan := hookPlan{runs: map[string]hookRun{}}
 	if len(set.Hooks) == 0 {
@@ -104,7 +105,7 @@ func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hook
 	return plan
 }
 
-// run returns what was found out, as the settings want it.
+// run returns the result, as the settings want it.
 func (p *hookPlanner) run(contained string) hookRun {
 	run := hookRun{Outside: p.why == "", Why: p.why}
 	for _, place := range p.held {
@@ -122,24 +123,24 @@ func (p *hookPlanner) run(contained string) hookRun {
 	return run
 }
 
-// HookRun returns how the command of a hook is to run, as far as the settings and files decide it.
+// HookRun returns how the command of a hook must run, as far as the settings and files decide it.
 func (p *Policy) HookRun(h settings.Hook) hookRun {
 	run := p.data.hooks.runs[hookKey(h)]
 	run.Path = p.data.hooks.search
 	return run
 }
 
-// Current reports whether the files that hooks run are as they were when the policy was made. Otherwise the host makes a
-// new one: a person may have changed what a script of a hook runs.
+// Current reports whether the files that hooks run are unchanged since the policy was made. Otherwise the host makes a new
+// policy: a person may have changed a script of a hook.
 func (p *Policy) Current() bool {
 	return !slices.ContainsFunc(p.data.hooks.looked, func(l lookedAt) bool { return !l.same() })
 }
 
-// look remembers a file that the plan depends on.
+// look records a file that the plan depends on.
 func (p *hookPlanner) look(path string) {
 	info, err := os.Stat(path)
 	if err != nil {
-		info = nil // absent, or as good as that
+		info = nil // absent, or not accessible
 	}
 	p.looked = append(p.looked, lookedAt{path, info})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A hookPlanner finds out whether the command of a hook can run outside of the sandbox: each program is known and lies where no command writes, or is a file of the
-// workspace that is held. The text of a hook is the user's own, so it is read for what it says, not for tricks; what
-// is not understood is contained.
+// A hookPlanner determines whether the command of a hook can run outside of the sandbox: each program must be known and lie
+// where no command writes, or be a held file of the workspace. The text of a hook is the user's own, so it is read at face
+// value. A hook that the planner does not understand is contained.
 type hookPlanner struct {
 	k       *policyData
 	search  string // PATH without what commands can write
@@ -27,21 +27,21 @@ type hookPlanner struct {
 	why    string // why it cannot run outside, "" so far
 	held   []pathname.Place
 	looked []lookedAt
-	read   map[string]bool // scripts that were looked into, with the directory they run in
+	read   map[string]bool // scripts that were read, with the directory they run in
 }
 
-// contain notes the first reason why the hook cannot run outside.
+// contain records the first reason why the hook cannot run outside.
 func (p *hookPlanner) contain(why string) {
 	if p.why == "" {
 		p.why = why
 	}
 }
 
-// projectDir is the variable by which hooks find the project.
+// projectDir is the variable that holds the project's directory for hooks.
 const projectDir = "CLAUDE_PROJECT_DIR"
 
-// These stand in an analyzed text for the project's directory, for that of the script it is from, for the home directory, and for a new temporary file. They
-// are plain words, whatever the directories are called.
+// These stand in an analyzed text for the project's directory, the directory of the script that the text is from, the home
+// directory, and a new temporary file. They are plain words, whatever the names of the directories are.
 const (
 	inProject = "/.hook-project"
 	inScript  = "/.hook-script"
@@ -49,12 +49,12 @@ const (
 	inTemp    = "/.hook-temp"
 )
 
-// regular returns an expression that is compiled when it is first used.
+// regular returns an expression that is compiled on first use.
 func regular(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// hook looks at one hook.
+// hook plans one hook.
 func (p *hookPlanner) hook(h settings.Hook) {
 	if h.Shell != "" && h.Shell != "bash" {
 		p.contain("the text of " + h.Shell + " is not looked into")
@@ -75,7 +75,7 @@ func (p *hookPlanner) hook(h settings.Hook) {
 // loaders are variables that make programs load files. A user may have set them to directories of the workspace.
 var loaders = []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "NODE_PATH", "NODE_OPTIONS", "PERL5LIB", "PERL5OPT", "RUBYLIB", "RUBYOPT"}
 
-// environment looks at the variables of the host that steer every hook, or those whose programs load modules.
+// environment checks the variables of the host that affect every hook, or the modules that its programs load.
 func (p *hookPlanner) environment() {
 	dirs := []Path{pathOf(p.k.roots[0])}
 	for _, name := range loaders {
@@ -92,21 +92,22 @@ func (p *hookPlanner) environment() {
 }
 
 var (
-	// projectRef matches the project's directory in a text, pwdRef the working directory, which it is where no cd comes before.
+	// projectRef matches references to the project's directory in a text. pwdRef matches those to the working directory, which
+	// is the same if no cd precedes.
 	projectRef = regular(`\$` + projectDir + `\b|\$\{` + projectDir + `(:?[-?][^}$` + "`" + `"]*)?\}`)
 	pwdRef     = regular("\\$PWD\\b|\\$\\{PWD\\}|\\$\\(pwd\\)|`pwd`")
 	movesDir   = regular(`\b(cd|pushd|popd|chdir)\b`)
 	// scriptRef matches how scripts find their own directory.
 	scriptRef = regular(`\$\(cd (-- )?"?\$\(dirname (-- )?"?(\$0|\$\{0\}|\$BASH_SOURCE|\$\{BASH_SOURCE(\[0\])?\})"?\)"? (>/dev/null 2>&1 )?&& pwd( -P)?\)|` +
 		`\$\(dirname (-- )?"?(\$0|\$\{0\}|\$BASH_SOURCE|\$\{BASH_SOURCE(\[0\])?\})"?\)|\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}`)
-	// tempRef matches a name that only mktemp knows.
+	// tempRef matches a file name that mktemp returns.
 	tempRef = regular(`\$\(mktemp( -d)?( -t [\w.-]+)?\)`)
-	// homeRef matches a variable that is given a file of the home directory.
+	// homeRef matches the assignment of a file in the home directory to a variable.
 	homeRef     = regular(`\b([A-Za-z_]\w*=)("?)(\$HOME\b|\$\{HOME\}|~)(/[^\s"]|")`)
 	setsProject = regular(`\b` + projectDir + `=`)
 )
 
-// text looks at what a shell would run in one of the directories; script is the directory of the file that it is from.
+// text checks what a shell would run in one of the directories. script is the directory of the file that the text is from.
 func (p *hookPlanner) text(text string, dirs []Path, script Path) {
 	if setsProject().MatchString(text) {
 		p.contain("it sets " + projectDir)
@@ -138,17 +139,17 @@ func (p *hookPlanner) text(text string, dirs []Path, script Path) {
 	}
 }
 
-// A hookText is one text that is looked at.
+// A hookText is one text to check.
 type hookText struct {
 	p      *hookPlanner
 	a      *command.Analysis
 	source string
 	dirs   []Path
 	from   Path // the directory of the file that it is from
-	obeys  bool // a program of which nothing is known is among the commands
+	obeys  bool // an unknown program is among the commands
 }
 
-// doubts contains a text of which it is not known what it runs.
+// doubts contains a text if it is not known what it runs.
 func (t *hookText) doubts() {
 	var accepted []string
 	for _, s := range t.a.Commands {
@@ -166,7 +167,7 @@ func (t *hookText) doubts() {
 
 var pathSet = regular(`\bPATH\+?=("[^"]*"|'[^']*'|[^\s;&|]*)`)
 
-// path contains a text that has programs looked for in the workspace.
+// path contains a text that looks for programs in the workspace.
 func (t *hookText) path() {
 	for _, m := range pathSet().FindAllStringSubmatch(t.source, -1) {
 		for entry := range strings.SplitSeq(strings.Trim(m[1], `"'`), ":") {
@@ -184,7 +185,7 @@ func (t *hookText) path() {
 	}
 }
 
-// assignments contains a text that gives a program a variable which names a file of the workspace.
+// assignments contains a text that passes a program a variable that names a file of the workspace.
 func (t *hookText) assignments() {
 	var given []string
 	for _, s := range t.a.Commands {
@@ -210,7 +211,7 @@ func (t *hookText) assignments() {
 	}
 }
 
-// written contains a text that writes a file where commands write, or one that is not known.
+// written contains a text that writes a file where commands write, or an unknown file.
 func (t *hookText) written(w command.Word, why string) {
 	dirs, ok := t.places(w.Places())
 	for _, text := range t.texts(w) {
@@ -226,7 +227,7 @@ func (t *hookText) written(w command.Word, why string) {
 	}
 }
 
-// redirected holds a file of the workspace that a program may be given as its input.
+// redirected holds a file of the workspace that a program may read as its input.
 func (t *hookText) redirected(w command.Word) {
 	dirs, _ := t.places(w.Places())
 	for _, text := range t.texts(w) {
@@ -236,7 +237,7 @@ func (t *hookText) redirected(w command.Word) {
 	}
 }
 
-// texts returns what a word stands for, as far as the text says it.
+// texts returns the possible values of a word, as far as the text determines them.
 func (t *hookText) texts(w command.Word) []string {
 	if w.Static || w.Home {
 		return []string{w.Text}
@@ -244,10 +245,10 @@ func (t *hookText) texts(w command.Word) []string {
 	return w.Guesses()
 }
 
-// known reports whether the text says which single file a word names.
+// known reports whether the text determines the single file that a word names.
 func (t *hookText) known(w command.Word) bool { return !w.Glob && !w.Wild && w.Named() }
 
-// places returns the directories that a command may run in. False: they are not known.
+// places returns the directories that a command may run in, and false if they are not known.
 func (t *hookText) places(places []command.Place) ([]Path, bool) {
 	if places == nil {
 		return t.dirs, false
@@ -284,7 +285,7 @@ func (t *hookText) resolve(text string, dir Path, home bool) (Path, error) {
 	return t.p.k.resolve(dir, text)
 }
 
-// named returns the existing file that a piece of a word names in one of the directories, if there is one.
+// named returns the existing file that a piece of a word names in one of the directories, if any.
 func (p *hookPlanner) named(piece string, dirs []Path) (Path, bool) {
 	t := &hookText{p: p, from: dirs[0]}
 	for _, dir := range dirs {
@@ -301,13 +302,13 @@ func (p *hookPlanner) writable(path Path) bool {
 		withinAny(path.real, p.k.files.writable) || withinAny(path.given, p.k.files.writable)
 }
 
-// inWorkspace reports whether a path is below a directory that commands can write, and not this itself: a hook knows the
-// project's directory anyway.
+// inWorkspace reports whether a path lies below a directory that commands can write. The directory itself does not count: a
+// hook knows the project's directory anyway.
 func (p *hookPlanner) inWorkspace(path Path) bool {
 	return p.writable(path) && !slices.ContainsFunc(p.k.bounds, func(b pathname.Place) bool { return b.Real == path.real })
 }
 
-// kept reports whether a path lies in a protected directory, which commands cannot write: another hold is not needed.
+// kept reports whether a path lies in a protected directory. Commands cannot write there, so the path need not be held.
 func (p *hookPlanner) kept(path Path) bool {
 	if !p.k.inside.Hold(pathname.Slashed(path.real)) || withinAny(path.real, p.k.files.writable) {
 		return false
@@ -326,7 +327,7 @@ func (p *hookPlanner) kept(path Path) bool {
 	return false
 }
 
-// searchPath divides a PATH into the directories that commands cannot write, and the others.
+// searchPath splits a PATH into the directories that commands cannot write, and the others.
 func (k *policyData) searchPath(path string) (search, dropped string) {
 	p := &hookPlanner{k: k}
 	var keep, drop []string
@@ -344,7 +345,7 @@ func (k *policyData) searchPath(path string) (search, dropped string) {
 	return strings.Join(keep, list), strings.Join(drop, list)
 }
 
-// find returns where a PATH has a program, "" for nowhere.
+// find returns the path of a program in PATH, "" if there is none.
 func find(name, path string) string {
 	for _, dir := range filepath.SplitList(path) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

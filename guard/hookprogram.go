@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// command looks at one command of the text: its program, and the words that it may run or obey.
+// command checks one command of the text: its program, and the words that the program may run or obey.
 func (t *hookText) command(index int, s command.Simple) {
 	if len(s.Args) == 0 {
 		return
@@ -36,7 +36,7 @@ func (t *hookText) command(index int, s command.Simple) {
 	t.operands(index, s, dirs)
 }
 
-// program looks at where the program of a command lies; known says that the directories it runs in are.
+// program checks where the program of a command lies. known says that the directories it runs in are known.
 func (t *hookText) program(s command.Simple, dirs []Path, known bool) {
 	program := s.Args[0]
 	if strings.Contains(program.Text, "/") {
@@ -53,7 +53,7 @@ func (t *hookText) program(s command.Simple, dirs []Path, known bool) {
 	}
 }
 
-// operands looks at what a command is given, by what is known of its program.
+// operands checks the arguments of a command, depending on its program.
 func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	switch {
 	case s.Calls():
@@ -63,7 +63,7 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 		for _, w := range command.Scripts(s) {
 			t.script(w, dirs, shellScript)
 		}
-	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it notifies
+	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it shows a notification
 		t.words(s, dirs, func(path Path) { t.p.contain("osascript is given " + path.given + ", which commands can write") })
 	case command.TakesProgram(s):
 		t.interpreter(s, dirs)
@@ -88,12 +88,12 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	}
 }
 
-// wraps reports whether the command runs another one that stands in its words.
+// wraps reports whether the command runs another one that is part of its words.
 func (t *hookText) wraps(index int) bool {
 	return slices.ContainsFunc(t.a.Commands, func(s command.Simple) bool { return s.Outer == index })
 }
 
-// lead contains a text that gives a program a variable, by env, which names a file of the workspace.
+// lead contains a text that passes a program a variable, by env, that names a file of the workspace.
 func (t *hookText) lead(s command.Simple, dirs []Path) {
 	for _, w := range s.Args[1:] {
 		if _, value, ok := strings.Cut(w.Text, "="); ok && s.Name != "xargs" {
@@ -116,7 +116,7 @@ func (t *hookText) obeyed(path Path) {
 	t.p.hold(path)
 }
 
-// words calls found for each file of the workspace that a word of the command may name: the word itself, or a part of it.
+// words calls found for each file of the workspace that a word of the command, or a part of it, may name.
 func (t *hookText) words(s command.Simple, dirs []Path, found func(Path)) {
 	for _, w := range s.Args[1:] {
 		if (w.Glob || w.Wild) && !t.elsewhere(w.Text) {
@@ -134,7 +134,7 @@ func (t *hookText) words(s command.Simple, dirs []Path, found func(Path)) {
 	}
 }
 
-// elsewhere reports whether a pattern stands for files outside of the workspace alone.
+// elsewhere reports whether a pattern matches only files outside of the workspace.
 func (t *hookText) elsewhere(pattern string) bool {
 	base, _, _ := strings.Cut(pattern, "*")
 	if i := strings.LastIndexByte(base, '/'); i > 0 && (filepath.IsAbs(base) || isHome(base)) && !strings.ContainsAny(base[:i], "?[$`") {
@@ -144,7 +144,7 @@ func (t *hookText) elsewhere(pattern string) bool {
 	return false
 }
 
-// pieces returns the texts in a word that may be names of files: key=value, -Fvalue, lists and quoted text are taken apart.
+// pieces returns the texts in a word that may be file names: it splits key=value, -Fvalue, lists and quoted text.
 func pieces(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := map[string]bool{"": true}

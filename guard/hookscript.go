@@ -13,14 +13,14 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// The languages of scripts that are looked into.
+// The languages of scripts that the planner reads.
 const (
 	shellScript  = "sh"
 	pythonScript = "python"
 )
 
-// interpreter looks at a program that runs the text or file it is given. Only scripts of the shell and of Python are
-// looked into; what others load is not known.
+// interpreter checks a program that runs a text or file. Only shell and Python scripts are read; what other
+// interpreters load is not known.
 func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 	language, isolated := s.Name, false
 	if t.p.loaded != "" {
@@ -58,10 +58,10 @@ func (t *hookText) interpreter(s command.Simple, dirs []Path) {
 // isolatedPython does not look for modules next to the script.
 const isolatedPython = "python -I"
 
-// managed are directories that package managers write: what lies in them is not held.
+// managed are directories that package managers write. Files in them are not held.
 var managed = []string{"node_modules", ".venv", "venv", "vendor", "target", "__pypackages__", ".tox", ".nox"}
 
-// script looks at a program or script that a word names. An empty language is that of its first line.
+// script checks a program or script that a word names. An empty language means that of its first line.
 func (t *hookText) script(w command.Word, dirs []Path, language string) {
 	if !t.known(w) {
 		t.p.contain("it runs a file whose name is not known: " + w.Text)
@@ -71,7 +71,7 @@ func (t *hookText) script(w command.Word, dirs []Path, language string) {
 	}
 }
 
-// file looks at a program or script by its name.
+// file checks a program or script by its name.
 func (t *hookText) file(name string, home bool, dirs []Path, language string) {
 	for _, dir := range dirs {
 		path, err := t.resolve(name, dir, home)
@@ -101,7 +101,7 @@ func (t *hookText) writes(path Path) bool {
 	})
 }
 
-// hold holds a file. It reports false, and contains the hook, for one that commands can replace all the same.
+// hold holds a file. If commands can replace the file anyway, it contains the hook and returns false.
 func (p *hookPlanner) hold(path Path) bool {
 	for element := range strings.SplitSeq(p.k.recursive(pathname.Slashed(path.real)), "/") {
 		if slices.Contains(managed, element) {
@@ -155,13 +155,13 @@ func (p *hookPlanner) linked(name string) bool {
 
 const (
 	maxLinks      = 40       // as the kernel counts them
-	maxHookScript = 64 << 10 // bytes of a script that is looked into
+	maxHookScript = 64 << 10 // bytes of a script that is read
 )
 
-// shebang matches the program in the first line of a script, where it is one of the system or found in PATH.
+// shebang matches the program in the first line of a script, if it is a program of the system or found in PATH.
 var shebang = regular(`^#![ \t]*(?:(?:/usr)?/bin/env[ \t]+|(?:/usr(?:/local)?|/opt/homebrew)?/bin/)([\w.+-]+)([ \t][^\n]*)?\n`)
 
-// follow looks into a file that the hook runs, in a directory.
+// follow checks a file that the hook runs in a directory.
 func (t *hookText) follow(path Path, language string, dir Path) {
 	key := path.real + "\x00" + dir.real + "\x00" + language
 	if t.p.read[key] {
@@ -187,7 +187,7 @@ func (t *hookText) follow(path Path, language string, dir Path) {
 	}
 	if language == "" {
 		if language = languageOf(text); language == "" {
-			return // a program of its own
+			return // a binary
 		}
 	}
 	if len(text) > maxHookScript {
@@ -204,7 +204,7 @@ func (t *hookText) follow(path Path, language string, dir Path) {
 	}
 }
 
-// languageOf returns the language of a file that is executed, "" if it is no script.
+// languageOf returns the language of an executable file, "" if it is not a script.
 func languageOf(text []byte) string {
 	if m := shebang().FindSubmatch(text); m != nil {
 		name, rest := string(m[1]), strings.TrimSpace(string(m[2]))
@@ -226,11 +226,12 @@ func languageOf(text []byte) string {
 	return shellScript
 }
 
-// pythonStarts matches what starts other programs, or loads modules from elsewhere, in a script as people write them.
+// pythonStarts matches Python code that starts other programs, or loads modules from elsewhere, as people usually
+// write it.
 var pythonStarts = regular(`\bsubprocess\b|\bos\s*\.\s*(system|popen|exec\w*|spawn\w*|posix_spawn\w*|startfile|chdir)\b|\bpopen\b|\bpty\b|\brunpy\b|\bimportlib\b|__import__|` +
 	`(^|[^.\w])(exec|eval|compile)\s*\(|\bsys\s*\.\s*path\b|\bsite\b|\b(pexpect|plumbum|invoke|fabric|sarge|delegator|ctypes|cffi)\b|\bimport\s+sh\b|\bcreate_subprocess`)
 
-// python looks at a script in Python. It looks for modules in the directory of the script first.
+// python checks a Python script. Python looks for modules in the directory of the script first.
 func (t *hookText) python(path Path, text string, isolated bool) {
 	dir := filepath.Dir(path.real)
 	switch found := pythonStarts().FindString(text); {
@@ -245,7 +246,7 @@ func (t *hookText) python(path Path, text string, isolated bool) {
 
 var pythonImport = regular(`(?m)^\s*(?:from\s+\.*(\w+)|import\s+([\w., \t]+))`)
 
-// siblings reports whether a script imports modules of its own directory.
+// siblings reports whether a script imports modules from its own directory.
 func siblings(dir, text string) bool {
 	for _, m := range pythonImport().FindAllStringSubmatch(text, -1) {
 		for name := range strings.FieldsFuncSeq(m[1]+m[2], func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
