@@ -68,7 +68,7 @@ func (c *SandboxPaths) holdOriginals(k *policyData) {
 		c.Writable = slices.DeleteFunc(c.Writable, func(w string) bool {
 			return pathname.Within(pathname.Slashed(w), name) && !k.inside.Hold(pathname.Slashed(w))
 		})
-		c.ReadOnly = append(c.ReadOnly, dir)
+		c.ReadOnly, c.Originals = append(c.ReadOnly, dir), append(c.Originals, dir)
 		there := SandboxPaths{Writable: c.Writable}
 		there.walk(k, dir, true)
 		c.Denied, c.Masked, c.Shown = append(c.Denied, there.Denied...), append(c.Masked, there.Masked...), append(c.Shown, there.Shown...)

@@ -36,6 +36,9 @@ type SandboxPaths struct {
 	Masked []string
 	// Shown are what this caller, or any command, may read in Masked.
 	Shown []string
+	// Originals are what a worktree was made of, with the additional directories of its workspace: rules hold there too, also of files
+	// that are made later.
+	Originals []string
 }
 
 // SandboxPaths walks the boundary and returns what a sandbox must hold. It takes

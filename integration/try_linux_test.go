@@ -176,6 +176,40 @@ func TestTryCheckout(t *testing.T) {
 	}
 }
 
+// TestTryLater: a file that rules deny is closed to the client also where it is made in the user's work tree after the start, and comes
+// into no diff.
+func TestTryLater(t *testing.T) {
+	home, work := tryHome(t)
+	writeIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(//`+work+`/placed)"]}}`)
+	writeIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)
+	writeIn(t, home, "work/sub/kept", "seen\n")
+	names := ".env sub/.env new/deep/.env placed secret"
+	// The client waits until the person has made the files, and then tries for as long as a file may take to be covered.
+	script := "touch begun; until grep -q seen " + work + "/over; do sleep .05; done 2>/dev/null; for f in " + names + "; do n=0; " +
+		"while cat " + work + "/$f > got 2>/dev/null; do n=$((n+1)); [ $n -lt 200 ] || { echo BREACH $f; break; }; sleep .05; done; done; rm got begun; cat " + work + "/sub/kept; echo x >> a"
+	cmd := exec.Command(binary, "try", "--apply", "--", "sh", "-c", script)
+	cmd.Dir, cmd.Env = work, cleanEnv(home)
+	out := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	must(t, cmd.Start())
+	eventually(t, func() string {
+		if begun, _ := filepath.Glob(filepath.Join(home, "state/toolhost/worktrees/try-*/tree/begun")); len(begun) == 0 {
+			return "the client has not begun"
+		}
+		return ""
+	})
+	for _, name := range strings.Fields(names) {
+		writeIn(t, home, "work/"+name, "told\n")
+	}
+	writeIn(t, home, "work/over", "seen\n")
+	if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "BREACH") || strings.Contains(out.String(), "told") || !strings.Contains(out.String(), "seen") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if got := inShell(t, home, work, "tail -1 a; cat "+names); got != "x\n"+strings.TrimSpace(strings.Repeat("told\n", 5)) {
+		t.Error(got)
+	}
+}
+
 // TestTryLeft: what applying does not bring home is kept, and said.
 func TestTryLeft(t *testing.T) {
 	for _, tt := range []struct{ name, flag, script, want, look, is string }{

@@ -61,6 +61,8 @@ type Config struct {
 	// Contained refuses every command outside of the sandbox, whatever the settings say: a client that is itself in a sandbox of this
 	// host must not leave it by a call.
 	Contained bool
+	// CopyOf is the work tree that the root is a copy of. The rules of the workspace hold there too, and nothing is written there.
+	CopyOf string
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
 	ScopeKeys []scope.Key
 	// StrictScope refuses calls over HTTP whose scope is not exact.

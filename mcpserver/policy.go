@@ -275,15 +275,37 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 		contained.Sandbox.AllowUnsandboxedCommands, contained.Sandbox.ExcludedCommands = false, nil
 		s = &contained
 	}
+	if p.cfg.CopyOf != "" {
+		s = withCopied(s, cfg.Roots[0], p.cfg.CopyOf)
+	}
 	own := p.cfg.OwnFiles
 	if p.cfg.AuditLog != "" {
 		own = append(slices.Clip(own), p.cfg.AuditLog)
 	}
-	return guard.Config{
+	g := guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: p.cfg.RootsNamed, Home: cfg.Home, StateDir: p.cfg.StateDir,
 		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: p.scratch, Absent: &p.absent,
 		ExecGate: func() error { return execGate(contain()) },
 	}
+	if p.cfg.CopyOf != "" {
+		g.Copy, g.CopyOf, g.Originals = cfg.Roots[0], p.cfg.CopyOf, []string{p.cfg.CopyOf}
+	}
+	return g
+}
+
+// withCopied returns the settings of a copy of a work tree with the deny and ask rules that are anchored in it anchored in the work tree
+// too.
+func withCopied(s *settings.Settings, tree, of string) *settings.Settings {
+	both := *s
+	for _, list := range []*[]settings.Entry{&both.Deny, &both.Ask, &both.Sandbox.Filesystem.DenyRead} {
+		for _, e := range slices.Clone(*list) {
+			if e.Root == tree {
+				e.Root = of
+				*list = append(slices.Clip(*list), e)
+			}
+		}
+	}
+	return &both
 }
 
 // execGate returns why the programs of commands are not judged when they start, whether these are contained or run outside of the

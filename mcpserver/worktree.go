@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
@@ -33,7 +34,7 @@ func inWorktree(tree *builtin.Worktree, cfg guard.Config) guard.Config {
 	if tree == nil {
 		return cfg
 	}
-	cfg.Copy, cfg.CopyOf, cfg.Originals = tree.Tree(), tree.Source, cfg.Roots
+	cfg.Copy, cfg.CopyOf, cfg.Originals = tree.Tree(), tree.Source, slices.Concat(cfg.Roots, cfg.Originals)
 	cfg.Roots, cfg.ExplicitRoots = tree.Roots(cfg.Roots), true
 	return cfg
 }

@@ -41,6 +41,7 @@ type runFlags struct {
 	weaker   bool
 	ungated  bool
 	owned    bool
+	copyOf   string
 	announce io.Writer
 	messages heldMessages
 }
@@ -68,7 +69,8 @@ The exit status is that of the client: 126 if it could not be started, 127 if th
 	cmd.Flags().BoolVar(&flags.weaker, "weaker", false, "run also where the sandbox does not hold everything; what is missing is said")
 	cmd.Flags().BoolVar(&flags.ungated, "no-exec-gate", false, "do not judge the programs that the client starts, for one that needs a seccomp listener of its own")
 	cmd.Flags().BoolVar(&flags.owned, "owned", false, "end with the process that started this one")
-	_ = cmd.Flags().MarkHidden("owned") // it is defined above
+	cmd.Flags().StringVar(&flags.copyOf, "copy-of", "", "the work tree that the root is a copy of")
+	_, _ = cmd.Flags().MarkHidden("owned"), cmd.Flags().MarkHidden("copy-of") // they are defined above
 	return cmd
 }
 
@@ -89,7 +91,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Contained = true
+	cfg.Contained, cfg.CopyOf = true, f.copyOf
 	cfg.Log = slog.New(heldLog{cfg.Log.Handler(), &f.messages})
 	return open(cfg, func(host *mcpserver.Host) error {
 		server, err := mcpserver.NewServer(host)

@@ -80,7 +80,7 @@ terminal the diff is printed and the branch is kept. The exit status is that of 
 	cmd.Flags().BoolVar(&apply, "apply", false, "apply the changes at the end, without asking")
 	cmd.Flags().BoolVar(&discard, "discard", false, "discard the changes at the end, without asking")
 	t.run.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "root" && f.Name != "owned" { // it is the worktree, and this process
+		if f.Name != "root" && f.Name != "owned" && f.Name != "copy-of" { // it is the worktree, and this process
 			cmd.Flags().AddFlag(f)
 		}
 	})
@@ -200,7 +200,7 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	flags := []string{"run", "--root=" + t.worktree.Tree(), "--settings=" + settings, "--owned"}
+	flags := []string{"run", "--root=" + t.worktree.Tree(), "--settings=" + settings, "--owned", "--copy-of=" + t.worktree.Source}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if t.run.Flags().Lookup(f.Name) == nil {
 			return

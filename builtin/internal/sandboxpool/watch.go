@@ -44,7 +44,7 @@ func (f follower) follow() {
 	})
 	deep := f.box.policy.Commands().DeniesFiles() && f.box.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
 	if deep {
-		for _, root := range f.box.paths.Writable {
+		for _, root := range slices.Concat(f.box.paths.Writable, f.box.paths.Originals) {
 			if root != f.box.policy.Commands().Scratch() { // all of it is the caller's own
 				f.survey(root, false)
 			}
@@ -116,7 +116,7 @@ func (f follower) appeared(path string, deep bool) {
 	}
 	if dir := file.info.IsDir(); f.knows(path, file) || f.box.policy.Commands().Denied(path, dir) {
 		f.cover(path, true)
-	} else if !within(path, f.box.paths.Writable) {
+	} else if !within(path, f.box.paths.Writable) && !within(path, f.box.paths.Originals) {
 		f.appearedOutside(path, file)
 	} else if deep && dir && filepath.Base(path) != ".git" {
 		f.survey(path, true)
