@@ -49,6 +49,8 @@ type changedFiles struct {
 	Files   int      `json:"files"`             // how many, and directories in which nothing else changed
 	Names   []string `json:"names"`             // of the first 20: relative to the first root, or absolute
 	Ignored int      `json:"ignored,omitempty"` // files in ignored directories, which are not kept
+	// RawNames are the names in base64, if one of them is no valid UTF-8.
+	RawNames []string `json:"raw_names,omitempty"`
 }
 
 // runsCommands: without bash Windows has nothing to run commands with; elsewhere the call reports a missing bash.

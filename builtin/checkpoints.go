@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -262,9 +264,11 @@ func (m *commandMark) finish() (all commandChanges) {
 		all.ignored += report.Ignored
 		all.notes = append(all.notes, report.Notes...)
 		call.HeadMoved = call.HeadMoved || report.HeadMoved
-		for _, c := range report.Changes {
+		for i, c := range report.Changes {
 			changes = append(changes, pathChange(r.root, report, c))
-			all.add(m.env.Policy, r.root, c)
+			if !c.IsDir() || i+1 == len(report.Changes) || !strings.HasPrefix(report.Changes[i+1].Path, c.Path+"/") {
+				all.add(m.env.Policy, r.root, c)
+			}
 		}
 	}
 	call.Ignored, call.Notes = all.ignored, all.notes
@@ -303,25 +307,19 @@ func node(s checkpoint.State) history.Node {
 	return n
 }
 
-// add counts a change. A directory that is one before or after, and nothing else, counts if nothing in it changed, which is what follows it
-// in the report.
+// add counts a change. Directories count if nothing in them changed.
 func (a *commandChanges) add(policy *guard.Policy, root string, c checkpoint.Change) {
+	if a.count++; len(a.names) == maxChangedNames {
+		return
+	}
 	name := c.Path
 	if first := policy.Roots()[0]; root != first {
 		name = filepath.Join(root, c.Path)
 	}
-	if n := len(a.names); n > 0 && strings.HasSuffix(a.names[n-1], "/") && strings.HasPrefix(name, a.names[n-1]) {
-		a.names = a.names[:n-1]
-		a.count--
-	}
-	isDir := func(s checkpoint.State) bool { return s.Kind == checkpoint.Dir || s.Kind == checkpoint.Absent }
-	if isDir(c.Before) && isDir(c.After) {
+	if c.IsDir() {
 		name += "/"
 	}
-	a.count++
-	if len(a.names) < maxChangedNames {
-		a.names = append(a.names, name)
-	}
+	a.names = append(a.names, name)
 }
 
 // structured is what programs learn of it, nil if nothing changed.
@@ -329,7 +327,13 @@ func (a commandChanges) structured() *changedFiles {
 	if a.count+a.ignored == 0 {
 		return nil
 	}
-	return &changedFiles{Files: a.count, Names: append([]string{}, a.names...), Ignored: a.ignored}
+	c := &changedFiles{Files: a.count, Names: append([]string{}, a.names...), Ignored: a.ignored}
+	if slices.ContainsFunc(a.names, func(name string) bool { return !utf8.ValidString(name) }) {
+		for _, name := range a.names {
+			c.RawNames = append(c.RawNames, base64.StdEncoding.EncodeToString([]byte(name)))
+		}
+	}
+	return c
 }
 
 // lines is the line of a result that tells it, none if nothing is to be told.

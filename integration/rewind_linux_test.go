@@ -125,6 +125,9 @@ func TestRewindOddNames(t *testing.T) {
 	if out, code := runCommand(t, home, "diff", calls[0].ID); code != 0 || !strings.Contains(out, `n\xff\n"`+"\n@@") || !strings.Contains(out, "-b\n+c\n") {
 		t.Errorf("diff: exit code %d\n%s", code, out)
 	}
+	if out, code := runCommand(t, home, "rewind", calls[0].ID, "--path", string(calls[0].Files[2].RawPath), "--dry-run"); code != 0 || strings.Count(out, "would be restored") != 1 {
+		t.Errorf("rewind of one path: exit code %d\n%s", code, out)
+	}
 	if out, code := runCommand(t, home, "rewind", calls[0].ID, "--yes", "--json"); code != 0 || !strings.Contains(out, `"raw_path":"`) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -302,3 +302,31 @@ func TestRewindOfWhatIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestChangedNames: directories count in which nothing else changed, whatever stands next to them, and each name can be told exactly.
+func TestChangedNames(t *testing.T) {
+	h, _ := openHost(t, map[string]string{"a": "1\n"})
+	for strings.Contains(bash(t, h, "true"), "had been read") {
+	}
+	for _, tt := range []struct{ command, want string }{
+		{"mkdir d; touch d/x d-x d.x 'd x' d+x dx", "[changed 6 files: d/x, \"d x\", d+x, d-x, d.x, dx]"},
+		{"mkdir e e/f e-f", "[changed 2 files: e/f/, e-f/]"},
+		{"for i in $(seq 10 49); do mkdir s$i; : >s$i/f; done", "s29/f and 20 more]"},
+	} {
+		if got := bash(t, h, tt.command); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: got %s want %s", tt.command, got, tt.want)
+		}
+	}
+	for command, want := range map[string]string{
+		`touch $'n\xff' o`: `{"files":2,"names":["n\ufffd","o"],"raw_names":["bv8=","bw=="]}`, "touch é": `{"files":1,"names":["é"]}`,
+	} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := h.Call(t.Context(), h.Admit(Local(), map[string]any{"threadId": "t"}, "", true), Request{Tool: "Bash", Args: args}).Structured.(builtin.BashOutput)
+		if got, err := json.Marshal(out.Changed); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, %v want %s", command, got, err, want)
+		}
+	}
+}

@@ -101,9 +101,15 @@ type Change struct {
 	source source
 }
 
+// IsDir reports whether a directory stands at the path before or after, and nothing else does.
+func (c Change) IsDir() bool {
+	isDir := func(s State) bool { return s.Kind == Dir || s.Kind == Absent }
+	return isDir(c.Before) && isDir(c.After)
+}
+
 // Report is what changed while a command ran.
 type Report struct {
-	Changes []Change // by path
+	Changes []Change // by path, what is in a directory next to it
 	Ignored int      // files that changed in ignored directories, which are not kept
 	// Notes say what was not covered.
 	Notes []string
@@ -353,12 +359,15 @@ func (t *Tracker) since(m *Mark) []Change {
 		all = append(all, c)
 	}
 	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before.same(c.After) })
-	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(treeOrder(a.Path), treeOrder(b.Path)) })
 	for _, c := range all {
 		t.files.contents.retain(c.source)
 	}
 	return all
 }
+
+// treeOrder sorts a directory before what is in it, and both before names that only begin like it: d, d/x, d-x.
+func treeOrder(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
 
 // maxNamed is how many paths a note names.
 const maxNamed = 3

@@ -110,6 +110,8 @@ func TestReport(t *testing.T) {
 		{"new and gone", "", "echo b >f; rm f", ""},
 		{"new", "", "mkdir -p d/e; echo b >d/e/f", "new d\nnew d/e\nnew d/e/f\n"},
 		{"deleted directory", "mkdir -p d/e; echo b >d/e/f", "rm -r d", "deleted d\ndeleted d/e\ndeleted d/e/f \"b\\n\"\n"},
+		{"names below the slash", "mkdir d; for n in d/x d-x d.x 'd x' d!x d+x dx d; do echo a >\"$n\" || true; done 2>/dev/null", "rm -r d*; echo b >d",
+			"changed d 755 to 644\ndeleted d/x \"a\\n\"\ndeleted d x \"a\\n\"\ndeleted d!x \"a\\n\"\ndeleted d+x \"a\\n\"\ndeleted d-x \"a\\n\"\ndeleted d.x \"a\\n\"\ndeleted dx \"a\\n\"\n"},
 		{"renamed", "echo a >f", "mv f g", "deleted f \"a\\n\"\nnew g\n"},
 		{"renamed directory", "mkdir d; echo a >d/f", "mv d e; echo b >e/f", "deleted d\ndeleted d/f \"a\\n\"\nnew e\nnew e/f\n"},
 		{"directory made anew", "mkdir d", "rm -r d; mkdir -p d/e", "new d/e\n"},
