@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -197,11 +197,11 @@ func (t *hookText) assignments() {
 			}
 		}
 	}
-	for _, name := range t.a.Variables() {
+	for _, name := range slices.Sorted(maps.Keys(t.a.Assigned)) {
 		if _, set := os.LookupEnv(name); !set && !slices.Contains(given, name) {
 			continue
 		}
-		for _, value := range t.a.Assigned(name) {
+		for _, value := range t.a.Assigned[name] {
 			for piece := range pieces(value) {
 				if path, ok := t.p.named(piece, t.dirs); ok && t.p.inWorkspace(path) {
 					t.p.contain(name + " names " + path.given + ", which commands can write")
@@ -213,7 +213,7 @@ func (t *hookText) assignments() {
 
 // written contains a text that writes a file where commands write, or an unknown file.
 func (t *hookText) written(w command.Word, why string) {
-	dirs, ok := t.places(w.Places())
+	dirs, ok := t.places(w.Places)
 	for _, text := range t.texts(w) {
 		for _, dir := range dirs {
 			path, err := t.resolve(text, dir, w.Home || !w.Static)
@@ -229,7 +229,7 @@ func (t *hookText) written(w command.Word, why string) {
 
 // redirected holds a file of the workspace that a program may read as its input.
 func (t *hookText) redirected(w command.Word) {
-	dirs, _ := t.places(w.Places())
+	dirs, _ := t.places(w.Places)
 	for _, text := range t.texts(w) {
 		if path, ok := t.p.named(text, dirs); ok && t.obeys && t.p.inWorkspace(path) {
 			t.obeyed(path)
@@ -242,7 +242,7 @@ func (t *hookText) texts(w command.Word) []string {
 	if w.Static || w.Home {
 		return []string{w.Text}
 	}
-	return w.Guesses()
+	return w.Guesses
 }
 
 // known reports whether the text determines the single file that a word names.

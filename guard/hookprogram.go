@@ -56,7 +56,7 @@ func (t *hookText) program(s command.Simple, dirs []Path, known bool) {
 // operands checks the arguments of a command, depending on its program.
 func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	switch {
-	case s.Calls():
+	case s.Local:
 	case command.ObeysWorkspace(s.Name):
 		t.p.contain(s.Name + " runs or obeys files of the workspace, or writes them")
 	case command.IsShell(s):
@@ -65,7 +65,7 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 		}
 	case s.Name == "osascript" && len(s.Args) > 2 && s.Args[1].Text == "-e": // it shows a notification
 		t.words(s, dirs, func(path Path) { t.p.contain("osascript is given " + path.given + ", which commands can write") })
-	case command.TakesProgram(s):
+	case command.IsInterpreter(s.Name):
 		t.interpreter(s, dirs)
 	case t.wraps(index):
 		t.lead(s, dirs)

@@ -120,9 +120,12 @@ func (l *commandJudge) hiding() {
 }
 
 func (l *commandJudge) undecidable(reason string) {
-	part := l.part(Ask, ruleUndecidable, reason, "Write the program's name out and run it directly.")
-	part.Final = true
-	l.j.add(part)
+	l.ask("run "+l.line.text, ruleUndecidable, reason, "Write the program's name out and run it directly.")
+}
+
+// ask asks for something in every mode, whatever rules allow.
+func (l *commandJudge) ask(what, rule, reason, remedy string) {
+	l.j.add(Part{What: what, Action: Ask, Rule: rule, Source: builtIn, Final: true, Reason: reason, Remedy: remedy})
 }
 
 // downloads asks before what is fetched is run, where the sandbox is off by choice and
@@ -131,10 +134,8 @@ func (l *commandJudge) downloads() {
 	if l.held() || !l.offByChoice() || !l.line.analysis.RunsDownload() {
 		return
 	}
-	part := l.part(Ask, ruleContainment, "The command runs what it downloads, and nothing contains it"+because(l.j.data.containment().Why)+".",
+	l.ask("run "+l.line.text, ruleContainment, "The command runs what it downloads, and nothing contains it"+because(l.j.data.containment().Why)+".",
 		"Download the script, read it, and run the file.")
-	part.Final = true
-	l.j.add(part)
 }
 
 // offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
@@ -261,7 +262,7 @@ func (l *commandJudge) allowedByRules() bool {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 || len(l.elsewhere()) > 0 {
+	if len(parts) == 0 || l.elsewhere() {
 		return false
 	}
 	l.j.parts = append(l.j.parts, parts...)
@@ -278,21 +279,13 @@ func (l *commandJudge) allowedCommand(s command.Simple) (Part, bool) {
 	return Part{}, false
 }
 
-// elsewhere returns the reasons why the line is undecidable that come from no single
+// elsewhere reports whether the line is undecidable for a reason that comes from no single
 // command.
-func (l *commandJudge) elsewhere() (reasons []string) {
-	own := map[string]bool{}
-	for _, s := range l.line.analysis.Commands {
-		for _, reason := range s.Undecidable {
-			own[reason] = true
-		}
-	}
-	for _, reason := range l.line.analysis.Undecidable {
-		if !own[reason] {
-			reasons = append(reasons, reason)
-		}
-	}
-	return reasons
+func (l *commandJudge) elsewhere() bool {
+	return slices.ContainsFunc(l.line.analysis.Undecidable, func(reason string) bool {
+		of := func(s command.Simple) bool { return slices.Contains(s.Undecidable, reason) }
+		return !slices.ContainsFunc(l.line.analysis.Commands, of)
+	})
 }
 
 // autoAllowed reports whether commands run unasked: contained, or on a machine
@@ -376,7 +369,5 @@ func (l *commandJudge) gitPrelude() string {
 
 // tooMuch asks where files are named that are not judged, and nothing else holds them.
 func (l *commandJudge) tooMuch(what, reason string) {
-	part := l.part(Ask, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
-	part.What, part.Final = what, true
-	l.j.add(part)
+	l.ask(what, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
 }

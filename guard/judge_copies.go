@@ -25,7 +25,7 @@ func (f *wordFiles) recursive(s command.Simple, files []command.Word, dirs []Pat
 	}
 	here := command.Word{Text: ".", Static: true}
 	switch {
-	case slices.ContainsFunc(s.Args[1:], command.Word.Given) && !command.Talks(s) && s.Name != "rm":
+	case slices.ContainsFunc(s.Args[1:], isGiven) && !command.Talks(s) && s.Name != "rm":
 		files = []command.Word{here}
 	case !slices.Contains(descends, s.Name):
 		return
@@ -173,10 +173,8 @@ func (f *wordFiles) removals() {
 		}
 		for _, w := range s.Args[1:] {
 			if f.removesCritical(w, f.line.standsIn(s.Places)) {
-				part := Part{What: "run " + s.Text, Action: Ask, Rule: ruleCritical, Source: builtIn, Final: true,
-					Reason: fmt.Sprintf("%s would remove, or could remove, a root, home or workspace directory.", clip(s.Text)),
-					Remedy: "Name what is to be removed more closely; a person must agree to this in any mode."}
-				f.j.add(part)
+				f.l.ask("run "+s.Text, ruleCritical, clip(s.Text)+" would remove, or could remove, a root, home or workspace directory.",
+					"Name what is to be removed more closely; a person must agree to this in any mode.")
 				break
 			}
 		}
@@ -185,21 +183,19 @@ func (f *wordFiles) removals() {
 
 func (f *wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
-		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses(), func(text string) bool {
+		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses, func(text string) bool {
 			return text != "" && f.removesCritical(command.Word{Text: text, Static: true}, dirs)
 		})
 	}
 	if isOption(w.Text) {
 		return false
 	}
-	text, children := w.Text, false
+	text, children := w.Text, w.Glob
 	if w.Glob {
 		var last string
-		text, last = cutGlob(w.Text)
-		if last == "" {
+		if text, last = cutGlob(w.Text); last == "" {
 			return false
 		}
-		children = true
 		if f.line.lost && text == "." {
 			return true
 		}

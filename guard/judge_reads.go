@@ -49,31 +49,6 @@ const maxFollowed = 20_000
 
 var errLeadsOut = errors.New("a link leads to what Read may not look at")
 
-// leadOut reports whether a command that follows links (grep -R, find -L) could come
-// to what Read may not look at: a link below what it is given leads there, or there
-// is too much to tell.
-func (c *readCheck) leadOut(files []command.Word, dirs []Path) bool {
-	var starts []string
-	for _, w := range files {
-		for _, dir := range dirs {
-			if w.Glob {
-				names, _ := c.line.expand(w, dir)
-				starts = append(starts, names...)
-			} else if p, err := c.line.resolve(w, w.Text, dir); err == nil {
-				starts = append(starts, p.real)
-			}
-		}
-	}
-	if len(files) == 0 {
-		for _, dir := range dirs {
-			starts = append(starts, dir.real)
-		}
-	}
-	left := maxFollowed
-	links := func(_ string, link bool) bool { return link }
-	return slices.ContainsFunc(starts, func(start string) bool { return !c.treeReadable(start, links, false, &left) })
-}
-
 // onlyReads reports whether every command of the line belongs to the read-only
 // set and reads nothing that Read would have to ask for. Such a line needs no
 // rule in any mode.
@@ -82,6 +57,8 @@ func (c *readCheck) onlyReads() bool {
 	return len(c.line.analysis.Undecidable) == 0 &&
 		!slices.ContainsFunc(c.line.analysis.Commands, func(s command.Simple) bool { return !c.reads(s) })
 }
+
+func isGiven(w command.Word) bool { return w.Given }
 
 // reads reports whether one command is read-only and its files are open to Read.
 func (c *readCheck) reads(s command.Simple) bool {
@@ -93,10 +70,10 @@ func (c *readCheck) reads(s command.Simple) bool {
 		return false
 	}
 	files, writes := s.Paths()
-	if slices.ContainsFunc(files, command.Word.Given) && !c.suppliedReadable(s) {
+	if slices.ContainsFunc(files, isGiven) && !c.suppliedReadable(s) {
 		return false
 	}
-	files = slices.DeleteFunc(files, command.Word.Given)
+	files = slices.DeleteFunc(files, isGiven)
 	for _, w := range s.Args[1:] { // echo /root/* tells names too
 		if w.Glob {
 			files = append(files, w)
@@ -108,7 +85,13 @@ func (c *readCheck) reads(s command.Simple) bool {
 	if len(writes) > 0 || slices.ContainsFunc(files, func(w command.Word) bool { return !c.readableWord(w, dirs) }) {
 		return false
 	}
-	return !s.FollowsLinks() || !c.leadOut(files, dirs)
+	if !s.FollowsLinks() { // as grep -R and find -L do
+		return true
+	}
+	if len(files) == 0 {
+		files = []command.Word{{Text: ".", Static: true}}
+	}
+	return c.allReadable(files, dirs, func(_ string, link bool) bool { return link }, false)
 }
 
 // readableGlobs reports whether the files that wildcards mean outside of commands are
@@ -119,7 +102,7 @@ func (c *readCheck) readableGlobs() bool {
 			return false
 		}
 		for _, dir := range c.line.dirs {
-			names, err := c.line.expand(w, dir)
+			names, err := c.line.expand(w, dir, maxListed, maxGlob)
 			if err != nil || slices.ContainsFunc(names, func(name string) bool { return !c.readableName(w, name, dir) }) {
 				return false
 			}
@@ -154,9 +137,12 @@ func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
 		return c.readableGlob(w, dirs)
 	case !w.Static && !w.Home:
 		if values, ok := c.line.analysis.Values(w); ok {
-			return c.valuesReadable(w, values, dirs)
+			return !slices.ContainsFunc(values, func(v command.Word) bool {
+				split := v.Glob || pathname.HasMeta(v.Text) || strings.ContainsAny(v.Text, " \t\n") // by the shell, if it may
+				return split && !w.Single() || !c.readableWord(v, dirs)
+			})
 		}
-		return w.Named() && !slices.ContainsFunc(w.Guesses(), func(text string) bool {
+		return w.Named() && !slices.ContainsFunc(w.Guesses, func(text string) bool {
 			return pathname.HasMeta(text) || !c.readableWord(command.Word{Text: text, Static: true}, dirs)
 		})
 	}
@@ -176,7 +162,7 @@ func (c *readCheck) readableGlob(w command.Word, dirs []Path) bool {
 		if pathname.HasMeta(base) {
 			base = "."
 		}
-		names, err := c.line.expand(w, dir)
+		names, err := c.line.expand(w, dir, maxListed, maxGlob)
 		if err != nil {
 			return false
 		}
@@ -226,13 +212,19 @@ func (c *readCheck) lister(s command.Simple) (lister command.Simple, split, ok b
 func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
 	left := maxFollowed
 	for _, start := range starts {
-		if start.Glob || !start.Static && !start.Home {
+		if !start.Static && !start.Home && !start.Glob {
 			return false
 		}
 		for _, dir := range dirs {
-			p, err := c.line.resolve(start, start.Text, dir)
-			if err != nil || !c.readable(p) || split && oddName(start.Text) || !c.treeReadable(p.real, match, split, &left) {
-				return false
+			names := []string{start.Text}
+			if start.Glob {
+				names, _ = c.line.expand(start, dir, maxListed, maxGlob)
+			}
+			for _, name := range names {
+				p, err := c.line.resolve(start, name, dir)
+				if err != nil || !c.readable(p) || split && oddName(name) || !c.treeReadable(p.real, match, split, &left) {
+					return false
+				}
 			}
 		}
 	}
@@ -262,18 +254,4 @@ func (c *readCheck) treeReadable(start string, match func(name string, link bool
 // oddName reports whether xargs would take a name for several, or a program for an option.
 func oddName(name string) bool {
 	return strings.ContainsAny(name, " \t\r\n\v\f'\"\\") || strings.HasPrefix(name, "-")
-}
-
-// valuesReadable reports whether every value that the line gives a variable names files that
-// are open to Read.
-func (c *readCheck) valuesReadable(w command.Word, values []command.Word, dirs []Path) bool {
-	return !slices.ContainsFunc(values, func(v command.Word) bool {
-		if v.Glob && !w.Single() {
-			return true // what is found may be split
-		}
-		if v.Static && pathname.HasMeta(v.Text) && !w.Single() || strings.ContainsAny(v.Text, " \t\n") && !w.Single() {
-			return true
-		}
-		return !c.readableWord(v, dirs)
-	})
 }

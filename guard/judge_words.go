@@ -31,7 +31,7 @@ func (f *wordFiles) words() {
 	for _, s := range f.line.analysis.Commands {
 		reads, writes := s.Paths()
 		named := reads
-		if s.Vague() || len(reads)+len(writes) == 0 && !searchesText(s.Name) {
+		if s.Vague() || len(reads)+len(writes) == 0 && !command.SearchesText(s) {
 			named = slices.Concat(reads, s.Mentions())
 		}
 		dirs := f.line.standsIn(s.Places)
@@ -86,16 +86,6 @@ func (f *wordFiles) mayName() {
 	}
 }
 
-// searchesText reports whether the first operand of a program is no file: what
-// such a program is given without one, it reads from its input.
-func searchesText(name string) bool {
-	switch name {
-	case "grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "jq", "yq":
-		return true
-	}
-	return false
-}
-
 // through takes a file through checks and keeps what the first that knows has
 // to object.
 func (f *wordFiles) through(t *target, checks ...check) {
@@ -135,7 +125,7 @@ func (f *wordFiles) files(words []command.Word, dirs []Path, access rules.Access
 func (f *wordFiles) known(words []command.Word, dirs []Path, access rules.Access) []*target {
 	words = slices.Clone(words)
 	for _, w := range words {
-		for _, text := range w.Guesses() {
+		for _, text := range w.Guesses {
 			words = append(words, command.Word{Text: text, Static: true})
 		}
 	}
@@ -251,7 +241,7 @@ func (f *wordFiles) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
-	dirs := f.line.standsIn(w.Places())
+	dirs := f.line.standsIn(w.Places)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
 		for _, t := range f.files([]command.Word{w}, dirs, access) { // it may stay where it is
 			if access == reading {
@@ -300,9 +290,7 @@ func (f *wordFiles) meant(w command.Word, dir Path, access rules.Access) []strin
 	if !speaks && access == reading {
 		return nil
 	}
-	g := f.line.globbing()
-	g.Entries, g.Most = maxJudged, maxJudged
-	names, err := f.line.expandAs(g, w, dir)
+	names, err := f.line.expand(w, dir, maxJudged, maxJudged)
 	if err != nil {
 		f.l.tooMuch("use "+w.Text, "The wildcard "+w.Text+" names too many files to hold them against the rules on files.")
 	}

@@ -165,10 +165,11 @@ const (
 	maxJudged = 50_000
 )
 
-// globbing returns how the line has its shell expand wildcards, if one of its
-// commands sets an option for that.
-func (ln *line) globbing() pathname.Expansion {
-	g := pathname.Expansion{Entries: maxListed, Most: maxGlob}
+// expand returns the files a wildcard means, by absolute names, if they are at most so many
+// and the directories hold at most so many entries. Commands of the line may set how its
+// shell expands wildcards.
+func (ln *line) expand(w command.Word, dir Path, entries, most int) ([]string, error) {
+	g := pathname.Expansion{Entries: entries, Most: most}
 	for _, s := range ln.analysis.Commands {
 		for _, w := range s.Args {
 			g.Hidden = g.Hidden || w.Text == "dotglob"
@@ -177,15 +178,6 @@ func (ln *line) globbing() pathname.Expansion {
 		}
 	}
 	g.Hidden = g.Hidden || strings.Contains(ln.text, "GLOBIGNORE") // sets it as well
-	return g
-}
-
-// expand returns the files a wildcard means, by absolute names.
-func (ln *line) expand(w command.Word, dir Path) ([]string, error) {
-	return ln.expandAs(ln.globbing(), w, dir)
-}
-
-func (ln *line) expandAs(g pathname.Expansion, w command.Word, dir Path) ([]string, error) {
 	at, pattern := dir.given, w.Text
 	switch {
 	case w.Home:

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // An Analysis is what a command text may run, read and write.
@@ -47,7 +49,7 @@ type Analysis struct {
 
 	braceWords int                 // made by brace expansion so far, see maxBraceWords
 	arrays     bool                // a variable may be an array
-	values     map[string][]string // that the text gives its variables, see collect
+	Assigned   map[string][]string // the values that the text gives its variables, see collect
 	others     map[string]int      // how often variables are given other values too
 	patterns   map[string][]Word   // those of these that are patterns of a loop: for f in *.go
 }
@@ -76,15 +78,14 @@ type Word struct {
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	given   bool     // what find or xargs puts in the place of this word, and nothing else
-	single  bool     // exactly one word when it runs
-	prefix  string   // text every resulting word begins with, if known
-	places  []Place  // of the command it stands in, for a redirection
-	guesses []string // words that this one may become, see guess
-	guessed bool     // these are all
-	from    []string // the variables that they come from
-	name    string   // the variable whose value is all of the word
-	held    int      // how many combinations of values these had then
+	Given   bool         // what find or xargs puts in the place of this word, and nothing else
+	single  bool         // exactly one word when it runs
+	prefix  string       // text every resulting word begins with, if known
+	Places  []Place      // where it may be relative to as the target of a redirection; nil if that is not understood
+	Guesses []string     // what it may become if it is not static, as far as the text says
+	guessed bool         // these are all
+	name    string       // the variable whose value is all of the word
+	arg     *syntax.Word // what it was read from if it is not static, see settle
 }
 
 // MayBeOption reports whether a program may take the word, or a part that it
@@ -95,10 +96,6 @@ func (w Word) MayBeOption() bool {
 	}
 	return w.prefix == "" || w.prefix[0] == '-' || !w.single && !w.Glob
 }
-
-// Places are the directories that the word may be relative to if it is the target
-// of a redirection; nil if that is not understood.
-func (w Word) Places() []Place { return w.places }
 
 // A Simple is one command that may run: a program and its words.
 type Simple struct {
@@ -143,7 +140,7 @@ type Simple struct {
 	variants    []string // other spellings a deny rule must see
 	spellings   [][]Word // those of them that are given word by word
 	transparent bool     // adds nothing to what the inner command does
-	local       bool     // calls a function whose body is in the text
+	Local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
 	unsafeEnv   bool     // an assignment that no allow rule passes
 	from        int      // 1 + the index of the command whose output it is piped
@@ -173,13 +170,11 @@ func (c Simple) Deletes() bool {
 // its program runs text or a file of its own, or starts other commands, as it
 // is made to: what an allow rule that names this program accepts.
 func (c Simple) Interprets() bool {
-	for _, reason := range c.Undecidable {
+	other := func(reason string) bool {
 		what, ok := strings.CutPrefix(reason, c.Name+" ")
-		if !ok || what != interprets && what != startsOthers && !strings.HasPrefix(what, runsFile) {
-			return false
-		}
+		return !ok || what != interprets && what != startsOthers && !strings.HasPrefix(what, runsFile)
 	}
-	return len(c.Undecidable) > 0
+	return len(c.Undecidable) > 0 && !slices.ContainsFunc(c.Undecidable, other)
 }
 
 func isOption(text string) bool { return text != "" && text[0] == '-' }
@@ -201,12 +196,7 @@ const (
 // Dynamic reports whether any argument is unknown before the command runs, so
 // that a rule about arguments may miss what it looks for.
 func (c Simple) Dynamic() bool {
-	for _, w := range c.Args {
-		if !w.Static {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Args, func(w Word) bool { return !w.Static })
 }
 
 // SafeAssigns reports whether only variables lead the command that cannot
@@ -232,7 +222,7 @@ func (a *Analysis) RunsDownload() bool {
 	runs := func(c Simple) bool {
 		fetched := func(w Word) bool { return w.Text != "" && slices.Contains(files, path.Clean(w.Text)) }
 		script := slices.IndexFunc(c.Args[1:], func(w Word) bool { return !isOption(w.Text) }) + 1
-		if fetched(c.Args[0]) || (isInterpreter(c.Name) || IsShell(c)) && script > 0 && fetched(c.Args[script]) {
+		if fetched(c.Args[0]) || (IsInterpreter(c.Name) || IsShell(c)) && script > 0 && fetched(c.Args[script]) {
 			return true
 		}
 		return slices.ContainsFunc(c.Undecidable, func(reason string) bool {
@@ -242,6 +232,3 @@ func (a *Analysis) RunsDownload() bool {
 	}
 	return found && slices.ContainsFunc(a.Commands, runs)
 }
-
-// Given reports whether the word is what find or xargs puts there.
-func (w Word) Given() bool { return w.given }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -69,7 +70,7 @@ func forgetPlaces(w *walker) {
 	}
 	for _, list := range [][]Word{w.out.Reads, w.out.Writes} {
 		for i := range list {
-			list[i].places = nil
+			list[i].Places = nil
 		}
 	}
 }
@@ -113,10 +114,8 @@ func (w *walker) unread(reason string) {
 }
 
 func appendNew(list []string, s string) []string {
-	for _, old := range list {
-		if old == s {
-			return list
-		}
+	if slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }
@@ -159,11 +158,18 @@ func (w *walker) declare(stmts []*syntax.Stmt) {
 	if !strings.Contains(w.text, "(") && !strings.Contains(w.text, "function") {
 		return
 	}
+	each(stmts, func(n syntax.Node) {
+		if f, ok := n.(*syntax.FuncDecl); ok {
+			w.function(f)
+		}
+	})
+}
+
+// each calls f for every node of the statements.
+func each(stmts []*syntax.Stmt, f func(syntax.Node)) {
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
-			if f, ok := n.(*syntax.FuncDecl); ok {
-				w.function(f)
-			}
+			f(n)
 			return true
 		})
 	}
@@ -179,7 +185,7 @@ func (w *walker) function(f *syntax.FuncDecl) {
 		w.funcs = make(map[string]bool)
 	}
 	w.funcs[name] = false
-	if known(name) {
+	if Known(name) {
 		w.undecided(true, "a function takes the name of "+name)
 	}
 }
@@ -290,22 +296,14 @@ func notePipe(w *walker, n *syntax.BinaryCmd) {
 
 // sourceOf joins the words of a call as they were written.
 func sourceOf(w *walker, call *syntax.CallExpr) string {
-	if len(call.Args) == 1 && len(call.Assigns) == 0 {
-		return w.source(call.Args[0])
-	}
-	var b strings.Builder
-	b.Grow(int(call.End().Offset() - call.Pos().Offset()))
+	var parts []string
 	for _, a := range call.Assigns {
-		b.WriteString(w.source(a))
-		b.WriteByte(' ')
+		parts = append(parts, w.source(a))
 	}
-	for i, a := range call.Args {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(w.source(a))
+	for _, a := range call.Args {
+		parts = append(parts, w.source(a))
 	}
-	return b.String()
+	return strings.Join(parts, " ")
 }
 
 // simple adds one command and looks at what it runs in turn. stdin holds the
@@ -346,20 +344,5 @@ func assigns(name string) bool {
 }
 
 func join(words []Word) string {
-	if len(words) == 1 {
-		return words[0].Text
-	}
-	n := len(words)
-	for _, word := range words {
-		n += len(word.Text)
-	}
-	var b strings.Builder
-	b.Grow(n)
-	for i, word := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(word.Text)
-	}
-	return b.String()
+	return strings.Join(texts(words), " ")
 }

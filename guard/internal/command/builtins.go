@@ -11,7 +11,7 @@ import (
 func (w *walker) special(stdin []*syntax.Redirect) {
 	c := w.out.Commands[w.current]
 	if defined, ok := w.funcs[c.Args[0].Text]; ok {
-		w.out.Commands[w.current].local = defined
+		w.out.Commands[w.current].Local = defined
 	}
 	if wr, ok := wrapperOf(c.Name); ok {
 		readWrapper(w, wr, stdin)
@@ -51,7 +51,7 @@ const (
 // run what they are given somewhere, and those that do so by an option.
 func readOther(w *walker, c Simple) {
 	switch {
-	case isInterpreter(c.Name):
+	case IsInterpreter(c.Name):
 		if !asksVersion(c) {
 			w.undecided(!interpretsFile(c), c.Name+" "+interprets)
 		}
@@ -70,7 +70,8 @@ func readOther(w *walker, c Simple) {
 	}
 }
 
-func isInterpreter(name string) bool {
+// IsInterpreter reports whether a program runs text in a language that this package does not read.
+func IsInterpreter(name string) bool {
 	return listed("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
@@ -93,24 +94,13 @@ func interpretsFile(c Simple) bool {
 // HandsOver reports whether a command gives a program to another process to start: a service
 // of the host, which no gate on the processes of the call sees.
 func (c Simple) HandsOver() bool {
-	args := texts(c.Args[min(len(c.Args), 1):])
-	switch c.Name {
-	case "systemd-run", "run0", "at", "batch", "machinectl", "emacsclient", "dbus-send", "gdbus", "flatpak-spawn", "wsl":
-		return !asksVersion(c)
-	case "crontab":
-		return !slices.Equal(args, []string{"-l"})
-	case "tmux", "screen":
-		return !slices.ContainsFunc(args, func(a string) bool {
-			return oneOf(a, "ls list-sessions has-session display-message capture-pane kill-session kill-server -ls -list -V -v")
-		})
-	case "docker", "podman", "nerdctl", "docker-compose":
-		return slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "run exec create") })
-	case "ssh", "mosh":
-		return slices.ContainsFunc(args, func(a string) bool {
-			return oneOf(a[strings.LastIndexByte(a, '@')+1:], "localhost 127.0.0.1 ::1")
+	r, ok := table().records["hands over "+c.Name]
+	says := func(list string) bool {
+		return slices.ContainsFunc(c.Args[1:], func(w Word) bool {
+			return oneOf(w.Text[strings.LastIndexByte(w.Text, '@')+1:], r.lists[list])
 		})
 	}
-	return false
+	return ok && !asksVersion(c) && !says("unless") && (r.lists["if"] == "" || says("if"))
 }
 
 func texts(words []Word) (out []string) {

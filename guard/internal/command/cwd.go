@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -108,17 +109,15 @@ func (t *itinerary) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place)
 }
 
 func (t *itinerary) branch(c *syntax.IfClause, in []Place) (ok, failed []Place) {
+	switch {
+	case c == nil:
+		return in, in
+	case len(c.Cond) == 0: // a plain else
+		return t.list(c.Then, in)
+	}
 	then, otherwise := t.list(c.Cond, in)
 	ok, failed = t.list(c.Then, orElse(then, in))
-	in = orElse(otherwise, in)
-	if c.Else == nil {
-		return t.union(ok, in), t.union(failed, in)
-	}
-	branch := t.branch
-	if len(c.Else.Cond) == 0 { // a plain else
-		branch = func(c *syntax.IfClause, in []Place) ([]Place, []Place) { return t.list(c.Then, in) }
-	}
-	then, otherwise = branch(c.Else, in)
+	then, otherwise = t.branch(c.Else, orElse(otherwise, in))
 	return t.union(ok, then), t.union(failed, otherwise)
 }
 
@@ -188,11 +187,7 @@ func orElse(places, in []Place) []Place {
 func (t *itinerary) union(a, b []Place) []Place {
 	out := a
 	for _, place := range b {
-		known := false
-		for _, other := range a {
-			known = known || other.Key() == place.Key()
-		}
-		if !known {
+		if !slices.ContainsFunc(a, func(other Place) bool { return other.Key() == place.Key() }) {
 			out = append(out[:len(out):len(out)], place)
 		}
 	}

@@ -21,17 +21,7 @@ func steers(name string) bool {
 // harmlessValue reports whether a steering variable is given a value that
 // steers nowhere.
 func harmlessValue(name, value string) bool {
-	switch name {
-	case "PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER":
-		return value == "cat" || value == ""
-	case "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "EDITOR", "VISUAL":
-		return value == "true" || value == "false" || value == ":"
-	case "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS":
-		return value == "0" || value == "1"
-	case "SHELL":
-		return value == "/bin/bash" || value == "/bin/sh"
-	}
-	return oneOf(name, "NODE_OPTIONS GOFLAGS MAKEFLAGS RUSTFLAGS CC CXX MAVEN_OPTS GOPROXY GOTOOLCHAIN") && harmlessOptions().MatchString(value)
+	return listed("harmless assignments", name+"="+value) || oneOf(name, "NODE_OPTIONS GOFLAGS MAKEFLAGS RUSTFLAGS CC CXX MAVEN_OPTS GOPROXY GOTOOLCHAIN") && harmlessOptions().MatchString(value)
 }
 
 // harmlessOptions matches what variables that hold options are given as a rule: it names no program

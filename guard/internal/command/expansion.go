@@ -18,16 +18,12 @@ type expansion struct {
 }
 
 func (e *expansion) unknown() {
-	if e.known && !e.glob {
-		e.end = e.text.Len()
-	}
+	e.end = len(e.prefix())
 	e.known = false
 }
 
 func (e *expansion) pattern() {
-	if e.known && !e.glob {
-		e.end = e.text.Len()
-	}
+	e.end = len(e.prefix())
 	e.glob = true
 }
 
@@ -177,21 +173,7 @@ func oneWord(p *syntax.ParamExp) bool {
 
 // unescapeQuoted resolves the escapes that count between double quotes.
 func unescapeQuoted(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			switch s[i+1] {
-			case '\n':
-				i++
-				continue
-			case '$', '`', '"', '\\':
-				i++
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return quotedEscape().ReplaceAllString(s, "$1")
 }
+
+var quotedEscape = regular("\\\\(?:\n|([$`\"\\\\]))")

@@ -12,41 +12,28 @@ const (
 	gitWrites   = "--output --textconv --filters --no-index --contents --output-directory --ignore-revs-file"
 )
 
+// gitSpec lists the options of git before its subcommand that run nothing, and those that
+// gitSubcommand judges.
+var gitSpec = spec{short: "C:c:Pvh", long: "config-env: exec-path:: git-dir: work-tree: bare namespace: super-prefix: list-cmds: attr-source: no-pager no-replace-objects " +
+	"literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs no-optional-locks no-advice no-lazy-fetch version help html-path man-path info-path"}
+
 // gitSubcommand returns the index of the subcommand, and why the options before
 // it could run something: configuration given on the command line, or another
 // directory's.
 func gitSubcommand(c Simple) (index int, reason string) {
-	i := 1
-	for ; i < len(c.Args); i++ {
-		word := c.Args[i]
-		if !word.Static {
-			return i, "git with a subcommand that is not known before it runs"
-		}
-		name, _, attached := strings.Cut(word.Text, "=")
-		switch {
-		case name == "-c" && i+1 < len(c.Args) && harmlessKey(c.Args[i+1]):
-			i++
-		case name == "-c" || name == "--config-env" || name == "--exec-path" && attached || name == "--git-dir" || name == "--work-tree" || name == "--bare":
-			reason = "git " + name + " can run commands by its configuration"
-			if !attached && name != "--exec-path" && name != "--bare" { // which takes the directory itself for the repository
-				i++
-			}
-		case oneOf(name, "-C --namespace --super-prefix --list-cmds --attr-source"):
-			if !attached {
-				i++
-			}
-			if i < len(c.Args) && !c.Args[i].Static && !c.Args[i].single {
-				return i, "git -C with a value that may be several words"
-			}
-		case oneOf(name, "-P --no-pager --no-replace-objects --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice --no-lazy-fetch "+
-			"-v --version -h --help --exec-path --html-path --man-path --info-path"):
-		case strings.HasPrefix(name, "-"):
-			reason = "git " + name + " is not known not to run commands"
-		default:
-			return i, reason
+	p := gitSpec.parse(c.Args)
+	for _, o := range p.options {
+		if oneOf(o.name, "config-env git-dir work-tree bare") || o.name == "exec-path" && o.has || o.name == "c" && !harmlessKey(o.value) {
+			reason = "git with option " + o.name + " can run commands by its configuration"
 		}
 	}
-	return i, reason
+	switch {
+	case p.unsure != "":
+		reason = "git: " + p.unsure
+	case p.rest < len(c.Args) && !c.Args[p.rest].Static:
+		reason = "git with a subcommand that is not known before it runs"
+	}
+	return p.rest, reason
 }
 
 // harmlessKey reports whether the value of git -c says only how something looks, or who
@@ -250,14 +237,13 @@ func gitLooks(c Simple) bool {
 // ShowsGitSettings reports whether the command is one of git that shows its
 // settings, or what follows from them.
 func (c Simple) ShowsGitSettings() bool {
-	if c.Name != "git" {
-		return false
-	}
 	index, _ := gitSubcommand(c)
-	if index >= len(c.Args) {
+	if c.Name != "git" || index >= len(c.Args) {
 		return false
 	}
-	return oneOf(c.Args[index].Text, "config var") || c.Args[index].Text == "rev-parse" && slices.ContainsFunc(c.Args[index:], func(w Word) bool { return !w.Static || w.Text == "--git-path" })
+	paths := func(w Word) bool { return !w.Static || w.Text == "--git-path" }
+	sub := c.Args[index].Text
+	return oneOf(sub, "config var") || sub == "rev-parse" && slices.ContainsFunc(c.Args[index:], paths)
 }
 
 // leadsOut reports whether a word may name a file outside of the directory that the
@@ -276,26 +262,16 @@ func gitLists(sub string, rest []Word) bool {
 		first = rest[0].Text
 	}
 	switch sub {
-	case "branch":
-		return onlyOptions(rest, "-a -r -v -vv -l --list --show-current --all --remotes --verbose --color --no-color --column --no-column --sort --format --merged --no-merged --contains --no-contains --points-at", "--list -l --merged --no-merged --contains --no-contains --points-at --sort --format")
-	case "tag":
-		return onlyOptions(rest, "-l --list -n --sort --format --column --contains --no-contains --merged --no-merged --points-at", "-l --list --contains --no-contains --merged --no-merged --points-at")
-	case "remote":
-		return len(rest) == 0 || len(rest) == 1 && oneOf(first, "-v --verbose") || first == "get-url"
-	case "stash":
-		return oneOf(first, "list show")
 	case "reflog":
-		return len(rest) == 0 || first == "show" || strings.HasPrefix(first, "-")
-	case "worktree":
-		return first == "list"
-	case "notes":
-		return oneOf(first, "list show")
+		return first == "" || first == "show" || isOption(first)
 	case "config":
 		return gitReadsConfig(rest)
 	case "symbolic-ref":
-		return len(rest) == 1 && !strings.HasPrefix(first, "-")
+		return len(rest) == 1 && !isOption(first)
 	}
-	return false
+	lister, ok := table().records["git listers "+sub]
+	options := lister.lists["options"]
+	return ok && (oneOf(first, lister.lists["first"]) || options != "" && onlyOptions(rest, options, lister.lists["listing"]))
 }
 
 // onlyOptions reports whether the words are options of allowed alone, or also
@@ -314,4 +290,48 @@ func onlyOptions(words []Word, allowed, listing string) bool {
 		}
 	}
 	return !operands || lists
+}
+
+// gitPaths returns the files that the words of git make it write. What a branch, a
+// patch or a stash holds is not in the words.
+func gitPaths(c Simple) (writesTo []Word) {
+	index, _ := gitSubcommand(c)
+	if index >= len(c.Args) || !c.Args[index].Static {
+		return nil
+	}
+	sub, options := c.Args[index].Text, spec{short: "o:", long: "output: output-directory: separate-git-dir: prefix: file:", permute: true, open: true}
+	if sub == "config" {
+		options.short = "f:"
+	}
+	p := options.parse(c.Args[index:])
+	writesTo = p.values("output output-directory separate-git-dir")
+	switch sub {
+	case "archive", "format-patch":
+		return append(writesTo, p.values("o")...)
+	case "mv", "rm", "restore", "init":
+		return append(writesTo, p.operands...)
+	case "checkout":
+		return append(writesTo, p.operands[max(p.dashes, 0):]...)
+	case "clone":
+		return append(writesTo, p.operands[min(1, len(p.operands)):]...)
+	case "config":
+		writesTo = append(writesTo, p.values("f file")...)
+		if rest := c.Args[index+1:]; len(writesTo) == 0 && !p.has("global system worktree blob") && !gitReadsConfig(rest) && !gitHarmlessKey(rest) {
+			return []Word{fixed(".git/config")}
+		}
+	case "read-tree", "checkout-index":
+		return append(writesTo, p.values("prefix")...)
+	case "update-index": // what it puts there a checkout writes
+		for _, word := range p.operands {
+			if parts := strings.SplitN(word.Text, ",", 3); len(parts) == 3 {
+				word.Text = parts[2]
+			}
+			writesTo = append(writesTo, word)
+		}
+	case "worktree", "bundle", "submodule":
+		if len(p.operands) > 1 && oneOf(p.operands[0].Text, "add create move") {
+			return slices.Concat(writesTo, p.operands[1:])
+		}
+	}
+	return writesTo
 }

@@ -26,15 +26,6 @@ func Scripts(c Simple) (files []Word) {
 	return files
 }
 
-// TakesProgram reports whether the command is an interpreter of a language that this package does not read.
-func TakesProgram(c Simple) bool { return isInterpreter(c.Name) }
-
-// Calls reports whether the command calls a function whose body is in the text.
-func (c Simple) Calls() bool { return c.local }
-
-// Known reports whether a program's name means something to this package, so that its words have to be looked at.
-func Known(name string) bool { return known(name) }
-
 // Talks reports whether the words of the command name no file whose content matters: the program prints them, compares
 // them, or shows them to a person.
 func Talks(c Simple) bool {
@@ -55,7 +46,7 @@ func Writes(c Simple) bool {
 // that the command may start it.
 func Starts(c Simple) (name string, ok bool) {
 	for _, w := range c.Args[1:] {
-		if w.Static && (ObeysWorkspace(w.Text) || isInterpreter(w.Text) || oneOf(w.Text, "bash sh dash ash zsh ksh fish env xargs find")) {
+		if w.Static && (ObeysWorkspace(w.Text) || IsInterpreter(w.Text) || oneOf(w.Text, "bash sh dash ash zsh ksh fish env xargs find")) {
 			return w.Text, true
 		}
 	}
@@ -85,18 +76,6 @@ func Accepted(c Simple) []string {
 		}
 	}
 	return accepted
-}
-
-// Assigned returns the values that the text gives a variable, as far as it says them.
-func (a *Analysis) Assigned(name string) []string { return a.values[name] }
-
-// Variables returns the names of the variables that the text gives values.
-func (a *Analysis) Variables() (names []string) {
-	for name := range a.values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // ObeysWorkspace reports whether a program runs or obeys files that it finds by itself from the directory it works in:

@@ -136,7 +136,7 @@ func readRunner(w *walker, c Simple, starts []int) {
 			return
 		}
 		w.out.Commands[w.current].spelled(inner)
-		if known(inner[0].Text) {
+		if Known(inner[0].Text) {
 			w.inner(c.Name, inner, nil, nil)
 		}
 	}

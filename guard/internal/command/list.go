@@ -2,16 +2,14 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 // Lister returns the command whose output xargs is given, through filters that let lines
 // pass as they are.
 func (a *Analysis) Lister(xargs Simple) (Simple, bool) {
-	if !oneOf(xargs.Name, "xargs gxargs") {
-		return Simple{}, false
-	}
-	if wrapperOptionsOf(xargs).has("a arg-file") {
+	if !oneOf(xargs.Name, "xargs gxargs") || wrapperOptionsOf(xargs).has("a arg-file") {
 		return Simple{}, false
 	}
 	for at := xargs.from; at > 0; {
@@ -45,20 +43,16 @@ func filters(c Simple) bool {
 	p := table().programs[c.Name].parse(c)
 	switch c.Name {
 	case "sort", "head", "tail", "uniq":
-		for _, word := range c.Args[1:] {
-			if !word.Static || !isOption(word.Text) && strings.Trim(word.Text, "0123456789") != "" {
-				return false
-			}
+		named := func(word Word) bool {
+			return !word.Static || !isOption(word.Text) && strings.Trim(word.Text, "0123456789") != ""
 		}
-		return !p.has("c count D group o output files0-from compress-program")
+		return !p.has("c count D group o output files0-from compress-program") && !slices.ContainsFunc(c.Args[1:], named)
 	case "grep", "egrep", "fgrep":
-		for _, o := range p.options {
-			if !oneOf(o.name, "v E F G P i w x e invert-match ignore-case regexp extended-regexp fixed-strings") {
-				return false
-			}
+		other := func(o option) bool {
+			return !oneOf(o.name, "v E F G P i w x e invert-match ignore-case regexp extended-regexp fixed-strings")
 		}
 		files, _ := tablePaths(c, table().programs[c.Name])
-		return len(files) == 0
+		return len(files) == 0 && !slices.ContainsFunc(p.options, other)
 	}
 	return false
 }
@@ -85,12 +79,10 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		}
 		return here, all, true
 	case "ls":
-		for _, word := range c.Args[1:] {
-			if !word.Static || !isOption(word.Text) || strings.Trim(word.Text, "-1AtrSU") != "" {
-				return nil, nil, false
-			}
+		other := func(word Word) bool {
+			return !word.Static || !isOption(word.Text) || strings.Trim(word.Text, "-1AtrSU") != ""
 		}
-		return here, all, true
+		return here, all, !slices.ContainsFunc(c.Args[1:], other)
 	case "grep", "egrep", "fgrep", "rg":
 		p := table().programs[c.Name].parse(c)
 		if !p.has("l files-with-matches L files-without-match files") || p.has("c count H h n with-filename") {
@@ -106,12 +98,9 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 
 // findPrints reports whether find prints the names that it finds and nothing else.
 func findPrints(c Simple) bool {
-	for _, word := range c.Args[1:] {
-		if oneOf(word.Text, "-printf -ls -fprint -fprint0 -fprintf -fls -files0-from -L -follow -H") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Args[1:], func(word Word) bool {
+		return oneOf(word.Text, "-printf -ls -fprint -fprint0 -fprintf -fls -files0-from -L -follow -H")
+	})
 }
 
 // findMatch returns the test that all that find finds has passed: of -name and -type f, if

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -9,21 +10,18 @@ import (
 // misread finds what bash and the parser (3.14) may read differently. It does not tell the
 // harmless cases from the others: what it finds is undecided.
 func misread(w *walker, stmts []*syntax.Stmt) {
-	for _, stmt := range stmts {
-		syntax.Walk(stmt, func(n syntax.Node) bool {
-			switch n := n.(type) {
-			case *syntax.CmdSubst:
-				misreadBackquotes(w, n)
-			case *syntax.ParamExp:
-				misreadOperand(w, n)
-			case *syntax.Redirect:
-				misreadHeredoc(w, n)
-			case *syntax.Word:
-				misreadHash(w, n)
-			}
-			return true
-		})
-	}
+	each(stmts, func(n syntax.Node) {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			misreadBackquotes(w, n)
+		case *syntax.ParamExp:
+			misreadOperand(w, n)
+		case *syntax.Redirect:
+			misreadHeredoc(w, n)
+		case *syntax.Word:
+			misreadHash(w, n)
+		}
+	})
 }
 
 // misreadOperand judges the words of an expansion. In "${x:-'$(rm x)'}" the inner quotes quote nothing
@@ -75,12 +73,8 @@ func misreadHeredoc(w *walker, r *syntax.Redirect) {
 
 // hasLine reports whether a line of text is end, but for the tabs before it.
 func hasLine(text, end string) bool {
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.TrimLeft(line, "\t") == end {
-			return true
-		}
-	}
-	return false
+	lines := strings.Split(leadingTabs().ReplaceAllString(text, ""), "\n")
+	return slices.Contains(lines, end)
 }
 
 // misreadBackquotes judges where `…` ends. For bash it is at the next backquote without a
@@ -108,3 +102,19 @@ func misreadHash(w *walker, word *syntax.Word) {
 		}
 	}
 }
+
+// readCoproc judges the name of a coproc. To bash the first word of a simple command
+// is none (`coproc rm x=1` runs rm); the parser takes it for one where an
+// assignment follows, and what it makes of the rest is not to be walked.
+func readCoproc(w *walker, n *syntax.CoprocClause) bool {
+	call, ok := callOf(n.Stmt)
+	if n.Name == nil && !(ok && len(call.Assigns) > 0 && len(call.Args) > 0) {
+		return true
+	}
+	w.undecided(true, "a coproc whose name may be a program")
+	return false
+}
+
+// bashOnly matches what bash and a plain sh read differently: in dash, `[[ a && reboot ]]` runs reboot and
+// $'…' ends at another place.
+var bashOnly = regular(`\[\[|(^|[^$])\(\(|\$['"]|[<>]\(|\|&|&>|<<<|\b(coproc|let|function)\b|=\(|\{.*[,.].*\}`)

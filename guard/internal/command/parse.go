@@ -52,7 +52,7 @@ func unreadable(text string) string {
 		return "the command is not valid UTF-8"
 	case bracketDepth(text) > maxBrackets:
 		return "the command nests brackets very deep"
-	case continuedComment(text):
+	case strings.Contains(text, "\\\n") && continuedComment().MatchString(text):
 		return "a comment ends in a backslash"
 	case strings.Contains(text, "$\\\n"):
 		// Bash joins the lines first; the parser (3.14) takes what follows for plain
@@ -79,18 +79,15 @@ func isLong(text string) bool {
 
 // given returns how much of a text its heredocs hold as it stands there.
 func given(stmts []*syntax.Stmt) (size int) {
-	for _, stmt := range stmts {
-		syntax.Walk(stmt, func(n syntax.Node) bool {
-			if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
-				for _, part := range r.Hdoc.Parts {
-					if lit, ok := part.(*syntax.Lit); ok {
-						size += int(lit.End().Offset() - lit.Pos().Offset())
-					}
+	each(stmts, func(n syntax.Node) {
+		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
+			for _, part := range r.Hdoc.Parts {
+				if lit, ok := part.(*syntax.Lit); ok {
+					size += int(lit.End().Offset() - lit.Pos().Offset())
 				}
 			}
-			return true
-		})
-	}
+		}
+	})
 	return size
 }
 
@@ -109,26 +106,7 @@ func bracketDepth(text string) int {
 	return deepest
 }
 
-// continuedComment reports whether a line that may hold a comment ends in a
-// backslash. Bash ends the comment there; the parser (3.14) joins the next line
-// to the command, so that `ls # \` would hide the line below in the words of ls.
-func continuedComment(text string) bool {
-	for text != "" {
-		var line string
-		line, text, _ = strings.Cut(text, "\n")
-		if text == "" || !strings.HasSuffix(line, "\\") {
-			continue
-		}
-		for i := strings.IndexByte(line, '#'); i >= 0; {
-			if i == 0 || strings.IndexByte(" \t;&|()<>`", line[i-1]) >= 0 {
-				return true
-			}
-			next := strings.IndexByte(line[i+1:], '#')
-			if next < 0 {
-				break
-			}
-			i += 1 + next
-		}
-	}
-	return false
-}
+// continuedComment finds a line that may hold a comment and ends in a backslash. Bash
+// ends the comment there; the parser (3.14) joins the next line to the command, so that
+// `ls # \` would hide the line below in the words of ls.
+var continuedComment = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)")

@@ -38,7 +38,6 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 	return tablePaths(c, p)
 }
 
-// tablePaths applies the program table.
 func tablePaths(c Simple, p program) (readsFrom, writesTo []Word) {
 	args := p.parse(c)
 	intoDir := false
@@ -152,10 +151,8 @@ func findPaths(c Simple) (readsFrom, writesTo []Word) {
 	if len(readsFrom) == 0 {
 		readsFrom = []Word{{Text: ".", Static: true, single: true}}
 	}
-	for _, word := range c.Args[1:] {
-		if word.Static && word.Text == "-delete" {
-			writesTo = readsFrom
-		}
+	if c.Deletes() {
+		writesTo = readsFrom
 	}
 	return readsFrom, writesTo
 }
@@ -167,6 +164,10 @@ func (c Simple) Vague() bool {
 	return ok && p.role == noFiles && !p.readOnly || c.Name == "git"
 }
 
+// SearchesText reports whether the first operand of a program is no file: what
+// such a program is given without one, it reads from its input.
+func SearchesText(c Simple) bool { return listed("search text", c.Name) }
+
 // Precise reports whether [Simple.Paths] knows every file that the command's own
 // words make it write.
 func (c Simple) Precise() bool {
@@ -174,7 +175,7 @@ func (c Simple) Precise() bool {
 		return false
 	}
 	_, known := table().programs[c.Name]
-	return c.transparent || c.local || c.Name == "git" || known && !c.Vague()
+	return c.transparent || c.Local || c.Name == "git" || known && !c.Vague()
 }
 
 // givesMessage reports whether an option of git takes a message: -m, -am.

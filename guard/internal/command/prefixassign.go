@@ -23,20 +23,17 @@ func (w *walker) setsVariable(name, value string) {
 // assignBefore judges an assignment in front of the command c.
 func assignBefore(w *walker, c *Simple, a *syntax.Assign) {
 	name := a.Name.Value
-	c.Assigns = append(c.Assigns, name)
 	// `IFS= read -r line` changes nothing but how read splits its line.
 	if name == "IFS" && c.Args[0].Static && c.Args[0].Text == "read" {
+		c.Assigns = append(c.Assigns, name)
 		return
 	}
-	value := assignedValue(w, a)
-	w.setsVariable(name, value)
-	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
+	assignNamed(w, c, name, assignedValue(w, a))
 }
 
-// assignNamed is leads for an assignment in the words of the command at index.
-func assignNamed(w *walker, index int, name, value string) {
+// assignNamed judges an assignment for the command c, also one in its words.
+func assignNamed(w *walker, c *Simple, name, value string) {
 	w.setsVariable(name, value)
-	c := &w.out.Commands[index]
 	c.Assigns = append(c.Assigns, name)
 	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
 }
@@ -100,7 +97,7 @@ func readDeclare(w *walker, c Simple) {
 			if assigned && (strings.HasPrefix(value, "(") || !word.Static && w.out.arrays) {
 				w.undecided(true, "the value of an array, which bash expands")
 			}
-			if assigned && !slices.Contains(w.out.values[name], value) {
+			if assigned && !slices.Contains(w.out.Assigned[name], value) {
 				mayHoldOther(w, name)
 			}
 			if !word.Static && name != "PATH" {

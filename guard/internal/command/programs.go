@@ -39,9 +39,9 @@ type program struct {
 	instead  string // options that take the place of a leading pattern operand
 }
 
-// known reports whether a name means something to this package, so that a
+// Known reports whether a name means something to this package, so that a
 // function of that name would mislead it.
-func known(name string) bool {
+func Known(name string) bool {
 	name = path.Base(name)
 	if _, ok := table().programs[name]; ok {
 		return true
@@ -50,7 +50,7 @@ func known(name string) bool {
 		return true
 	}
 	_, launches := launcherOf(name)
-	return launches || isInterpreter(name) || listed("starters", name) ||
+	return launches || IsInterpreter(name) || listed("starters", name) ||
 		oneOf(name, "bash sh dash ash rbash zsh ksh mksh fish csh tcsh . source alias enable hash bind complete compgen fc dd kill bfs original-awk "+
 			"npx bunx pnpx uvx npm pnpm yarn bundle poetry pipenv uv")
 }
@@ -72,12 +72,12 @@ func (c Simple) ReadOnly() bool {
 	if dir := path.Dir(c.Args[0].Text); c.Args[0].Text != c.Name && !oneOf(dir, systemDirs) {
 		return false // ./ls is somebody's program
 	}
-	if c.transparent || c.local {
+	if c.transparent || c.Local {
 		return true
 	}
 	p, ok := table().programs[c.Name]
 	if !ok || !p.readOnly {
-		return isInterpreter(c.Name) && asksVersion(c) || reports(c)
+		return IsInterpreter(c.Name) && asksVersion(c) || reports(c)
 	}
 	switch c.Name {
 	case "git":
@@ -88,11 +88,13 @@ func (c Simple) ReadOnly() bool {
 		_, _, parsed := sedParse(c)
 		return !parsed.has("i in-place")
 	case "date":
-		return !hasDanger(c, p) && operandsStartWith(c, "+")
+		sets := func(w Word) bool { return !strings.HasPrefix(w.Text, "+") || !w.Static && !w.single }
+		return !hasDanger(c, p) && !slices.ContainsFunc(p.parse(c).operands, sets)
 	case "jq", "strings":
 		return !hasDanger(c, p) && !readsByItself(c)
 	case "uniq", "xxd":
-		return len(p.parse(c).operands) < 2 && !manyWords(c)
+		many := func(w Word) bool { return !w.Static && !w.single }
+		return len(p.parse(c).operands) < 2 && !slices.ContainsFunc(c.Args[1:], many)
 	}
 	return !hasDanger(c, p)
 }
@@ -102,10 +104,11 @@ func (c Simple) ReadOnly() bool {
 // them.
 func reports(c Simple) bool {
 	args := texts(c.Args[1:])
-	switch c.Name {
-	case "unzip", "tar":
-		lists := c.Name == "unzip" && len(args) > 1 && args[0] == "-l" || c.Name == "tar" && len(args) > 1 && strings.Contains(args[0], "t") && strings.Trim(args[0], "-tvzjJf") == ""
-		return lists && !slices.ContainsFunc(args[1:], isOption)
+	if len(args) > 1 && !slices.ContainsFunc(args[1:], isOption) {
+		lists := strings.Contains(args[0], "t") && strings.Trim(args[0], "-tvzjJf") == ""
+		if c.Name == "unzip" && args[0] == "-l" || c.Name == "tar" && lists {
+			return true
+		}
 	}
 	return listed("reports", strings.Join(append([]string{c.Name}, args...), " "))
 }
@@ -132,14 +135,12 @@ func (c Simple) Recurses() bool {
 // readsByItself reports whether a word makes jq or strings read files that are not
 // among its words: import "x" {search: "/d"}, and @file, which holds further words.
 func readsByItself(c Simple) bool {
-	for _, word := range c.Args[1:] {
-		switch text := word.Text; {
-		case c.Name == "strings" && (strings.HasPrefix(text, "@") || !word.Static && !word.single && word.prefix == ""),
-			c.Name == "jq" && (strings.Contains(text, "import") || strings.Contains(text, "include")):
-			return true
+	return slices.ContainsFunc(c.Args[1:], func(word Word) bool {
+		if c.Name == "jq" {
+			return strings.Contains(word.Text, "import") || strings.Contains(word.Text, "include")
 		}
-	}
-	return false
+		return strings.HasPrefix(word.Text, "@") || !word.Static && !word.single && word.prefix == ""
+	})
 }
 
 func (p program) parse(c Simple) parsed {
@@ -149,34 +150,8 @@ func (p program) parse(c Simple) parsed {
 // hasDanger reports whether an option that ends read-only is there, or may be:
 // hidden in a dynamic word, or shortened.
 func hasDanger(c Simple, p program) bool {
-	if p.danger == "" {
-		return false
-	}
-	for _, word := range c.Args[1:] {
-		if !word.Static && word.MayBeOption() {
-			return true
-		}
-	}
-	return p.parse(c).hasStartOf(p.danger)
-}
-
-// manyWords reports whether a word may become several.
-func manyWords(c Simple) bool {
-	for _, word := range c.Args[1:] {
-		if !word.Static && !word.single {
-			return true
-		}
-	}
-	return false
-}
-
-func operandsStartWith(c Simple, prefix string) bool {
-	for _, word := range table().programs[c.Name].parse(c).operands {
-		if !strings.HasPrefix(word.Text, prefix) || !word.Static && !word.single {
-			return false
-		}
-	}
-	return true
+	hidden := func(word Word) bool { return !word.Static && word.MayBeOption() }
+	return p.danger != "" && (slices.ContainsFunc(c.Args[1:], hidden) || p.parse(c).hasStartOf(p.danger))
 }
 
 // findLooks reports whether find does nothing but print names, and run commands that

@@ -28,7 +28,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	}
 	words := w.words([]*syntax.Word{r.Word})
 	for i := range words {
-		words[i].places = w.standing
+		words[i].Places = w.standing
 	}
 	switch r.Op {
 	case syntax.DplOut:
@@ -74,5 +74,4 @@ func textAfter(w *walker, n syntax.Node) string {
 	return rest
 }
 
-// unbroken joins the lines of text that end in a backslash.
 func unbroken(text string) string { return strings.ReplaceAll(text, "\\\n", "") }

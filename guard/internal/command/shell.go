@@ -96,33 +96,31 @@ func shellOptions(w *walker, c Simple) (first int, flags string, ok bool) {
 func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	var from *syntax.Redirect
 	for _, r := range redirs {
-		fd := ""
-		if r.N != nil {
-			fd = r.N.Value
-		}
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.DplIn, syntax.RdrInOut:
-			if fd != "" && fd != "0" {
-				continue
-			}
-			if from != nil {
+			switch {
+			case r.N != nil && r.N.Value != "0":
+			case from != nil:
 				return "", false
+			default:
+				from = r
 			}
-			from = r
 		}
 	}
-	if from == nil {
+	switch {
+	case from == nil:
 		return "", false
-	}
-	switch from.Op {
-	case syntax.WordHdoc:
+	case from.Op == syntax.WordHdoc:
 		word := w.word(from.Word)
 		return word.Text + "\n", word.Static && !word.Home // a backslash at its end joins nothing to it
-	case syntax.Hdoc, syntax.DashHdoc:
+	case from.Op == syntax.Hdoc || from.Op == syntax.DashHdoc:
 		return heredoc(from)
 	}
 	return "", false
 }
+
+// leadingTabs matches what <<- takes away.
+var leadingTabs = regular(`(?m)^\t+`)
 
 // heredoc returns the body of a heredoc without expansions.
 func heredoc(r *syntax.Redirect) (string, bool) {
@@ -140,11 +138,7 @@ func heredoc(r *syntax.Redirect) (string, bool) {
 	}
 	body := b.String()
 	if r.Op == syntax.DashHdoc {
-		lines := strings.Split(body, "\n")
-		for i := range lines {
-			lines[i] = strings.TrimLeft(lines[i], "\t")
-		}
-		body = strings.Join(lines, "\n")
+		body = leadingTabs().ReplaceAllString(body, "")
 	}
 	if quoted {
 		return body, true
@@ -221,13 +215,15 @@ func readEval(w *walker, operands []Word) {
 	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
 		operands = operands[1:]
 	}
-	script := Word{Static: true}
-	for _, word := range operands {
-		script.Static = script.Static && word.Static && !word.Home
-	}
-	script.Text = join(operands)
+	script := scriptWord(operands)
 	w.out.Commands[w.current].transparent = script.Static
 	w.textOf("eval", script, w.posix, w.funcs)
+}
+
+// scriptWord joins words to the text that a shell is given.
+func scriptWord(words []Word) Word {
+	depends := func(word Word) bool { return !word.Static || word.Home }
+	return Word{Text: join(words), Static: !slices.ContainsFunc(words, depends)}
 }
 
 // readTrap analyses the text that a signal will run.
@@ -275,30 +271,17 @@ func readSet(w *walker, c Simple) {
 // readNames judges the builtins that take names of variables.
 func readNames(w *walker, c Simple) {
 	const of = " of a variable"
-	s, named := spec{open: true}, ""
-	operands := false
-	switch c.Name {
-	case "test", "[":
+	switch {
+	case c.Name == "test" || c.Name == "[":
 		readTest(w, c)
 		return
-	case "printf":
-		s.short, named = "v:", "v"
-	case "read":
-		s.short, named, operands = "a:d:i:n:N:p:t:u:", "a", true
-	case "mapfile", "readarray":
-		s.short, operands = "d:n:O:s:tu:C:c:", true
-	case "unset":
-		operands = true
-	case "wait":
-		s.short, named = "p:", "p"
-	case "getopts":
-		if len(c.Args) > 2 {
-			setsNamed(w, c.Name+of, c.Args[2])
-		}
+	case c.Name == "getopts" && len(c.Args) > 2:
+		setsNamed(w, c.Name+of, c.Args[2])
 		return
 	}
-	p := s.parse(c.Args)
-	for _, value := range p.values(named) {
+	r := table().records["variable names "+c.Name]
+	p := spec{short: r.lists["short"], open: true}.parse(c.Args)
+	for _, value := range p.values(r.lists["by"]) {
 		setsNamed(w, c.Name+of, value)
 	}
 	if p.has("C") || c.Name == "unset" && p.has("f") {
@@ -307,7 +290,7 @@ func readNames(w *walker, c Simple) {
 	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && c.Args[1].MayBeOption() {
 		w.undecided(true, "printf with a format that may be -v")
 	}
-	if operands {
+	if r.flags["operands"] {
 		for _, word := range p.operands {
 			setsNamed(w, c.Name+of, word)
 		}

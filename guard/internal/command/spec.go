@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A spec describes the options of a program in the notation of getopt(3):
 // a letter or a long name followed by ":" takes a value, by "::" an optional
@@ -34,7 +37,6 @@ type parsed struct {
 	unsure   string // why the options could not be distinguished from the operands
 }
 
-// parse reads args[1:].
 func (s spec) parse(args []Word) parsed {
 	p := parsed{rest: len(args), dashes: -1}
 	for i := 1; i < len(args); i++ {
@@ -96,9 +98,7 @@ func (s spec) parseLong(p *parsed, args []Word, i int) int {
 // whether it takes no value (0), a value (1) or an optional one (2). A name
 // that takes a value wins over one that does not.
 func (s spec) longName(given string) (name string, takes int) {
-	for rest := s.long; rest != ""; {
-		var field string
-		field, rest, _ = strings.Cut(rest, " ")
+	for field := range strings.FieldsSeq(s.long) {
 		bare := strings.TrimRight(field, ":")
 		colons := len(field) - len(bare)
 		if bare == given {
@@ -159,12 +159,7 @@ func (p *parsed) checkValue(s spec, o option) {
 
 // has reports whether one of the options, separated by spaces, was given.
 func (p parsed) has(names string) bool {
-	for _, o := range p.options {
-		if oneOf(o.name, names) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.options, func(o option) bool { return oneOf(o.name, names) })
 }
 
 // values returns the values that the options, separated by spaces, were given.
@@ -180,26 +175,16 @@ func (p parsed) values(names string) (words []Word) {
 // hasStartOf is like has, but also takes the start of a long name for it:
 // programs accept abbreviations, of options this package does not list too.
 func (p parsed) hasStartOf(names string) bool {
-	for _, o := range p.options {
-		if oneOf(o.name, names) {
-			return true
-		}
-		if len(o.name) > 1 && strings.Contains(" "+names, " "+o.name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.options, func(o option) bool {
+		return oneOf(o.name, names) || len(o.name) > 1 && isStartOfOneOf(o.name, names)
+	})
 }
 
 // oneOf reports whether name is in list, whose elements are separated by
 // spaces.
 func oneOf(name, list string) bool {
-	if name == "" {
-		return false
-	}
-	for list != "" {
-		var field string
-		if field, list, _ = strings.Cut(list, " "); field == name {
+	for field := range strings.FieldsSeq(list) {
+		if field == name {
 			return true
 		}
 	}

@@ -22,12 +22,13 @@ type tables struct {
 	wrappers  map[string]wrapper
 	launchers map[string]launcher
 	usual     map[string]string // "npm i": install
+	records   map[string]record // of the other tables, by their section and name
 	lists     map[string]map[string]bool
 }
 
 // table is read when it is first asked for: many calls need none of it.
 var table = sync.OnceValue(func() *tables {
-	t := &tables{map[string]program{}, map[string]wrapper{}, map[string]launcher{}, map[string]string{}, map[string]map[string]bool{}}
+	t := &tables{map[string]program{}, map[string]wrapper{}, map[string]launcher{}, map[string]string{}, map[string]record{}, map[string]map[string]bool{}}
 	section := ""
 	for line := range strings.Lines(tablesText) {
 		line = strings.TrimSpace(line)
@@ -62,6 +63,11 @@ func (t *tables) add(section, line string) {
 		r := parseRecord(line)
 		for _, name := range r.names {
 			t.launchers[name] = launcher{r.lists["short"], r.lists["launch"], r.lists["words"]}
+		}
+	case "git listers", "hands over", "variable names":
+		r := parseRecord(line)
+		for _, name := range r.names {
+			t.records[section+" "+name] = r
 		}
 	case "subcommands":
 		r := parseRecord(line)

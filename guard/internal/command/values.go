@@ -18,25 +18,22 @@ func collect(w *walker, stmts []*syntax.Stmt) {
 	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") && !strings.Contains(w.text, "${") {
 		return
 	}
-	for _, stmt := range stmts {
-		syntax.Walk(stmt, func(n syntax.Node) bool {
-			switch n := n.(type) {
-			case *syntax.Assign:
-				if n.Name != nil && !n.Naked {
-					mayHold(w, n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
-				}
-			case *syntax.ParamExp:
-				if givesDefault(n) {
-					mayHold(w, n.Param.Value, n.Exp.Word, false)
-				}
-			case *syntax.WordIter:
-				for _, item := range n.Items {
-					collectLoop(w, n.Name.Value, item)
-				}
+	each(stmts, func(n syntax.Node) {
+		switch n := n.(type) {
+		case *syntax.Assign:
+			if n.Name != nil && !n.Naked {
+				mayHold(w, n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
 			}
-			return true
-		})
-	}
+		case *syntax.ParamExp:
+			if givesDefault(n) {
+				mayHold(w, n.Param.Value, n.Exp.Word, false)
+			}
+		case *syntax.WordIter:
+			for _, item := range n.Items {
+				collectLoop(w, n.Name.Value, item)
+			}
+		}
+	})
 }
 
 // collectLoop notes an item that a loop gives its variable.
@@ -56,7 +53,7 @@ func (a *Analysis) Values(w Word) (values []Word, ok bool) {
 	if w.name == "" || a.others[w.name] != len(a.patterns[w.name]) {
 		return nil, false
 	}
-	for _, text := range a.values[w.name] {
+	for _, text := range a.Assigned[w.name] {
 		values = append(values, Word{Text: text, Static: true, single: true})
 	}
 	values = append(values, a.patterns[w.name]...)
@@ -91,20 +88,22 @@ func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {
 		if word := w.word(value); word.Static && !word.Home {
 			texts = []string{word.Text}
 		} else {
-			texts, unknown = word.guesses, !word.guessed
+			var known bool
+			texts, known = guess(w, value)
+			unknown = !known
 		}
 	}
-	if len(w.out.values[name])+len(texts) > maxValues {
+	if len(w.out.Assigned[name])+len(texts) > maxValues {
 		texts, unknown = nil, true
 	}
 	if unknown || len(texts) == 0 {
 		mayHoldOther(w, name)
 	}
-	if w.out.values == nil {
-		w.out.values = map[string][]string{}
+	if w.out.Assigned == nil {
+		w.out.Assigned = map[string][]string{}
 	}
 	for _, text := range texts {
-		w.out.values[name] = appendNew(w.out.values[name], text)
+		w.out.Assigned[name] = appendNew(w.out.Assigned[name], text)
 	}
 }
 
@@ -118,7 +117,8 @@ func mayHoldOther(w *walker, name string) {
 
 // guess returns what a word becomes with the values of its variables; known reports whether
 // these are all its readings.
-func guess(w *walker, arg *syntax.Word) (texts, names []string, known bool) {
+func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
+	var names []string
 	ok, here := true, false
 	known = true
 	syntax.Walk(arg, func(n syntax.Node) bool {
@@ -126,11 +126,11 @@ func guess(w *walker, arg *syntax.Word) (texts, names []string, known bool) {
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
 			ok = false
 		case *syntax.ParamExp:
-			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.values[n.Param.Value]) == 0 && n.Param.Value != "PWD" {
+			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.Assigned[n.Param.Value]) == 0 && n.Param.Value != "PWD" {
 				ok = false
 				break
 			}
-			if here = here || len(w.out.values[n.Param.Value]) == 0; here {
+			if here = here || len(w.out.Assigned[n.Param.Value]) == 0; here {
 				known = false // where it stands, which "." says as well
 				break
 			}
@@ -140,7 +140,7 @@ func guess(w *walker, arg *syntax.Word) (texts, names []string, known bool) {
 		return ok
 	})
 	if !ok || len(names) == 0 && !here {
-		return nil, nil, false
+		return nil, false
 	}
 	defer func() {
 		if recover() != nil { // of a library: nothing depends on a guess
@@ -149,45 +149,39 @@ func guess(w *walker, arg *syntax.Word) (texts, names []string, known bool) {
 	}()
 	count := 1
 	for _, name := range names {
-		count *= len(w.out.values[name])
+		count *= len(w.out.Assigned[name])
 	}
 	for k := range min(count, maxValues) {
 		now := map[string]string{"PWD": "."}
 		for _, name := range names {
-			values := w.out.values[name]
+			values := w.out.Assigned[name]
 			now[name] = values[k%len(values)]
 			k /= len(values)
 		}
 		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
 		if err != nil {
-			return nil, nil, false
+			return nil, false
 		}
 		texts = append(texts, fields...)
 	}
-	return texts, names, known && count <= maxValues
+	return texts, known && count <= maxValues
 }
 
-// settle forgets that the readings of words are all there are, where a variable of theirs was given
-// more values after they were looked at: a loop may come to them again.
+// settle finds the readings of words once all values of variables are known: a loop may come
+// to a word again.
 func settle(w *walker) {
-	lists := [][]Word{w.out.Reads, w.out.Writes}
+	lists := [][]Word{w.out.Reads, w.out.Writes, w.out.Globs}
 	for _, c := range w.out.Commands {
 		lists = append(lists, c.Args)
 	}
 	for _, list := range lists {
-		for i := range list {
-			held := 1
-			for _, name := range list[i].from {
-				held *= len(w.out.values[name])
-				list[i].guessed = list[i].guessed && w.out.others[name] == 0
+		for i, word := range list {
+			if word.arg != nil {
+				list[i].Guesses, list[i].guessed = guess(w, word.arg)
 			}
-			list[i].guessed = list[i].guessed && held == list[i].held
 		}
 	}
 }
-
-// Guesses returns what a word that is not static may become, as far as the text itself says.
-func (w Word) Guesses() []string { return w.guesses }
 
 // Named reports whether the text says which files a word may name: as it stands, by a
 // pattern, or by every value of its variables.

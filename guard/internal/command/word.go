@@ -151,12 +151,10 @@ func joinsName(parts []syntax.WordPart) bool {
 }
 
 func empty(one *syntax.Word) bool {
-	for _, part := range one.Parts {
-		if lit, ok := part.(*syntax.Lit); !ok || lit.Value != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(one.Parts, func(part syntax.WordPart) bool {
+		lit, ok := part.(*syntax.Lit)
+		return !ok || lit.Value != ""
+	})
 }
 
 // word expands one word that holds no brace expression.
@@ -178,12 +176,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		word.guesses, word.from, word.guessed = guess(w, arg)
-		word.name = variableOf(arg)
-		word.held = 1
-		for _, name := range word.from {
-			word.held *= len(w.out.values[name])
-		}
+		word.arg, word.name = arg, variableOf(arg)
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:

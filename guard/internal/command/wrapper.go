@@ -44,7 +44,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 				value = "$"
 			}
 			assigns = append(assigns, name)
-			assignNamed(w, w.current, name, value)
+			assignNamed(w, &w.out.Commands[w.current], name, value)
 		} else if !inner[0].Static || inner[0].Text != "-" { // env -, the same as -i
 			break
 		}
@@ -129,11 +129,7 @@ func readWrapperOptions(w *walker, name string, p parsed, inner *[]Word) bool {
 // readSplitText analyses words that are run as the text of a shell. What env -S makes of quotes and
 // escapes differs from that, so the command stays undecided.
 func readSplitText(w *walker, name string, words []Word) {
-	script := Word{Text: join(words), Static: true}
-	for _, word := range words {
-		script.Static = script.Static && word.Static && !word.Home
-	}
-	w.textOf(name, script, true, nil)
+	w.textOf(name, scriptWord(words), true, nil)
 	if name != "watch" {
 		w.undecided(true, "env -S splits text into a command")
 	}
@@ -167,13 +163,13 @@ func fill(inner []Word, replace string) []Word {
 		case !word.Static:
 			word.prefix = "" // what is filled in may come out of it
 		case strings.Contains(word.Text, replace):
-			word.Static, word.single, word.given = false, true, word.Text == replace
+			word.Static, word.single, word.Given = false, true, word.Text == replace
 			word.prefix, _, _ = strings.Cut(word.Text, replace)
 		}
 		out = append(out, word)
 	}
 	if replace == "" {
-		out = append(out, Word{Text: "{}", given: true})
+		out = append(out, Word{Text: "{}", Given: true})
 	}
 	return out
 }
