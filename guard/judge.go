@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Judge decides whether the caller may do what in says. It reads the disk
-// only where a file has several names, and changes nothing.
+// Judge decides whether the caller may do what in says. It reads the disk only for files with several names, and changes
+// nothing.
 func (p *Policy) Judge(in Intent) Verdict {
 	if v, broken := p.unreadable(); broken {
 		return v
@@ -28,8 +28,8 @@ func (p *Policy) Judge(in Intent) Verdict {
 	return j.verdict(silent)
 }
 
-// ToolEnabled reports whether calls of the tool can be allowed at all. A tool that
-// is denied by name must not be listed. The verdict is the refusal.
+// ToolEnabled reports whether any call of the tool can be allowed. A tool that is denied by name must not be listed. The
+// verdict is the refusal.
 func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	if v, broken := p.unreadable(); broken {
 		return false, v
@@ -42,8 +42,7 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	return true, Verdict{Action: Allow, Source: builtIn, Reason: "No rule denies the tool " + name + "."}
 }
 
-// unreadable refuses everything while a settings file does not parse: deny rules
-// may be missing.
+// unreadable refuses everything while a settings file cannot be parsed: deny rules may be missing.
 func (p *Policy) unreadable() (Verdict, bool) {
 	if len(p.data.broken) == 0 && p.refused == nil {
 		return Verdict{}, false
@@ -75,14 +74,14 @@ type judge struct {
 	prelude      string   // see [Verdict]
 	heldLate     string   // see [Verdict.Held]
 	controlPaths *control // see controlled
-	exec         *Exec    // the command that is judged, nil while none is
+	exec         *Exec    // the command that is being judged, if any
 }
 
-// add adds a part. Its remedy ends in the command that a person can paste, with the first root.
+// add adds a part. Its remedy ends with the command that a person can paste, with the first root.
 func (j *judge) add(p Part) {
 	if len(p.remedyCommand) > 0 && len(j.data.roots) > 0 {
 		root := j.data.roots[0].Given
-		if old := j.data.oldRoots.Names; len(old) > 0 { // in a worktree, whose settings are those of the old root
+		if old := j.data.oldRoots.Names; len(old) > 0 { // in a worktree, which uses the settings of the old root
 			root = pathname.Native(old[0])
 		}
 		p.Remedy += " " + shellWords(append(p.remedyCommand, "--root", root))
@@ -122,7 +121,7 @@ func (j *judge) file(p Path, access rules.Access, verb string) {
 	j.add(j.decide(newTarget(p, access, verb)))
 }
 
-// How a call touches a file.
+// The ways in which a call accesses a file.
 const (
 	reading = rules.Reading
 	writing = rules.Writing
@@ -140,7 +139,7 @@ func newTarget(p Path, access rules.Access, verb string) *target {
 	return &target{path: p, given: pathname.Slashed(p.given), real: pathname.Slashed(p.real), access: access, what: verb + p.given}
 }
 
-// decide takes one file through the checks in order; the first that applies decides.
+// decide runs the checks on one file in order; the first that applies decides.
 func (j *judge) decide(t *target) Part {
 	if t.real == "" {
 		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
@@ -160,8 +159,7 @@ func (t *target) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: t.what, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
-// byRule names only the path that the caller named: it may not be allowed to know
-// where its link leads.
+// byRule names only the path that the caller named: the caller may not be allowed to know where its link leads.
 func (t *target) byRule(a Action, r *rules.Rule) Part {
 	verb := "Reading"
 	if t.access == writing {
@@ -180,8 +178,7 @@ func (j *judge) denied(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-// editedBy reports whether a command would write a file inside the boundary: a rule on every
-// Edit applies to these too.
+// editedBy reports whether a command would write a file inside the boundary: a rule on every Edit applies to such files too.
 func (j *judge) editedBy(t *target) bool {
 	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.data.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.data.scratch)))
 }
@@ -211,7 +208,7 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-// deniedHardlink finds files that are denied under another name.
+// deniedHardlink refuses files that are denied under another name.
 func (j *judge) deniedHardlink(t *target) (Part, bool) {
 	if t.path.links < 2 || t.path.dir || !j.data.deny.HasPaths() && len(j.data.secrets.Names) == 0 {
 		return Part{}, false
@@ -235,7 +232,7 @@ func (j *judge) deniedHardlink(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-// maybeDenied asks a person each time: a rule may deny the file under another name.
+// maybeDenied requires approval each time: a rule may deny the file under another name.
 func (t *target) maybeDenied(reason string) Part {
 	part := t.part(Ask, ruleHardLink, reason, "Copy the file and work on the copy.")
 	part.Final = true
@@ -273,8 +270,8 @@ func (j *judge) protected(t *target) (Part, bool) {
 	return part, true
 }
 
-// sharedHardlink asks before a file is written that has names outside of the
-// boundary, such as a package manager's store.
+// sharedHardlink requires approval to write a file that has names outside of the boundary, such as in a package manager's
+// store.
 func (j *judge) sharedHardlink(t *target) (Part, bool) {
 	if t.access != writing || t.path.links < 2 || t.path.dir || j.data.mode == settings.ModeBypass || !j.inside(t) {
 		return Part{}, false
@@ -286,7 +283,8 @@ func (j *judge) sharedHardlink(t *target) (Part, bool) {
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
-// privateDirOfHost keeps the file tools from writing what commands see of the host in a private directory: to those it is read-only.
+// privateDirOfHost keeps the file tools from writing host files that commands see in a private directory: they are read-only to
+// commands.
 func (j *judge) privateDirOfHost(t *target) (Part, bool) {
 	if t.access != writing || j.exec != nil || j.inside(t) || !j.data.inPrivate(t.path.real) {
 		return Part{}, false
@@ -361,8 +359,8 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 	return part
 }
 
-// verdict is the strictest of the parts. In a mode that never asks what would be
-// asked is refused, and so is an intent with a silent effect, one that added no part.
+// verdict returns the strictest of the parts. A mode that never asks refuses instead of asking. An intent with a silent effect,
+// one that added no part, is refused.
 func (j *judge) verdict(silent bool) Verdict {
 	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.heldLate}
 	for i, p := range j.parts {
@@ -391,7 +389,7 @@ const allowRemedy = "A person can agree, or allow it:"
 
 func allowCommand(rule string) []string { return []string{"toolhost", "allow", rule} }
 
-// shellWords is a command line of these words.
+// shellWords returns these words as a command line.
 func shellWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -16,12 +16,12 @@ type commandJudge struct {
 	j        *judge
 	line     *line
 	reads    *readCheck
-	excluded bool // the settings want it outside of the containment
-	readOnly bool // every command of it only reads, and only what Read may
+	excluded bool // the settings want the command outside of the containment
+	readOnly bool // every command only reads, and only files that Read may read
 }
 
-// command judges a Bash command. Like a file it goes through checks, but all
-// of them have their say: a line is as bad as its worst part.
+// command judges a Bash command. It runs checks as for a file, but all of them count: the verdict
+// on a line is that on its worst part.
 func (j *judge) command(c Exec) {
 	if c.Dir.real == "" {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
@@ -29,7 +29,7 @@ func (j *judge) command(c Exec) {
 	}
 	l := &commandJudge{j: j, line: &line{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}}
 	l.excluded = excludes(j.data.excluded, l.line.analysis)
-	if !l.held() { // to it names mean what they do to the host
+	if !l.held() { // its names mean the same as to the host
 		host := *j.data
 		host.private = nil
 		j.data = &host
@@ -58,7 +58,7 @@ func (l *commandJudge) part(a Action, rule, reason, remedy string) Part {
 	return Part{What: "run " + l.line.text, Action: a, Rule: rule, Source: builtIn, Reason: reason, Remedy: remedy}
 }
 
-// denials applies the deny and ask rules on commands: any simple command counts.
+// denials applies the deny and ask rules on commands. A match on any simple command counts.
 func (l *commandJudge) denials() {
 	for _, list := range []ruleList{l.j.data.deny, l.j.data.ask} {
 		if r := list.Commands.Line(l.line.text); r != nil {
@@ -80,8 +80,8 @@ func (l *commandJudge) rulePart(text string, r *rules.Rule, a Action) Part {
 	return byRule("run "+text, "The command "+clip(text), a, r)
 }
 
-// maybePart asks for a command of which it is known only when it runs whether it is the
-// one that a rule speaks of.
+// maybePart requires approval for a command that may turn out, when it runs, to be the one that a
+// rule names.
 func (l *commandJudge) maybePart(text string, r *rules.Rule, a Action) Part {
 	return Part{
 		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
@@ -99,8 +99,8 @@ func clip(text string) string {
 	return "\"" + text + "\""
 }
 
-// hiding judges a line of which the text does not tell every program, where rules speak of
-// commands. The gate judges these when they start; without one the line is asked.
+// hiding judges a line whose text does not determine every program, if there are rules on commands.
+// The exec gate judges these programs when they start; without a gate the line requires approval.
 func (l *commandJudge) hiding() {
 	if l.j.data.deny.Commands.Empty() && l.j.data.ask.Commands.Empty() {
 		return
@@ -128,7 +128,7 @@ func (l *commandJudge) ask(what, rule, reason, remedy string) {
 	l.j.add(Part{What: what, Action: Ask, Rule: rule, Source: builtIn, Final: true, Reason: reason, Remedy: remedy})
 }
 
-// downloads asks before what is fetched is run, where the sandbox is off by choice and
+// downloads requires approval to run what is downloaded, if the user turned the sandbox off and
 // rules deny files.
 func (l *commandJudge) downloads() {
 	if l.held() || !l.offByChoice() || !l.line.analysis.RunsDownload() {
@@ -138,22 +138,22 @@ func (l *commandJudge) downloads() {
 		"Download the script, read it, and run the file.")
 }
 
-// offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not
-// ask for commands to be refused then.
+// offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not ask
+// for commands to be refused without it.
 func (l *commandJudge) offByChoice() bool {
 	return l.j.data.sandbox.OffByChoice && !l.j.data.containment().Writes && l.j.data.sandbox.OnUnavailable != settings.OnFailureDeny
 }
 
-// unread asks where a part of the line was not looked at that rules on files may speak
-// of, as far as the containment does not hold them: a file that requires approval, and
-// one that is denied and not there yet.
+// unread requires approval if part of the line was not analyzed, and rules on files that the
+// containment does not enforce may apply to that part: a file that requires approval, or a denied
+// file that does not exist yet.
 func (l *commandJudge) unread() {
 	if l.line.analysis.Partial && (l.j.data.ask.HasPaths() || !l.j.data.deny.Edit.Empty()) {
 		l.tooMuch("run "+l.line.text, "A part of the command was not looked at ("+strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
 }
 
-// contained reports whether what rules deny is out of the command's reach, and what is protected.
+// contained reports whether the containment keeps the command from denied and protected files.
 func (l *commandJudge) contained() bool { return l.held() && l.j.data.containment().Denies }
 
 // held reports whether the kernel keeps the command's writes in the boundary.
@@ -161,14 +161,14 @@ func (l *commandJudge) held() bool {
 	return l.j.data.containment().Writes && !l.j.exec.Unsandboxed && !l.excluded
 }
 
-// containable refuses what rules on files forbid but nothing would hold.
+// containable refuses a command if rules on files apply that nothing would enforce.
 func (l *commandJudge) containable() {
 	k := l.j.data
 	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
 		l.j.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
 			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
 	}
-	// What the settings of the sandbox deny, they deny to what runs in it.
+	// The settings of the sandbox deny files only to commands that run in it.
 	denies := k.deny.HasPaths() || k.ownFilesWritable || k.files.any() && !l.excluded
 	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
@@ -197,7 +197,7 @@ func because(why string) string {
 	return " (" + why + ")"
 }
 
-// optOut asks before a command leaves the containment.
+// optOut requires approval before a command leaves the containment.
 func (l *commandJudge) optOut() {
 	if !l.j.exec.Unsandboxed {
 		return
@@ -210,7 +210,7 @@ func (l *commandJudge) optOut() {
 	l.j.add(part)
 }
 
-// permission decides by mode and allow rules what no other check refused.
+// permission decides by mode and allow rules on what no other check refused.
 func (l *commandJudge) permission() {
 	switch {
 	case l.readOnly:
@@ -227,8 +227,8 @@ func (l *commandJudge) permission() {
 	}
 }
 
-// notReading names the command of the line that does more than read, or reads what Read
-// would have to ask for.
+// notReading names the command of the line that does more than read, or that reads a file for which
+// Read would require approval.
 func (l *commandJudge) notReading() string {
 	for _, s := range l.line.analysis.Commands {
 		switch {
@@ -288,8 +288,8 @@ func (l *commandJudge) elsewhere() bool {
 	})
 }
 
-// autoAllowed reports whether commands run unasked: contained, or on a machine
-// whose user sits at it and chose to accept edits.
+// autoAllowed reports whether commands run without approval: they are contained, or the caller sits
+// at the machine and chose to accept edits.
 func (l *commandJudge) autoAllowed() bool {
 	k := l.j.data
 	if !k.sandbox.AutoAllowBashIfSandboxed || l.j.exec.Unsandboxed || l.excluded {
@@ -311,7 +311,7 @@ func (l *commandJudge) autoReason() string {
 	return "This mode runs commands of a local user, uncontained" + because(l.j.data.containment().Why) + "."
 }
 
-// unallowed asks for each command that nothing allows.
+// unallowed requires approval for each command that nothing allows.
 func (l *commandJudge) unallowed() {
 	found := false
 	for _, s := range l.line.analysis.Commands {
@@ -345,10 +345,10 @@ func firstWords(s command.Simple) string {
 
 func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-// gitPrelude returns what a line whose commands all only read is to begin with if git
-// is among them, so that git runs nothing even if a look at the repository missed
-// something. The values change no answer of a repository that was found harmless. Settings
-// in the environment win over those in files, and reach what git starts in submodules.
+// gitPrelude returns the text that must begin a line of read-only commands that contains git, so
+// that git runs no other program even if the check of the repository missed something. The values
+// do not change the output for a repository that passed the check. Settings in the environment
+// override those in files, and reach what git starts in submodules.
 func (l *commandJudge) gitPrelude() string {
 	isGit := func(s command.Simple) bool { return s.Name == "git" }
 	if !slices.ContainsFunc(l.line.analysis.Commands, isGit) || slices.ContainsFunc(l.line.analysis.Commands, command.Simple.ShowsGitSettings) {
@@ -359,15 +359,16 @@ func (l *commandJudge) gitPrelude() string {
 		settings = append(settings, [2]string{"safe.bareRepository", "explicit"})
 	}
 	var b strings.Builder
-	// No protocol is allowed: a repository that fetches what it lacks would run a program for it.
+	// No protocol is allowed: a repository that fetches missing objects would run a program for it.
 	fmt.Fprintf(&b, "export GIT_ALLOW_PROTOCOL= GIT_NO_LAZY_FETCH=1 GIT_CONFIG_COUNT=$((${GIT_CONFIG_COUNT:-0}+%d)); export", len(settings))
-	for i, s := range settings { // after those that the user's environment has
+	for i, s := range settings { // after those in the user's environment
 		fmt.Fprintf(&b, " GIT_CONFIG_KEY_$((GIT_CONFIG_COUNT-%[1]d))=%[2]s GIT_CONFIG_VALUE_$((GIT_CONFIG_COUNT-%[1]d))=%[3]s", i+1, s[0], s[1])
 	}
 	return b.String() + "; "
 }
 
-// tooMuch asks where files are named that are not judged, and nothing else holds them.
+// tooMuch requires approval if the line names files that are not judged and that nothing else
+// protects.
 func (l *commandJudge) tooMuch(what, reason string) {
 	l.ask(what, ruleUndecidable, reason, "Name fewer files at once, or let a person agree.")
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// descends are the programs that go through the directories they are given.
+// descends are the programs that walk the directories they are given.
 var descends = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp", "scp", "rsync", "diff", "zip", "mv", "ln"}
 
-// recursive judges what a command comes to by itself in a directory: grep -r, tar, cp -r, what find or
-// xargs hand to another program. Nothing else holds the ask rules there.
+// recursive judges the files that a command reaches by itself in a directory: grep -r, tar, cp -r, what find or xargs pass to
+// another program. Nothing else enforces the ask rules there.
 func (f *wordFiles) recursive(s command.Simple, files []command.Word, dirs []Path) {
 	if f.j.data.ask.Read.Empty() {
 		return
@@ -46,14 +46,13 @@ func (f *wordFiles) recursive(s command.Simple, files []command.Word, dirs []Pat
 	}
 }
 
-// askedBelow returns a file below a directory that an ask rule speaks of. What is denied no command
-// comes to.
+// askedBelow returns a file below a directory that an ask rule matches. Denied files are out of reach of commands.
 func (f *wordFiles) askedBelow(s command.Simple, t *target) (found string) {
 	if !t.path.dir {
 		return ""
 	}
 	left := maxFollowed
-	_ = filepath.WalkDir(t.path.real, func(path string, d fs.DirEntry, err error) error { // what cannot be listed is not read either
+	_ = filepath.WalkDir(t.path.real, func(path string, d fs.DirEntry, err error) error { // what cannot be listed cannot be read either
 		if left--; left < 0 {
 			f.l.tooMuch("read "+t.given, "More files lie in "+t.given+" than are held against the rules on files.")
 			return fs.SkipAll
@@ -75,8 +74,8 @@ func (f *wordFiles) askedBelow(s command.Simple, t *target) (found string) {
 	return found
 }
 
-// copyTargets judges what a command puts into a directory that is there, under the names of
-// what it copies: cp x/.envrc . and cp -r x/. .
+// copyTargets judges the files that a command creates in an existing directory, under the names of the files it copies: cp
+// x/.envrc . and cp -r x/. .
 func (f *wordFiles) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
 	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !f.j.inside(into) {
 		return
@@ -89,7 +88,7 @@ func (f *wordFiles) copyTargets(s command.Simple, from []command.Word, into *tar
 	}
 }
 
-// makesDir reports whether the line makes a directory of that name.
+// makesDir reports whether the line creates a directory of that name.
 func (f *wordFiles) makesDir(t *target) bool {
 	return slices.ContainsFunc(f.line.analysis.Commands, func(s command.Simple) bool {
 		if s.Name != "mkdir" {
@@ -100,7 +99,7 @@ func (f *wordFiles) makesDir(t *target) bool {
 	})
 }
 
-// copiedNames returns the names that files keep which are copied: of "x/." those in x.
+// copiedNames returns the names that copied files keep: for "x/." the names of the files in x.
 func (f *wordFiles) copiedNames(from []command.Word, dirs []Path) (names []string) {
 	for _, t := range f.files(from, dirs, writing) {
 		if base := filepath.Base(t.path.given); !t.path.dir || !slices.ContainsFunc(from, func(w command.Word) bool { return strings.HasSuffix(w.Text, ".") || strings.HasSuffix(w.Text, "/") }) {
@@ -116,7 +115,7 @@ func (f *wordFiles) copiedNames(from []command.Word, dirs []Path) (names []strin
 	return names
 }
 
-// linkedRules keeps commands that nothing contains from giving the guard's own rules another name, by which they could be
+// linkedRules keeps uncontained commands from linking the guard's own rules under another name, through which they could be
 // written. A symbolic link is followed.
 func (f *wordFiles) linkedRules(s command.Simple) check {
 	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
@@ -130,11 +129,10 @@ func (f *wordFiles) linkedRules(s command.Simple) check {
 	}
 }
 
-// maxPatch is the size of the largest patch that is looked into, in bytes.
+// maxPatch is the size of the largest patch that is parsed, in bytes.
 const maxPatch = 4 << 20
 
-// patches judges the files that a patch in the line, or in a file that the line reads,
-// says it writes.
+// patches judges the files that a patch in the line, or in a file that the line reads, would write.
 func (f *wordFiles) patches(s command.Simple, dirs []Path) {
 	if !s.Patches() {
 		return
@@ -161,11 +159,10 @@ func (f *wordFiles) patches(s command.Simple, dirs []Path) {
 	}
 }
 
-// emptied matches a removal that is one of "/" or all of its children when the
-// variable in it is empty.
+// emptied matches a removal of "/" or all of its children if the variable in it is empty.
 var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
 
-// removals asks before a directory is removed that no one means to remove.
+// removals requires approval before a critical directory is removed.
 func (f *wordFiles) removals() {
 	for _, s := range f.line.analysis.Commands {
 		if s.Name != "rm" && s.Name != "rmdir" {
@@ -214,8 +211,8 @@ func (f *wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	return false
 }
 
-// rerouting refuses to rename, remove or replace a link or a directory by which the host comes to a file that it obeys or writes.
-// Where commands are contained the sandbox keeps it in its place.
+// rerouting refuses to rename, remove or replace a link or directory on the way to a file that the host obeys. If commands are
+// contained, the sandbox keeps it in place.
 func (f *wordFiles) rerouting(s command.Simple) func(*target) (Part, bool) {
 	return func(t *target) (Part, bool) {
 		if f.l.contained() || !replaces(s, t) {
@@ -224,15 +221,15 @@ func (f *wordFiles) rerouting(s command.Simple) func(*target) (Part, bool) {
 		dir, _, err := realpath.Follow(filepath.Dir(t.path.given))
 		name := filepath.Join(dir, filepath.Base(t.path.given))
 		if err != nil || f.j.data.isCritical(pathname.Slashed(name)) || !f.j.controlled().isStep(name) {
-			return Part{}, false // what is critical is asked for
+			return Part{}, false // critical paths require approval elsewhere
 		}
 		return t.part(Deny, ruleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
 			"Tell the user what to change; a person does this."), true
 	}
 }
 
-// replaces reports whether a command renames or removes what it names as written, or puts something in its place: not where that
-// is a directory into which files are moved or linked.
+// replaces reports whether a command renames, removes or replaces what it names as written. A directory into which files are
+// moved or linked is not replaced.
 func replaces(s command.Simple, t *target) bool {
 	switch s.Name {
 	case "rm", "rmdir", "unlink", "shred":
@@ -251,8 +248,8 @@ func replaces(s command.Simple, t *target) bool {
 	return !into || itself
 }
 
-// cutGlob splits a pattern of which all that its directory holds may be meant
-// into the directory and the pattern for its children. Any other pattern has no
+// cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its children. For
+// any other pattern last is empty.
 // second part.
 func cutGlob(glob string) (dir, last string) {
 	dir, last = ".", glob

@@ -13,20 +13,20 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// A readCheck tells whether commands only read, and only what Read may.
+// A readCheck determines whether commands only read, and only files that Read may read.
 type readCheck struct {
 	j      *judge
 	line   *line
-	placed bool // the line stays where Read may look
+	placed bool // the line stays in directories that Read may read
 	bare   bool // git runs in a repository without a work tree
 }
 
-// gitPlaces are the variables that lead git to another repository, or to parts of one,
-// than the one its directory lies in.
+// gitPlaces are the variables that direct git to another repository, or to parts of one, than that
+// of its directory.
 var gitPlaces = []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_INDEX_FILE"}
 
-// gitReads reports whether git, when it only reads in any of the directories, runs
-// nothing but itself.
+// gitReads reports whether git, when it only reads in any of the directories, runs no other
+// program.
 func (c *readCheck) gitReads(dirs []Path) bool {
 	elsewhere := func(name string) bool {
 		_, set := os.LookupEnv(name)
@@ -43,8 +43,8 @@ func (c *readCheck) gitReads(dirs []Path) bool {
 	return !slices.ContainsFunc(gitPlaces, elsewhere)
 }
 
-// maxFollowed bounds the entries of directories that are looked at for links that
-// lead out of the boundary.
+// maxFollowed bounds the directory entries that are checked for links that lead out of the
+// boundary.
 const maxFollowed = 20_000
 
 var errLeadsOut = errors.New("a link leads to what Read may not look at")
@@ -94,8 +94,8 @@ func (c *readCheck) reads(s command.Simple) bool {
 	return c.allReadable(files, dirs, func(_ string, link bool) bool { return link }, false)
 }
 
-// readableGlobs reports whether the files that wildcards mean outside of commands are
-// open to Read: for f in /root/*.
+// readableGlobs reports whether Read may read the files that wildcards outside of commands match:
+// for f in /root/*.
 func (c *readCheck) readableGlobs() bool {
 	for _, w := range c.line.analysis.Globs {
 		if w.Wild {
@@ -116,8 +116,8 @@ func (c *readCheck) readableName(w command.Word, name string, dir Path) bool {
 	return err == nil && c.readable(p)
 }
 
-// inReadable reports whether the line stays in directories that Read may look
-// into: many commands read the one they are in without naming it.
+// inReadable reports whether the line stays in directories that Read may read: many commands read
+// their working directory without naming it.
 func (c *readCheck) inReadable() bool {
 	if c.line.lost || !c.readableGlobs() {
 		return false
@@ -131,7 +131,7 @@ func (c *readCheck) inReadable() bool {
 
 func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
 	switch {
-	case w.Stream, w.Static && isStream(w.Text): // what the commands in it read is judged with them
+	case w.Stream, w.Static && isStream(w.Text): // the reads of the commands in it are judged with those commands
 		return true
 	case w.Glob:
 		return c.readableGlob(w, dirs)
@@ -154,8 +154,7 @@ func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
 	return true
 }
 
-// readableGlob judges every file that a wildcard means now, and the directory it
-// looks in.
+// readableGlob judges every file that a wildcard matches now, and the directory that it lists.
 func (c *readCheck) readableGlob(w command.Word, dirs []Path) bool {
 	for _, dir := range dirs {
 		base, _ := cutGlob(w.Text)
@@ -179,8 +178,8 @@ func (c *readCheck) readable(p Path) bool {
 	return c.j.decide(newTarget(p, reading, "read ")).Action == Allow
 }
 
-// suppliedReadable reports whether all that find or xargs may put into the words of a
-// command is open to Read: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
+// suppliedReadable reports whether Read may read everything that find or xargs may supply as words
+// of a command: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
 func (c *readCheck) suppliedReadable(s command.Simple) bool {
 	lister, split, ok := c.lister(s)
 	if !ok {
@@ -193,8 +192,8 @@ func (c *readCheck) suppliedReadable(s command.Simple) bool {
 	return ok && c.allReadable(starts, c.line.standsIn(lister.Places), match, split)
 }
 
-// lister returns the command that lists what is put into the words of another, and whether
-// xargs takes what it prints apart at blanks.
+// lister returns the command that lists the words supplied to another, and whether xargs splits its
+// output at blanks.
 func (c *readCheck) lister(s command.Simple) (lister command.Simple, split, ok bool) {
 	if s.Outer < 0 {
 		return command.Simple{}, false, false
@@ -207,8 +206,8 @@ func (c *readCheck) lister(s command.Simple) (lister command.Simple, split, ok b
 	return lister, outer.SplitsLines(), ok
 }
 
-// allReadable reports whether every file below the starts whose name matches may be read,
-// links included, and whether each stays one word where xargs splits what it reads.
+// allReadable reports whether every file below the starts whose name matches may be read, links
+// included, and whether each stays one word if xargs splits its input.
 func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
 	left := maxFollowed
 	for _, start := range starts {
@@ -231,7 +230,7 @@ func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(n
 	return true
 }
 
-// treeReadable reports whether the files below start that match may be read.
+// treeReadable reports whether the matching files below start may be read.
 func (c *readCheck) treeReadable(start string, match func(name string, link bool) bool, split bool, left *int) bool {
 	ruled := c.j.data.ask.HasPaths() || c.j.data.deny.HasPaths() || c.j.data.masksBelow(pathname.Slashed(start))
 	err := filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
@@ -240,7 +239,7 @@ func (c *readCheck) treeReadable(start string, match func(name string, link bool
 		}
 		link := err == nil && entry.Type()&fs.ModeSymlink != 0
 		if err != nil || entry.IsDir() || !link && !ruled || !match(entry.Name(), link) {
-			return nil // what cannot be opened here the command does not open either
+			return nil // what cannot be opened here the command cannot open either
 		}
 		dir := filepath.Dir(path)
 		if p, err := c.j.data.resolve(Path{given: dir, real: dir}, entry.Name()); err == nil && !c.readable(p) {
@@ -251,7 +250,7 @@ func (c *readCheck) treeReadable(start string, match func(name string, link bool
 	return err == nil
 }
 
-// oddName reports whether xargs would take a name for several, or a program for an option.
+// oddName reports whether xargs would split a name, or a program would take it for an option.
 func oddName(name string) bool {
 	return strings.ContainsAny(name, " \t\r\n\v\f'\"\\") || strings.HasPrefix(name, "-")
 }

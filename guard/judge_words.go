@@ -20,12 +20,11 @@ type wordFiles struct {
 	line *line
 }
 
-// A check judges a file of the line; it reports whether it has decided.
+// A check judges a file of the line, and reports whether it decided.
 type check = func(*target) (Part, bool)
 
-// words judges the files that the words of the commands name. Where the kernel holds the
-// denies these are left to it: what remains are the ask rules, and what a command writes
-// that is not there yet.
+// words judges the files that the words of the commands name. If the kernel enforces the denies,
+// the ask rules remain, and files that a command writes and that do not exist yet.
 func (f *wordFiles) words() {
 	unknown := f.line.analysis.Partial || slices.ContainsFunc(f.line.analysis.Writes, unnamed)
 	for _, s := range f.line.analysis.Commands {
@@ -49,14 +48,14 @@ func (f *wordFiles) words() {
 				f.copyTargets(s, reads, t, dirs)
 			}
 		}
-		for _, t := range f.matched(writes, dirs, writing) { // rm * is no attempt on what a link in it leads to
+		for _, t := range f.matched(writes, dirs, writing) { // rm * does not try to remove the target of a link
 			if f.l.contained() {
 				f.through(t, f.j.asked, f.writesProtected)
 			} else {
 				f.through(t, f.rerouting(s), f.j.denied, f.deniedInside, f.j.asked, f.writesProtected)
 			}
 		}
-		if s.Name == "ln" { // what is written through the link
+		if s.Name == "ln" { // later writes may go through the link
 			for _, t := range f.files(reads, dirs, writing) {
 				f.through(t, f.linkedRules(s), f.writesProtected)
 			}
@@ -64,16 +63,16 @@ func (f *wordFiles) words() {
 		f.patches(s, dirs)
 		unknown = unknown || slices.ContainsFunc(writes, unnamed)
 	}
-	if unknown { // it may be any that the text names
+	if unknown { // it may be any file that the text names
 		f.mayName()
 	}
 }
 
-// unnamed reports whether the line does not say which file a word names.
+// unnamed reports whether the line does not determine the file that a word names.
 func unnamed(w command.Word) bool { return !w.Named() }
 
-// mayName asks before a protected file may be written that the text names somewhere, where a
-// file that it writes is not known.
+// mayName requires approval if a file that the line writes is not known and the text names a
+// protected file somewhere.
 func (f *wordFiles) mayName() {
 	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
 	for piece := range strings.FieldsFuncSeq(f.line.text, apart) {
@@ -99,7 +98,7 @@ func (f *wordFiles) through(t *target, checks ...check) {
 	}
 }
 
-// read judges a file that a command reads. What is denied the containment holds.
+// read judges a file that a command reads. The containment enforces denies.
 func (f *wordFiles) read(t *target) {
 	if f.l.contained() {
 		f.through(t, f.j.asked)
@@ -108,7 +107,7 @@ func (f *wordFiles) read(t *target) {
 	}
 }
 
-// writesProtected is protected for what the containment does not hold.
+// writesProtected is protected for paths that the containment does not protect.
 func (f *wordFiles) writesProtected(t *target) (Part, bool) {
 	if f.l.contained() && f.j.data.kernelProtected(t.path.real) {
 		return Part{}, false
@@ -116,12 +115,12 @@ func (f *wordFiles) writesProtected(t *target) (Part, bool) {
 	return f.j.protected(t)
 }
 
-// files resolves words: those that are known, and what a wildcard means now.
+// files resolves words: those that are known, and the current matches of a wildcard.
 func (f *wordFiles) files(words []command.Word, dirs []Path, access rules.Access) []*target {
 	return append(f.known(words, dirs, access), f.matched(words, dirs, access)...)
 }
 
-// known resolves words that are known, and those that the line itself gives variables.
+// known resolves words that are known, and those that the line itself assigns to variables.
 func (f *wordFiles) known(words []command.Word, dirs []Path, access rules.Access) []*target {
 	words = slices.Clone(words)
 	for _, w := range words {
@@ -147,8 +146,8 @@ func (f *wordFiles) matched(words []command.Word, dirs []Path, access rules.Acce
 	return out
 }
 
-// deniedInside is denied for a directory all of whose content is: a command that removes or
-// moves it, or copies into it, writes that.
+// deniedInside refuses to write a directory whose entire content is denied: a command that removes
+// or moves it, or copies into it, writes its content.
 func (f *wordFiles) deniedInside(t *target) (Part, bool) {
 	if !t.path.dir || f.l.contained() {
 		return Part{}, false
@@ -158,9 +157,9 @@ func (f *wordFiles) deniedInside(t *target) (Part, bool) {
 	return f.j.denied(&inside)
 }
 
-// kernelProtected reports whether the containment keeps a protected path as it is: one
-// that exists and is a directory or lies right in a root (see
-// [Commands.SandboxPaths]), or one in .git, where commands must be able to write.
+// kernelProtected reports whether the containment keeps a protected path unchanged: one that exists
+// and is a directory or lies directly in a root (see [Commands.SandboxPaths]), or one in .git,
+// where commands must be able to write.
 func (k *policyData) kernelProtected(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
@@ -183,8 +182,8 @@ func (k *policyData) kernelProtected(path string) bool {
 	return false
 }
 
-// leavesRoots is outsideRoots for commands that would otherwise run unasked with nothing
-// to keep them in the boundary.
+// leavesRoots is outsideRoots for commands that would otherwise run without approval and without
+// anything that keeps them in the boundary.
 func (f *wordFiles) leavesRoots(t *target) (Part, bool) {
 	if _, ok := f.j.allowRule(t); ok || f.l.held() || !f.l.autoAllowed() {
 		return Part{}, false
@@ -192,9 +191,9 @@ func (f *wordFiles) leavesRoots(t *target) (Part, bool) {
 	return f.j.outsideRoots(t)
 }
 
-// leavingBy is leaving for what one command writes: a rule such as Bash(cp:*) allows the
-// program, not every place on the disk. One without wildcards allows what it says, and
-// one for git the worktrees next to the repository.
+// leavingBy is leavesRoots for the writes of one command: a rule such as Bash(cp:*) allows the
+// program, not every path on the disk. A rule without wildcards allows what it says, and one for
+// git the worktrees next to the repository.
 func (f *wordFiles) leavingBy(s command.Simple) check {
 	k := f.j.data
 	if f.l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(f.line.text) != nil {
@@ -212,8 +211,8 @@ func (f *wordFiles) leavingBy(s command.Simple) check {
 	}
 }
 
-// makesRepository reports whether git makes a work tree or a repository, next to the one
-// that it stands in as a rule.
+// makesRepository reports whether git creates a work tree or a repository, usually next to the
+// current one.
 func makesRepository(s command.Simple) bool {
 	return s.Name == "git" && slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
 		return w.Text == "worktree" || w.Text == "clone" || w.Text == "init" || w.Text == "submodule"
@@ -243,7 +242,7 @@ func (f *wordFiles) redirect(w command.Word, access rules.Access) {
 	}
 	dirs := f.line.standsIn(w.Places)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
-		for _, t := range f.files([]command.Word{w}, dirs, access) { // it may stay where it is
+		for _, t := range f.files([]command.Word{w}, dirs, access) { // the file may stay where it is
 			if access == reading {
 				f.read(t)
 			} else {
@@ -274,7 +273,7 @@ func (f *wordFiles) redirect(w command.Word, access rules.Access) {
 	}
 }
 
-// isStream reports whether a redirection target is no file on disk.
+// isStream reports whether a redirection target is not a file on disk.
 func isStream(name string) bool {
 	switch name {
 	case "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/random", "/dev/urandom":
@@ -283,8 +282,8 @@ func isStream(name string) bool {
 	return strings.HasPrefix(name, "/dev/fd/") && strings.Trim(name[len("/dev/fd/"):], "0123456789") == ""
 }
 
-// meant returns the files that a wildcard means, as far as they are to be judged: where
-// no rule speaks of what nothing else holds, only of writing there is something to say.
+// meant returns the files that a wildcard matches and that must be judged. If every rule on files
+// is enforced otherwise, only writes must be judged.
 func (f *wordFiles) meant(w command.Word, dir Path, access rules.Access) []string {
 	speaks := f.j.data.ask.HasPaths() || !f.l.contained() && f.j.data.deny.HasPaths()
 	if !speaks && access == reading {
@@ -297,15 +296,14 @@ func (f *wordFiles) meant(w command.Word, dir Path, access rules.Access) []strin
 	return f.notable("the wildcard "+w.Text, names, dir, speaks)
 }
 
-// notable returns those of the names, which may be relative to dir, that are to be
-// judged. Where no rule speaks of what nothing else holds, these are of very many the
-// protected ones.
+// notable returns the names, which may be relative to dir, that must be judged. If there are very
+// many names and every rule on files is enforced otherwise, these are the protected ones.
 func (f *wordFiles) notable(of string, names []string, dir Path, speaks bool) []string {
 	switch {
 	case len(names) <= maxGlob:
 		return names
 	case !speaks:
-		parents := map[string]bool{} // whether they are protected, by whatever name
+		parents := map[string]bool{} // whether they are protected, by any name
 		return slices.DeleteFunc(names, func(name string) bool {
 			if inProtected(pathname.Slashed(name)) {
 				return false
