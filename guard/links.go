@@ -11,11 +11,10 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
-// secretRule stands for the built-in mask of home secrets where that of an entry is
-// wanted.
+// secretRule stands for the built-in mask of home secrets where a rule is needed.
 var secretRule = &rules.Rule{Text: ruleSecret, Source: builtIn}
 
-// linkRules are the rules that keep a file from being read and written by one of its names.
+// linkRules returns the rules that deny reading and writing a file by one of its names.
 func (k *policyData) linkRules(name string) (read, edit *rules.Rule) {
 	read, edit = k.deny.Read.Match(name, false), k.deny.Edit.Match(name, false)
 	if read == nil && (k.secrets.Hold(name) || k.isState(name)) {
@@ -24,8 +23,7 @@ func (k *policyData) linkRules(name string) (read, edit *rules.Rule) {
 	return read, edit
 }
 
-// aliases are the other names of denied files, as far as a look for them not older than a
-// minute knows them.
+// aliases returns the other names of denied files, from a walk that is at most a minute old.
 func (k *policyData) aliases() map[string]bool {
 	if k.deny.Read.Empty() {
 		return nil
@@ -33,8 +31,8 @@ func (k *policyData) aliases() map[string]bool {
 	return k.links.recent().Aliases
 }
 
-// namesOf returns a look for names that knows those of the file at path: it began after
-// the file last got or lost one, which the file's change time tells.
+// namesOf returns the names found by a walk that knows those of the file at path: it began after
+// the file's change time, which every new or removed link sets.
 func (k *policyData) namesOf(path Path) *linkNames {
 	info, err := path.Stat()
 	if err != nil {
@@ -47,13 +45,13 @@ func (k *policyData) namesOf(path Path) *linkNames {
 func (k *policyData) namesSince(info fs.FileInfo) *linkNames {
 	changed, ok := realpath.Of(info)
 	if !ok {
-		changed = time.Now() // every question is a new one
+		changed = time.Now() // each call walks again
 	}
 	return k.links.after(changed)
 }
 
-// outermost returns the real directories of the boundary without those that lie
-// in another: each name counts once.
+// outermost returns the real directories of the boundary that do not lie in another one: each name
+// counts once.
 func (k *policyData) outermost() []string {
 	var dirs []string
 	for _, b := range k.bounds {
@@ -62,8 +60,8 @@ func (k *policyData) outermost() []string {
 	return outermostOf(dirs)
 }
 
-// deniedOutside returns files and directories outside the boundary that rules
-// name and that hold secrets: a file in the boundary may be another name of one.
+// deniedOutside returns files and directories outside the boundary that rules name or that hold
+// secrets: a file in the boundary may be another name of one.
 func (k *policyData) deniedOutside() []string {
 	var out []string
 	add := func(name string) {

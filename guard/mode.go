@@ -16,5 +16,5 @@ func modeOf(s *settings.Settings) string {
 	return settings.ModeDefault
 }
 
-// modeRule names the mode as a rule.
+// modeRule returns the mode as the name of a rule.
 func modeRule(mode string) string { return ruleMode + " " + mode }

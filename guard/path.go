@@ -33,18 +33,18 @@ type Path struct {
 	regular bool
 }
 
-// pathOf returns the path of a place that is never opened: names are resolved in it.
+// pathOf returns the path of a place that is never opened. Names are resolved in it.
 func pathOf(p pathname.Place) Path { return Path{given: p.Given, real: p.Real} }
 
 // String returns the absolute, cleaned path as the caller meant it, for
 // messages.
 func (p Path) String() string { return p.given }
 
-// Real returns the path with every symbolic link resolved. Of a file that does
-// not exist it is the real path of its nearest existing ancestor and the rest.
+// Real returns the path with every symbolic link resolved. For a file that does not exist it is the real path of its nearest
+// existing ancestor, followed by the rest.
 func (p Path) Real() string { return p.real }
 
-// Location returns where the file lies on disk: at Real, unless it is [Path.Own]. It is not for messages.
+// Location returns the path of the file on disk: Real, unless it is [Path.Own]. It is not for messages.
 func (p Path) Location() string {
 	if p.at != "" {
 		return p.at
@@ -52,8 +52,7 @@ func (p Path) Location() string {
 	return p.real
 }
 
-// Own reports whether the file lies in a directory that the caller's commands have of their own in the place of the host's,
-// such as /tmp.
+// Own reports whether the file lies in a directory that the caller's commands see in place of the host's, such as /tmp.
 func (p Path) Own() bool { return p.at != "" }
 
 // Regular reports whether the path was a regular file when it was resolved.
@@ -66,8 +65,8 @@ func (p Path) Open() (*os.File, error) { return p.open(os.O_RDONLY) }
 // neither creates nor truncates.
 func (p Path) OpenWritable() (*os.File, error) { return p.open(os.O_RDWR) }
 
-// Content reads the file into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false for
-// anything else, and where there is no faster way than [Path.Open], which opens it.
+// Content reads the file into room if it is a regular file of at most limit bytes, and describes what was opened. ok is false
+// for other files, and if there is no faster way than [Path.Open].
 func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
 	if p.real == "" {
 		return nil, false, p.unresolved("open")
@@ -90,10 +89,8 @@ func (p Path) Stat() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// OpenParent opens the directory that holds the file and returns it with the
-// file's base name. It never creates a directory. What is done to the base name
-// in that root can follow a symbolic link that has just been put there; create
-// and rename do not.
+// OpenParent opens the directory that holds the file and returns it with the file's base name. It never creates a directory.
+// Operations on the base name in that root may follow a symbolic link that was created meanwhile; create and rename do not.
 func (p Path) OpenParent() (*os.Root, string, error) {
 	if p.real == "" {
 		return nil, "", p.unresolved("open")
@@ -109,10 +106,8 @@ func (p Path) OpenParent() (*os.Root, string, error) {
 	return root, base, nil
 }
 
-// MakeParents creates the directories above the file that do not exist, with
-// the permissions perm before umask. It is no error if there are none. unmake
-// removes those that it created, if they are empty; after an error all of them
-// are gone.
+// MakeParents creates the missing directories above the file with the permissions perm before umask. unmake removes those that
+// it created, if they are empty; after an error all of them have been removed.
 func (p Path) MakeParents(perm fs.FileMode) (unmake func(), err error) {
 	if p.real == "" {
 		return nil, p.unresolved("make directory of")
@@ -139,7 +134,7 @@ func (p Path) unresolved(op string) error {
 	return &fs.PathError{Op: op, Path: p.given, Err: errors.New("the path was never resolved")}
 }
 
-// fail names the path as the caller did: it may not be allowed to know the real one.
+// fail names the path as the caller did: the caller may not be allowed to know the real one.
 func (p Path) fail(op string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

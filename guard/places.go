@@ -7,8 +7,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// isProtected reports whether one of the elements of path below the directory of the
-// boundary that holds it is a protected name, or a hook runs the file.
+// isProtected reports whether an element of path below the directory of the boundary that holds it is a
+// protected name, or a hook runs the file.
 func (k *policyData) isProtected(path string) bool {
 	return k.hooks.files.Hold(path) || inProtected(k.recursive(path))
 }
@@ -26,11 +26,11 @@ func (k *policyData) recursive(path string) string {
 	return rest
 }
 
-// worktreesDir is the directory in the host's state in which the worktrees of agents lie.
+// worktreesDir is the directory of the worktrees of agents in the host's state.
 const worktreesDir = "/worktrees/"
 
-// isState reports whether a slashed path is in the host's state, or one of its own files, also one that was
-// rotated: audit.jsonl.1. A root that is the worktree of an agent is not.
+// isState reports whether a slashed path is in the host's state, or one of the host's own files or their
+// rotated versions, such as audit.jsonl.1. A root that is the worktree of an agent does not count.
 func (k *policyData) isState(path string) bool {
 	if k.state.Hold(path) {
 		return !inWorktree(path, k.roots, k.state.Names)
@@ -55,8 +55,8 @@ func inWorktree(path string, roots []pathname.Place, state []string) bool {
 	return false
 }
 
-// isCritical reports whether removing path would remove a root directory, one of
-// its children, the home directory, a root or what holds one.
+// isCritical reports whether removing path would remove the root directory, one of its children, the home
+// directory, a root or a parent of one.
 func (k *policyData) isCritical(path string) bool {
 	return strings.Count(path, "/") == 1 || k.criticalRoots.LieIn(path)
 }

@@ -20,97 +20,94 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A Config is what a [Policy] is made of.
+// A Config configures a [Policy].
 type Config struct {
 	// Roots are the workspace roots, absolute and existing.
 	Roots []string
 	// ExplicitRoots says that the user named the roots: then the root directory
 	// and the home directory itself are accepted.
 	ExplicitRoots bool
-	// Copy is the worktree that the roots lie in, CopyOf the work tree that it was made of, and Originals are the roots of
-	// the workspace that it stands for. What rules say of a file in CopyOf they say of its copy too. The files in
-	// Originals can be read as in a root, and those in both not written. Empty: the roots are no copy.
+	// Copy is the worktree that the roots lie in, CopyOf the work tree that it was made of, and Originals the roots of the
+	// workspace that it stands for. Rules on a file in CopyOf apply to its copy too. Files in Originals can be read as in
+	// a root; files in Originals and CopyOf cannot be written. Empty: the roots are not a copy.
 	Copy, CopyOf string
 	Originals    []string
-	// Home is the user's home directory. Empty: "~" is not understood.
+	// Home is the user's home directory. Empty: "~" is not expanded.
 	Home string
 	// StateDir is the host's own directory, masked for all but [Caller.Own].
 	StateDir string
-	// Scratch is the directory for the temporary files and caches of the caller's
-	// commands. It belongs to the boundary; commands may read everything in it. Its
-	// siblings belong to other callers, and commands cannot reach them. Empty: there is none.
+	// Scratch is the directory for the temporary files and caches of the caller's commands. It belongs to the boundary;
+	// commands may read everything in it. Its siblings belong to other callers, and commands cannot reach them. Empty:
+	// there is none.
 	Scratch string
-	// Private are directories that contained commands of the caller have of their own in
-	// the place of the host's: what lies there belongs to the boundary. Nil: there are none.
+	// Private are directories that contained commands of the caller see in place of the host's. Files in them belong to
+	// the boundary. Nil: there are none.
 	Private privatedir.Set
-	// RuleFiles are further files and directories that the host obeys, such as settings
-	// and certificates. No tool can write them.
+	// RuleFiles are further files and directories that the host obeys, such as settings and certificates. No tool can
+	// write them.
 	RuleFiles []string
-	// OwnFiles are files that the host writes itself wherever they lie, such as the audit
-	// log. No tool can read or write them, or one of the same name with a number added
-	// (audit.jsonl.1).
+	// OwnFiles are files that the host writes itself, in any directory, such as the audit log. No tool can read or write
+	// them, or their rotated versions (audit.jsonl.1).
 	OwnFiles []string
 	// Settings hold the rules. Nil: there are none, and the mode is default.
 	Settings *settings.Settings
-	// Absent remembers which programs of hooks did not exist. Nil: it is not remembered.
+	// Absent records which programs of hooks did not exist. Nil: it is not recorded.
 	Absent *AbsentFiles
-	// Contain returns what contains Bash commands. It is called once, when the first command
-	// is judged: it is slow, and files need not wait for it. Nil: nothing contains them.
+	// Contain returns the containment of Bash commands. It is slow, so it is called once, when the first command is
+	// judged; files do not need it. Nil: nothing contains them.
 	Contain func() Containment
-	// ExecGate returns why the programs that commands start are not judged when they start,
-	// nil if they are. If they are, a command whose text does not name all of them needs no
-	// approval. Like Contain it is called once, when it is needed. Nil: they are not.
+	// ExecGate returns why the programs that commands start are not judged when they start, nil if they are. If they are,
+	// a command whose text does not name all of them needs no approval. Like Contain it is called once, on first use. Nil:
+	// they are not.
 	ExecGate func() error
 }
 
 // A Caller is the principal that calls are judged for.
 type Caller struct {
-	// Principal names the caller, for the records of others. No rule depends on it.
+	// Principal names the caller in records. No rule depends on it.
 	Principal string
-	// Remote says that no one sits at the machine: what would run uncontained needs
-	// approval.
+	// Remote says that the caller is not at the machine: commands that would run uncontained need approval.
 	Remote bool
 	// Own are directories in the host's state that this caller may read, such as
 	// its stored results, although the state itself is masked. Absolute.
 	Own []string
 }
 
-// A Policy is an immutable snapshot of the rules, bound to a caller: what one
-// call sees. It is safe for concurrent use. The zero Policy is of no use; make
-// one with [New].
+// A Policy is an immutable snapshot of the rules, bound to a caller. A call uses one policy. It is safe for concurrent
+// use. The zero Policy is not usable; create one with [New].
 type Policy struct {
 	data   *policyData
 	caller Caller
 	hidden *hiddenFiles
-	// refused is why everything is refused, nil if it is not.
+	// refused is why the policy refuses everything, nil if it does not.
 	refused error
 }
 
-// policyData is what the policies of all callers share.
+// policyData is the part of a policy that all callers share.
 type policyData struct {
 	roots  []pathname.Place
 	bounds []pathname.Place // roots and additional directories
 	home   pathname.Place
 	// scratch is the real path of Config.Scratch, "" if there is none.
 	scratch string
-	// private are those of Config.Private that no rule opens to commands as the host has them.
+	// private are those of Config.Private that no rule replaces by the host's directories for commands.
 	private privatedir.Set
 
 	inside           pathname.Places // bounds
 	originals        pathname.Places // CopyOf, Originals and, in a worktree, the additional directories
-	oldRoots         pathname.Places // those that can be read: all but CopyOf
+	oldRoots         pathname.Places // those that are readable: all but CopyOf
 	criticalRoots    pathname.Places // bounds and the home directory
 	state            pathname.Places
 	secrets          pathname.Places
-	ownFilesWritable bool // files of the state lie where commands write
+	ownFilesWritable bool // files of the host itself lie where commands write
 	hooks            hookPlan
 	absent           *AbsentFiles
-	// controlNames are those of the files that the host obeys or writes: see [control].
+	// controlNames are the names of the files that the host obeys or writes: see [control].
 	controlNames   []string
 	stateDir       string
 	allReadsDenied bool         // every Read is denied
 	execGate       func() error // see [Config.ExecGate]
-	execs          bool         // the settings do not turn it off
+	execs          bool         // the settings do not turn exec judging off
 
 	deny, ask, allow ruleList
 	excluded         *rules.Commands // sandbox.excludedCommands
@@ -130,7 +127,7 @@ type policyData struct {
 	tag   string
 }
 
-// A ruleList is the rules of one kind, and the action that they lead to.
+// A ruleList is the rules of one kind with their action.
 type ruleList struct {
 	*rules.List
 	action Action
@@ -162,7 +159,7 @@ func New(cfg Config) (*Policy, error) {
 	if len(c.Roots) == 0 {
 		return nil, errors.New("no workspace root: name the directories that the tools may work in")
 	}
-	if c.Bounds = slices.Clone(c.Roots); cfg.CopyOf == "" { // else the copy alone is writable
+	if c.Bounds = slices.Clone(c.Roots); cfg.CopyOf == "" { // otherwise only the copy is writable
 		c.Bounds = append(c.Bounds, additional(c, set.AdditionalDirectories)...)
 	}
 	if cfg.Scratch != "" {
@@ -207,12 +204,12 @@ func New(cfg Config) (*Policy, error) {
 	return &Policy{data: k, hidden: &hiddenFiles{data: k}}, nil
 }
 
-// Refusing returns a policy that refuses everything, because of err.
+// Refusing returns a policy that refuses everything with err as the reason.
 func (p *Policy) Refusing(err error) *Policy {
 	return &Policy{data: p.data, hidden: &hiddenFiles{data: p.data}, refused: err}
 }
 
-// containmentOf returns what holds commands, found out once.
+// containmentOf returns a function that determines the containment once.
 func containmentOf(cfg Config) func() Containment {
 	if cfg.Contain == nil {
 		return func() Containment { return Containment{} }
@@ -220,13 +217,13 @@ func containmentOf(cfg Config) func() Containment {
 	return sync.OnceValue(cfg.Contain)
 }
 
-// errExecGateOff is why there is no gate where the settings want none.
+// errExecGateOff is the reason if the settings turn the exec gate off.
 var errExecGateOff = errors.New(`"bash": {"execGate": "off"} is set`)
 
-// errNoExecGate is why there is no gate where none was configured.
+// errNoExecGate is the reason if no exec gate was configured.
 var errNoExecGate = errors.New("this host judges no programs when they start")
 
-// execGateOf returns why programs are not judged when they start, found out once.
+// execGateOf returns a function that determines once why programs are not judged when they start.
 func execGateOf(set *settings.Settings, works func() error) func() error {
 	switch {
 	case set.Bash.ExecGate == settings.Off:
@@ -237,7 +234,7 @@ func execGateOf(set *settings.Settings, works func() error) func() error {
 	return sync.OnceValue(works)
 }
 
-// realOf is the real path of a directory, "" for none.
+// realOf returns the real path of a directory, "" for none.
 func realOf(c *rules.Compiler, dir string) string {
 	if dir == "" {
 		return ""
@@ -269,8 +266,7 @@ func checkRoot(dir string, cfg Config) error {
 	return nil
 }
 
-// additional resolves additionalDirectories. One that does not exist yet counts
-// as soon as it does.
+// additional resolves additionalDirectories. A directory that does not exist yet counts once it is created.
 func additional(c *rules.Compiler, entries []settings.Entry) []pathname.Place {
 	var out []pathname.Place
 	k := &policyData{home: c.Home}
@@ -300,8 +296,7 @@ func additional(c *rules.Compiler, entries []settings.Entry) []pathname.Place {
 	return out
 }
 
-// spellings returns how deny and ask rules, and how allow rules compare names on
-// the file systems of the boundary.
+// spellings returns how deny and ask rules, and how allow rules, compare names on the file systems of the boundary.
 func spellings(bounds []pathname.Place) (denySpelling, allowSpelling pathname.Spelling) {
 	some, all := false, true
 	for _, b := range bounds {
@@ -337,7 +332,7 @@ func (k *policyData) resolveMasks(c *rules.Compiler, cfg Config, s pathname.Spel
 	})
 }
 
-// For returns the policy for one caller. It costs next to nothing.
+// For returns the policy for one caller. It is cheap.
 func (p *Policy) For(c Caller) *Policy {
 	var own []pathname.Place
 	for _, dir := range c.Own {
@@ -348,7 +343,7 @@ func (p *Policy) For(c Caller) *Policy {
 	return &Policy{data: p.data, caller: c, hidden: &hiddenFiles{data: p.data, own: pathname.PlacesOf(pathname.Exact, own...)}, refused: p.refused}
 }
 
-// Commands returns what the policy says of where commands run.
+// Commands returns the part of the policy on commands.
 func (p *Policy) Commands() Commands { return Commands{p} }
 
 // Roots returns the workspace roots as they were given.
@@ -360,11 +355,10 @@ func (p *Policy) Roots() []string {
 	return out
 }
 
-// Warnings returns what a person should correct in the settings, each with file
-// and line.
+// Warnings returns problems in the settings that a person should correct, each with file and line.
 func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 
-// Planning returns the policy in plan mode. Nothing else of it differs.
+// Planning returns the same policy in plan mode.
 func (p *Policy) Planning() *Policy {
 	data := *p.data
 	data.mode = settings.ModePlan
@@ -374,7 +368,7 @@ func (p *Policy) Planning() *Policy {
 // Mode returns the permission mode in force, one of the settings.Mode constants.
 func (p *Policy) Mode() string { return p.data.mode }
 
-// hiddenTag identifies everything that decides [Policy.Hidden] but the caller.
+// hiddenTag identifies everything except the caller that affects [Policy.Hidden].
 func hiddenTag(k *policyData, set *settings.Settings) string {
 	h := sha256.New()
 	for _, e := range set.Deny {

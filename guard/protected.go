@@ -8,11 +8,10 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// protectedNames returns the names of files and directories that other programs
-// run or obey without being asked: version control, editors, shells, package
-// managers, agents. Writing one, or anything in a directory of that name, at any
-// depth, is never approved in advance. The sandbox holds the same list, with
-// .git/hooks and .git/config in place of .git, because git must work.
+// protectedNames returns the names of files and directories that other programs run or obey
+// automatically: version control, editors, shells, package managers, agents. Writing such a file, or
+// any file in a directory of such a name, at any depth, is never approved in advance. The sandbox
+// protects the same list, with .git/hooks and .git/config in place of .git, because git must work.
 func protectedNames() []string {
 	return []string{
 		".git", ".hg", ".svn", ".jj",
@@ -31,10 +30,10 @@ func protectedNames() []string {
 	}
 }
 
-// homeSecrets returns the files and directories below the home directory that
-// hold keys, credentials and browser profiles, and the histories of shells, in
-// which passwords end up. They are masked: an explicit allow rule opens them. What
-// programs cannot do without, such as .npmrc, is left out.
+// homeSecrets returns the files and directories below the home directory that hold keys, credentials
+// and browser profiles, and the histories of shells, which often contain passwords. They are masked;
+// an explicit allow rule opens them. Files that programs cannot work without, such as .npmrc, are
+// left out.
 func homeSecrets(home string) []string {
 	if home == "" {
 		return nil
@@ -69,8 +68,8 @@ var folded = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// isProtectedName reports whether a name is protected. Case does not count: on half of the systems it
-// does not for the programs that obey these files either.
+// isProtectedName reports whether a name is protected. It ignores case: on many systems the programs
+// that obey these files do too.
 func isProtectedName(name string) bool { return folded()[pathname.Folded.Of(name)] }
 
 // inProtected reports whether an element of a slashed path is a protected name.
@@ -84,8 +83,8 @@ func inProtected(path string) bool {
 	return false
 }
 
-// isSettingsFile reports whether a slashed path is that of a file which the host takes its
-// rules from where that is a workspace, in any case.
+// isSettingsFile reports whether a slashed path would be a settings file of the host in a workspace,
+// in any case.
 func isSettingsFile(path string) bool {
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

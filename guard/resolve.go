@@ -9,9 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// Resolve turns a name into a [Path]: an absolute one, "~", "~/x", or one
-// relative to the first root. Symbolic links are followed and ".." is taken
-// where the link before it leads, as the kernel does. The file need not exist.
+// Resolve turns a name into a [Path]: an absolute one, "~", "~/x", or one relative to the first root. Symbolic links are
+// followed, and ".." is resolved after the link before it, as the kernel does. The file need not exist.
 func (p *Policy) Resolve(name string) (Path, error) {
 	return p.ResolveIn(pathOf(p.data.roots[0]), name)
 }
@@ -27,8 +26,8 @@ func (p *Policy) ResolveIn(dir Path, name string) (Path, error) {
 	return p.data.resolve(dir, name)
 }
 
-// ResolveEntry is [Policy.Resolve] for an absolute name of an entry in a directory: a symbolic link there is the entry, and is not
-// followed.
+// ResolveEntry is [Policy.Resolve] for an absolute name of a directory entry: it does not follow the entry if that is a
+// symbolic link.
 func (p *Policy) ResolveEntry(name string) (Path, error) {
 	dir, err := p.Resolve(filepath.Dir(name))
 	if err != nil {
@@ -68,17 +67,17 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 	}
 	p.dir, p.regular, p.file, p.links = at.Dir, at.Regular, at.File, at.Names
 	if p.at != "" {
-		p.links = min(p.links, 1) // a command cannot link what lies elsewhere: its private directories are mounts of their own
+		p.links = min(p.links, 1) // a command cannot link files from elsewhere: its private directories are separate mounts
 	}
 	return p, nil
 }
 
-// inPrivate reports whether contained commands find something else by a name than the host does.
+// inPrivate reports whether a name means a different file to contained commands than to the host.
 func (k *policyData) inPrivate(name string) bool {
 	return k.private.Holds(name) && k.hasPrivateDirs()
 }
 
-// hasPrivateDirs reports whether what contains commands gives them private directories.
+// hasPrivateDirs reports whether the containment gives commands private directories.
 func (k *policyData) hasPrivateDirs() bool {
 	name := k.containment().Name
 	return name == "namespaces" || name == "bubblewrap"

@@ -14,10 +14,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// commandFiles is what the settings say, beyond the rules, of the files that
-// contained commands may touch: sandbox.filesystem and sandbox.credentials.files. It is the kernel's to hold.
+// commandFiles is the settings, beyond the rules, on the files that contained commands may access: sandbox.filesystem and
+// sandbox.credentials.files. The kernel enforces them.
 type commandFiles struct {
-	// unread and unwritten are what they must not read and write.
+	// unread and unwritten match what commands must not read and write.
 	unread, unwritten *rules.Matcher
 	// readable and writable are allowRead and allowWrite.
 	readable, writable []string
@@ -31,8 +31,7 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 	}
 }
 
-// neverWritable reports whether no sandbox can open a directory: it is all there is, or
-// every sandbox has one of its own in its place.
+// neverWritable reports whether no sandbox can make a directory writable: it is the root, or every sandbox replaces it.
 func neverWritable(c *rules.Compiler, dir string) bool {
 	never := dir == filepath.Dir(dir) || slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(own string) bool { return pathname.Within(pathname.Slashed(dir), own) })
 	if never {
@@ -44,14 +43,13 @@ func neverWritable(c *rules.Compiler, dir string) bool {
 // any reports whether commands are denied a file.
 func (f commandFiles) any() bool { return !f.unread.Empty() || !f.unwritten.Empty() }
 
-// withholds reports whether a path, none of whose directories is meant, is denied to
-// commands as a whole.
+// withholds reports whether a path is denied to commands as a whole. It does not check the directories above the path.
 func (f commandFiles) withholds(name string, dir bool) bool {
 	return f.unread.MatchLeaf(pathname.Slashed(name), dir) != nil && !withinAny(name, f.readable) &&
 		!slices.ContainsFunc(f.readable, func(open string) bool { return pathname.Within(pathname.Slashed(open), pathname.Slashed(name)) })
 }
 
-// widen adds to the directories of the boundary what else commands may write.
+// widen adds the directories outside the boundary that commands may write.
 func (f commandFiles) widen(c *SandboxPaths) {
 	for _, name := range f.writable {
 		if realpath.Exists(name) {
@@ -62,7 +60,7 @@ func (f commandFiles) widen(c *SandboxPaths) {
 	c.Writable = outermostOf(c.Writable)
 }
 
-// withhold adds what commands are denied by name.
+// withhold adds the paths that the settings deny to commands by name.
 func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
 	c.ReadOnly = append(c.ReadOnly, f.unwritten.Absolute()...)
 	for _, name := range f.unread.Absolute() {
@@ -70,14 +68,14 @@ func (f commandFiles) withhold(c *SandboxPaths, scratch string) {
 	}
 }
 
-// hide takes a path out of the sight of commands, but for what is opened again below
-// it, and for the directory of their temporary files.
+// hide hides a path from commands, except for paths below it that are opened again, and for the directory of their
+// temporary files.
 func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 	if c.Harmless(name) {
 		return
 	}
 	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real // as all others are given
+		name = real // in the form of all other paths
 	}
 	if withinAny(name, f.readable) {
 		return
@@ -94,7 +92,7 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 }
 
 // aroundScratch reports whether the directory of the commands' own temporary files, which no program works without, lies in
-// what is denied: a rule on all of the home directory means the files of the user.
+// a denied path: a rule on all of the home directory means the files of the user.
 func (c *SandboxPaths) aroundScratch(name, scratch string) bool {
 	if scratch == "" {
 		return false
@@ -105,7 +103,7 @@ func (c *SandboxPaths) aroundScratch(name, scratch string) bool {
 	return pathname.Within(pathname.Slashed(scratch), pathname.Slashed(name))
 }
 
-// mask hides a directory but for what is open in it, and for the commands' temporary files.
+// mask hides a directory, except for the open paths in it and the commands' temporary files.
 func (c *SandboxPaths) mask(name, scratch string, open []string) {
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real
@@ -126,8 +124,8 @@ func (c *SandboxPaths) mask(name, scratch string, open []string) {
 	}
 }
 
-// protectedIn returns what in a directory that is opened to commands is run or read by
-// other programs, as far as it is there: the hooks of a repository, settings.
+// protectedIn returns the existing paths, in a directory that is opened to commands, that other programs run or read: the
+// hooks of a repository, settings.
 func protectedIn(dir string) []string {
 	var out []string
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written by a command either
@@ -143,7 +141,7 @@ func protectedIn(dir string) []string {
 	return out
 }
 
-// outermostOf drops what lies in another one of the directories.
+// outermostOf drops directories that lie in another one of dirs.
 func outermostOf(dirs []string) []string {
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)

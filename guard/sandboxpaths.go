@@ -14,35 +14,30 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
-// SandboxPaths are what the rules say of files, as lists of real paths that a
-// sandbox can hold. Patterns hold for what exists; [Policy.Hidden] tells of a
-// file that appears later.
+// SandboxPaths are the rules on files as lists of real paths that a sandbox can enforce. Patterns are expanded to the existing
+// files; [Policy.Hidden] decides on files that appear later.
 type SandboxPaths struct {
-	// Writable are the directories of the boundary, and what sandbox.filesystem.allowWrite names.
+	// Writable are the directories of the boundary, and those of sandbox.filesystem.allowWrite.
 	Writable []string
-	// ReadOnly are files and directories in them that stay as they are: what
-	// Edit rules and sandbox.filesystem.denyWrite deny, protected paths, and what
-	// [Commands.ControlPaths] returns, which is listed even if absent.
+	// ReadOnly are files and directories in Writable that must stay unchanged: what Edit rules and sandbox.filesystem.denyWrite
+	// deny, protected paths, and [Commands.ControlPaths], which are listed even if absent.
 	ReadOnly []string
 	// Control are the control files, which are in ReadOnly or Masked too, and the links and directories that lead to
 	// them: these must not be renamed, removed or replaced.
 	Control ControlPaths
-	// Denied are the files and directories that Read rules and
-	// sandbox.filesystem.denyRead deny. Those that are
-	// named without a wildcard are listed even if absent.
+	// Denied are the files and directories that Read rules and sandbox.filesystem.denyRead deny. Those named without a wildcard
+	// are listed even if absent.
 	Denied []string
-	// Masked are the host's state, the home directory's secrets, and what denyRead
-	// denies but for a part.
+	// Masked are the host's state, the home directory's secrets, and paths of denyRead of which a part is open.
 	Masked []string
-	// Shown are what this caller, or any command, may read in Masked.
+	// Shown are the paths in Masked that this caller, or any command, may read.
 	Shown []string
-	// Originals are what a worktree was made of, with the additional directories of its workspace: rules hold there too, also of files
-	// that are made later.
+	// Originals are the places that a worktree was made of, with the additional directories of its workspace. Rules apply there
+	// too, including to files that are created later.
 	Originals []string
 }
 
-// SandboxPaths walks the boundary and returns what a sandbox must hold. It takes
-// about a millisecond for a thousand files.
+// SandboxPaths walks the boundary and returns what a sandbox must enforce. It takes about a millisecond for a thousand files.
 func (c Commands) SandboxPaths() SandboxPaths {
 	k := c.p.data
 	out := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(c.p.caller.Own)}
@@ -51,7 +46,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	k.files.widen(&out)
 	for _, dir := range bounds {
 		if dir == k.scratch {
-			continue // large, and all of it the caller's own
+			continue // large, and entirely the caller's own
 		}
 		frozen := k.readOnlyRoot(dir)
 		if out.walk(k, dir, frozen); frozen {
@@ -72,7 +67,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	}
 	out.Control = c.p.Commands().ControlPaths()
 	for _, end := range out.Control.Ends {
-		if !k.isState(pathname.Slashed(end)) || !realpath.Exists(end) { // what is masked is more than held
+		if !k.isState(pathname.Slashed(end)) || !realpath.Exists(end) { // masked paths are protected more strictly already
 			out.ReadOnly = append(out.ReadOnly, end)
 		}
 	}
@@ -95,16 +90,15 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	return out
 }
 
-// readOnlyRoot reports whether every edit in a directory of the boundary is denied, also of what
-// is not there yet.
+// readOnlyRoot reports whether every edit in a directory of the boundary is denied, including new files.
 func (k *policyData) readOnlyRoot(dir string) bool {
 	return k.deny.Every != nil || k.deny.Edit.All(pathname.Slashed(dir))
 }
 
-// rotated returns the names of earlier files of the host's own: audit.jsonl.1.
+// rotated returns the rotated versions of the host's own files: audit.jsonl.1.
 func (k *policyData) rotated() (names []string) {
 	for _, name := range k.state.Names {
-		entries, _ := os.ReadDir(filepath.Dir(pathname.Native(name))) // what cannot be listed has none
+		entries, _ := os.ReadDir(filepath.Dir(pathname.Native(name))) // a directory that cannot be listed has none
 		for _, e := range entries {
 			path := pathname.Slashed(filepath.Join(filepath.Dir(pathname.Native(name)), e.Name()))
 			if strings.HasPrefix(path, name+".") && k.isState(path) {
@@ -131,11 +125,10 @@ func (k *policyData) others() []string {
 	return out
 }
 
-// walk adds what lies in one directory of the boundary, which is frozen if it is kept as a
-// whole.
+// walk adds the paths in one directory of the boundary. frozen says that the directory is read-only as a whole.
 func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 	git, inGit := k.gitRules(), ""
-	// What cannot be listed cannot be opened by a command either.
+	// A directory that cannot be listed cannot be opened by a command either.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
 			return nil
@@ -153,8 +146,8 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 		edit := !frozen && (k.files.unwritten.Holds(name, dir) || k.deny.Edit.Holds(name, dir) && (!within || git.edit))
 		switch {
 		case dir && d.Name() == ".git" && !within:
-			// Git must work: its hooks are what others run. What a command adds to
-			// its configuration is looked at afterwards.
+			// Git must work: only its hooks, which other programs run, are read-only. What a command adds to its configuration
+			// is checked afterwards.
 			c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(path)...)
 			if inGit = name; edit {
 				c.ReadOnly = append(c.ReadOnly, path)
@@ -174,12 +167,12 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 	})
 }
 
-// gitRules say what of a repository's own directory rules can be on: git must work, so a rule on a name that a branch may
-// have as well is not one on the branch.
+// gitRules says how rules may apply to names in a repository's own directory. Git must work, so a rule on a name that a branch
+// may have too does not apply to the branch.
 type gitRules struct {
 	any  bool // anything
-	all  bool // also what is called as git wants
-	edit bool // also what commands write
+	all  bool // including names that git chooses
+	edit bool // including files that commands write
 }
 
 func (k *policyData) gitRules() gitRules {
@@ -192,8 +185,7 @@ func (k *policyData) gitRules() gitRules {
 	return g
 }
 
-// gitOwn reports whether a directory of a repository holds what git names after commits and branches. There may be very much
-// of it.
+// gitOwn reports whether a directory of a repository holds names of commits and branches. It may be very large.
 func gitOwn(name string) bool { return name == "objects" || name == "refs" || name == "logs" }
 
 func skip(dir bool) error {

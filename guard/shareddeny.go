@@ -9,17 +9,17 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A SharedDeny are bare denies in settings files of Claude Code that take tools from that client and from this host.
+// A SharedDeny is a set of bare denies in settings files of Claude Code that remove tools from that client and from this host.
 type SharedDeny struct {
-	// Tools are those of this host that are not served for it.
+	// Tools are the tools of this host that are not served because of them.
 	Tools []string
-	// Rules are the denies as written, Sources where they were written.
+	// Rules are the denies as written, Sources the places where they were written.
 	Rules, Sources []string
 	// File is the settings file whose rules.native can lift them for this host.
 	File string
 }
 
-// maxSharedSources is how many places of rules are named in one text.
+// maxSharedSources bounds the sources of rules that one text names.
 const maxSharedSources = 3
 
 // String says which tools are missing, and why.
@@ -40,8 +40,8 @@ func (d SharedDeny) Remedy() string {
 	return fmt.Sprintf(`to deny only Claude Code's own tools, put "rules": {"native": [%s]} into %s`, strings.Join(names, ", "), d.File)
 }
 
-// SharedDenies returns the bare denies of Claude Code's files that take any of these tools away, by the file that can lift them. The
-// settings come from where.
+// SharedDenies returns the bare denies of Claude Code's files that remove any of these tools, by the file that can lift them.
+// where says where the settings come from.
 func (p *Policy) SharedDenies(where settings.Config, tools []string) []SharedDeny {
 	var all []SharedDeny
 	for _, tool := range tools {

@@ -11,7 +11,7 @@ type Action uint8
 // The actions, strictest first.
 const (
 	Deny  Action = iota // refused
-	Ask                 // a person must agree; refused where no one can be asked
+	Ask                 // a person must agree; refused if nobody can be asked
 	Allow               // runs
 )
 
@@ -42,11 +42,11 @@ const (
 	ruleState        = "host state"     // the host's own directory
 	ruleSecret       = "home secret"    // keys and credentials in the home directory
 	ruleHardLink     = "hard link"      // a file with names elsewhere
-	ruleContainment  = "containment"    // rules that only a sandbox could hold
+	ruleContainment  = "containment"    // rules that only a sandbox could enforce
 	ruleUnsandboxed  = "sandbox opt-out"
 	ruleUndecidable  = "undecidable command"
 	rulePersonOnly   = "person's command" // toolhost trust and its like
-	ruleDiscard      = "discarded work"   // leaving a worktree without what was done in it
+	ruleDiscard      = "discarded work"   // leaving a worktree and losing changes in it
 	ruleReadOnly     = "read-only command"
 	ruleMode         = "mode" // followed by the mode's name
 )
@@ -65,14 +65,14 @@ type Verdict struct {
 	// Reason is one sentence for the agent. It never names a denied file that
 	// the caller did not name itself.
 	Reason string `json:"reason"`
-	// Remedy says what to do next, or how a person would allow it.
+	// Remedy says what to do next, or how a person could allow it.
 	Remedy string `json:"remedy,omitempty"`
 	// Parts lists what was found, one entry for each path and simple command.
 	Parts []Part `json:"parts,omitempty"`
-	// Prelude is text for the shell, without a line break, that must run before the
-	// command: the verdict applies to both. Empty: nothing must.
+	// Prelude is shell text, without a line break, that must run before the command: the verdict
+	// applies to both. It may be empty.
 	Prelude string `json:"-"`
-	// Held is "when programs start" where the text does not name every program of the command.
+	// Held is "when programs start" if the text does not name every program of the command.
 	Held string `json:"held,omitempty"`
 }
 
@@ -88,7 +88,7 @@ type Part struct {
 	Final  bool   `json:"firm,omitempty"`
 
 	allow         string   // the narrowest rule that allows it, see [Subject]
-	remedyCommand []string // ends Remedy: what a person can paste
+	remedyCommand []string // the command that a person can paste; ends Remedy
 }
 
 // builtIn is the Source of verdicts that no settings file gave.

@@ -11,13 +11,13 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Web is what a policy says of the web besides the rules.
+// Web is the part of a policy on web access besides the rules.
 type Web struct{ data *policyData }
 
 // Web returns what the settings say of the web.
 func (p *Policy) Web() Web { return Web{p.data} }
 
-// webData are the settings web.* as they hold.
+// webData is the settings web.* in compiled form.
 type webData struct {
 	private      []string // host:port
 	ignoreRobots bool
@@ -47,20 +47,20 @@ func (w webData) opened(host, port string) bool { return proxy.MatchesAny(w.priv
 // Opened reports whether web.allowPrivate names the host and the port.
 func (w Web) Opened(f Fetch) bool { return w.data.web.opened(f.Host, f.Port) }
 
-// IgnoresRobots reports whether robots.txt of a site does not count.
+// IgnoresRobots reports whether the robots.txt of sites is ignored.
 func (w Web) IgnoresRobots() bool { return w.data.web.ignoreRobots }
 
-// UserAgent is the name that is sent to servers, "" for the host's own.
+// UserAgent returns the name that is sent to servers, "" for the host's own.
 func (w Web) UserAgent() string { return w.data.web.userAgent }
 
 // Search returns the providers of searches in order, each a JSON object.
 func (w Web) Search() []string { return w.data.web.search }
 
-// localNames are names and ends of names that belong to the machine or to a private network.
+// localNames are names and suffixes of names that belong to the machine or to a private network.
 var localNames = []string{"localhost", "local", "internal", "localdomain", "home.arpa", "lan"}
 
-// Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses that it was
-// resolved to. The caller connects to one of these very addresses.
+// Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses that it
+// resolved to. The caller must connect to one of exactly these addresses.
 func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
 	network := w.data.sandbox.Network
 	denied := append(texts(network.DeniedDomains), w.data.deny.Domains...)
