@@ -22,8 +22,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// ServeStdio serves one client, the user the host runs as: one message a line on in, answers on out. It returns when in has ended, when
-// gone is closed because the client died, or when ctx is done. Calls that still run then have a short grace period.
+// ServeStdio serves one client, the user that runs the host: it reads one message per line from in and writes the
+// answers to out. It returns when in ends, when gone is closed because the client died, or when ctx is done. Calls that
+// are then running get a short grace period.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	return stdio.Serve(ctx, adapter{Server: s}, Local(), in, out, gone)
 }
@@ -31,10 +32,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, go
 // Endpoint is the path of the MCP endpoint over HTTP.
 const Endpoint = httpserver.Endpoint
 
-// HTTPConfig says who may call over HTTP.
+// HTTPConfig configures which callers HTTP accepts.
 type HTTPConfig = httpserver.Config
 
-// ServeHTTP serves clients on l until ctx is done. Calls that still run then have a short grace period.
+// ServeHTTP serves clients on l until ctx is done. Calls that are then running get a short grace period.
 func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) error {
 	if l != nil { // httpserver.Serve reports a missing one
 		s.host.KeepPort(l.Addr())
@@ -78,7 +79,8 @@ func (s adapter) Open(text []byte) (transport.Message, *jsonrpc.Error) {
 	return m, m.misuse()
 }
 
-// A message is a [transport.Message]. A call of a tool travels in its context, because the library calls our handlers with nothing else.
+// A message is a [transport.Message]. A tool call travels in its context, because the library passes nothing else to
+// our handlers.
 type message struct {
 	adapter
 	jsonrpc.Envelope
@@ -86,15 +88,15 @@ type message struct {
 	tool resolved // of a call of a tool
 
 	peer      transport.Peer
-	admission *Admission // nil for other messages than calls of tools
-	// arguments are those of a call that the library was not shown; nil if it was.
+	admission *Admission // nil if the message is not a tool call
+	// arguments holds the arguments of a call that bypassed the library, nil otherwise.
 	arguments json.RawMessage
 	passed    any // see [builtin.Result]
 }
 
 type messageKey struct{}
 
-// callOf returns the call of a tool that runs in ctx.
+// callOf returns the tool call that runs in ctx.
 func callOf(ctx context.Context) (*message, bool) {
 	m, ok := ctx.Value(messageKey{}).(*message)
 	return m, ok
@@ -140,7 +142,8 @@ func (m *message) Admit(ctx context.Context, from transport.Peer) (inside contex
 	return context.WithValue(ctx, messageKey{}, m), m.admission.Leave, err
 }
 
-// Answer implements [transport.Message]. The library decodes a message five times, so it gets no more of a call than it needs.
+// Answer implements [transport.Message]. The library decodes a message five times, so it gets only the part of a call
+// that it needs.
 func (m *message) Answer(inside context.Context) mcp.JSONRPCMessage {
 	if m.admission == nil {
 		return m.mcp.HandleMessage(inside, m.text)
@@ -151,12 +154,13 @@ func (m *message) Answer(inside context.Context) mcp.JSONRPCMessage {
 	}
 	text := m.text
 	if m.host.cfg.Extension.Options == nil && m.tool.extra == nil {
-		text, m.arguments = m.Rest, m.Arguments // only we read them
+		text, m.arguments = m.Rest, m.Arguments // only this package reads them
 	}
 	return m.mcp.HandleMessage(inside, text)
 }
 
-// maxQuestions bounds how often people are asked about one call. No one can judge a call whose plan changes with every answer.
+// maxQuestions bounds how often people are asked about one call. A call whose plan changes with every answer cannot be
+// judged.
 const maxQuestions = 3
 
 // call is the handler of every tool. When a person must be asked, a modern client gets the question as the result and repeats the call
@@ -201,7 +205,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if tool.def != nil && tool.def.NeedsForm && !showsForms(ctx) {
 		call.Repeats, call.Elicit = false, s.host.approvals.formAtConsole(c.admission, call)
 	}
-	var own *extraRun // of an extra tool, which answers in the library's words
+	var own *extraRun // set for an extra tool, whose result is a type of the library
 	if tool.extra != nil {
 		own = &extraRun{call: ExtraCall{CallToolRequest: req, Notify: c.peer.Notify}}
 		ctx = context.WithValue(ctx, extraKey{}, own)

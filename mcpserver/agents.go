@@ -18,23 +18,24 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// maxDepth is how deep agents may start agents, whatever the settings say.
+// maxDepth is the greatest depth to which agents may start agents, whatever the settings say.
 const maxDepth = 3
 
-// A child is an agent that runs for a caller. It is a principal of its own.
+// A child is an agent that runs for a caller. It is a separate principal.
 type child struct {
 	spec   builtin.CellSpec
 	parent string       // the principal of the caller
 	scope  *scope.Scope // of the caller
-	depth  int          // 1 for one that no agent has started
-	// ask puts a question to the person of the caller while its call waits; nil: its client cannot be asked.
+	depth  int          // 1 if no agent started it
+	// ask puts a question to the person of the caller while its call waits. It is nil if the caller's client cannot be
+	// asked.
 	ask func(ctx context.Context, q *Question) *Answer
 }
 
-// children are the agents that run, by their principals.
+// children holds the running agents by principal.
 type children struct {
 	host   *Host
-	server func() (*Server, error) // that serves them
+	server func() (*Server, error) // the server that serves them
 
 	mu  sync.Mutex
 	all map[string]*child
@@ -44,7 +45,7 @@ func newChildren(h *Host) *children {
 	return &children{host: h, all: map[string]*child{}, server: sync.OnceValues(func() (*Server, error) { return NewServer(h) })}
 }
 
-// of returns the agent that a principal is, nil if it is none.
+// of returns the agent of a principal, or nil if the principal is not an agent.
 func (c *children) of(principal string) *child {
 	if !isAgent(principal) {
 		return nil
@@ -63,7 +64,7 @@ func (c *children) set(principal string, now *child) {
 	c.host.policies.forget(principal)
 }
 
-// forgetRules drops the compiled rules of all agents: the tools that they are made for have changed.
+// forgetRules drops the compiled rules of all agents, after a change of the tools that they were compiled for.
 func (c *children) forgetRules() {
 	c.mu.Lock()
 	all := slices.Collect(maps.Keys(c.all))
@@ -73,7 +74,8 @@ func (c *children) forgetRules() {
 	}
 }
 
-// caller returns the caller of an agent, or of those that started it; of another principal itself.
+// caller returns the principal at the root of an agent's chain of callers. For other principals it returns principal
+// itself.
 func (c *children) caller(principal string) string {
 	for one := c.of(principal); one != nil; one = c.of(principal) {
 		principal = one.parent
@@ -81,7 +83,7 @@ func (c *children) caller(principal string) string {
 	return principal
 }
 
-// label is how questions name an agent; "" for another principal.
+// label returns the name of an agent in questions, or "" if the principal is not an agent.
 func (c *children) label(principal string) string {
 	if one := c.of(principal); one != nil {
 		return "agent " + one.spec.Agent.ID + " (" + one.spec.Agent.Type + ")"
@@ -89,7 +91,8 @@ func (c *children) label(principal string) string {
 	return ""
 }
 
-// asker returns what puts the questions of an agent to the person of its caller, nil if that cannot be done.
+// asker returns the function that puts an agent's questions to the person of its caller, or nil if that person cannot
+// be asked.
 func (c *children) asker(principal string) func(context.Context, *Question) *Answer {
 	one := c.of(principal)
 	if one == nil || one.ask == nil || one.spec.Agent.Call.Err() != nil {
@@ -98,7 +101,7 @@ func (c *children) asker(principal string) func(context.Context, *Question) *Ans
 	return one.ask
 }
 
-// offer adds to what a call may use what it may start agents with.
+// offer adds to env what the call needs to start agents.
 func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, req Request) *builtin.Env {
 	h := c.host
 	set := h.policies.settings.Current().Agent
@@ -116,7 +119,7 @@ func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, re
 		one := &child{spec: spec, parent: a.principal, scope: a.scope, depth: depth}
 		if req.AskUser != nil {
 			one.ask = func(asks context.Context, q *Question) *Answer {
-				ctx, cancel := context.WithCancel(ctx) // it carries the session of the client
+				ctx, cancel := context.WithCancel(ctx) // ctx carries the session of the client
 				defer cancel()
 				defer context.AfterFunc(asks, cancel)()
 				return req.AskUser(ctx, q)
@@ -127,7 +130,7 @@ func (c *children) offer(ctx context.Context, env *builtin.Env, a *Admission, re
 	return env
 }
 
-// isAgent reports whether a principal is an agent, which may have ended.
+// isAgent reports whether a principal is an agent, running or ended.
 func isAgent(principal string) bool {
 	return strings.HasPrefix(principal, builtin.CellSpec{}.Agent.Principal())
 }
@@ -160,19 +163,20 @@ func (c *children) start(ctx context.Context, one *child, who auth.Identity) (*b
 	}
 	closed := cell.Closed
 	cell.Closed = func() {
-		closed() // no call comes any more
+		closed() // no further call can arrive
 		gone()
 	}
 	return cell, end, nil
 }
 
-// errAgentEnded is why nothing is allowed to an agent that does not run.
+// errAgentEnded is the reason why an agent that is not running is denied everything.
 var errAgentEnded = errors.New("this agent has ended")
 
-// strictness are the modes of permissions, the strictest first.
+// strictness lists the permission modes, strictest first.
 var strictness = []string{settings.ModePlan, settings.ModeDontAsk, settings.ModeDefault, settings.ModeAcceptEdits, settings.ModeAuto, settings.ModeBypass}
 
-// narrow returns the settings of a principal: of an agent those of its caller, and narrower. It returns nil for an agent that has ended.
+// narrow returns the settings of a principal. For an agent these are the settings of its caller, restricted further. It
+// returns nil for an agent that has ended.
 func (p *policies) narrow(set *settings.Settings, principal string) *settings.Settings {
 	if !isAgent(principal) {
 		return set
@@ -196,14 +200,14 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 	return &narrowed
 }
 
-// withheld returns the names of the tools that an agent does not have.
+// withheld returns the names of the tools that an agent does not get.
 func (p *policies) withheld(one *child, depth int) (names []string) {
 	now, has := p.tools.now(), one.spec.Agent
 	for _, d := range now.all {
 		set := func(all []string) bool {
 			return slices.Contains(all, d.Name) || d.Server != "" && slices.Contains(all, "mcp__"+d.Server)
 		}
-		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName) // they give no right to what they find
+		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName) // finding a tool does not permit calling it
 		switch {
 		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"), set(has.Denied):
 			names = append(names, d.Name)
@@ -211,7 +215,7 @@ func (p *policies) withheld(one *child, depth int) (names []string) {
 			names = append(names, d.Name)
 		}
 	}
-	for _, s := range now.Servers { // tools that are not known yet
+	for _, s := range now.Servers { // tools that are not yet known
 		all := "mcp__" + s.Name
 		named := slices.ContainsFunc(has.Tools, func(name string) bool { return name == all || strings.HasPrefix(name, all+"__") })
 		if len(has.Tools) > 0 && !named || has.Servers != nil && !slices.Contains(has.Servers, s.Name) || slices.Contains(has.Denied, all) {
@@ -246,7 +250,7 @@ func (p *policies) removeScratch(principal string) {
 	}
 }
 
-// agentDirs returns the directories of the definitions of agents: of the roots that are trusted, and of the user.
+// agentDirs returns the directories with agent definitions: those of the trusted roots and that of the user.
 func (p *policies) agentDirs() (dirs []string) {
 	all, err := settings.ListTrusted(p.where)
 	trusted := map[string]bool{}
@@ -264,13 +268,13 @@ func (p *policies) agentDirs() (dirs []string) {
 	}
 	if p.where.Home != "" {
 		own := filepath.Join(p.where.Home, ".claude", "agents")
-		real, _ := filepath.EvalSymlinks(own) // the user may have it elsewhere
+		real, _ := filepath.EvalSymlinks(own) // the user may have moved it
 		dirs = append(dirs, cmp.Or(real, own))
 	}
 	return dirs
 }
 
-// examine says what the doctor finds about agents.
+// examine returns the doctor's findings about agents.
 func (c *children) examine() (all []doctor.Finding) {
 	runner := c.host.policies.settings.Current().Agent.Runner
 	if runner.Text == "" || c.host.cfg.AgentRunner == nil {

@@ -16,24 +16,24 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// An Answer is what a person said to a [Question].
+// An Answer is a person's answer to a [Question].
 type Answer struct {
 	State    string
-	Decision string // one of those that the question offers; anything else, such as "", is a refusal
-	Rule     string // what to remember instead of the rules that were offered, narrower; "": those
-	Reason   string // of a refusal, for the agent
+	Decision string // one of the decisions that the question offers; any other value, such as "", refuses
+	Rule     string // a narrower rule to remember in place of the offered rules; "": the offered rules
+	Reason   string // the reason of a refusal, for the agent
 	Form     string // the result of an elicitation as JSON, for a question with a form
 	By       string // who put the question to a person: [ByClient] or [byConsole]
 }
 
-// What puts questions to a person, as the audit log names it.
+// The values of [Answer.By], as they appear in the audit log.
 const (
 	ByClient  = "client"
 	byConsole = "console"
 	byHook    = "hook"
 )
 
-// An approver issues questions to persons, and checks their answers.
+// An approver issues questions to people and checks their answers.
 type approver struct {
 	questions   *approvals.Store
 	always      alwaysAllowed
@@ -43,12 +43,12 @@ type approver struct {
 	asker       Asker // nil: the operator cannot be asked
 	policies    *policies
 	log         *slog.Logger
-	// uncontained is set once a command has run that nothing contained and no person approved.
+	// uncontained is set once a command has run outside of any containment without a person's approval.
 	uncontained atomic.Bool
 }
 
 // decide returns the final verdict on a call that requires approval. Without an answer it returns a question if
-// the client can ask it, and a refusal otherwise. An answer counts only for the call that it was given to.
+// the client can ask it, and a refusal otherwise. An answer counts only for the call that it was given for.
 func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *audit.Record) (guard.Verdict, *Question) {
 	if v.Action != guard.Ask {
 		return v, nil
@@ -98,7 +98,7 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	return refusal(v, refusedBecause(req.Answer)), nil
 }
 
-// offer returns what "always allow" would remember.
+// offer returns the rules that "always allow" would remember.
 func (p *approver) offer(a *Admission, v guard.Verdict) offer {
 	switch {
 	case !isOperator(a.principal):
@@ -110,10 +110,10 @@ func (p *approver) offer(a *Admission, v guard.Verdict) offer {
 	return offer{rules: rules, none: reason}
 }
 
-// notPersonal is why nothing is remembered where a call does not say whose conversation it belongs to.
+// notPersonal explains why nothing is remembered for a call that does not identify its conversation.
 const notPersonal = "several people may share this conversation, because the client names none"
 
-// clipped returns the beginning of a text that a client sent, for a message.
+// clipped returns the beginning of a text from a client, for use in a message.
 func clipped(s string) string {
 	const longest = 40
 	if r := []rune(s); len(r) > longest {
@@ -148,11 +148,12 @@ func (p *approver) remember(rules []string) {
 	}
 }
 
-// digest identifies a call: its scope, tool and arguments, and what was asked and offered.
+// digest returns a hash that identifies a call by its scope, tool and arguments, the verdict and the offered
+// rules.
 func digest(scope string, req Request, v guard.Verdict, offered []string) []byte {
 	var args any
 	canonical := []byte(req.Args)
-	if json.Unmarshal(req.Args, &args) == nil { // a client may change the order of the keys when it repeats the call
+	if json.Unmarshal(req.Args, &args) == nil { // sort keys: a client may reorder them when it repeats the call
 		if sorted, err := json.Marshal(args); err == nil {
 			canonical = sorted
 		}

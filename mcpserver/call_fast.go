@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// A plain call does not pass through the library, which decodes each message five times. See BenchmarkStdioReads16.
+// A plain call bypasses the library, which decodes each message five times. See BenchmarkStdioReads16.
 
 // needsNoLibrary reports whether the host answers a call without the library: the tool is one of ours, and no extension takes part.
 func (m *message) needsNoLibrary() bool {

@@ -20,8 +20,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/stdio"
 )
 
-// StartCell starts an agent in a cell of the sandbox. This host serves it over the socket of the cell as the caller who,
-// whose rules apply. Close the cell: that ends everything that the agent has started.
+// StartCell starts an agent in a cell of the sandbox. This host serves the agent over the socket of the cell as the
+// caller who, under the rules of that caller. Closing the cell ends everything that the agent has started.
 func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.CellSpec) (_ *builtin.Cell, err error) {
 	h := s.host
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -75,7 +75,7 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	return cell, nil
 }
 
-// cellEnv returns what a program in a cell may use, and the call that stands for it in questions.
+// cellEnv returns the environment of a program in a cell, and the call that stands for it in questions.
 func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy, spec builtin.CellSpec) (*builtin.Env, *execCall, error) {
 	a := h.Admit(who, nil, "", true)
 	if a.Leave(); a.err != nil {
@@ -83,7 +83,7 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	}
 	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
 	env := h.env(a, policy, call.req)
-	rules := h.children.caller(who.Principal) // those of an agent take its tools away: what is in its cell is none
+	rules := h.children.caller(who.Principal) // use the caller's rules: an agent's rules withhold tools, and the program in the cell is not a tool
 	if !spec.NoExecGate && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil {
 		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
 	}
@@ -93,7 +93,7 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 // cellPrefix begins the names of directories of cells in the cache directory of the user.
 const cellPrefix = "cell-"
 
-// listenInCell makes a directory for a cell, with its socket.
+// listenInCell creates a directory for a cell and listens on a socket in it.
 func listenInCell() (dir string, l net.Listener, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -114,9 +114,10 @@ func listenInCell() (dir string, l net.Listener, err error) {
 	return dir, l, err
 }
 
-// removeDeadCells removes the directories of hosts that were killed: no one listens there, and did not just begin to.
+// removeDeadCells removes the directories of hosts that were killed: those on which nothing listens and that are not
+// new.
 func removeDeadCells(parent string) {
-	dirs, _ := filepath.Glob(filepath.Join(parent, cellPrefix+"*")) // the pattern is right
+	dirs, _ := filepath.Glob(filepath.Join(parent, cellPrefix+"*")) // the pattern is valid
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
 		if err != nil || time.Since(info.ModTime()) < time.Minute {
@@ -133,7 +134,7 @@ func removeDeadCells(parent string) {
 // maxCellClients bounds how many connections of a cell are served at once.
 const maxCellClients = 32
 
-// serveCell serves MCP on a socket, to each connection as stdio does.
+// serveCell serves MCP on a socket. Each connection is served like stdio.
 func (s *Server) serveCell(ctx context.Context, who auth.Identity, l net.Listener) {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	var clients sync.WaitGroup
@@ -162,7 +163,7 @@ func (s *Server) serveCell(ctx context.Context, who auth.Identity, l net.Listene
 	}
 }
 
-// cell compiles the rules for an agent, whose directory it must not change.
+// cell compiles the rules for an agent. They deny changes to dir, the directory of the cell.
 func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guard.Policy, error) {
 	set := *p.settings.Reload()
 	entries := func(list []settings.Entry, texts []string, format string) []settings.Entry {
@@ -196,7 +197,7 @@ func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guar
 	return rules.For(guard.Caller{Principal: principal, Remote: p.cfg.Remote, Own: []string{p.results.For(principal).Dir()}}), nil
 }
 
-// cellGaps says what this machine does not hold of what an agent in a cell relies on.
+// cellGaps returns the protections that an agent in a cell relies on and that this machine lacks.
 func cellGaps(h *Host, policy *guard.Policy, spec builtin.CellSpec) (gaps []string) {
 	held := policy.Commands().Containment()
 	report := h.runtime.SandboxReport()
@@ -220,11 +221,11 @@ func cellGaps(h *Host, policy *guard.Policy, spec builtin.CellSpec) (gaps []stri
 	return gaps
 }
 
-// cellHosts asks the operator about hosts, once each.
+// cellHosts asks the operator about network hosts, once for each host.
 type cellHosts struct {
 	call *execCall
 
-	mu    sync.Mutex // held while a question waits: equal ones are one
+	mu    sync.Mutex // held while a question waits, so that equal questions are asked once
 	known map[string]bool
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// byClassifier is the classifier as the one who answers a question.
+// byClassifier is the value of [Answer.By] for the classifier.
 const byClassifier = "classifier"
 
-// classify asks the classifier of the settings whether a call needs no person, and returns where it answers; nil if it is not asked: in
-// another mode, without a classifier, or where a rule always asks.
+// classify asks the classifier of the settings whether a call can run without a person, and returns the channel of its
+// answer. It returns nil if the classifier is not asked: in another mode, without a classifier, or if a rule always
+// requires a person.
 func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-chan hook.Decision {
 	set := s.policies.settings.Current()
 	group := set.Hooks[settings.Classifier]
@@ -30,7 +31,8 @@ func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-
 	return answer
 }
 
-// classified waits for the classifier where no person is asked while it runs: no one can be asked, or the question ends the call.
+// classified waits for the classifier if no person is asked in the meantime, because no one can be asked or because the
+// question ends the call.
 func (c *execCall) classified(answer <-chan hook.Decision, v guard.Verdict, rec *audit.Record) guard.Verdict {
 	if answer == nil || c.req.CanAsk && !c.req.Repeats {
 		return v

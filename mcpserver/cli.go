@@ -11,7 +11,8 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Explain writes a verdict for a person: what was decided, by which rule, and for each part of the call.
+// Explain formats a verdict for a person: the decision, the deciding rule, and the verdict on each part
+// of the call.
 func Explain(v guard.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, v.Action)
@@ -35,7 +36,7 @@ func Explain(v guard.Verdict) string {
 	return b.String()
 }
 
-// ToolsJSON is the list of tools as clients get it.
+// ToolsJSON returns the list of tools as clients get it.
 func ToolsJSON(defs []*builtin.Def) ([]byte, error) {
 	tools := []mcp.Tool{}
 	for _, d := range defs {

@@ -18,48 +18,50 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// A Config says what a host serves and by which rules. The zero value is refused: a host needs a root.
+// A Config configures a host. The zero value is refused: a host needs a root.
 type Config struct {
 	// Roots are the directories the tools work in, the first being the default. See [Roots].
 	Roots []string
-	// RootsNamed says that the user named the roots, which may then be "/" or the home directory.
+	// RootsNamed says that the user named the roots explicitly. They may then be "/" or the home directory.
 	RootsNamed bool
-	// Refuse is why every call is refused, so that a client shows what a person must correct; nil: by the rules.
+	// Refuse is the reason to refuse every call, so that a client shows what a person must correct. If nil, the rules
+	// decide.
 	Refuse error
 	// Settings are extra settings files; Allow and Deny are rules from the command line.
 	Settings    []string
 	Allow, Deny []string
-	// TrustWorkspace lets the settings files of the roots allow things, not only forbid them.
+	// TrustWorkspace lets the settings files of the roots allow things as well as forbid them.
 	TrustWorkspace bool
-	// Tools limits the host to the tools of these names. Empty: all.
+	// Tools limits the host to the named tools. Empty: all.
 	Tools []string
-	// With are the names of tools that are served in addition to those that are served anyway, or to Tools.
+	// With names tools to serve in addition to Tools or to the default tools.
 	With []string
-	// MCPConfig are files with the entries of other servers, in the user's own words: their tools are served as mcp__SERVER__TOOL.
+	// MCPConfig lists files in which the user configures other servers. Their tools are served as
+	// mcp__SERVER__TOOL.
 	MCPConfig []string
 	// CustomTools are served in addition to the tools of package builtin, under the same rules.
 	CustomTools []*builtin.Def
 	// StateDir keeps results, read state and journals. Empty: [DefaultStateDir].
 	StateDir string
-	// AuditLog is the file for the audit log. Empty: audit.jsonl in the state directory, without
-	// which the host works too if it cannot be written.
+	// AuditLog is the file of the audit log. If empty, it is audit.jsonl in the state directory; the host then also
+	// works if that file cannot be written.
 	AuditLog string
 	// AuditMaxSize is the size in bytes at which the audit log is rotated; 0: never. AuditKeep is
 	// how many earlier files are kept. See [audit.Config].
 	AuditMaxSize int64
 	AuditKeep    int
-	// OwnFiles are further files that the host writes, and Obeyed are those that it obeys or keeps secret: certificates, keys, tokens.
-	// No tool or command can write either, wherever they are, or read the former.
+	// OwnFiles are further files that the host writes. Obeyed are files that it obeys or keeps secret: certificates,
+	// keys, tokens. No tool or command can write either, wherever they are, or read those in Obeyed.
 	OwnFiles, Obeyed []string
-	// PrepareSearch prepares the first root for a search while the host is opened, if it has been searched before: calls
-	// will come.
+	// PrepareSearch prepares the first root for a search while the host is opened, if it was searched before. Set it
+	// when calls are expected.
 	PrepareSearch bool
 	// OnWarm is called whenever the host has prepared for a caller's first command. Nil: it is not called.
 	OnWarm func()
-	// Remote says that callers come over a network, so that no one sits at the machine.
+	// Remote says that callers come over a network, so no person is present at the machine.
 	Remote bool
-	// Contained refuses every command outside of the sandbox, whatever the settings say: a client that is itself in a sandbox of this
-	// host must not leave it by a call.
+	// Contained refuses every command outside of the sandbox, whatever the settings say. It is for clients that are
+	// themselves in a sandbox of this host: a call must not let them leave it.
 	Contained bool
 	// CopyOf is the work tree that the root is a copy of. The rules of the workspace hold there too, and nothing is written there.
 	CopyOf string
@@ -67,20 +69,20 @@ type Config struct {
 	ScopeKeys []scope.Key
 	// StrictScope refuses calls over HTTP whose scope is not exact.
 	StrictScope bool
-	// ToolSearch says whether clients that do not choose search for the tools of other servers ("on") or list them ("off"). "auto" or
-	// empty: they search when the definitions are long.
+	// ToolSearch says whether clients that have no preference search for the tools of other servers ("on") or list them
+	// ("off"). "auto" or empty: they search if the definitions are long.
 	ToolSearch string
-	// SessionArgument adds an argument to every tool by which a client that cannot send _meta names its session.
+	// SessionArgument adds an argument to every tool, with which a client that cannot send _meta names its session.
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
 	Structured Structured
-	// Extension is what a program serves in addition, in the types of the MCP library.
+	// Extension is what the embedding program serves in addition, in the types of the MCP library.
 	Extension Extension
 	// Observers see every call. They must not block.
 	Observers []audit.Observer
 	// AgentRunner fills in the runner of agents that agent.runner of the settings names: a name, or an object as JSON. Nil: no agents are run.
 	AgentRunner func(h *Host, runner string, into *builtin.Env) error
-	// Asker asks the owner of the machine when the client cannot ask a person. Nil: no one is asked then.
+	// Asker asks the owner of the machine when the client cannot ask a person. If nil, no one is asked.
 	Asker Asker
 	// Version is reported to clients.
 	Version string
@@ -88,8 +90,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Roots returns the absolute paths of roots, in which "~" is the home directory. Without names it returns the
-// working directory; the guard refuses the whole machine and the home directory.
+// Roots returns the absolute paths of names, expanding "~". Without names it returns the working directory. The guard
+// refuses the whole machine and the home directory.
 func Roots(names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = []string{"."}
@@ -177,7 +179,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// ownFiles returns the files, outside of the state directory, that the host opens by a name it was given.
+// ownFiles returns the files outside of the state directory that the host opens by a configured name.
 func (c *Config) ownFiles() []string {
 	own := slices.Concat(c.OwnFiles, c.Obeyed)
 	if c.AuditLog != "" {
@@ -194,8 +196,8 @@ func pointers(all []string) []*string {
 	return out
 }
 
-// scratchDir returns the directory for the temporary files and caches of commands that work on these roots, in
-// the user's cache directory; "" if there is none. It holds one for each principal: see [scratchOf].
+// scratchDir returns the directory, in the user's cache directory, for the temporary files and caches of commands that
+// work on these roots, or "" if there is none. It contains one directory per principal: see [scratchOf].
 func scratchDir(roots []string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -209,7 +211,7 @@ func scratchDir(roots []string) string {
 	return dir
 }
 
-// scratchOf returns a principal's own part of a scratch directory, and creates it if needed.
+// scratchOf returns a principal's part of a scratch directory, and creates it if needed.
 func scratchOf(dir, principal string) string {
 	if dir == "" {
 		return ""
@@ -222,5 +224,5 @@ func scratchOf(dir, principal string) string {
 	return own
 }
 
-// ParseScopeKey reads an element of [Config.ScopeKeys]: NAME, NAME=shared or NAME=exact.
+// ParseScopeKey parses an element of [Config.ScopeKeys]: NAME, NAME=shared or NAME=exact.
 func ParseScopeKey(text string) (scope.Key, error) { return scope.ParseKey(text) }

@@ -12,18 +12,19 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// metaLongest lets Claude Code hand a model results up to this many characters. Of longer ones, without it of more than 50,000, it shows
-// the first 2,000 as JSON and keeps the rest in a file of its own: more than half of the largest page of a Read.
+// metaLongest makes Claude Code pass results of up to this many characters to a model. Of longer results (without it,
+// of more than 50,000 characters) it shows the first 2,000 as JSON and keeps the rest in a file of its own. 50,000 is
+// less than half of the largest page of a Read.
 const metaLongest = "anthropic/maxResultSizeChars"
 
-// metaAlwaysLoad makes Claude Code show a tool to its model at once, and not only when the model has searched for it. Without it, it was
-// seen to show none (2.1.328). metaSearchHint is found by a search of clients that defer the tool all the same.
+// metaAlwaysLoad makes Claude Code show a tool to its model at once, and not only after the model has searched for it.
+// Without it, version 2.1.328 showed none. Clients that defer the tool all the same search in metaSearchHint.
 const (
 	metaAlwaysLoad = "anthropic/alwaysLoad"
 	metaSearchHint = "anthropic/searchHint"
 )
 
-// toMCP describes a tool to clients. All four hints are always given: clients assume the worst of a missing one.
+// toMCP describes a tool to clients. All four hints are always set: clients assume the worst of a missing hint.
 func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	schema, name := d.RawSchema, cmp.Or(d.Listed, d.Name)
 	if schema == nil {
@@ -56,9 +57,9 @@ func toMCP(d *builtin.Def) (mcp.Tool, error) {
 	return tool, nil
 }
 
-// toResult returns a reply as MCP carries it: the text for the model, and the structure for programs. A text that was cut names
-// the path of the whole. A resource_link would add nothing, and clients fail at one: the helpers of Anthropic's SDK
-// throw the result away, and LangChain hands the model's API a file:// address.
+// toResult converts a reply to MCP: the text for the model, and the structure for programs. If the text was cut, it
+// names the path of the whole text. A resource_link would add nothing, and clients fail on it: the helpers of
+// Anthropic's SDK discard the result, and LangChain hands the model's API a file:// address.
 func toResult(r Reply) *mcp.CallToolResult {
 	r.Result = bounded(r.Result)
 	result := &mcp.CallToolResult{
@@ -72,7 +73,7 @@ func toResult(r Reply) *mcp.CallToolResult {
 	return attachSession(result, r.Session)
 }
 
-// attachSession adds to a result the handle of the session that was made for its call, if one was.
+// attachSession adds the handle of the session that was created for the call to its result, if there is one.
 func attachSession(result *mcp.CallToolResult, session string) *mcp.CallToolResult {
 	if session != "" {
 		result.Meta = &mcp.Meta{AdditionalFields: map[string]any{scope.MetaHandle: session}}
@@ -81,7 +82,7 @@ func attachSession(result *mcp.CallToolResult, session string) *mcp.CallToolResu
 	return result
 }
 
-// withSession adds the handle of a new session to what programs learn from a result.
+// withSession adds the handle of a new session to the structured result.
 func withSession(structured any, handle string) any {
 	fields := map[string]any{}
 	if raw, err := json.Marshal(structured); err == nil {

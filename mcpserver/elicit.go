@@ -15,13 +15,13 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// How a question reaches the person at a client, as an elicitation of either era.
+// This file puts a question to the person at a client, as an elicitation of either era.
 
 // questionID names the one question of a result.
 const questionID = "approval"
 
-// elicitation returns how the client said that it can put a question to a person, nil if it did not. What an unattended one says does
-// not count.
+// elicitation returns the elicitation capability that the client declared, or nil. What an unattended client declares
+// is ignored.
 func elicitation(ctx context.Context) *mcp.ElicitationCapability {
 	if transport.PeerOf(ctx).Unattended {
 		return nil
@@ -40,7 +40,8 @@ func elicitation(ctx context.Context) *mcp.ElicitationCapability {
 	return known.GetClientCapabilities().Elicitation
 }
 
-// canAsk reports whether the client can put a question to a person: by a form, or by a page of the console where there is one.
+// canAsk reports whether the client can put a question to a person: by a form, or by a page of the console if there is
+// one.
 func (s *Server) canAsk(ctx context.Context) bool {
 	return showsForms(ctx) || elicitation(ctx) != nil && s.host.approvals.pageOf("any") != ""
 }
@@ -51,7 +52,8 @@ func showsForms(ctx context.Context) bool {
 	return can != nil && (can.URL == nil || can.Form != nil)
 }
 
-// opens reports whether the client opens the page of a question. One that can also show the form does where a browser has the console open.
+// opens reports whether the client opens the page of a question. A client that can also show the form opens the page if
+// a browser has the console open.
 func (s *Server) opens(ctx context.Context, q *Question) bool {
 	can := elicitation(ctx)
 	return q.URL != "" && can != nil && can.URL != nil && (can.Form == nil || s.host.approvals.operatorPresent())
@@ -84,7 +86,7 @@ func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Q
 	shown := form(q)
 	if q.Form != nil {
 		shown = mcp.ElicitationParams{}
-		_ = json.Unmarshal(q.Form, &shown) // the client says what is missing
+		_ = json.Unmarshal(q.Form, &shown) // the client reports missing fields
 	} else if s.opens(ctx, q) {
 		shown = page(q)
 		s.host.approvals.pages.open(q.State, func() *Answer { return s.host.approvals.askOperator(context.WithoutCancel(ctx), a, req, q) })
@@ -92,14 +94,14 @@ func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Q
 	return server.NewInputRequestBuilder(q.State).Elicit(questionID, shown).ToolResult()
 }
 
-// An openPages holds the answers to questions whose pages were opened, by the states of the questions.
+// An openPages holds the answers to questions whose pages were opened, by the state of the question.
 type openPages struct {
 	mu      sync.Mutex
 	answers map[string]*openPage
 }
 
 type openPage struct {
-	answered chan struct{} // closed with the answer
+	answered chan struct{} // closed once there is an answer
 	answer   *Answer
 }
 
@@ -128,8 +130,9 @@ func (o *openPages) of(state string) *openPage {
 	return o.answers[state]
 }
 
-// answerTo returns the answer that a call is repeated with: that of the question's page if one was opened and the person did not decline
-// to open it. A call that waits for it gives up its place in its scope, which others need, and takes a new one.
+// answerTo returns the answer that a repeated call carries. If the question's page was opened, and the person did not
+// decline to open it, that is the answer from the page. A call that waits for it gives up its place in its scope, so
+// that other calls can run, and takes a new one.
 func (s adapter) answerTo(ctx context.Context, c *message, p mcp.MultiRoundTripParams) (*Answer, error) {
 	if c.peer.Unattended {
 		return nil, nil
@@ -148,7 +151,7 @@ func (s adapter) answerTo(ctx context.Context, c *message, p mcp.MultiRoundTripP
 	}
 }
 
-// answerIn returns the answer that a modern client repeats its call with, nil if there is none.
+// answerIn returns the answer with which a modern client repeats its call, or nil if there is none.
 func answerIn(p mcp.MultiRoundTripParams) *Answer {
 	if p.RequestState == "" && len(p.InputResponses) == 0 {
 		return nil
@@ -190,7 +193,7 @@ func accepted(p mcp.MultiRoundTripParams) bool {
 	return r != nil && r.Action == mcp.ElicitationResponseActionAccept
 }
 
-// putPage has a legacy client open the page of a question, and waits for the answer that is given there.
+// putPage makes a legacy client open the page of a question, and waits for the answer given there.
 func (s *Server) putPage(ctx context.Context, q *Question) *Answer {
 	c, ok := callOf(ctx)
 	if !ok {
@@ -211,7 +214,7 @@ func (s *Server) putPage(ctx context.Context, q *Question) *Answer {
 	return <-answers
 }
 
-// put asks a legacy client and waits. No answer in time, and any failure to ask, is a refusal.
+// put asks a legacy client and waits. A missing answer or a failure to ask is a refusal.
 func (s *Server) put(ctx context.Context, q *Question) *Answer {
 	if s.opens(ctx, q) {
 		return s.putPage(ctx, q)
@@ -228,7 +231,7 @@ func (s *Server) put(ctx context.Context, q *Question) *Answer {
 	return toAnswer(q.State, result)
 }
 
-// toAnswer reads the fields of the form. An answer of another shape is a refusal that says why.
+// toAnswer reads the fields of the form. Content of another shape is a refusal whose reason says so.
 func toAnswer(state string, r *mcp.ElicitationResult) *Answer {
 	a := &Answer{State: state, By: ByClient}
 	if r == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// Where rules apply to commands, the programs that a command starts are judged when they start. A question about one is asked during
-// the call, while the program waits.
+// If rules apply to commands, the programs that a command starts are judged when they start. A question about a program
+// is asked during the call, while the program waits.
 
-// maxAlways bounds how many always allowed programs are remembered.
+// maxAlways bounds how many always-allowed programs are remembered.
 const maxAlways = 10_000
 
-// An alwaysAllowed is the set of programs, with arguments and scope, that a person always allows, until the host ends.
+// An alwaysAllowed is the set of programs, with arguments and scope, that a person always allows until the host ends.
 type alwaysAllowed struct {
 	mu       sync.Mutex
 	programs map[string]bool
@@ -40,7 +40,7 @@ func (m *alwaysAllowed) add(key string) {
 	m.programs[key] = true
 }
 
-// An execCall is a call that hooks let pass, and what it may use.
+// An execCall is a call that passed the hooks, with its environment.
 type execCall struct {
 	host      *Host
 	ctx       context.Context // of the call; it carries the client's session
@@ -51,8 +51,8 @@ type execCall struct {
 	env       *builtin.Env
 }
 
-// execs returns how the programs of a call's command are judged, nil where no rule applies to commands. approved says that a person has
-// allowed the text of the command.
+// execs returns the judgement of the programs that the call's command starts, or nil if no rule applies to commands.
+// approved says that a person has approved the text of the command.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy {
 		p := c.host.policies
@@ -77,7 +77,7 @@ func (c *execCall) audit(e builtin.ExecEvent) {
 	_ = c.host.recorder.write(rec) // it logs its errors
 }
 
-// key identifies a program with its arguments in the scope of the call.
+// key identifies a program by its arguments and the scope of the call.
 func (c *execCall) key(asked builtin.ExecQuestion) string {
 	return strings.Join(append([]string{c.admission.principal, c.admission.scope.Label, asked.Program}, asked.Words...), "\x00")
 }
@@ -87,7 +87,7 @@ func (c *execCall) isAlwaysAllowed(asked builtin.ExecQuestion) bool {
 	return c.host.approvals.always.has(c.key(asked))
 }
 
-// ask asks the client while its call waits, or the operator.
+// ask asks the client while its call waits, or else the operator.
 func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.ExecAnswer {
 	key := c.key(asked)
 	merged, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
@@ -108,7 +108,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	return c.outcome(q, answer, key)
 }
 
-// question returns the question about a program as clients and the console show it.
+// question returns the question about a program for clients and the console.
 func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	reason := "The command of this call has come to start it, and waits for the answer"
 	if len(asked.Chain) > 0 {
@@ -125,7 +125,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
 }
 
-// outcome returns what an answer means.
+// outcome translates an answer.
 func (c *execCall) outcome(q *Question, a *Answer, key string) builtin.ExecAnswer {
 	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
 		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}

@@ -14,12 +14,12 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// An Extension is what a program serves in addition to the tools of this host, in the types of the MCP library.
-// The fixtures of the official conformance suite are one.
+// An Extension is what a program serves in addition to the tools of this host, in the types of the MCP library. The
+// fixtures of the official conformance suite are an example.
 type Extension struct {
 	// Tools go through the same pipeline as the host's own: authentication, a scope, the gate, rules, hooks, the audit log.
 	Tools []ExtraTool
-	// Prompts, resources and what Options adds are only authenticated: no rule applies to them.
+	// Prompts, resources and what Options adds are authenticated, but no rules apply to them.
 	Prompts   []server.ServerPrompt
 	Resources []server.ServerResource
 	Templates []server.ServerResourceTemplate
@@ -28,11 +28,11 @@ type Extension struct {
 
 // An ExtraTool is a tool of an [Extension].
 type ExtraTool struct {
-	// Tool is what clients see of it. Its schema must be a JSON Schema; it is not used to check arguments.
+	// Tool is the tool as clients see it. Its schema must be a JSON Schema. It is not used to check arguments.
 	Tool mcp.Tool
 	// Needs are the client capabilities, such as "sampling", without which a modern call is refused.
 	Needs []string
-	// Rounds says that the tool asks its client questions of its own, and checks the answers itself.
+	// Rounds says that the tool asks its client further questions and checks the answers itself.
 	Rounds bool
 	// Run is called when the gate lets the call run. The model sees its error.
 	Run func(context.Context, ExtraCall) (*mcp.CallToolResult, error)
@@ -41,16 +41,16 @@ type ExtraTool struct {
 // An ExtraCall is one call of an [ExtraTool].
 type ExtraCall struct {
 	mcp.CallToolRequest
-	// Args are the arguments as they went through the pipeline: one JSON object.
+	// Args are the arguments after the pipeline, as one JSON object.
 	Args json.RawMessage
-	// Progress tells the client how the call goes; nil when it did not ask.
+	// Progress reports the progress of the call to the client. It is nil if the client did not ask for it.
 	Progress func(lastLines string)
 	// Notify sends a notification that belongs to the call, in order before its answer.
 	Notify func(ctx context.Context, method string, params map[string]any)
 }
 
-// An extraRun carries a call of an extra tool, in the context, through the pipeline, which knows neither the
-// requests nor the results of the library.
+// An extraRun carries a call of an extra tool through the pipeline, in the context. The pipeline does not know the
+// request and result types of the library.
 type extraRun struct {
 	call   ExtraCall
 	result *mcp.CallToolResult
@@ -58,7 +58,7 @@ type extraRun struct {
 
 type extraKey struct{}
 
-// def describes the tool to the pipeline. Its effects are not known.
+// def describes the tool to the pipeline. Its effects are unknown.
 func (t ExtraTool) def() (*builtin.Def, error) {
 	var shown struct {
 		InputSchema *jsonschema.Schema `json:"inputSchema"`

@@ -8,13 +8,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
-// serverPrincipal begins the names under which servers are held to the rules. Each has a directory for its files of its own.
+// serverPrincipal is the prefix of the principals under whose rules other servers run. Each principal has its own
+// directory for temporary files.
 const serverPrincipal = "\x00mcp\x00"
 
-// servers are what the gateway asks of its host.
+// servers implements what the gateway requires of its host.
 type servers struct{ *Host }
 
-// open makes the tools of other servers those of the host.
+// open opens the gateway and serves the tools of the other servers.
 func (h servers) open(state string) *gateway.Gateway {
 	return gateway.Open(gateway.Config{
 		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, Changed: h.changed, Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
@@ -28,20 +29,20 @@ func (h servers) reload() {
 	}
 }
 
-// configured returns the other servers that are configured, and what is wrong with the configuration.
+// configured returns the configured other servers, and the problems of the configuration.
 func (h servers) configured() ([]*gateway.Entry, []string) {
 	return gateway.Sources{
 		Files: h.cfg.MCPConfig, Settings: h.policies.settings.Current(), Roots: h.cfg.Roots, Home: h.policies.where.Home, Managed: settings.ManagedDirs(),
 	}.Load()
 }
 
-// start starts the process of a server for a caller, held to the rules of now.
+// start starts the process of a server for a caller, under the current rules.
 func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process, err error) {
 	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime, h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
 	return p, err
 }
 
-// changed serves the tools that are known now.
+// changed serves the tools that the gateway now knows.
 func (h servers) changed(g *gateway.Gateway, configured bool) {
 	set := foreignSet{Tools: g.Tools(), Configured: configured}
 	set.Prompts, set.Resources = g.Digests()

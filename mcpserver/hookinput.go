@@ -9,12 +9,12 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// pathFields are the arguments of the tools that name a file or a directory.
+// pathFields are the tool arguments that name a file or a directory.
 var pathFields = []string{"file_path", "notebook_path", "path"}
 
-// hookInput returns the input of a call as hooks see it: with absolute paths, as Claude Code gives them. Otherwise a relative name,
-// "~/x" or "a/../b" would evade a hook that compares tool_input.file_path with a directory. A path that cannot be resolved is not
-// changed: the call will not be planned.
+// hookInput returns the input of a call for hooks, with absolute paths as Claude Code gives them. Otherwise a relative
+// name, "~/x" or "a/../b" would evade a hook that compares tool_input.file_path with a directory. A path that cannot be
+// resolved is left unchanged, because the call will fail to plan.
 func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
@@ -30,7 +30,7 @@ func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
 		if err != nil {
 			continue
 		}
-		fields[field], _ = json.Marshal(wholePath(policy, name, path)) // a string encodes
+		fields[field], _ = json.Marshal(wholePath(policy, name, path)) // a string always encodes
 		changed = true
 	}
 	if !changed {
@@ -43,8 +43,8 @@ func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
 	return whole
 }
 
-// wholePath returns the path that name was resolved to, without "..": as it was given, unless there is a symbolic link before
-// the ".." and the text alone would lead elsewhere.
+// wholePath returns the absolute path of name without "..". It is as given, unless a symbolic link precedes a "..", so
+// that cleaning the text would lead elsewhere.
 func wholePath(policy *guard.Policy, name string, path guard.Path) string {
 	if !strings.Contains(name, "..") {
 		return path.String()
@@ -55,7 +55,7 @@ func wholePath(policy *guard.Policy, name string, path guard.Path) string {
 	return path.String()
 }
 
-// hookResponse returns the result as PostToolUse hooks get it: the text and the structure that clients get, and fields under
+// hookResponse returns the result for PostToolUse hooks: the text and the structure that clients get, and fields under
 // the names of Claude Code, which hooks written for it read.
 func hookResponse(input json.RawMessage, effects []guard.Effect, r builtin.Result) (json.RawMessage, error) {
 	response := map[string]any{"text": r.Text, "structured": r.Structured, "success": true}

@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// A hookedCall is a call with hooks: before it is planned, when it requires approval, and after it ran.
+// A hookedCall runs the hooks of one call: before it is planned, when it requires approval, and after it ran.
 type hookedCall struct {
 	runner *hook.Runner
 	set    *settings.Settings
@@ -37,10 +37,10 @@ type hookset struct {
 	tools           *toolset
 	runtime         *builtin.Runtime
 	log             *slog.Logger
-	warnUncontained sync.Once // logs that hooks run uncontained that should not
+	warnUncontained sync.Once // logs once that hooks run uncontained although they should not
 }
 
-// newHookset runs the commands of hooks in the first root.
+// newHookset returns a hookset that runs the commands of hooks in the first root.
 func newHookset(p *policies) *hookset {
 	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log}
 	s.runner = hook.New(hook.Config{Start: s.start, Way: s.runMode, Dir: p.cfg.Roots[0], Match: s.concerns, Log: p.log})
@@ -55,8 +55,8 @@ func (s *hookset) start(spec hook.Spec) (hook.Process, error) {
 	return s.runtime.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
 }
 
-// runMode decides how a hook runs. Where no sandbox works, a hook that should be contained runs outside, which is logged once:
-// commands have the rights of the user there too.
+// runMode decides how a hook runs. If no sandbox works, a hook that should be contained runs outside, and this is
+// logged once. Commands have the rights of the user there as well.
 func (s *hookset) runMode(k settings.Hook) hook.Way {
 	set := s.policies.settings.Current()
 	policy := s.policies.at(set, LocalPrincipal) // the hooks are the same for all principals
@@ -114,8 +114,7 @@ func (s *hookset) concerns(rule string, c hook.Call) bool {
 	return slices.ContainsFunc(policy.Judge(plan.Intent).Parts, func(p guard.Part) bool { return p.Rule == rule })
 }
 
-// before runs the PreToolUse hooks. The call that it returns may have another input, which was bound again. The
-// error refuses the call.
+// before runs the PreToolUse hooks. The returned call may have another input, bound again. An error refuses the call.
 func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
 	set := s.policies.settings.Current()
 	if len(set.Hooks) == 0 {
@@ -140,13 +139,13 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	return hc, call, nil
 }
 
-// hookCall returns a call as hooks are told of it.
+// hookCall describes a call to hooks.
 func (s *hookset) hookCall(a *Admission, policy *guard.Policy, tool string, input json.RawMessage) hook.Call {
 	cwd := cmp.Or(a.scope.Dir.Get(), policy.Roots()[0])
 	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input)}
 }
 
-// hookRule is the rule of verdicts and records that a hook decided.
+// hookRule is the rule name in verdicts and records for decisions of a hook.
 const hookRule = "hook"
 
 func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Verdict {
@@ -160,8 +159,8 @@ func hookVerdict(v guard.Verdict, action guard.Action, d hook.Decision) guard.Ve
 	return v
 }
 
-// judged lets hooks change a verdict. They can make it stricter, and they can answer for the person, but not where
-// the verdict is final. A nil call has no hooks.
+// judged lets hooks change a verdict. They can make it stricter, or answer in place of the person unless the verdict is
+// final. A nil call has no hooks.
 func (c *hookedCall) judged(ctx context.Context, in guard.Intent, v guard.Verdict, rec *audit.Record) guard.Verdict {
 	after := c.decided(ctx, in, v)
 	if v.Action == guard.Ask && after.Action != guard.Ask {
@@ -225,7 +224,7 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	if c == nil {
 		return r
 	}
-	ctx = context.WithoutCancel(ctx) // the call has run: its hooks run too
+	ctx = context.WithoutCancel(ctx) // the call has run, so its hooks run even if it was cancelled
 	var said hook.After
 	if r.IsError {
 		said = c.runner.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))
@@ -253,7 +252,7 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	return r
 }
 
-// outputText returns the output that a hook gave in place of the tool's: a text, or any other JSON.
+// outputText returns the output that a hook gave in place of the tool's output: a text or any other JSON.
 func outputText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -29,12 +29,12 @@ import (
 	"github.com/toolhost/toolhost/resultstore"
 )
 
-// A Host holds what all calls share. Use [Open], and close it: what it started ends with it.
+// A Host holds the state that all calls share. It is created by [Open]. Close ends everything that it started.
 type Host struct {
 	cfg         Config
 	log         *slog.Logger
 	tools       *toolset
-	stateDirErr error // why the state directory is not used; nil: it is
+	stateDirErr error // why the state directory is not used; nil if it is used
 	baseline    *baseline.Keeper
 	policies    *policies
 	seen        *readstate.Store
@@ -49,11 +49,11 @@ type Host struct {
 	recorder    *recorder
 	stateProbe  recent[error]
 	counts      counts
-	lull        lull // of changes of other servers
+	lull        lull // of changes in other servers
 }
 
-// Open starts a host. Its errors are those of a configuration that cannot be served. What is merely
-// missing, such as a writable state directory, is logged, and the host works without it.
+// Open starts a host. It fails if the configuration cannot be served. If something optional is missing, such as a
+// writable state directory, it logs this and works without it.
 func Open(cfg Config) (*Host, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -140,7 +140,7 @@ func openTools(h *Host) error {
 	return nil
 }
 
-// openRuntime opens what the tools work with.
+// openRuntime opens the runtime of the tools.
 func (h *Host) openRuntime(state string) (err error) {
 	cfg := builtin.RuntimeConfig{
 		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Version: h.cfg.Version, Log: h.log,
@@ -156,7 +156,7 @@ func (h *Host) openRuntime(state string) (err error) {
 	return err
 }
 
-// Warm starts what a principal's commands run in before the first command. It may take a moment.
+// Warm prepares a principal's sandbox before the first command. It may take a moment.
 func (h *Host) Warm(principal string) {
 	if err := h.runtime.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
 		h.log.Warn("the sandbox could not be started ahead", "error", err)
@@ -201,8 +201,8 @@ func (h *Host) Tools(who auth.Identity) []*builtin.Def {
 	return h.tools.listed(h.tools.now(), viewer{policy: h.policies.of(who.Principal), who: who})
 }
 
-// Admit takes the place of a call in its scope. It never blocks, so that the reader of a transport can
-// call it: the order of admission is the order of the calls. session is the MCP session, if there is one.
+// Admit takes the place of a call in its scope. It never blocks, so the reader of a transport can call it: the order of
+// admission is the order of the calls. session is the MCP session, if there is one.
 func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, stdio bool) *Admission {
 	s, minted, err := h.scopes.Resolve(who.Principal, meta, session, stdio)
 	if err != nil {
@@ -213,8 +213,8 @@ func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, std
 	return a
 }
 
-// AdmitNamed takes the place of a call from the command line. Calls of the same name share what was read,
-// also from one process to the next; without a name the call is on its own.
+// AdmitNamed takes the place of a call from the command line. Calls of the same name share their read state, also
+// across processes. A call without a name shares nothing.
 func (h *Host) AdmitNamed(name string) *Admission {
 	if name == "" {
 		return h.Admit(Local(), nil, "", true)
@@ -227,21 +227,22 @@ func (h *Host) admitTo(s *scope.Scope, who auth.Identity) *Admission {
 	return &Admission{principal: s.Principal(), who: who, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Admit()}
 }
 
-// readmit takes the place of a call that is repeated with an answer: in the same scope, also one made for it.
+// readmit takes the place of a call that is repeated with an answer, in the same scope, even one that was created for
+// the call.
 func (h *Host) readmit(a *Admission) *Admission {
 	again := h.admitTo(a.scope, a.who)
 	again.session = a.session
 	return again
 }
 
-// gateOptions are the settings of a scope's gate, read when the scope begins.
+// gateOptions returns the settings of a scope's gate. They are read when the scope is created.
 func (p *policies) gateOptions() scope.GateOptions {
 	s := p.settings.Current()
 	return scope.GateOptions{Parallel: s.Gate.Parallel, KeepSiblings: !s.Gate.SiblingAbort}
 }
 
-// KeepPort keeps the port that the host listens on from commands of all hosts with this state directory, also after this one has
-// ended: its clients would talk to them.
+// KeepPort denies the port that the host listens on to the commands of all hosts with this state directory, even after
+// this host has ended: otherwise a command could listen there and its clients would connect to it.
 func (h *Host) KeepPort(addr net.Addr) {
 	if h.stateDirErr != nil {
 		return

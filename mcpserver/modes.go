@@ -25,15 +25,15 @@ const (
 	modeAge = 90 * 24 * time.Hour
 )
 
-// A modes knows which scopes were put into plan mode, apart from the settings. They are in a file that all hosts of a state directory share. No tool and
-// no contained command can write it.
+// A modes knows which scopes were put into plan mode, independently of the settings. They are stored in a file that all
+// hosts of a state directory share. No tool and no contained command can write it.
 type modes struct {
 	file     string // "": nothing outlives the process
 	host     string // tells this process from others
 	children *children
 
 	mu       sync.Mutex
-	stamp    fs.FileInfo // of the file as it was read; nil: there was none
+	stamp    fs.FileInfo // of the file when it was read; nil if it did not exist
 	kept     []planned
 	err      error         // why the file cannot be read
 	last     *guard.Policy // whose policy in plan mode is lastPlan
@@ -48,7 +48,7 @@ type planned struct {
 	Since     time.Time `json:"since"`
 }
 
-// policy returns the policy of a call in a scope. Where the modes cannot be known everything is refused.
+// policy returns the policy of a call in a scope. If the modes cannot be read, everything is refused.
 func (m *modes) policy(p *guard.Policy, s *scope.Scope) *guard.Policy {
 	planning := m.isPlanning(s)
 	m.mu.Lock()
@@ -65,12 +65,12 @@ func (m *modes) policy(p *guard.Policy, s *scope.Scope) *guard.Policy {
 	return m.lastPlan
 }
 
-// isPlanning reports whether a scope is in plan mode whatever the settings say.
+// isPlanning reports whether a scope was put into plan mode, whatever the settings say.
 func (m *modes) isPlanning(s *scope.Scope) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.look()
-	for one := m.children.of(s.Principal()); one != nil; one = m.children.of(one.parent) { // an agent plans where its caller does
+	for one := m.children.of(s.Principal()); one != nil; one = m.children.of(one.parent) { // an agent is in plan mode if its caller is
 		if m.holds(one.parent, one.scope.Label) {
 			return true
 		}
@@ -78,7 +78,7 @@ func (m *modes) isPlanning(s *scope.Scope) bool {
 	return m.holds(s.Principal(), s.Label)
 }
 
-// holds is isPlanning for a scope of this label. The caller holds the lock.
+// holds is isPlanning for a scope with this label. The caller holds the lock.
 func (m *modes) holds(principal, label string) bool {
 	return slices.ContainsFunc(m.kept, func(p planned) bool {
 		return p.Scope == label && (p.Principal == "" || p.Principal == principal) && (p.Host == "" || p.Host == m.host)
@@ -136,7 +136,7 @@ func (m *modes) change(s *scope.Scope, planning bool) error {
 	return nil
 }
 
-// keepMode changes the file of modes. A mode that ends does so for all callers of the scope that one stands for.
+// keepMode changes the file of modes. A mode that ends does so for all callers that share the scope.
 func keepMode(file string, mode planned, planning bool) error {
 	return privatefile.Locked(file+".lock", func() error {
 		all, err := readModes(file)
@@ -151,7 +151,7 @@ func keepMode(file string, mode planned, planning bool) error {
 	})
 }
 
-// changed returns the modes with one set or ended.
+// changed returns the modes with one of them set or ended.
 func changed(all []planned, mode planned, planning bool) []planned {
 	all = slices.DeleteFunc(all, func(p planned) bool {
 		same := p.Scope == mode.Scope && (p.Principal == mode.Principal || p.Principal == "" && !planning || mode.Principal == "")
@@ -163,14 +163,14 @@ func changed(all []planned, mode planned, planning bool) []planned {
 	return all
 }
 
-// scopeLabel is how the history and the audit log name a scope. All but one have a digest.
+// scopeLabel matches the names of scopes in the history and the audit log. All but one kind contain a digest.
 var scopeLabel = regexp.MustCompile(`^(principal|[A-Za-z][\w./ -]*:[0-9a-f]{12})$`)
 
-// Modes are the conversations of a host in plan mode, as its owner sees and sets them.
+// Modes returns the plan modes of a host's conversations, for its owner.
 func Modes(h *Host) *modes { return h.modes }
 
-// Set puts a scope into plan mode, or ends that, as a person decides. The scope is named as the history names it, and holds for
-// every caller that has one of that name.
+// Set puts a scope into plan mode, or ends that, on a person's decision. The scope has its name in the history. Set
+// applies to every caller that has a scope of that name.
 func (m *modes) Set(name string, planning bool) error {
 	if !scopeLabel.MatchString(name) {
 		return fmt.Errorf("%q is no scope: name it as toolhost history and toolhost log do, such as threadId:0f1e2d3c4b5a", clipped(name))
@@ -181,7 +181,7 @@ func (m *modes) Set(name string, planning bool) error {
 	return keepMode(m.file, planned{Scope: name, Since: time.Now().UTC()}, planning)
 }
 
-// Planning reports whether a scope of a caller was put into plan mode, apart from the settings.
+// Planning reports whether a caller's scope was put into plan mode, independently of the settings.
 func (m *modes) Planning(principal, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 type Asker interface {
 	// Present reports whether a person is there to answer.
 	Present() bool
-	// Ask waits for the answer, until ctx is done at the latest: the answer is then a refusal.
+	// Ask waits for the answer. When ctx is done it returns a refusal.
 	Ask(ctx context.Context, q OperatorQuestion) Answer
 }
 
@@ -39,7 +39,8 @@ func (p *approver) operatorPresent() bool {
 	return p.asker != nil && p.asker.Present() && p.operatorMayAnswer() == nil
 }
 
-// pageOf returns the address of the page of a question at the console, "" if there is none, or answers there do not count.
+// pageOf returns the address of a question's page at the console, or "" if there is no console or its answers do not
+// count.
 func (p *approver) pageOf(id string) string {
 	pages, ok := p.asker.(interface{ URL(id string) string })
 	if !ok || p.operatorMayAnswer() != nil {
@@ -60,13 +61,14 @@ func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q
 	return &answer
 }
 
-// forOperator returns a question about a call with its caller.
+// forOperator returns a question about a call, with its caller.
 func forOperator(a *Admission, req Request, q *Question) OperatorQuestion {
 	client := strings.TrimSpace(req.Origin.Client + " " + req.Origin.ClientVersion)
 	return OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Client: client, Question: q}
 }
 
-// formAtConsole returns a function that has the operator fill in a form while the call waits; nil if the operator cannot be asked.
+// formAtConsole returns a function that asks the operator to fill in a form while the call waits, or nil if the
+// operator cannot be asked.
 func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 	if !p.operatorPresent() {
 		return nil
@@ -95,7 +97,7 @@ func (p *approver) operatorMayAnswer() error {
 	return nil
 }
 
-// noteUncontained remembers that a command runs which nothing contains and no person approved.
+// noteUncontained records that a command runs outside of any containment without a person's approval.
 func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Request) {
 	command := in.Command()
 	if command == nil || req.Answer != nil && req.Answer.By != byClassifier {
@@ -107,28 +109,29 @@ func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Re
 	}
 }
 
-// An Operator is a host as the owner of the machine sees it: the calls, tasks and changes of all principals, by the rules in force.
+// An Operator gives the owner of the machine access to a host: the calls, tasks and changes of all principals, under
+// the current rules.
 type Operator struct{ h *Host }
 
-// Operator returns the host as the owner of the machine sees it.
+// Operator returns the view of the host for the owner of the machine.
 func (h *Host) Operator() Operator { return Operator{h} }
 
 func (o Operator) policy() *guard.Policy { return o.h.policies.of(LocalPrincipal) }
 
-// MayAnswer reports why answers at the console do not count: a command of the agent that nothing contains could read the operator's
-// credentials and approve itself. It is nil where commands are contained, or none can be run.
+// MayAnswer reports why answers at the console do not count: an uncontained command of the agent could read the
+// operator's credentials and approve itself. It returns nil if commands are contained, or if none can run.
 func (o Operator) MayAnswer() error { return o.h.approvals.operatorMayAnswer() }
 
 // Roots returns the directories that the tools work in.
 func (o Operator) Roots() []string { return slices.Clone(o.h.cfg.Roots) }
 
-// StateDir returns the directory of what outlives the host. Contained commands cannot read it.
+// StateDir returns the directory of the data that outlives the host. Contained commands cannot read it.
 func (o Operator) StateDir() string { return o.h.cfg.StateDir }
 
 // Settings returns the settings of all sources as they are now. They must not be changed.
 func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.Reload() }
 
-// RuleWarnings returns the entries of the rules that could not be understood as they were meant.
+// RuleWarnings returns the rules that may not mean what their author intended.
 func (o Operator) RuleWarnings() []string { return slices.Clone(o.policy().Warnings()) }
 
 // AddRule adds a rule to a list, such as "permissions.ask", of the owner's own settings for the first root.
@@ -140,7 +143,7 @@ func (o Operator) AddRule(list, rule string) error {
 	return settings.Append(where, o.h.cfg.Roots[0], list, rule)
 }
 
-// CheckRule refuses an entry that would not be taken as it is written.
+// CheckRule refuses a rule that would not be applied as written.
 func CheckRule(where settings.Config, list, text string) error {
 	set, entry := &settings.Settings{}, []settings.Entry{{Text: text, File: "RULE"}}
 	switch list {
@@ -189,7 +192,7 @@ func (o Operator) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int
 // StopTask ends a task and everything it started. Stopping one that has ended is no error.
 func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.runtime.StopTask(t) }
 
-// Changes lists changes of files, newest first.
+// Changes lists changes to files, newest first.
 func (o Operator) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
 	return o.h.runtime.Changes(o.policy(), f)
 }
@@ -199,21 +202,22 @@ func (o Operator) Calls(f builtin.ChangeFilter) ([]builtin.ChangedCall, error) {
 	return o.h.runtime.Calls(o.policy(), f)
 }
 
-// Holdings returns whose changes take how much of the disk, the most first.
+// Holdings returns how much disk space the changes of each principal take, largest first.
 func (o Operator) Holdings() ([]builtin.Holding, error) { return o.h.runtime.Holdings() }
 
-// ShowChange returns one change and its diff. The beginning of its id suffices.
+// ShowChange returns one change and its diff. A prefix of its id suffices.
 func (o Operator) ShowChange(id string) (builtin.Change, string, error) {
 	return o.h.runtime.ShowChange(o.policy(), id)
 }
 
-// ChangedFile returns what the file of a change held after it, or before it when the change removed the file.
+// ChangedFile returns the content of a changed file after the change, or before it if the change removed the file.
 func (o Operator) ChangedFile(c builtin.Change) (string, error) {
 	return o.h.runtime.ChangedFile(o.policy(), c)
 }
 
-// Undo restores what files held before the selected changes, and returns what became of each file. A selection before a call or since a
-// time is a rewind: it is refused while commands run in the workspace, unless it is forced. A dry run returns the plan.
+// Undo restores the content that files had before the selected changes, and returns the result for each file. A
+// selection before a call or since a time is a rewind: it is refused while commands run in the workspace, unless it is
+// forced. A dry run returns the plan.
 func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) (result builtin.UndoResult, err error) {
 	err = o.h.Alone(ctx, "undo", func(env *builtin.Env) (err error) {
 		result, err = o.h.runtime.Undo(ctx, env, sel)
@@ -222,7 +226,7 @@ func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) (result b
 	return result, err
 }
 
-// Alone runs what the owner of the machine does under the name of a tool, while no call changes files.
+// Alone runs an action of the owner of the machine under the name of a tool, while no call changes files.
 func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) error) error {
 	a := h.AdmitNamed("")
 	defer a.Leave()
@@ -232,7 +236,7 @@ func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) err
 	return do(h.env(a, h.Operator().policy(), Request{Tool: tool}))
 }
 
-// Check returns the verdict on a call, which is planned but not run. The error is one of the call itself: an unknown
+// Check plans a call without running it and returns the verdict on it. The error concerns the call itself: an unknown
 // tool, or arguments that cannot be bound.
 func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
 	target := o.h.tools.resolveCall(tool, args)
@@ -256,7 +260,7 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 	return target.judge(policy, plan.Intent), nil
 }
 
-// Examine returns what the doctor finds about this host: its roots, rules, sandbox, shell, state and tools.
+// Examine returns the doctor's findings about this host: its roots, rules, sandbox, shell, state and tools.
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return append(doctor.Examine(ctx, &doctor.Subject{
@@ -266,7 +270,7 @@ func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	}), h.children.examine()...)
 }
 
-// Stats returns what the host holds.
+// Stats returns what the host currently holds.
 func (o Operator) Stats() Stats {
 	h, report := o.h, o.h.runtime.SandboxReport()
 	s := Stats{

@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// originOf returns how a call came over MCP. The trace in the message has priority over the header, which a proxy
-// may have set.
+// originOf returns the origin of a call over MCP. The trace in the message has priority over the header, which a
+// proxy may have set.
 func originOf(ctx context.Context, c *message, req mcp.CallToolRequest, client clientInfo) audit.Origin {
 	o := audit.Origin{Transport: c.peer.Transport, Client: client.Name, ClientVersion: client.Version}
 	if len(req.Header) > 0 {
@@ -30,7 +30,7 @@ func originOf(ctx context.Context, c *message, req mcp.CallToolRequest, client c
 		o.Protocol = s.ProtocolVersion()
 	}
 	if !mcp.IsValidProtocolVersion(o.Protocol) {
-		o.Protocol = "" // not a revision: the caller made it up
+		o.Protocol = "" // not a revision of the protocol
 	}
 	if c.admission.scope != nil {
 		o.Session = c.admission.scope.Session()

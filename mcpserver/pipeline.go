@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// An Admission is a call's place in its scope, taken the moment the call came in. It must be left.
+// An Admission is a call's place in its scope, taken as soon as the call arrives. The holder must call Leave.
 type Admission struct {
 	principal string
 	who       auth.Identity // its rights and servers
@@ -28,7 +28,7 @@ type Admission struct {
 	session   string // the session handle that was made for this call
 	err       error  // why there is no scope
 	began     time.Time
-	reloads   uint64 // how many reloads of the settings had begun then
+	reloads   uint64 // number of reloads of the settings begun by then
 }
 
 // Leave gives the place up. Leaving twice does nothing.
@@ -38,7 +38,7 @@ func (a *Admission) Leave() {
 	}
 }
 
-// label names the scope of the call, "" if it has none.
+// label returns the name of the call's scope, or "" if it has none.
 func (a *Admission) label() string {
 	if a.scope == nil {
 		return ""
@@ -50,28 +50,30 @@ func (a *Admission) label() string {
 type Request struct {
 	Tool string
 	Args json.RawMessage
-	// Progress tells the client how the call goes; nil when it did not ask.
+	// Progress reports the progress of the call to the client. It is nil if the client did not ask for it.
 	Progress func(lastLines string)
 	// CanAsk says that the client can put a question to a person.
 	CanAsk bool
-	// AskUser has the client ask its user while the call waits. Nil: the client cannot be asked then.
+	// AskUser makes the client ask its user while the call waits. If nil, the client cannot be asked during a call.
 	AskUser func(ctx context.Context, q *Question) *Answer
-	// Elicit asks the client to put the question of another server to its user while the call waits. Nil: the client cannot.
+	// Elicit makes the client put the question of another server to its user while the call waits. If nil, the client
+	// cannot do that.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	// Repeats says that a question in the middle of a call ends it, and the call is repeated with the answer.
+	// Repeats says that a question in the middle of a call ends it, and that the client repeats the call with the
+	// answer.
 	Repeats bool
-	// Answer is what a person said to the question that an earlier try of this call was answered with.
+	// Answer is a person's answer to the question that an earlier attempt of this call returned.
 	Answer *Answer
-	// Origin is for observers.
+	// Origin describes the call to observers.
 	Origin audit.Origin
-	// ClientLimits is how much of the result the client passes on, given the bound of clients that are not known. What is longer is cut here,
-	// where the text can say where the rest is. Nil: all is passed on.
+	// ClientLimits returns how much of the result the client passes on, where other is the limit of unknown clients.
+	// Longer results are cut here, where the text can say where the rest is. If nil, the client passes everything on.
 	ClientLimits func(other int) builtin.ClientLimits
 
-	tool resolved // what Tool stands for; zero if that was not looked up yet
+	tool resolved // the tool of that name; zero until it is looked up
 }
 
-// answeredBy returns who put the question of the call to a person, "" if it has no answer.
+// answeredBy returns the channel through which a person answered the call's question, or "" if there is no answer.
 func (r *Request) answeredBy() string {
 	if r.Answer == nil {
 		return ""
@@ -79,7 +81,7 @@ func (r *Request) answeredBy() string {
 	return r.Answer.By
 }
 
-// askedBy returns who would put a question about the call to a person.
+// askedBy returns the channel through which a question about the call would be asked.
 func (r *Request) askedBy() string {
 	if r.Repeats || r.AskUser != nil {
 		return ByClient
@@ -90,10 +92,10 @@ func (r *Request) askedBy() string {
 // A Reply is the answer to a [Request].
 type Reply struct {
 	builtin.Result
-	// Session is the handle of the session that was made because the call asked for one.
+	// Session is the handle of the session that was created because the call asked for one.
 	Session string
-	// Question is set when the call did not run because a person must be asked first. The call is then
-	// repeated with the answer, and planned and judged again.
+	// Question is set if the call did not run because a person must be asked first. The call is then repeated with the
+	// answer, planned and judged again.
 	Question *Question
 }
 
@@ -105,7 +107,7 @@ func (r Reply) with(result builtin.Result) Reply {
 // errNoTool is the cause of a reply to a call of a tool that is not served here.
 var errNoTool = errors.New("no such tool")
 
-// Call takes one call through every stage, in order. Nothing else runs a tool.
+// Call takes one call through every stage, in order. Tools run only here.
 func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply) {
 	defer a.Leave()
 	if req.tool == (resolved{}) {
@@ -124,7 +126,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	info := audit.Call{Principal: a.principal, Scope: a.label(), Tool: req.Tool, Arrived: a.began, Served: h.tools.has(req.Tool), Origin: req.Origin}
 	ctx, info = h.recorder.observers.Began(ctx, info)
 	rec := audit.Record{Time: a.began, Principal: a.principal, Scope: info.Scope, Tool: req.Tool, Client: req.Origin.Client, ClientVersion: req.Origin.ClientVersion}
-	defer func() { h.recorder.end(ctx, info, &rec, &h.approvals.waiting, &reply) }() // audit, however the call ended
+	defer func() { h.recorder.end(ctx, info, &rec, &h.approvals.waiting, &reply) }() // audit, however the call ends
 	defer h.recoverPanic(req.Tool, &reply)
 	defer h.reportEndedTasks(ctx, a, req, &reply)
 	if a.err != nil {
@@ -146,7 +148,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	}
 	defer h.policies.reloads.afterCall(&call)
 	h.recorder.observers.Reached(ctx, info, audit.AtTurn)
-	if err := h.recorder.ready(); err != nil { // can it be recorded?
+	if err := h.recorder.ready(); err != nil { // can the call be recorded?
 		return reply.with(refused(err))
 	}
 	if resumes(req) { // it ran, and waits for an answer
@@ -157,7 +159,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		rec.Verdict = guard.Deny.String()
 		return reply.with(refused(err))
 	}
-	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before a plan, whose error would hide it
+	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before planning, whose error would hide this one
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
 	}
@@ -176,7 +178,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	return h.execute(ctx, execCall{host: h, ctx: ctx, admission: a, req: req, call: call, hooks: hooks, env: h.children.offer(ctx, h.env(a, policy, req), a, req)}, info, &rec, reply)
 }
 
-// execute is the rest of [Host.Call], for a call that hooks let pass.
+// execute is the rest of [Host.Call], for a call that has passed the hooks.
 func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *audit.Record, reply Reply) Reply {
 	policy := c.env.Policy
 	plan, err := c.call.Plan(ctx, c.env) // plan
@@ -195,7 +197,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	classifier := h.hooks.classify(ctx, &c, verdict)
 	verdict = c.classified(classifier, verdict, rec)
 	asked := verdict.Action == guard.Ask
-	verdict, question := h.approvals.decide(&c, plan, verdict, rec) // ask if need be
+	verdict, question := h.approvals.decide(&c, plan, verdict, rec) // ask if necessary
 	rec.Verdict, rec.Rule, rec.Source, rec.Answered = verdict.Action.String(), verdict.Rule, verdict.Source, c.req.answeredBy()
 	if reply.Question = question; question != nil {
 		question.classifier = classifier
@@ -222,13 +224,14 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	return reply.with(h.finish(ctx, &c, result)) // format; audit follows in recorder.end
 }
 
-// callNoTool sends the call of a name that no tool has through the pipeline, and returns the error. Unknown names are audited too: they may be probing.
+// callNoTool sends a call of an unknown tool through the pipeline, and returns the error. Unknown names are audited
+// too: they may be probing.
 func (h *Host) callNoTool(who auth.Identity, name string, err error) error {
 	h.Call(context.Background(), &Admission{principal: who.Principal, who: who, err: err, began: time.Now()}, Request{Tool: name})
 	return err
 }
 
-// callAgain continues a call that waits as a task for the answer that this one brings.
+// callAgain continues a call that is suspended as a task until the answer in req arrives.
 func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *audit.Record, reply Reply) Reply {
 	s, result, verdict, err := h.approvals.resume(ctx, a, req, rec)
 	if err != nil {
@@ -246,7 +249,7 @@ func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *au
 // its right says.
 func authorize(rec *audit.Record, who auth.Identity, tool *builtin.Def, in guard.Intent) error {
 	need := rightTo(tool.Permission)
-	if need != auth.Exec { // a command's files are judged by the rules, and held by its sandbox
+	if need != auth.Exec { // for a command, the rules judge its files and the sandbox enforces the verdict
 		for _, e := range in.Effects {
 			need |= rightTo(e.Permission())
 		}
@@ -290,7 +293,7 @@ func acquireSlot(ctx context.Context, ticket *scope.Ticket, tool *builtin.Def, c
 	return ticket.Acquire(ctx, call != nil && call.ConcurrencySafe)
 }
 
-// env is what the call may use.
+// env returns the environment of a call.
 func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env {
 	set := h.policies.settings.Current()
 	env := &builtin.Env{
@@ -317,7 +320,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 	return env
 }
 
-// runContext lets a tool that completes what it began run on when its client cancels.
+// runContext returns a context in which a tool that completes what it began keeps running when its client cancels.
 func runContext(ctx context.Context, tool *builtin.Def) context.Context {
 	if tool.Uncancelable {
 		return context.WithoutCancel(ctx)
@@ -325,15 +328,15 @@ func runContext(ctx context.Context, tool *builtin.Def) context.Context {
 	return ctx
 }
 
-// failed tells the calls that wait of a command that failed.
+// failed tells the waiting calls that a command has failed.
 func (a *Admission) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
 	if c := in.Command(); result.IsError && c != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, c.Text))
 	}
 }
 
-// finish cuts the result of a call that has run to the limits of its tool and its client, and shows it to the post-hooks. The whole of a
-// result that was cut is kept on disk, or the result says why it is not.
+// finish cuts the result of a call that has run to the limits of its tool and its client, and passes it to the
+// post-hooks. The full text of a cut result is kept on disk, or the result says why it is not.
 func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builtin.Result {
 	limit := c.req.tool.def.Limit
 	if most := c.env.ClientLimits.Of(r.IsError); most > 0 {
@@ -349,12 +352,12 @@ func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builti
 	return c.hooks.after(ctx, r)
 }
 
-// maxEndedReported is how many ended tasks one result reports. Further ones are reported with the next result.
+// maxEndedReported is the number of ended tasks that one result reports. The next result reports further tasks.
 const maxEndedReported = 5
 
-// reportEndedTasks adds to the text of a result which background tasks of the scope have ended since the last report, a line each. What
-// does not fit the client is reported with the next result. So it is when a call has no result to show: it panicked, asks, or was
-// cancelled.
+// reportEndedTasks adds one line to the text of a result for each background task of the scope that has ended since the
+// last report. Tasks that do not fit the client's limit are reported with the next result. So are all tasks if the call
+// has no result to show because it panicked, asks a question, or was cancelled.
 func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, reply *Reply) {
 	if a.scope == nil || reply.Text == "" || reply.Question != nil || ctx.Err() != nil || req.tool.extra != nil {
 		return
@@ -378,7 +381,7 @@ func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, 
 	})
 }
 
-// recoverPanic is deferred: a tool that panics fails alone.
+// recoverPanic is deferred so that a panic fails only the call of its tool.
 func (h *Host) recoverPanic(tool string, reply *Reply) {
 	if p := recover(); p != nil {
 		h.log.Error("a tool panicked", "tool", tool, "panic", p, "stack", string(debug.Stack()))
@@ -386,12 +389,12 @@ func (h *Host) recoverPanic(tool string, reply *Reply) {
 	}
 }
 
-// refused is the answer to a call that did not run, or failed: text that a model can act on.
+// refused returns the result of a call that did not run, or failed: text that a model can act on.
 func refused(err error) builtin.Result {
 	return builtin.Result{Text: err.Error(), IsError: true}
 }
 
-// headline names a call in one short line, as "Bash(make test)".
+// headline returns one short line that identifies a call, such as "Bash(make test)".
 func headline(tool, command string) string {
 	const longest = 60
 	line, _, _ := strings.Cut(command, "\n")

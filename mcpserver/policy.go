@@ -26,22 +26,23 @@ type policies struct {
 	settings *settings.Watcher
 	reloads  reloads
 	tools    *toolset
-	reloaded func() // called when the settings have changed
+	reloaded func() // called after the settings have changed
 	runtime  *builtin.Runtime
 	results  *resultstore.Store
 	scratch  string
-	private  *privatedir.Store // nil where no state is kept
+	private  *privatedir.Store // nil if no state is kept
 	children *children
 	log      *slog.Logger
 
 	compiled sync.Map // principal, and the worktree it works in → compiledPolicy
 	absent   guard.AbsentFiles
-	denyAll  *guard.Policy // for a principal for whom no rules could ever be compiled
+	denyAll  *guard.Policy // for a principal for which rules could never be compiled
 
 	mu            sync.Mutex
-	compiledCount int                // of compiled
-	warned        *settings.Settings // whose warnings were logged
-	// listed has the digest of each list by the notification of its change, and listeners are told when it has changed.
+	compiledCount int                // entries of compiled
+	warned        *settings.Settings // the settings whose warnings were logged
+	// listed holds the digest of each list, keyed by the notification of its changes. listeners are called when a list
+	// changes.
 	listed    map[string]string
 	listeners []func(method string)
 }
@@ -50,7 +51,7 @@ type policies struct {
 type compiledPolicy struct {
 	settings *settings.Settings
 	policy   *guard.Policy
-	whole    bool // the directory of the principal's results is known
+	whole    bool // whether the directory of the principal's results is known
 }
 
 // open reads the settings.
@@ -59,7 +60,7 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 		return err
 	}
 	p.where.StateDir = state
-	baseline.Recover(p.where.Roots) // before settings are read: a command may have planted some
+	baseline.Recover(p.where.Roots) // before the settings are read: a command may have planted some
 	p.where.Withheld = baseline.Withheld
 	if p.settings, err = settings.Watch(p.where, nil); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 	return nil
 }
 
-// start compiles the rules of the local principal, so that what cannot be served shows when the host is opened. They are used unless the
-// settings change before the first call.
+// start compiles the rules of the local principal, so that errors appear when the host is opened. The rules are used
+// until the settings change.
 func (p *policies) start() (*guard.Policy, error) {
 	now := p.settings.Current()
 	rules, err := p.compile(now, LocalPrincipal, nil)
@@ -91,7 +92,8 @@ func (p *policies) of(principal string) *guard.Policy {
 	return p.at(p.settings.Reload(), principal)
 }
 
-// forCall is of for a call, which may share the reload of another call, in a worktree if that is not nil.
+// forCall is of for a call, which may share the reload of another call. If tree is not nil, the call works in that
+// worktree.
 func (p *policies) forCall(a *Admission, tree *builtin.Worktree) *guard.Policy {
 	if p.reloads.serves(a.reloads) {
 		return p.in(tree, p.settings.Current(), a.principal)
@@ -102,12 +104,12 @@ func (p *policies) forCall(a *Admission, tree *builtin.Worktree) *guard.Policy {
 	return p.in(tree, now, a.principal)
 }
 
-// at returns the rules for a principal under these settings, or newer ones.
+// at returns the rules for a principal under these settings or newer ones.
 func (p *policies) at(now *settings.Settings, principal string) *guard.Policy {
 	return p.in(nil, now, principal)
 }
 
-// in is at for what works in a worktree; nil: in the roots of the host.
+// in is at for a principal that works in a worktree, or in the roots of the host if tree is nil.
 func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal string) *guard.Policy {
 	place := principal
 	if tree != nil {
@@ -116,9 +118,9 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	if was := p.last(place); was.settings == now && was.whole && was.policy.Current() {
 		return was.policy
 	}
-	p.mu.Lock() // two policies of the same settings would count as different rules
+	p.mu.Lock() // two policies compiled from the same settings would count as different rules
 	defer p.mu.Unlock()
-	now = p.settings.Current() // newer if another call was faster
+	now = p.settings.Current() // newer if another call compiled first
 	was := p.last(place)
 	rules := was.policy
 	if was.settings != now || !was.policy.Current() {
@@ -132,14 +134,14 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	if rules == nil {
 		return p.denyAll
 	}
-	// The directory of the results does not move, so it is asked for once: keeping a result makes it again if it is gone. Without one
-	// there is nothing to read, and the next call asks again.
+	// The directory of the results never moves, so its path is looked up once; keeping a result recreates it if it is
+	// gone. If there is none, there is nothing to read, and the next call looks again.
 	caller := guard.Caller{Principal: principal, Remote: p.cfg.Remote}
 	dir := p.results.For(principal).Dir()
 	if dir != "" {
 		caller.Own = []string{dir}
 	}
-	if !isAgent(principal) { // whose list is shorter, and ends with it
+	if !isAgent(principal) { // an agent's list is shorter, and ends with the agent
 		p.noteList(rules)
 	}
 	c := compiledPolicy{settings: now, policy: rules.For(caller), whole: dir != ""}
@@ -150,10 +152,10 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	return c.policy
 }
 
-// maxPolicies is the number of principals whose rules are kept.
+// maxPolicies is the number of principals whose rules are cached.
 const maxPolicies = 1024
 
-// evict forgets the rules of half of the principals when there are too many. The caller holds the lock.
+// evict drops the rules of half of the principals if there are too many. The caller holds the lock.
 func (p *policies) evict() {
 	if p.compiledCount++; p.compiledCount <= maxPolicies {
 		return
@@ -165,14 +167,14 @@ func (p *policies) evict() {
 	})
 }
 
-// last returns the rules that were compiled last for a principal in a place, none at first.
+// last returns the rules that were last compiled for a principal in a place, or the zero value.
 func (p *policies) last(place string) compiledPolicy {
 	last, _ := p.compiled.Load(place)
 	b, _ := last.(compiledPolicy)
 	return b
 }
 
-// compile compiles the settings, and logs once what is wrong with them. The caller holds the lock.
+// compile compiles the settings, and logs each problem in them once. The caller holds the lock.
 func (p *policies) compile(s *settings.Settings, principal string, tree *builtin.Worktree) (*guard.Policy, error) {
 	own := p.narrow(s, principal)
 	if own == nil {
@@ -202,7 +204,7 @@ func (p *policies) compile(s *settings.Settings, principal string, tree *builtin
 	return rules, nil
 }
 
-// sharedDenies returns the denies, perhaps meant for Claude Code, that remove a tool of this host.
+// sharedDenies returns the deny rules that remove a tool of this host but may be meant for Claude Code.
 func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	var names []string
 	for _, d := range p.tools.own {
@@ -228,26 +230,26 @@ func (p *policies) noteList(rules *guard.Policy) {
 	}
 }
 
-// onList has tell called with the notification of each list that has changed.
+// onList registers tell, which is called with the notification of each list that has changed.
 func (p *policies) onList(tell func(method string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listeners = append(p.listeners, tell)
 }
 
-// follow reloads the settings when they change, and not only at the next request. That wakes the host for what others write near them,
-// so it is done once a client listens.
+// follow reloads the settings when they change, not only at the next request. Changes to neighbouring files then wake
+// the host too, so follow starts only once a client listens.
 func (p *policies) follow() {
 	p.settings.Follow(func(now *settings.Settings) { p.at(now, LocalPrincipal) })
 }
 
-// SettingsConfig returns where the settings of a host with this configuration are.
+// SettingsConfig returns the locations of the settings of a host with this configuration.
 func SettingsConfig(cfg Config) (settings.Config, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return settings.Config{}, err
 	}
-	home, _ := os.UserHomeDir() // without one its settings are left out
+	home, _ := os.UserHomeDir() // without a home directory its settings are left out
 	user, _ := os.UserConfigDir()
 	return settings.Config{
 		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
@@ -255,7 +257,7 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 	}, nil
 }
 
-// containment returns what contains commands under these settings.
+// containment returns the containment of commands under these settings.
 func (p *policies) containment(s *settings.Settings) guard.Containment {
 	if !s.Sandbox.Enabled {
 		return guard.Containment{Why: "sandbox.enabled is false"}
@@ -263,7 +265,7 @@ func (p *policies) containment(s *settings.Settings) guard.Containment {
 	return p.runtime.Containment()
 }
 
-// guardConfig returns what the rules are compiled from. contain is called when the first command is judged.
+// guardConfig returns the input for compiling the rules. contain is called when the first command is judged.
 func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Containment) guard.Config {
 	cfg := p.where
 	files := slices.Concat(cfg.Names(), p.cfg.Obeyed)
@@ -308,8 +310,8 @@ func withCopied(s *settings.Settings, tree, of string) *settings.Settings {
 	return &both
 }
 
-// execGate returns why the programs of commands are not judged when they start, whether these are contained or run outside of the
-// containment, nil if they are.
+// execGate returns nil if the programs of commands, contained or not, are judged when they start, and otherwise the
+// reason.
 func execGate(held guard.Containment) error {
 	if err := sandbox.ExecGateWorks(sandbox.None); err != nil {
 		return err

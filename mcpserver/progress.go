@@ -15,25 +15,27 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// heartbeat is how often a client that asked for progress is told that its call still runs or waits. Some clients give up on a silent
-// call; the shortest time seen is 4 seconds, by clients made with the SDK for TypeScript.
+// heartbeat is the interval at which a client that asked for progress is told that its call still runs or waits. Some
+// clients give up on a silent call; the shortest timeout observed is 4 seconds, in clients built with the TypeScript
+// SDK.
 const heartbeat = 3 * time.Second
 
 // asking is the progress message while a person decides about a call.
 const asking = "Waiting for a person to allow the call."
 
-// A reporter tells a client how its call goes, with a value that rises: what the call reports and, when nothing was reported for the time
-// of a heartbeat, that it still runs. The nil reporter is for a client that did not ask for progress.
+// A reporter reports the progress of a call to its client, with an increasing value. It sends what the call reports
+// and, if the call reports nothing for a heartbeat, that it still runs. The reporter is nil if the client did not ask
+// for progress.
 type reporter struct {
-	ctx    context.Context // of the call: once it is cancelled nothing is reported
+	ctx    context.Context // of the call: after it is cancelled nothing is reported
 	notify func(ctx context.Context, method string, params map[string]any)
 	token  any
 	tool   string
 	began  time.Time
 
-	mu    sync.Mutex // held while a notification is sent, so that they keep their order
+	mu    sync.Mutex // held while a notification is sent, to keep their order
 	sent  int
-	last  string // what the call reported last
+	last  string // the last report of the call
 	beat  *time.Timer
 	ended bool
 }
@@ -50,7 +52,7 @@ func newReporter(ctx context.Context, from transport.Peer, tool string, meta *mc
 	return r
 }
 
-// callback returns the function that gets the last lines of the call's output, nil when nothing is reported.
+// callback returns the function that gets the last lines of the call's output, or nil if nothing is reported.
 func (r *reporter) callback() func(lastLines string) {
 	if r == nil {
 		return nil
@@ -58,7 +60,7 @@ func (r *reporter) callback() func(lastLines string) {
 	return r.report
 }
 
-// report sends what the call does now. The heartbeat repeats it.
+// report sends the current activity of the call. The heartbeat repeats it.
 func (r *reporter) report(text string) {
 	if r == nil {
 		return
@@ -69,7 +71,7 @@ func (r *reporter) report(text string) {
 	r.send(text)
 }
 
-// forget makes the heartbeat not repeat what was reported last.
+// forget makes the heartbeat stop repeating the last report.
 func (r *reporter) forget() {
 	if r == nil {
 		return
@@ -79,7 +81,7 @@ func (r *reporter) forget() {
 	r.last = ""
 }
 
-// repeat is the heartbeat.
+// repeat sends a heartbeat.
 func (r *reporter) repeat() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +92,7 @@ func (r *reporter) repeat() {
 	r.send(text)
 }
 
-// send sends a notification, and lets the next heartbeat follow it. The caller holds the lock.
+// send sends a notification and restarts the heartbeat. The caller holds the lock.
 func (r *reporter) send(text string) {
 	if r.ended || r.ctx.Err() != nil {
 		return
@@ -100,7 +102,7 @@ func (r *reporter) send(text string) {
 	r.beat.Reset(heartbeat)
 }
 
-// stop ends the reports: none may follow the answer.
+// stop ends the reports, because none may follow the answer.
 func (r *reporter) stop() {
 	if r == nil {
 		return
@@ -111,15 +113,16 @@ func (r *reporter) stop() {
 	r.beat.Stop()
 }
 
-// maxProgressToken is the length, in bytes, from which on a token is not sent back with each line that a command prints.
+// maxProgressToken is the length, in bytes, of the longest progress token that is sent back with each line that a
+// command prints.
 const maxProgressToken = 1 << 10
 
-// canComeBack reports whether a progress token is one that the protocol knows, a string or an integer, and comes back as it came. A call
-// with another one is made, without reports of its progress.
+// canComeBack reports whether a progress token is valid (a string or an integer) and survives decoding and encoding. A
+// call with any other token runs without progress reports.
 func canComeBack(token any) bool {
 	switch t := token.(type) {
 	case string:
-		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // half a character was read as that
+		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // an invalid character is decoded as RuneError
 	case float64:
 		return t == math.Trunc(t) && math.Abs(t) <= jsonrpc.LargestID
 	}

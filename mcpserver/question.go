@@ -13,51 +13,54 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// A Question asks a person whether a call may run. It shows every effect of the call. Its texts are safe to show, but for Input.
+// A Question asks a person whether a call may run. It shows every effect of the call. Its texts are safe to show,
+// except for Input.
 type Question struct {
-	// ID names the question in the audit log and in addresses of the console. It is no secret, and no answer needs it.
+	// ID names the question in the audit log and in addresses of the console. It is not secret, and answering does not
+	// require it.
 	ID string
-	// Gist says what is asked in one line of at most [maxGist] characters, the most dangerous first.
+	// Gist is a summary of one line and at most [maxGist] characters, with the most dangerous part first.
 	Gist string
 	// Message is the whole question as text, the gist first. Long contents are shown by their first and last lines.
 	Message string
-	// Text is the whole command line, and Dir where it would run; empty if there is none.
+	// Text is the whole command line, and Dir the directory it would run in. Both are empty if there is no command.
 	Text, Dir string
-	// Items are all effects, also those that are allowed already.
+	// Items are all effects, including those that are already allowed.
 	Items []guard.Item
 	// Notes say where and how the call would run.
 	Notes []string
-	// Always says that "always allow" is offered: the rules that would be remembered. NoAlways says why it is not offered.
+	// Always lists the rules that "always allow" would remember. If it is empty, "always allow" is not offered and
+	// NoAlways gives the reason.
 	Always   []string
 	NoAlways string
-	// ScopeOnly says that "always allow" holds in the scope of the call only, until the host ends.
+	// ScopeOnly says that "always allow" applies only in the scope of the call, until the host ends.
 	ScopeOnly bool
 	// State binds the answer to the call. It is opaque, signed, and valid once, within [question.Lifetime].
 	State string
-	// Input is the whole input that the call would run with, as JSON.
+	// Input is the complete input that the call would run with, as JSON.
 	Input json.RawMessage
-	// Form is the params of an elicitation, which is put in the place of this question; nil: the question is about a permission.
+	// Form is the params of an elicitation that replaces this question. If nil, the question is about a permission.
 	Form json.RawMessage
 	// Verdict says why approval is required, part by part.
 	Verdict    guard.Verdict
 	digest     []byte               // of the call
-	classifier <-chan hook.Decision // nil: it is not asked
+	classifier <-chan hook.Decision // nil if it is not asked
 
-	// URL is the page of the question at the console, "" if there is none.
+	// URL is the address of the question's page at the console, or "" if there is none.
 	URL string
 }
 
-// The decisions of a person.
+// The possible decisions of a person.
 const (
 	AllowOnce   = "allow once"
-	AlwaysAllow = "always allow" // only where the question offers it
+	AlwaysAllow = "always allow" // only if the question offers it
 	DenyIt      = "deny"
 )
 
-// Decisions returns the answers that the question offers. No other decision counts.
+// Decisions returns the decisions that the question offers. Other decisions do not count.
 func (q *Question) Decisions() []string { return decisions(q.Always) }
 
-// decisions returns the answers to a question that offers to remember these rules.
+// decisions returns the decisions of a question that offers to remember the rules in always.
 func decisions(always []string) []string {
 	if len(always) == 0 {
 		return []string{AllowOnce, DenyIt}
@@ -65,7 +68,7 @@ func decisions(always []string) []string {
 	return []string{AllowOnce, AlwaysAllow, DenyIt}
 }
 
-// An offer is what "always allow" would remember, or why it is not offered.
+// An offer holds the rules that "always allow" would remember, or the reason why it is not offered.
 type offer struct {
 	rules     []string
 	scopeOnly bool
@@ -76,8 +79,8 @@ type offer struct {
 // newQuestion returns a question about a call.
 func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
 	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: Sanitize(d.Dir), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
-	if call != nil { // else it is about an agent in a cell
-		q.Input, _ = call.Input() // cannot fail: it was bound from JSON
+	if call != nil { // otherwise it is about an agent in a cell
+		q.Input, _ = call.Input() // cannot fail: the call was bound from JSON
 	}
 	q.Gist = gist(tool, d)
 	if o.by != "" {
@@ -100,11 +103,13 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 const (
 	// maxGist is the longest gist, in characters: some clients show that much.
 	maxGist = 200
-	// maxShown is how much of a command line is shown whole, in characters: more than guard reads of one.
+	// maxShown is the longest command line that is shown whole, in characters. It is more than guard reads of a command
+	// line.
 	maxShown = 12_000
-	// firstLines and lastLines are how many lines of what is longer are shown, and of the content of a file.
+	// firstLines and lastLines are how many lines are shown of a longer text, and of the content of a file.
 	firstLines, lastLines = 40, 20
-	// maxItem is the longest effect that is shown whole, in characters, and maxGistItem that in a gist.
+	// maxItem and maxGistItem are the longest effects that are shown whole in the message and in the gist, in
+	// characters.
 	maxItem, maxGistItem = 1000, 60
 )
 
@@ -114,7 +119,7 @@ func gist(tool string, d guard.Description) string {
 	var b strings.Builder
 	b.WriteString(tool)
 	for _, note := range d.Notes {
-		if !strings.Contains(note, "(") { // what is not known is for the message
+		if !strings.Contains(note, "(") { // the message shows unknown items
 			b.WriteString(" " + note)
 		}
 	}
@@ -163,12 +168,12 @@ func countRuns(items []guard.Item) (n int) {
 	return n
 }
 
-// oneLine makes a text one line in which everything can be seen.
+// oneLine returns a text as one line in which every character is visible.
 func oneLine(s string) string {
 	return strings.NewReplacer("\n", "⏎", "\t", " ").Replace(Sanitize(strings.TrimSpace(s)))
 }
 
-// shorten cuts the middle out of a text that is longer than so many characters: the end may tell as much as the beginning.
+// shorten cuts the middle out of a text of more than most characters: the end may be as important as the beginning.
 func shorten(s string, most int) string {
 	r := []rune(s)
 	if len(r) <= most {
@@ -214,7 +219,7 @@ func (q *Question) message(tool string) string {
 	return b.String()
 }
 
-// writeItem writes an effect with the verdict on it, and with the text that it removes and adds.
+// writeItem writes an effect, the verdict on it, and the text that it removes and adds.
 func (q *Question) writeItem(b *strings.Builder, i guard.Item) {
 	what := shorten(i.What, maxItem)
 	fmt.Fprintf(b, "- %s [%s", oneLine(what), verdictWord(i.Action))
@@ -232,8 +237,8 @@ func verdictWord(a guard.Action) string {
 	return map[guard.Action]string{guard.Allow: "allowed", guard.Deny: "denied"}[a]
 }
 
-// excerpt shows a text with a mark before each line, so that no line of it can pass for one of the question. What is longer than whole
-// characters is cut to its first and last lines.
+// excerpt returns a text with a mark before each line, so that none of its lines can be mistaken for part of the
+// question. A text of more than whole characters is cut to its first and last lines.
 func (q *Question) excerpt(mark, text string, whole int) string {
 	if text == "" {
 		return ""
@@ -256,7 +261,7 @@ func (q *Question) excerpt(mark, text string, whole int) string {
 	return b.String() + q.leftOut(shortened)
 }
 
-// leftOut says that the middle of a line above was left out, if it was.
+// leftOut returns a note that the middle of a line above was left out, if it was.
 func (q *Question) leftOut(shortened bool) string {
 	if !shortened {
 		return ""
@@ -264,7 +269,7 @@ func (q *Question) leftOut(shortened bool) string {
 	return "  … the middle of a long line left out: " + q.whereWhole() + "\n"
 }
 
-// whereWhole says where a person sees what the message leaves out.
+// whereWhole says where a person can see what the message leaves out.
 func (q *Question) whereWhole() string {
 	if q.URL != "" {
 		return "the whole is at " + q.URL

@@ -16,16 +16,17 @@ func (h *Host) Ready() error {
 	if h.stateDirErr != nil {
 		return h.stateDirErr
 	}
-	if err := h.recorder.audit.Usable(); err != nil { // also the optional log, without which calls are not refused
+	if err := h.recorder.audit.Usable(); err != nil { // also the optional log, whose failure does not refuse calls
 		return fmt.Errorf("calls are not recorded: %w", err)
 	}
 	return h.stateProbe.get(probeAge, func() error { return probe(h.cfg.StateDir) })
 }
 
-// probeAge is how old an answer about the state may be, so that unauthenticated requests cause no load.
+// probeAge is how long a result about the state directory is reused, so that unauthenticated requests
+// cause no load.
 const probeAge = 2 * time.Second
 
-// probe reports why a directory cannot be written, nil if it can.
+// probe returns an error if a directory cannot be written.
 func probe(dir string) error {
 	f, err := os.CreateTemp(dir, ".ready-*")
 	if err == nil {
@@ -38,14 +39,14 @@ func probe(dir string) error {
 	return nil
 }
 
-// A recent is a value that takes a while to compute, as it was a moment ago.
+// A recent caches a value that is slow to compute.
 type recent[T any] struct {
 	mu    sync.Mutex
 	at    time.Time
 	value T
 }
 
-// get returns the value, computed again if it is older than maxAge.
+// get returns the value, and computes it again if it is older than maxAge.
 func (r *recent[T]) get(maxAge time.Duration, compute func() T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 
 // A recorder writes the audit log and tells the observers.
 type recorder struct {
-	audit     *audit.Log // nil: calls are not recorded
-	required  bool       // the log was asked for: a call that cannot be recorded is refused
+	audit     *audit.Log // nil if calls are not recorded
+	required  bool       // the user asked for the log: a call that cannot be recorded is refused
 	observers *audit.Observers
 	log       *slog.Logger
 }
 
-// openAudit opens the log that was asked for, or else the one in the state directory if that can be written.
+// openAudit opens the configured log, or else the one in the state directory if that can be written.
 func (r *recorder) openAudit(cfg Config, state string, rules *guard.Policy) error {
 	path := cfg.AuditLog
 	if path == "" && state == "" {
@@ -41,7 +41,7 @@ func (r *recorder) openAudit(cfg Config, state string, rules *guard.Policy) erro
 	return err
 }
 
-// ready refuses a call that could not be recorded in the log that was asked for.
+// ready refuses a call that could not be recorded in a required log.
 func (r *recorder) ready() error {
 	err := r.audit.Ready()
 	if err == nil || !r.required {
@@ -59,8 +59,8 @@ func (r *recorder) write(rec audit.Record) error {
 	return err
 }
 
-// end completes and writes the record of a call that has ended, and tells the observers. A call that ran but could not be recorded says so.
-// The record of a call that a person is asked about is written with the answer.
+// end completes and writes the record of a call that has ended, and notifies the observers. If a call ran but could not
+// be recorded, its reply says so. The record of a call that a person is asked about is written with the answer.
 func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, waiting *waitingRecords, reply *Reply) {
 	result := &reply.Result
 	rec.Millis = float64(time.Since(rec.Time).Microseconds()) / 1000
@@ -72,7 +72,7 @@ func (r *recorder) end(ctx context.Context, info audit.Call, rec *audit.Record, 
 	rec.Era, rec.Pin, rec.Replayed = result.Served.Era, result.Served.Pin, result.Served.Replayed
 	if rec.Error = result.Text; !result.IsError {
 		rec.Error = ""
-	} else if rec.Verdict == "" || rec.Verdict == guard.Allow.String() { // a tool's text may be contents
+	} else if rec.Verdict == "" || rec.Verdict == guard.Allow.String() { // a tool's text may be file content
 		rec.Error, _, _ = strings.Cut(result.Text, "\n")
 	}
 	if reply.Question != nil {

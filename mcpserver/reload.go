@@ -6,18 +6,18 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// A reloads lets calls that arrived together share one reload of the settings. A reload that began after the arrival of a call shows what
-// that call must see, unless something that ran since may have changed the settings.
+// A reloads lets calls that arrived together share one reload of the settings. A reload that began after a call arrived
+// shows everything that the call must see, unless something that ran since then may have changed the settings.
 type reloads struct {
 	begun   atomic.Uint64
-	ended   atomic.Uint64 // the number of the latest that has ended
-	expired atomic.Uint64 // how many had begun when something had run that may have changed the settings
+	ended   atomic.Uint64 // the number of the latest reload that has ended
+	expired atomic.Uint64 // the value of begun when something that may have changed the settings had run
 }
 
-// begin numbers a reload that begins now.
+// begin returns the number of a reload that begins now.
 func (r *reloads) begin() uint64 { return r.begun.Add(1) }
 
-// done says that a reload has ended.
+// done records that a reload has ended.
 func (r *reloads) done(n uint64) { raise(&r.ended, n) }
 
 // afterCall is deferred for each call that the gate let run. A call that ran alone, or its hooks, may have changed the settings, and the
@@ -28,10 +28,11 @@ func (r *reloads) afterCall(call **builtin.Call) {
 	}
 }
 
-// expire says that the settings may have changed.
+// expire records that the settings may have changed.
 func (r *reloads) expire() { raise(&r.expired, r.begun.Load()) }
 
-// serves reports whether a reload that has ended serves a call before whose arrival so many had begun.
+// serves reports whether a completed reload is recent enough for a call. arrived is the number of reloads that had
+// begun when the call arrived.
 func (r *reloads) serves(arrived uint64) bool {
 	return r.ended.Load() > max(arrived, r.expired.Load())
 }

@@ -17,14 +17,15 @@ import (
 // A modern client is asked about a program by the result of the call, whose command continues as a task. The client repeats the call with
 // the answer, and the call continues from there.
 
-// resumePrefix begins the states of questions about programs. A state of package approvals follows.
+// resumePrefix is the prefix of the states of questions about programs. The rest is a state of package approvals.
 const resumePrefix = "exec."
 
-// errGone refuses a state whose command is not waiting: it is of another process, was answered before, or came too late.
+// errGone refuses a state for which no command waits: it is from another process, was answered before, or came too
+// late.
 var errGone = errors.New("the answer came too late or twice, or to another host: the program that asked no longer waits. Nothing was run by this call. " +
 	"TaskOutput tells what became of the command if it was answered here; to run it from its beginning, call again without the answer")
 
-// A suspended call waits for the answer to a question about a program.
+// A suspended is a call that waits for the answer to a question about a program.
 type suspended struct {
 	call   *execCall
 	asked  *builtin.ExecAsked
@@ -32,7 +33,7 @@ type suspended struct {
 	digest []byte
 }
 
-// A suspensions holds the calls that wait, by the states of their questions.
+// A suspensions holds the waiting calls by the states of their questions.
 type suspensions struct {
 	mu    sync.Mutex
 	calls map[string]*suspended
@@ -61,7 +62,7 @@ func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record
 	asked := result.Asks
 	q := c.question(asked.Question)
 	if q.Form = asked.Elicit; q.Form != nil {
-		q.URL = "" // only the client can show it
+		q.URL = "" // only the client can show the question
 	}
 	s := &suspended{call: c, asked: asked, q: q}
 	s.digest = digest(c.admission.scope.Asked(c.admission.session != ""), c.req, q.Verdict, append(q.Decisions(), asked.Task))
@@ -88,7 +89,7 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *a
 	mine := digest(a.scope.Asked(a.session != ""), req, s.q.Verdict, append(s.q.Decisions(), s.asked.Task))
 	if err := p.questions.Redeem(strings.TrimPrefix(state, resumePrefix), mine); err != nil {
 		if a.principal != s.call.admission.principal || string(mine) != string(s.digest) {
-			p.suspensions.put(state, s) // the right answer may still come
+			p.suspensions.put(state, s) // the valid answer may still come
 		}
 		return nil, builtin.Result{}, guard.Verdict{}, err
 	}

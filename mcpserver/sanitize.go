@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Sanitize makes text from other programs safe to show on terminals, in dialogs and on pages. It replaces what a reader
-// cannot see, and what moves other text around: control characters, terminal escapes, marks of direction, invisible characters and
-// unusual blanks. Newlines and tabs stay.
+// Sanitize makes text from other programs safe to show on terminals, in dialogs and on pages. It replaces characters
+// that are invisible or that move other text: control characters, terminal escapes, directional marks, invisible
+// characters and unusual spaces. It keeps newlines and tabs.
 func Sanitize(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if strings.IndexFunc(s, unseen) < 0 {
@@ -21,7 +21,7 @@ func Sanitize(s string) string {
 		case !unseen(r):
 			b.WriteRune(r)
 		case r < ' ':
-			b.WriteRune('\u2400' + r) // the picture of the control character
+			b.WriteRune('\u2400' + r) // the control picture of the character
 		default:
 			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
 		}

@@ -15,22 +15,22 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// LocalPrincipal is who calls over stdio and from the command line: the user the host runs as.
+// LocalPrincipal is the principal of calls over stdio and from the command line: the user that runs the host.
 const LocalPrincipal = "local"
 
-// Local is the user the host runs as, who has every right.
+// Local returns the identity of the user that runs the host, with every right.
 func Local() auth.Identity { return auth.Identity{Principal: LocalPrincipal, Rights: auth.All} }
 
 // A Server speaks MCP for a [Host]. One server may serve several transports.
 type Server struct {
 	host  *Host
 	mcp   *server.MCPServer
-	tools map[string]bool // those of ours that it has
+	tools map[string]bool // those of our tools that it has
 
 	subscriptions subscriptions
 }
 
-// NewServer makes the MCP face of a host.
+// NewServer returns an MCP server for a host.
 func NewServer(h *Host) (*Server, error) {
 	s := &Server{host: h, tools: map[string]bool{}, subscriptions: subscriptions{tell: map[*mcp.SubscriptionsListenRequest]func(string){}}}
 	hooks := &server.Hooks{}
@@ -44,7 +44,7 @@ func NewServer(h *Host) (*Server, error) {
 		s.consultable(&r.Capabilities)
 	})
 	hooks.AddBeforeCallTool(func(ctx context.Context, _ any, req *mcp.CallToolRequest) {
-		if r, ok := callOf(ctx); ok { // it may be called by an alias
+		if r, ok := callOf(ctx); ok { // the call may use an alias
 			req.Params.Name = r.tool.handler()
 		}
 	})
@@ -52,10 +52,10 @@ func NewServer(h *Host) (*Server, error) {
 	hooks.AddAfterSubscriptionsListen(s.unsubscribe)
 	options := []server.ServerOption{
 		server.WithTitle("toolhost"),
-		server.WithToolCapabilities(true), // when a person changes the rules; never as a side effect of a request
+		server.WithToolCapabilities(true), // when a person changes the rules, never as a side effect of a request
 		server.WithPromptCapabilities(true), server.WithResourceCapabilities(false, true),
 		server.WithCacheHints(listFresh.Milliseconds(), mcp.CacheScopePrivate),
-		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate), // a server may change one at any time
+		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate), // a server may change a resource at any time
 		server.WithRecovery(),
 		server.WithHooks(hooks),
 	}
@@ -75,14 +75,15 @@ func NewServer(h *Host) (*Server, error) {
 	return s, nil
 }
 
-// instructions are those for the caller of a request, by the rules and rights of now.
+// instructions returns the instructions for the caller of a request, under its current rules and rights.
 func (s *Server) instructions(ctx context.Context) string {
 	policy := s.host.policies.of(transport.PeerOf(ctx).Who.Principal)
 	return instructions(s.host.cfg.Roots, s.listed(ctx, s.host.tools.now(), policy), s.host.policies.sharedDenies(policy))
 }
 
-// instructions tell the model which tools there are, where it works, and which tools a rule may have taken away by mistake. Clients cut them at 2,048 characters. The first sentence has the
-// words that models search for: Codex (0.169.0) shows the instructions and not the tools.
+// instructions tells the model which tools there are, where it works, and which tools a rule may have removed by
+// mistake. Clients cut the text at 2,048 characters. The first sentence contains the words that models search for:
+// Codex (0.169.0) shows the instructions but not the tools.
 func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDeny) string {
 	const longest = 1200
 	var briefs []string
@@ -110,11 +111,12 @@ func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDe
 		"Read a file before you edit or overwrite it. A refusal names the rule that caused it and what to do next." + notice
 }
 
-// foreignHandler is the name under which the library has a handler for the tools of other servers. It knows none of them, so that a call
-// goes on whatever becomes of the list.
+// foreignHandler is the library's name for the handler of all tools of other servers. The library knows none of these
+// tools, so a running call is unaffected by changes of the list.
 const foreignHandler = "mcp__"
 
-// listed returns the tools on the list of the caller of a request. A tool that asks a person is left out where no one can be asked.
+// listed returns the tools that are listed for the caller of a request. A tool that asks a person is left out if no
+// person can be asked.
 func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy) []*builtin.Def {
 	peer, present := transport.PeerOf(ctx), s.host.approvals.operatorPresent()
 	asks, shows := present || s.canAsk(ctx), present || showsForms(ctx)
@@ -122,13 +124,14 @@ func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy
 	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks || d.NeedsForm && !shows })
 }
 
-// filterTools makes the list what the host serves the caller. The library adds what else the options of an extension have.
+// filterTools replaces the list by what the host serves the caller. The library adds what the options of an extension
+// contribute.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	s.host.gateway.Wait(ctx)
 	now, list := s.host.tools.now(), []mcp.Tool{}
 	for _, d := range s.listed(ctx, now, s.host.policies.of(transport.PeerOf(ctx).Who.Principal)) {
 		tool := now.shown[now.byName[d.Name].def]
-		tool.Description = d.Doc // of ToolSearch it depends on the caller
+		tool.Description = d.Doc // the description of ToolSearch depends on the caller
 		list = append(list, tool)
 	}
 	for _, t := range result.Tools {

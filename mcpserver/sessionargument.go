@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// With [Config.SessionArgument], a call names its session by an argument.
+// With [Config.SessionArgument], a call names its session in an argument.
 
 // takesSession reports whether a tool has the session argument in addition to its own.
 func (t *toolset) takesSession(d *builtin.Def) bool {
@@ -22,16 +22,16 @@ func (t *toolset) takesSession(d *builtin.Def) bool {
 	return t.session && d.Schema.Properties[scope.Argument] == nil
 }
 
-// rawProperties returns the properties of a schema that another server gave.
+// rawProperties returns the properties of a schema from another server.
 func rawProperties(schema json.RawMessage) map[string]json.RawMessage {
 	var shown struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(schema, &shown) // what is no object has none
+	_ = json.Unmarshal(schema, &shown) // anything but an object has none
 	return shown.Properties
 }
 
-// withRawProperty adds a property to a schema that another server gave.
+// withRawProperty adds a property to a schema from another server.
 func withRawProperty(schema json.RawMessage, name string, property *jsonschema.Schema) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(schema, &fields); err != nil {
@@ -78,7 +78,7 @@ func (t *toolset) shown(d *builtin.Def) *builtin.Def {
 	return &def
 }
 
-// nameSession makes the session argument of a call its session handle, unless _meta has one.
+// nameSession moves the session argument of a call into its session handle, unless _meta has one.
 func (m *message) nameSession() {
 	if !m.host.tools.session || m.Params.Meta[scope.MetaHandle] != nil || m.tool.err != nil || m.tool.inside == nil && !m.host.tools.takesSession(m.tool.def) {
 		return
@@ -98,7 +98,7 @@ func (m *message) nameSession() {
 	m.Params.Meta[scope.MetaHandle] = handle
 }
 
-// withoutSession removes the session argument, which the tool does not know.
+// withoutSession removes the session argument, which the tool itself does not have.
 func (t *toolset) withoutSession(tool resolved, args json.RawMessage) json.RawMessage {
 	if tool.err != nil || !t.takesSession(tool.def) {
 		return args
@@ -115,7 +115,8 @@ func (t *toolset) withoutSession(tool resolved, args json.RawMessage) json.RawMe
 	return rest
 }
 
-// tellSession names a new session in the text of a reply, for a model that reads nothing else.
+// tellSession adds the name of a new session to the text of a reply, for models that read only the
+// text.
 func (t *toolset) tellSession(r Reply) Reply {
 	if t.session && r.Session != "" {
 		r.Text += fmt.Sprintf("\n\n[The session of this call is %s: pass it as %q in further calls.]", r.Session, scope.Argument)

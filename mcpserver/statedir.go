@@ -12,13 +12,13 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// stateNames are the prefixes of the names in a state directory.
+// stateNames are the name prefixes of the entries of a state directory.
 var stateNames = []string{
 	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hosts", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json", "worktrees",
 }
 
-// openStateDir makes the state directory ready. The error says why its content cannot be trusted: its writer could choose what
-// an undo and the recovery of a torn file write, which workspaces are trusted, and who may call.
+// openStateDir prepares the state directory. It returns an error if the content cannot be trusted: its writer could
+// choose what an undo and the recovery of a torn file write, which workspaces are trusted, and who may call.
 func openStateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -29,7 +29,7 @@ func openStateDir(dir string) error {
 	}
 	for _, e := range entries {
 		if !slices.ContainsFunc(stateNames, func(name string) bool { return strings.HasPrefix(e.Name(), name) }) {
-			continue // a directory may be shared with something else
+			continue // the directory may be shared with another program
 		}
 		if err := checkState(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -38,9 +38,9 @@ func openStateDir(dir string) error {
 	return nil
 }
 
-// checkState refuses what another user has created, and what a host would block on.
+// checkState refuses an entry that another user created, or that would block a host.
 func checkState(path string) error {
-	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and what it leads to
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // the link itself, and its target
 		info, err := look(path)
 		if err != nil {
 			return err

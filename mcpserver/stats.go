@@ -7,30 +7,31 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// Stats is what a host holds at this moment.
+// Stats describes the current state of a host.
 type Stats struct {
-	// Scopes counts the scopes that are remembered, by what names them: handle, mcp-session, process, principal,
+	// Scopes counts the scopes that are held, by how they are named: handle, mcp-session, process, principal,
 	// command line, or the key in _meta.
 	Scopes map[string]int
-	// Sessions are the legacy MCP sessions over HTTP.
+	// Sessions is the number of legacy MCP sessions over HTTP.
 	Sessions int
-	// Tasks are the background tasks that run.
+	// Tasks is the number of running background tasks.
 	Tasks int
-	// ResultBytes is the size of the results that are kept, of all hosts on this state directory. It may be as
-	// old as [statsAge].
+	// ResultBytes is the size of the stored results of all hosts on this state directory. It may be [statsAge]
+	// old.
 	ResultBytes int64
 	// AuditFailures counts the calls that could not be recorded, or were refused because of that.
 	AuditFailures uint64
-	// AuthFailures counts the requests that were refused for want of a valid credential.
+	// AuthFailures counts the requests that were refused because they had no valid credential.
 	AuthFailures uint64
-	// Sandbox is what contains commands; empty when nothing does. Enforces tells what it holds.
+	// Sandbox is the name of the containment of commands, empty if there is none. Enforces describes what it
+	// enforces.
 	Sandbox  string
 	Enforces map[string]bool
-	// Search is what is cached of each root for searches.
+	// Search describes the search cache of each root.
 	Search map[string]builtin.SearchStats
 }
 
-// counts are the counters of a host that are in no other part of it.
+// counts holds the counters of a host that no other part keeps.
 type counts struct {
 	sessions     atomic.Pointer[func(now time.Time) int] // nil until HTTP is served
 	unauthorised atomic.Uint64                           // requests without a valid credential
@@ -45,5 +46,5 @@ func (c *counts) sessionsNow() int {
 	return 0
 }
 
-// statsAge is how old the size of a directory may be, which takes a walk to compute.
+// statsAge is how long the size of a directory is reused. Computing it takes a walk.
 const statsAge = 15 * time.Second

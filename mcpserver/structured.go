@@ -16,9 +16,9 @@ import (
 type Structured string
 
 const (
-	// structuredAuto, the default, is for all but the clients that are known to work for a model.
+	// structuredAuto, the default, selects all clients except those that are known to work for a model.
 	structuredAuto Structured = ""
-	// structuredAlways is for every client, structuredNever for none.
+	// structuredAlways selects every client, structuredNever none.
 	structuredAlways Structured = "always"
 	structuredNever  Structured = "never"
 )
@@ -44,11 +44,11 @@ var modelClients = []string{
 	"gateway", "hub", "mcporter", "proxy", "supergateway",
 }
 
-// viewsExtension is declared by clients that show the views of MCP Apps in a conversation with a model. Mastra is known by it
-// alone: it calls itself what its user calls the server.
+// viewsExtension is declared by clients that show the views of MCP Apps in a conversation with a model. It is the only
+// way to recognise Mastra, whose client name is the name that its user gave the server.
 const viewsExtension = "io.modelcontextprotocol/ui"
 
-// to reports whether a client gets the structure of results. A client without a name is a program.
+// to reports whether a client gets the structure of results. A client without a name is taken for a program.
 func (s Structured) to(c clientInfo) bool {
 	if s != structuredAuto {
 		return s == structuredAlways

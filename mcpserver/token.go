@@ -27,9 +27,9 @@ func isOperator(principal string) bool {
 // ReadToken reads the token that a file holds.
 func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 
-// Token returns the bearer token kept in a file, and the file's path. Without a name it is the one in the
-// state directory. A file that does not exist is created, readable by its owner only, with a token of 128
-// random bits; made reports that.
+// Token returns the bearer token in a file, and the path of the file. Without a name it uses the file in the state
+// directory. If the file does not exist, Token creates it, readable only by its owner, with a token of 128 random bits,
+// and made is true.
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	if file == "" {
 		if h.stateDirErr != nil {
@@ -57,7 +57,7 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	return token, file, false, nil
 }
 
-// CurlLine is a command that calls Glob over HTTP: the first thing to try. token may be a shell expression.
+// CurlLine returns a command that calls Glob over HTTP, for a first try. token may be a shell expression.
 func CurlLine(url, token string) string {
 	body, _ := json.Marshal(map[string]any{ // strings and maps of strings always encode
 		"jsonrpc": mcp.JSONRPC_VERSION, "id": 1, "method": jsonrpc.MethodCall,

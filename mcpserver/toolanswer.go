@@ -13,11 +13,11 @@ import (
 	"github.com/toolhost/toolhost/guard/alias"
 )
 
-// Bounds of what a search shows, in characters.
+// Limits of what a search shows, in characters.
 const (
 	maxFound      = 30_000 // of an answer
-	maxFoundDoc   = 600    // of the description of one tool
-	maxFoundNames = 3000   // of names without more
+	maxFoundDoc   = 600    // of one tool's description
+	maxFoundNames = 3000   // of the names that are listed without descriptions
 	maxDown       = 300    // of the reason why a server cannot be called
 )
 
@@ -25,10 +25,10 @@ const (
 type toolAnswer struct {
 	*snapshot
 	visible func(*builtin.Def) bool
-	room    int // for the answer, in characters
+	room    int // left for the answer, in characters
 }
 
-// answer returns what a search found.
+// answer returns the result of a search.
 func (a toolAnswer) answer(q toolQuery) string {
 	if q.selected != nil {
 		return a.selected(q.selected)
@@ -45,7 +45,8 @@ func (a toolAnswer) answer(q toolQuery) string {
 	return a.show(found, "")
 }
 
-// sees reports whether the caller may know of an entry: of a server of which no tool is known, whether one of its tools could be called.
+// sees reports whether the caller may know of an entry. For a server without known tools it reports whether one of its
+// tools could be called.
 func (a toolAnswer) sees(e toolEntry) bool {
 	return a.visible(cmp.Or(e.def, &builtin.Def{Name: e.name}))
 }
@@ -83,7 +84,7 @@ func (a toolAnswer) selected(names []string) string {
 	return a.show(found, unknown.String())
 }
 
-// server returns the server of a name.
+// server returns the server with the given name.
 func (s *snapshot) server(name string) foreignServer {
 	i := slices.IndexFunc(s.Servers, func(o foreignServer) bool { return o.Name == name })
 	if i < 0 {
@@ -92,7 +93,7 @@ func (s *snapshot) server(name string) foreignServer {
 	return s.Servers[i]
 }
 
-// show returns the definitions of what was found, with names only where the room ends, and a text last.
+// show returns the definitions of the found tools, only names once the space is used up, and the text last at the end.
 func (a toolAnswer) show(found []toolEntry, last string) string {
 	var b strings.Builder
 	left := a.room - utf8.RuneCountInString(last)
@@ -147,7 +148,7 @@ func (e toolEntry) describe() string {
 		fmt.Fprintf(&b, "call it by its name: %s %s\n", name, arguments)
 		return b.String()
 	}
-	call, _ := json.Marshal(name) // a string encodes
+	call, _ := json.Marshal(name) // a string always encodes
 	fmt.Fprintf(&b, `%s {"name": %s, "arguments": %s}`+"\n", toolCallName, call, arguments)
 	return b.String()
 }
@@ -157,7 +158,7 @@ func (e toolEntry) schema() json.RawMessage {
 	if e.def.Schema == nil {
 		return e.def.RawSchema
 	}
-	raw, _ := json.Marshal(e.def.Schema) // the list of tools was made of it
+	raw, _ := json.Marshal(e.def.Schema) // cannot fail: the list of tools was built from it
 	return raw
 }
 
@@ -169,7 +170,8 @@ func (e toolEntry) parameters() string {
 	return strings.Join(strings.Fields(parameterNames(e.def)), ", ")
 }
 
-// exampleArguments returns the required arguments of a schema, with values of their types in the place of those that only the caller knows.
+// exampleArguments returns the required arguments of a schema, with placeholders of the right types for values that
+// only the caller knows.
 func exampleArguments(raw json.RawMessage) string {
 	var schema struct {
 		Required   []string
@@ -179,7 +181,7 @@ func exampleArguments(raw json.RawMessage) string {
 			Const json.RawMessage
 		}
 	}
-	_ = json.Unmarshal(raw, &schema) // what is not understood has no required arguments
+	_ = json.Unmarshal(raw, &schema) // a schema that cannot be decoded has no required arguments
 	var all []string
 	for _, name := range schema.Required {
 		p, value := schema.Properties[name], json.RawMessage(`"…"`)
@@ -197,13 +199,13 @@ func exampleArguments(raw json.RawMessage) string {
 		case p.Type == "object":
 			value = json.RawMessage("{}")
 		}
-		key, _ := json.Marshal(name) // a string encodes
+		key, _ := json.Marshal(name) // a string always encodes
 		all = append(all, fmt.Sprintf("%s: %s", key, compacted(value)))
 	}
 	return "{" + strings.Join(all, ", ") + "}"
 }
 
-// nothing says what there is where nothing was found.
+// nothing returns the answer to a query that found nothing. It says what there is.
 func (a toolAnswer) nothing(query string) string {
 	var b strings.Builder
 	b.WriteString("No tool was found.")
@@ -219,7 +221,7 @@ func (a toolAnswer) nothing(query string) string {
 	return b.String() + "\n"
 }
 
-// counts returns the servers with the numbers of their tools, and why they cannot be called, by name.
+// counts returns one entry per server, by name, with the number of its tools or the reason why it cannot be called.
 func (s *snapshot) counts(visible func(*builtin.Def) bool) (counts []string) {
 	for _, server := range s.summaries(visible) {
 		count := server.count()
@@ -234,7 +236,7 @@ func (s *snapshot) counts(visible func(*builtin.Def) bool) (counts []string) {
 // A serverSummary is a server with those of its tools that a caller may know of.
 type serverSummary struct {
 	foreignServer
-	tools []string // their names without the server
+	tools []string // the tool names without the server prefix
 }
 
 func (s serverSummary) count() string {
@@ -287,8 +289,8 @@ const (
 const toolSearchDoc = `Finds tools of the other MCP servers that are configured here. Most of their tools are not in your list: search before you say that something cannot be done, or do it in a roundabout way. What is found is called with ToolCall.
 query: words for what the tool should do ("create an issue"); +word: its name or server must contain it; select:NAME,NAME: exactly these.`
 
-// searchDoc returns the description of ToolSearch: with the servers and, while they fit, the names of their tools. It is the same until
-// the configuration, or what a server offers, changes.
+// searchDoc returns the description of ToolSearch, with the servers and, while there is space, the names of their
+// tools. It changes only if the configuration or the offer of a server changes.
 func (s *snapshot) searchDoc(visible func(*builtin.Def) bool) string {
 	servers := s.summaries(visible)
 	if len(servers) == 0 {
@@ -312,7 +314,8 @@ func (s *snapshot) searchDoc(visible func(*builtin.Def) bool) string {
 	return fmt.Sprintf("%s\nand %d more", doc, rest)
 }
 
-// line returns the server for the description: 0 with its name and count, 1 with its purpose, 2 also with the names of its tools.
+// line returns the server for the description. Detail 0 has its name and tool count, 1 adds its purpose, 2 adds the
+// names of its tools.
 func (s serverSummary) line(detail int) string {
 	line := fmt.Sprintf("\n%s (%s)", s.Name, s.count())
 	if purpose := clippedTo(strings.TrimLeft(singleLine(s.Purpose), "# "), maxPurpose); detail > 0 && purpose != "" {
@@ -324,7 +327,7 @@ func (s serverSummary) line(detail int) string {
 	return line
 }
 
-// singleLine makes a text of another server one line.
+// singleLine returns text from another server as one line.
 func singleLine(s string) string { return strings.Join(strings.Fields(Sanitize(s)), " ") }
 
 // compacted returns JSON on one line.
@@ -336,7 +339,7 @@ func compacted(raw json.RawMessage) string {
 	return b.String()
 }
 
-// clippedTo returns the beginning of a text of more than n characters.
+// clippedTo returns the first n characters of a text, marked as cut if it is longer.
 func clippedTo(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -19,14 +19,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
-// A ToolCall is unwrapped when its name is looked up: what follows sees the call of the tool inside, and no ToolCall.
+// A ToolCall is unwrapped when its name is looked up: the later stages see only the call of the inner tool.
 
 const toolCallName = "ToolCall"
 
 const toolCallDoc = `Calls a tool of another MCP server that is not in your list. Find its name and the schema of its arguments with ToolSearch first.
 The call is that of the tool itself: the same rules apply, and a person may be asked. Tools in your list are called by their names and not through this one.`
 
-// toolCallTool is what clients see of ToolCall. It never runs.
+// toolCallTool returns ToolCall as clients see it. It never runs.
 func toolCallTool() *builtin.Def {
 	return builtin.External(builtin.Def{
 		Name: toolCallName, Title: "Call a found tool", Doc: toolCallDoc,
@@ -43,13 +43,13 @@ func toolCallTool() *builtin.Def {
 	})
 }
 
-// An innerCall is what came in a ToolCall.
+// An innerCall is the call inside a ToolCall.
 type innerCall struct {
 	name string
 	args json.RawMessage
 }
 
-// resolveCall is resolve for a call with arguments: of a ToolCall it finds the tool inside.
+// resolveCall is resolve for a call with arguments: for a ToolCall it returns the inner tool.
 func (t *toolset) resolveCall(name string, args json.RawMessage) resolved {
 	r := t.resolve(name)
 	if r.err != nil || r.name != toolCallName {
@@ -75,10 +75,10 @@ func (t *toolset) resolveCall(name string, args json.RawMessage) resolved {
 	return inner
 }
 
-// ownPrefix stands before the names of our tools in clients that name the server.
+// ownPrefix is the prefix of our tool names in clients that include the name of the server.
 const ownPrefix = "mcp__toolhost__"
 
-// openToolCall reads the arguments of a ToolCall. It returns what it found also with an error.
+// openToolCall reads the arguments of a ToolCall. It returns what it has read even if it fails.
 func openToolCall(raw json.RawMessage) (c *innerCall, err error) {
 	c = &innerCall{args: json.RawMessage("{}")}
 	wrong := func(format string, a ...any) (*innerCall, error) {
@@ -108,7 +108,7 @@ func openToolCall(raw json.RawMessage) (c *innerCall, err error) {
 	return c, nil
 }
 
-// toolArguments returns the arguments for a tool: an object, also one that was sent as a string.
+// toolArguments returns the arguments for a tool: an object, possibly sent as a string.
 func toolArguments(value json.RawMessage) (json.RawMessage, error) {
 	value = unquoted(value)
 	if s := strings.TrimSpace(string(value)); s == "null" || s == "" {
@@ -118,7 +118,7 @@ func toolArguments(value json.RawMessage) (json.RawMessage, error) {
 	return value, err
 }
 
-// unquoted returns the JSON that stands in a string of JSON; the value itself if it is no such string.
+// unquoted returns the JSON inside a JSON string, or value itself if it is not such a string.
 func unquoted(value json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(value, &text) == nil && (strings.TrimSpace(text) == "" || json.Valid([]byte(text))) {
@@ -127,8 +127,8 @@ func unquoted(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// uniqueMembers returns the members of an object, and an error for what is none, or has one of them twice: a check between client and host
-// could have read the other one.
+// uniqueMembers returns the members of an object. It returns an error if the value is not an object or has a duplicate
+// member: a check between client and host could have read the other one.
 func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(strings.NewReader(string(object)))
 	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
@@ -153,12 +153,12 @@ func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// maxChecked bounds the work of a check: the bytes of the schema times those of the arguments.
+// maxChecked bounds the work of a check: the size of the schema times the size of the arguments, in bytes.
 const maxChecked = 1 << 28
 
-// checkArguments returns what is wrong with the arguments of a call that came in a ToolCall, with the schema. It says nothing about a tool
-// that a rule denies, or whose schema cannot be applied. A schema with references is not applied: one that refers to itself would never
-// end, and a short one can ask for exponential work.
+// checkArguments returns an error, with the schema, if the arguments of a call inside a ToolCall are wrong. It returns
+// nil for a tool that a rule denies, or whose schema cannot be applied. A schema with references is not applied: one
+// that refers to itself would never end, and a short one can require exponential work.
 func (r resolved) checkArguments(policy *guard.Policy) error {
 	if r.inside == nil {
 		return nil
@@ -170,7 +170,7 @@ func (r resolved) checkArguments(policy *guard.Policy) error {
 	if len(r.def.RawSchema)*len(r.inside.args) > maxChecked || json.Unmarshal(r.def.RawSchema, &schema) != nil {
 		return nil
 	}
-	// Written anew, so that a reference is found however its key was spelt.
+	// Encode the schema again, so that a reference is found however its key was spelled.
 	if text, err := json.Marshal(&schema); err != nil || bytes.Contains(text, []byte(`"$ref":`)) || bytes.Contains(text, []byte(`"$dynamicRef":`)) {
 		return nil
 	}
@@ -185,7 +185,8 @@ func (r resolved) checkArguments(policy *guard.Policy) error {
 	return nil
 }
 
-// wrongFields says what is wrong with each argument, or with all of them where that is not of one.
+// wrongFields describes what is wrong with each argument, or all, the error for the whole, if no single argument is
+// wrong.
 func wrongFields(schema *jsonschema.Schema, args any, all error) (wrong []string) {
 	given, _ := args.(map[string]any)
 	for _, name := range schema.Required {
@@ -215,7 +216,8 @@ func wrongFields(schema *jsonschema.Schema, args any, all error) (wrong []string
 	return wrong
 }
 
-// judge returns the verdict on a call: that on the tool, or that of the rules on ToolCall if it came in one and they are stricter.
+// judge returns the verdict on a call: the verdict on the tool or, if the call came in a ToolCall, the verdict of the
+// rules on ToolCall if that is stricter.
 func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
 	v := policy.Judge(in)
 	if r.inside == nil {
@@ -250,7 +252,7 @@ func (p *policies) noTool(principal string, who auth.Identity, name string, err 
 	return err
 }
 
-// serverOf returns the server whose tools have names like this one.
+// serverOf returns the server to which the prefix of a tool name belongs.
 func (s *snapshot) serverOf(tool string) foreignServer {
 	i := slices.IndexFunc(s.Servers, func(o foreignServer) bool { return strings.HasPrefix(tool, "mcp__"+o.Name+"__") })
 	if i < 0 {
@@ -259,13 +261,14 @@ func (s *snapshot) serverOf(tool string) foreignServer {
 	return s.Servers[i]
 }
 
-// How long a call waits for a server that was not asked for its tools yet, and how often it looks.
+// How long a call waits for a server that has not been asked for its tools yet, and how often it checks.
 const (
 	serverWait = 30 * time.Second
 	serverLook = 20 * time.Millisecond
 )
 
-// awaitServer waits until the server of a tool has been asked for its tools, or cannot be. It reports whether it waited.
+// awaitServer waits until the server of a tool has been asked for its tools, or cannot be asked. It reports whether it
+// waited.
 func awaitServer(ctx context.Context, h *Host, tool string) bool {
 	unknown := func() bool { return h.tools.now().serverOf(tool).Unknown }
 	if !unknown() {
@@ -291,10 +294,10 @@ func awaitServer(ctx context.Context, h *Host, tool string) bool {
 	return true
 }
 
-// maxNearest is how many similar names are shown for one that no tool has.
+// maxNearest is the number of similar names that are shown for an unknown one.
 const maxNearest = 3
 
-// nearest returns the names, at most n, that are similar to one which no tool has, the most similar first.
+// nearest returns at most n names that are similar to an unknown name, most similar first.
 func (s *snapshot) nearest(name string, n int, visible func(*builtin.Def) bool) (near []string) {
 	if len(name) > maxNear {
 		return nil
@@ -305,7 +308,7 @@ func (s *snapshot) nearest(name string, n int, visible func(*builtin.Def) bool) 
 	wanted, distances := plain(name), map[string]int{}
 	for _, d := range s.all {
 		far := distance(wanted, plain(d.Name))
-		if d.Server != "" { // the name may have been given without its prefix, or that of the server
+		if d.Server != "" { // the name may lack the prefix, or that of the server
 			_, short, _ := strings.Cut(strings.TrimPrefix(d.Name, "mcp__"), "__")
 			far = min(far, distance(wanted, plain(strings.TrimPrefix(d.Name, "mcp__"))), distance(wanted, plain(short)))
 		}

@@ -12,26 +12,27 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// The parameters of BM25. Weights for names, descriptions and parameters, and synonyms, gained nothing over one field of all words.
+// The parameters of BM25. Weights for names, descriptions and parameters, and synonyms, were no better than one field
+// of all words.
 const (
 	termSaturation = 1.2 // k1
 	lengthPenalty  = 0.5 // b
 )
 
-// Bounds of what is indexed of a tool and read of a query.
+// Limits of what is indexed of a tool and read of a query.
 const (
 	maxIndexedDoc = 2048 // bytes of a description
-	maxTerms      = 64   // different words of a query
+	maxTerms      = 64   // distinct words of a query
 )
 
-// A toolIndex finds tools by words. It never changes.
+// A toolIndex finds tools by words. It is immutable.
 type toolIndex struct {
 	entries  []toolEntry
 	postings map[string][]posting // by word
-	average  float64              // words of an entry
+	average  float64              // average number of words of an entry
 }
 
-// A toolEntry is a tool, or a server of which no tool is known.
+// A toolEntry is a tool, or a server without known tools.
 type toolEntry struct {
 	name   string        // of the tool; mcp__SERVER__ for a server
 	def    *builtin.Def  // nil for a server
@@ -41,7 +42,7 @@ type toolEntry struct {
 
 type posting struct{ entry, count int }
 
-// newToolIndex indexes the tools of other servers, and those of this host that were asked for by name.
+// newToolIndex indexes the tools of other servers, and those tools of this host that were asked for by name.
 func newToolIndex(all []*builtin.Def, servers []foreignServer) *toolIndex {
 	x := &toolIndex{postings: map[string][]posting{}}
 	known := map[string]foreignServer{}
@@ -88,7 +89,7 @@ func (x *toolIndex) add(e toolEntry, text string) {
 var fillers = slices.Collect(words("a an and any are as at be by can did do does for from get has have how i in into is it its me my of on or our that the " +
 	"their them this to us was we were what when where which who whose will with you your"))
 
-// stem returns a word in lower case without the ends by which plurals and forms of verbs differ.
+// stem returns a word in lower case without the endings of plurals and verb forms.
 func stem(word string) string {
 	word = strings.ToLower(word)
 	if rest, ok := strings.CutSuffix(word, "ies"); ok && len(rest) > 1 {
@@ -111,7 +112,8 @@ func stem(word string) string {
 	return word
 }
 
-// words yields the words of a text, as [stem] returns them: runs of letters and digits, of camelCase each part.
+// words yields the words of a text, as [stem] returns them. A word is a run of letters and digits, or a part of a
+// camelCase name.
 func words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var word []rune
@@ -135,10 +137,10 @@ func words(text string) iter.Seq[string] {
 	}
 }
 
-// find returns the entries that match a query, the best first, and of equal ones by name. Every entry contains all of required, in lower
-// case, in its name, which begins with that of its server.
+// find returns the entries that match a query, best first and then by name. The name of every entry contains all of
+// required, in lower case; it starts with the name of its server.
 func (x *toolIndex) find(query string, required []string) []toolEntry {
-	var terms []string // in order: sums of floats depend on it
+	var terms []string // in order, because sums of floats depend on it
 	for word := range words(query) {
 		if len(terms) < maxTerms && !slices.Contains(terms, word) {
 			terms = append(terms, word)

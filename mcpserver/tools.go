@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// A toolset holds the tools of a host. What it serves is a snapshot that a change replaces as a whole.
+// A toolset holds the tools of a host. It serves an immutable snapshot, which a change replaces as a whole.
 type toolset struct {
 	own     []*builtin.Def // of this host, ordered by name
 	extra   map[string]*ExtraTool
@@ -33,16 +33,16 @@ type toolset struct {
 	snapshot  atomic.Pointer[snapshot]
 }
 
-// A snapshot is the tools that a host serves at one time. It never changes.
+// A snapshot is the set of tools that a host serves at one time. It is immutable.
 type snapshot struct {
 	foreignSet
-	all    []*builtin.Def // those of this host by name, and then those of other servers by name
+	all    []*builtin.Def // the tools of this host by name, then those of other servers by name
 	byName map[string]resolved
 	shown  map[*builtin.Def]mcp.Tool // as clients see them
-	// searched says that clients that did not choose find the tools of other servers with ToolSearch, and loaded which of them are listed
-	// all the same.
+	// searched says that clients without a preference find the tools of other servers with ToolSearch. loaded holds the
+	// tools that are listed nevertheless.
 	searched bool
-	// tooLong says that the known tools of other servers were too long for a list since the configuration changed.
+	// tooLong says that the known tools of other servers have exceeded a list since the configuration changed.
 	tooLong bool
 	loaded  map[*builtin.Def]bool
 
@@ -50,66 +50,67 @@ type snapshot struct {
 	toolIndex *toolIndex // see index
 }
 
-// index returns the index of the tools, which is made when it is first needed.
+// index returns the index of the tools. It is created on first use.
 func (s *snapshot) index() *toolIndex {
 	s.indexed.Do(func() { s.toolIndex = newToolIndex(s.all, s.Servers) })
 	return s.toolIndex
 }
 
-// A foreignSet is the tools of other servers.
+// A foreignSet holds the tools of other servers.
 type foreignSet struct {
-	// Servers are all that are configured, also those that do not run.
+	// Servers are all configured servers, running or not.
 	Servers []foreignServer
-	// Tools are those that are known of them. Their names are unique.
+	// Tools are their known tools. Their names are unique.
 	Tools []*builtin.Def
-	// Prompts and Resources differ when what clients see of the prompts and resources of the servers does.
+	// Prompts and Resources change when clients see other prompts and resources of the servers.
 	Prompts, Resources string
-	// Configured says that a person has changed which servers there are. Only that makes a list longer that was cut short.
+	// Configured says that a person has changed the set of servers. Only such a change lets a list that was cut short
+	// grow again.
 	Configured bool
 }
 
 // A foreignServer is another server.
 type foreignServer struct {
-	// Name stands in the names of its tools, between mcp__ and __.
+	// Name is the part of its tools' names between mcp__ and __.
 	Name string
-	// Purpose says in one line what it is for; empty if nothing is known.
+	// Purpose describes the server in one line. It is empty if nothing is known.
 	Purpose string
 	// Unknown says that it has not been asked for its tools yet.
 	Unknown bool
-	// Down is why it cannot be called at present; empty: it can.
+	// Down is the reason why the server cannot be called at present, or empty.
 	Down string
 }
 
-// unsure reports whether the server may have tools that are not known: a call of one fails, and says why.
+// unsure reports whether the server may have unknown tools: a call of one fails with the reason.
 func (s foreignServer) unsure() bool { return s.Unknown || s.Down != "" }
 
-// A resolved tool is what the name in a call stands for.
+// A resolved is the result of looking up the tool name of a call.
 type resolved struct {
-	def   *builtin.Def // nil: none is served under that name
-	extra *ExtraTool   // the tool of the extension, nil if it is none
-	// name is that of the tool whose handler answers the call.
+	def   *builtin.Def // nil: no tool is served under that name
+	extra *ExtraTool   // the tool of the extension, or nil
+	// name is the name of the tool whose handler answers the call.
 	name string
-	// err says why no tool is served, and what to call instead if that is known.
+	// err says why no tool is served and, if known, what to call instead.
 	err error
-	// inside is what came in a ToolCall, nil of a call that came by itself.
+	// inside is the call inside a ToolCall, nil for a direct call.
 	inside *innerCall
 }
 
-// called returns the name of the tool of a call that came under this name.
+// called returns the tool name of a call that was sent under this name.
 func (r resolved) called(name string) string {
 	switch {
 	case r.err == nil:
-		return r.def.Name // it may have been called by an alias
+		return r.def.Name // the call may use an alias
 	case r.inside != nil && r.inside.name != "":
 		return r.inside.name
 	}
 	return name
 }
 
-// foreign reports whether the tool is one of another server.
+// foreign reports whether the tool belongs to another server.
 func (r resolved) foreign() bool { return r.def != nil && r.def.Server != "" }
 
-// handler returns the name under which the library has the handler of a call.
+// handler returns the name of the call's handler in the library.
 func (r resolved) handler() string {
 	if r.foreign() || r.inside != nil || strings.HasPrefix(r.name, "mcp__") {
 		return foreignHandler
@@ -117,7 +118,8 @@ func (r resolved) handler() string {
 	return r.name
 }
 
-// newToolset returns the tools that were asked for by name, or all, with the custom ones and those of the extension.
+// newToolset returns the tools that were asked for by name, or all tools, together with the custom tools and those of
+// the extension.
 func newToolset(cfg Config) (*toolset, error) {
 	t := &toolset{extra: map[string]*ExtraTool{}, session: cfg.SessionArgument, search: searchMode(cfg.ToolSearch)}
 	for _, d := range builtin.All() {
@@ -146,7 +148,7 @@ func newToolset(cfg Config) (*toolset, error) {
 // enterPlanMode is the tool that puts a conversation into plan mode.
 const enterPlanMode = "EnterPlanMode"
 
-// include adds tools of this host by name. It fails for a name that no tool has.
+// include adds tools of this host by name. It fails for an unknown name.
 func (t *toolset) include(names []string) error {
 	all := slices.Concat(builtin.All(), t.own)
 	for _, name := range names {
@@ -171,8 +173,8 @@ func (t *toolset) include(names []string) error {
 
 func byName(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) }
 
-// replace makes a snapshot with these tools of other servers the current one. The error also says which of them
-// are left out: one whose name another tool has does not take the others away.
+// replace installs a snapshot with these tools of other servers. The error also names the tools that are left out. A
+// tool whose name is taken does not affect the others.
 func (t *toolset) replace(f foreignSet) (leftOut error) {
 	t.replacing.Lock()
 	defer t.replacing.Unlock()
@@ -182,7 +184,7 @@ func (t *toolset) replace(f foreignSet) (leftOut error) {
 	s.searched = t.search.needed(f, s.tooLong)
 	s.Tools = nil
 	for _, d := range slices.Concat(t.own, slices.SortedFunc(slices.Values(f.Tools), func(a, b *builtin.Def) int {
-		return cmp.Or(len(a.Listed)-len(b.Listed), byName(a, b)) // whole names before those that were cut
+		return cmp.Or(len(a.Listed)-len(b.Listed), byName(a, b)) // complete names before those that were cut
 	})) {
 		switch err := t.add(s, d); {
 		case err == nil && d.Server != "":
@@ -199,7 +201,7 @@ func (t *toolset) replace(f foreignSet) (leftOut error) {
 	return leftOut
 }
 
-// add serves a tool in a snapshot, unless another has its name.
+// add serves a tool in a snapshot, unless its name is taken.
 func (t *toolset) add(s *snapshot, d *builtin.Def) error {
 	r := resolved{def: d, name: d.Name}
 	if d.Server == "" {
@@ -225,10 +227,10 @@ func (t *toolset) add(s *snapshot, d *builtin.Def) error {
 	return nil
 }
 
-// now returns the tools that are served at this time.
+// now returns the current snapshot.
 func (t *toolset) now() *snapshot { return t.snapshot.Load() }
 
-// resolve finds the tool that is served under a name, or that the name stands for.
+// resolve finds the tool that is served under a name or an alias.
 func (t *toolset) resolve(name string) resolved {
 	now := t.now()
 	if r, ok := now.byName[name]; ok && r.def.Enabled(t.runtime) {
@@ -251,15 +253,16 @@ func (t *toolset) resolve(name string) resolved {
 // has reports whether there is a tool of that name.
 func (t *toolset) has(name string) bool { return t.now().byName[name].def != nil }
 
-// A viewer is a caller for whom tools are listed.
+// A viewer is a caller to which tools are listed.
 type viewer struct {
 	policy *guard.Policy
 	who    auth.Identity
 	list   string // [transport.ListSearch], [transport.ListAll], or empty: as the host decides
 }
 
-// listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name; of other servers
-// all, or ToolSearch and ToolCall in their place. That of ToolSearch is described as for this caller.
+// listed returns the tools on the list of a caller: those that are enabled, within its rights, and not denied by name.
+// Of the tools of other servers it returns all, or ToolSearch and ToolCall instead. The description of ToolSearch is
+// that for this caller.
 func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 	searched := v.list == transport.ListSearch || v.list == "" && now.searched
 	visible := func(d *builtin.Def) bool { return t.visible(d, v.policy, v.who) }
@@ -274,7 +277,7 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 		}
 		if d.Name == agentTool && d.Server == "" {
 			described := *d
-			types, _ := t.runtime.AgentTypes(t.agentDirs()) // what is wrong with one is for the doctor
+			types, _ := t.runtime.AgentTypes(t.agentDirs()) // the doctor reports faulty definitions
 			described.Doc, d = d.Doc+types, &described
 		}
 		listed = append(listed, d)
@@ -299,7 +302,7 @@ func serverIn(name string) string {
 	return server
 }
 
-// digest returns a text that differs when what clients can see of the tools differs.
+// digest returns a text that changes when clients see other tools.
 func (t *toolset) digest(policy *guard.Policy) string {
 	sum, now := sha256.New(), t.now()
 	for _, d := range now.all {
@@ -308,7 +311,7 @@ func (t *toolset) digest(policy *guard.Policy) string {
 		}
 		fmt.Fprintf(sum, "%q %q %t %s\n", d.Name, d.Doc, d.AlwaysLoad, d.RawSchema)
 	}
-	for _, s := range now.Servers { // whether one runs changes no list
+	for _, s := range now.Servers { // the list does not depend on whether a server runs
 		fmt.Fprintf(sum, "%q %q\n", s.Name, s.Purpose)
 	}
 	fmt.Fprint(sum, now.searched)
@@ -323,7 +326,7 @@ func names(tools []*builtin.Def) (names []string) {
 	return names
 }
 
-// rightTo returns the right that the caller of a tool must hold.
+// rightTo returns the right that a tool requires of its caller.
 func rightTo(p guard.Permission) auth.Rights {
 	switch p {
 	case guard.ToRead:

@@ -13,13 +13,13 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// listFresh is how long a client may cache the list of tools and the answer to server/discover. A stale list does no harm: each call is
-// judged by the current rules. A minute spares clients a request for every turn of a model. A person who changes the rules waits at most
-// that long for a client that does not listen for changes.
+// listFresh is how long a client may cache the list of tools and the answer to server/discover. A stale list does no
+// harm: each call is judged by the current rules. One minute saves clients a request in every turn of a model. After a
+// person changes the rules, a client that does not listen for changes sees the old list for at most that long.
 const listFresh = time.Minute
 
-// A subscriptions holds the subscriptions of modern clients over stdio to changes of the list. The library knows its own sessions, which
-// are legacy ones, and those over HTTP.
+// A subscriptions holds the subscriptions of modern clients over stdio to changes of the list. The library knows only
+// its own sessions, those of legacy clients and those over HTTP.
 type subscriptions struct {
 	mu   sync.Mutex
 	tell map[*mcp.SubscriptionsListenRequest]func(method string)
@@ -55,7 +55,8 @@ func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsLi
 	}
 }
 
-// unsubscribe is called when a subscription has ended: it holds its answer until its beginning was written.
+// unsubscribe is called when a subscription has ended. It delays the answer until the start of the subscription has
+// been written.
 func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
 	s.subscriptions.mu.Lock()
 	delete(s.subscriptions.tell, req)
@@ -65,7 +66,7 @@ func (s *Server) unsubscribe(ctx context.Context, id any, req *mcp.Subscriptions
 	}
 }
 
-// listChanged notifies every client that listens of a changed list.
+// listChanged notifies every listening client of a changed list.
 func (s *Server) listChanged(method string) {
 	s.mcp.SendNotificationToAllClients(method, nil)
 	s.subscriptions.mu.Lock()
@@ -75,8 +76,8 @@ func (s *Server) listChanged(method string) {
 	}
 }
 
-// How long the lists of other servers must have been quiet until clients are told of a change, and how long that can take: each list that a
-// client fetches again costs its model the prompt cache.
+// How long the lists of other servers must be quiet before clients are told of a change, and the longest delay: each
+// list that a client fetches again costs its model the prompt cache.
 const (
 	tellQuiet = time.Second
 	tellMost  = 5 * time.Second
@@ -90,7 +91,7 @@ type lull struct {
 	stopped bool
 }
 
-// then calls f after the last change of a series, of which this is one.
+// then calls f after the last of a series of changes, to which this one belongs.
 func (l *lull) then(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// A searchMode says whether clients list the tools of other servers, or search for them: see [Config.ToolSearch].
+// A searchMode says whether clients list the tools of other servers or search for them: see [Config.ToolSearch].
 type searchMode string
 
 // The modes. The empty one is searchAuto.
@@ -26,16 +26,16 @@ const (
 	searchAuto searchMode = "auto"
 )
 
-// The bounds up to which the tools of other servers are listed in the mode searchAuto: about 10,000 tokens.
+// Limits up to which the tools of other servers are listed in the mode searchAuto: about 10,000 tokens.
 const (
 	maxListedBytes = 35_000
 	maxListedTools = 40
-	// maxUnasked is how many servers may be unknown, such as at the first start, before they are taken for long. Eleven took 24,000
-	// bytes each. A list that is long at first would have been read before it becomes short.
+	// maxUnasked is how many servers may be unknown, such as at the first start, before the list counts as too long.
+	// Eleven servers took 24,000 bytes each. A client would have read a list that is too long before it becomes short.
 	maxUnasked = 4
 )
 
-// checkToolSearch returns an error for a value of [Config.ToolSearch] that is not one.
+// checkToolSearch returns an error for an invalid value of [Config.ToolSearch].
 func checkToolSearch(value string) error {
 	if value != "" && !slices.Contains([]searchMode{searchOn, searchOff, searchAuto}, searchMode(value)) {
 		return fmt.Errorf("the mode of the tool search: expected on, off or auto, got %q", value)
@@ -43,7 +43,8 @@ func checkToolSearch(value string) error {
 	return nil
 }
 
-// needed reports whether tools are searched for and not listed; long says that the known ones are too long for a list.
+// needed reports whether tools are searched for instead of listed. long says that the known tools are too long for a
+// list.
 func (m searchMode) needed(f foreignSet, long bool) bool {
 	if m == searchOn || m == searchOff {
 		return m == searchOn
@@ -57,7 +58,7 @@ func (m searchMode) needed(f foreignSet, long bool) bool {
 	return unknown > maxUnasked || long
 }
 
-// long reports whether the known definitions exceed what is listed.
+// long reports whether the known definitions are too long for a list.
 func (f foreignSet) long() bool {
 	size := 0
 	for _, d := range f.Tools {
@@ -66,13 +67,14 @@ func (f foreignSet) long() bool {
 	return size > maxListedBytes || len(f.Tools) > maxListedTools
 }
 
-// Bounds of the tools that are listed where others are searched for: about 3,000 tokens.
+// Limits of the tools that are listed where others are searched for: about 3,000 tokens.
 const (
 	maxLoadedTools = 20
 	maxLoadedBytes = 10_500
 )
 
-// alwaysLoaded returns the tools that are listed where others are searched for, in the order of their names as far as the bounds allow.
+// alwaysLoaded returns the tools that are listed although others are searched for, in the order of their names, up to
+// the limits.
 func alwaysLoaded(foreign []*builtin.Def) map[*builtin.Def]bool {
 	loaded, size := map[*builtin.Def]bool{}, 0
 	for _, d := range foreign {
@@ -84,10 +86,11 @@ func alwaysLoaded(foreign []*builtin.Def) map[*builtin.Def]bool {
 	return loaded
 }
 
-// definitionSize returns about how many bytes a tool takes on a list.
+// definitionSize estimates how many bytes a tool takes on a list.
 func definitionSize(d *builtin.Def) int { return len(d.Name) + len(d.Doc) + len(d.RawSchema) }
 
-// setForeign replaces the tools of other servers, and notifies the clients whose list that changes. The error says which are left out.
+// setForeign replaces the tools of other servers, and notifies the clients whose list changes. The error names the
+// tools that are left out.
 func (h *Host) setForeign(f foreignSet) error {
 	err := h.tools.replace(f)
 	tell := func() {
@@ -103,7 +106,7 @@ func (h *Host) setForeign(f foreignSet) error {
 	return err
 }
 
-// maxNear is the longest name, in bytes, for which similar ones are looked for.
+// maxNear is the longest name, in bytes, for which similar names are searched.
 const maxNear = 128
 
 func distance(a, b string) int { return levenshtein.ComputeDistance(a, b) }
@@ -148,11 +151,11 @@ func toolSearchTool(t *toolset) (*builtin.Def, error) {
 	})
 }
 
-// A toolQuery is what a ToolSearch asks for.
+// A toolQuery is a parsed query of ToolSearch.
 type toolQuery struct {
-	text     string   // the words that rank
-	required []string // what the names contain, in lower case
-	selected []string // names; the other fields are then empty
+	text     string   // the words for ranking
+	required []string // words that names must contain, in lower case
+	selected []string // names to select; the other fields are then empty
 	most     int
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// misuse finds what is wrong with a call of a tool that the library would accept, or would refuse with an unfitting error:
-// a requestState that was tampered with, and a capability that the client did not declare.
+// misuse finds faults of a tool call that the library would accept, or refuse with an unsuitable error: a requestState
+// that was tampered with, and a capability that the client did not declare.
 func (m *message) misuse() *jsonrpc.Error {
 	extra := m.tool.extra
 	if state := m.Params.RequestState; state != "" && (extra == nil || !extra.Rounds) {
@@ -75,7 +75,7 @@ func (m *message) checkCursor() error {
 	return nil
 }
 
-// unknownResource returns the error for a request for a resource that is not served. The library's error does not name it
+// unknownResource returns the error for a resource that is not served. The library's error does not name it
 // (https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164).
 func (m *message) unknownResource() *jsonrpc.Error {
 	e := m.host.cfg.Extension
@@ -110,7 +110,7 @@ func (m *message) checkCall(who auth.Identity) error {
 	return json.Unmarshal(m.Rest, &mcp.CallToolRequest{})
 }
 
-// readable returns the error of a decoder without the names of Go types.
+// readable returns the text of a decoder's error without the names of Go types.
 func readable(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -13,9 +13,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// A call that a person is asked about comes twice, and has one record. The first is kept here until the answer comes.
+// A call that a person is asked about arrives twice but has one record. The record is kept here until the answer comes.
 
-// answerGrace is how long after its end a question's record waits for an answer that came too late, which then ends it.
+// answerGrace is how long after a question's end its record still waits for a late answer, which then completes the
+// record.
 const answerGrace = 10 * time.Second
 
 // A waitingRecords holds the records of calls that a person was asked about, by the states of the questions.
@@ -32,8 +33,8 @@ type waitingRecord struct {
 	timer  *time.Timer
 }
 
-// put keeps the record of a call that was answered with a question. Beyond [approvals.MaxOpen] of one principal the oldest has expired,
-// as its question has.
+// put keeps the record of a call that was answered with a question. If one principal has more than [approvals.MaxOpen]
+// records, the oldest has expired together with its question.
 func (w *waitingRecords) put(q *Question, rec audit.Record) {
 	defer func() { w.expire(w.over(rec.Principal)) }()
 	w.mu.Lock()
@@ -41,12 +42,12 @@ func (w *waitingRecords) put(q *Question, rec audit.Record) {
 	if w.records == nil {
 		w.records = map[string]*waitingRecord{}
 	}
-	state := q.State // the whole question is not kept
+	state := q.State // the record does not need the whole question
 	timer := time.AfterFunc(approvals.Lifetime+answerGrace, func() { w.expire(state) })
 	w.records[state] = &waitingRecord{rec.Clipped(), q.digest, timer}
 }
 
-// over returns the state of the oldest question of a principal that has too many, "" if it has not.
+// over returns the state of the oldest question of a principal that has too many, and otherwise "".
 func (w *waitingRecords) over(principal string) (oldest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +66,7 @@ func (w *waitingRecords) over(principal string) (oldest string) {
 	return oldest
 }
 
-// resume continues the record of the call whose question the state is of.
+// resume continues the record of the call whose question has this state.
 func (w *waitingRecords) resume(rec *audit.Record, state string, digest []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,12 +77,12 @@ func (w *waitingRecords) resume(rec *audit.Record, state string, digest []byte) 
 	was.timer.Stop()
 	delete(w.records, state)
 	rec.Time, rec.Question, rec.Phases = was.rec.Time, was.rec.Question, append(was.rec.Phases, rec.Phases...)
-	if strings.HasPrefix(state, resumePrefix) { // it is not planned again
+	if strings.HasPrefix(state, resumePrefix) { // the call is not planned again
 		rec.Command, rec.Reads, rec.Writes, rec.Effects, rec.Summary = was.rec.Command, was.rec.Reads, was.rec.Writes, was.rec.Effects, was.rec.Summary
 	}
 }
 
-// expire writes the record of a question that no one answered.
+// expire writes the record of a question that was not answered.
 func (w *waitingRecords) expire(state string) {
 	w.mu.Lock()
 	was, ok := w.records[state]
@@ -96,7 +97,7 @@ func (w *waitingRecords) expire(state string) {
 	_ = w.write(was.rec) // it logs its errors
 }
 
-// close writes the records of all questions that wait.
+// close writes the records of all open questions.
 func (w *waitingRecords) close() {
 	w.mu.Lock()
 	states := slices.Collect(maps.Keys(w.records))

@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// rulesFor returns the rules for a call, where its conversation works and in its mode.
+// rulesFor returns the rules for a call, for its worktree and its mode.
 func rulesFor(ctx context.Context, h *Host, a *Admission) (*guard.Policy, error) {
 	tree, err := h.runtime.Worktree(ctx, a.scope.Dir, a.scope.Conversation())
 	if err != nil {
@@ -20,7 +20,7 @@ func rulesFor(ctx context.Context, h *Host, a *Admission) (*guard.Policy, error)
 	return h.modes.policy(h.policies.forCall(a, tree), a.scope), nil
 }
 
-// worktree is the one that a call works in, nil if it works in none.
+// worktree returns the worktree that a call works in, or nil.
 func (c *children) worktree(a *Admission) *builtin.Worktree {
 	if one := c.of(a.principal); one != nil { // an agent works where it was started
 		return one.spec.Worktree
@@ -28,8 +28,8 @@ func (c *children) worktree(a *Admission) *builtin.Worktree {
 	return a.scope.Dir.Worktree()
 }
 
-// inWorktree returns the configuration of the guard for what works in a worktree: there the rules of the workspace hold, as a person
-// trusts it, and what the settings files in the worktree say does not.
+// inWorktree returns the configuration of the guard for work in a worktree. The rules of the workspace, as trusted by a
+// person, apply there; settings files in the worktree are ignored.
 func inWorktree(tree *builtin.Worktree, cfg guard.Config) guard.Config {
 	if tree == nil {
 		return cfg
