@@ -19,12 +19,13 @@ type PrincipalStore struct {
 	principal string
 }
 
-// For returns the store of a principal. It is cheap to ask for and may be kept.
+// For returns the store of a principal. It is cheap and may be kept.
 func (s *Store) For(principal string) *PrincipalStore {
 	return &PrincipalStore{store: s, principal: principal}
 }
 
-// Dir returns the real path of the principal's directory, which is made if it is missing; "" when results cannot be kept at present.
+// Dir returns the real path of the principal's directory, which it creates if needed; "" if results cannot be stored at
+// present.
 func (sh *PrincipalStore) Dir() string {
 	h, err := sh.store.open()
 	if err != nil {
@@ -37,7 +38,7 @@ func (sh *PrincipalStore) Dir() string {
 	return filepath.Join(h.dir, name)
 }
 
-// A file is a result being written. Its methods may be called at once.
+// A file is a result being written. Its methods are safe for concurrent use.
 type file struct {
 	store   *Store
 	rootDir *rootDir
@@ -51,11 +52,11 @@ type file struct {
 	file *os.File // nil once closed or discarded
 	kept kept
 	last byte
-	// entered says that the usage counts it.
+	// entered says that the usage counts the file.
 	entered bool
 }
 
-// A kept result says where a whole result is and how much of it.
+// A kept result describes where a whole result is stored and how much of it.
 type kept struct {
 	Path   string // absolute; empty when nothing is kept
 	Bytes  int64  // length of the whole result
@@ -64,14 +65,15 @@ type kept struct {
 	Err    error  // why the rest could not be kept
 }
 
-// Create returns a new file to stream a result into. It is readable under its path at once, by its owner only, and counts as unfinished
-// until Close: what a killed process leaves is removed soon. name, such as "bash", opens the file's name, which cannot be
-// guessed. Older results make room; errQuota is returned when those that must stay use up the quota. At most MaxOne bytes are stored.
+// Create returns a new file to stream a result into. Its owner, and nobody else, can read it under its path at once. It counts
+// as unfinished until Close: the next process removes the unfinished files of a killed one. The file's name begins with name,
+// such as "bash", and cannot be guessed. Create removes older results to make room; it returns errQuota if those that must stay
+// use up the quota. At most MaxOne bytes are stored.
 func (sh *PrincipalStore) Create(name string) (*file, error) {
 	return sh.create(name, unknownSize)
 }
 
-// unknownSize makes room for the longest result there may be.
+// unknownSize makes room for the longest possible result.
 const unknownSize = -1
 
 // create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it is closed.
@@ -129,7 +131,7 @@ func (sh *PrincipalStore) createIn(h *rootDir, name string, size int64) (*file, 
 	return f, nil
 }
 
-// file is a new file of a directory that is still to be made.
+// file returns a new file of a directory; create makes it on disk.
 func (s *Store) file(h *rootDir, dir, name string, moves bool) *file {
 	base := fileName(name)
 	f := &file{
@@ -145,20 +147,20 @@ func (s *Store) file(h *rootDir, dir, name string, moves bool) *file {
 	return f
 }
 
-// makeRoom removes the oldest results of a directory until no more than most remain, where possible, and measures the rest.
+// makeRoom removes the oldest results of a directory until at most most remain, if possible, and measures the rest.
 func (h *rootDir) makeRoom(dir string, u *usage, cfg Config, most remains) error {
 	return h.locked(func() error {
 		return u.measure(func() (remains, error) { return h.evict(dir, cfg.MaxAge, most) })
 	})
 }
 
-// freeRoom is the part of what a directory may hold that is kept free for the next results.
+// A directory keeps 1/freeRoom of its limits free for the next results.
 const freeRoom = 16
 
-// measureAfter is some times what it takes to write an answer, and for a client to read it.
+// measureAfter is a few times the time needed to write an answer and for a client to read it.
 const measureAfter = 2 * time.Millisecond
 
-// measureLater measures a directory, and makes room, when a result has been kept there and likely been read.
+// measureLater measures a directory, and makes room, after a result was stored there and its answer has likely been read.
 func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +170,7 @@ func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 	s.work.Go(func() {
 		time.Sleep(measureAfter)
 		most := remains{s.cfg.Quota - s.cfg.Quota/freeRoom, maxResults - maxResults/freeRoom}
-		_ = h.makeRoom(dir, u, s.cfg, most) // what fails now is tried again after the next result, or before one for which there is no room
+		_ = h.makeRoom(dir, u, s.cfg, most) // a failure is retried after the next result, or before one for which there is no room
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.measuring = false
@@ -196,7 +198,7 @@ func (f *file) create() error {
 	return nil
 }
 
-// fileName returns a name that begins as asked, in letters, digits and dashes, and cannot be guessed.
+// fileName returns a name that begins with name, reduced to letters, digits and dashes, and cannot be guessed.
 func fileName(name string) string {
 	const longest = 32
 	plain := strings.Map(func(r rune) rune {
@@ -212,8 +214,8 @@ func fileName(name string) string {
 	return fmt.Sprintf("%.*s-%s.txt", longest, plain, rand.Text())
 }
 
-// Write stores p as far as it may and counts the rest, for Kept to tell. The error says why not all of it was stored, be it the limit, the
-// quota or the disk; the writer's command need not stop for it: what is written after it is only counted. After Close or Discard it
+// Write stores as much of p as it may and counts the rest, for Kept to report. The error says why not all of it was stored: the
+// limit, the quota or the disk. The command that writes need not stop: later writes are only counted. After Close or Discard it
 // returns os.ErrClosed.
 func (f *file) Write(p []byte) (int, error) {
 	f.mu.Lock()
@@ -237,7 +239,7 @@ func (f *file) Write(p []byte) (int, error) {
 	return int(f.kept.Stored - before), f.kept.Err
 }
 
-// put stores p, or as much of it as it can, in which case it notes the reason.
+// put stores p, or as much of it as it can and then records the reason.
 func (f *file) put(p []byte) {
 	cfg := f.store.cfg
 	var tooLarge error
@@ -246,7 +248,7 @@ func (f *file) put(p []byte) {
 	}
 	n, err := f.share(p)
 	if n < len(p) && err == nil {
-		// Other results have grown since there was room. This happens once for each file: what follows is only counted.
+		// Other results have grown since room was made. This happens once for each file: later writes are only counted.
 		if err = f.rootDir.makeRoom(f.dir, f.usage, cfg, remains{cfg.Quota - (cfg.MaxOne - f.kept.Stored), maxResults}); err == nil {
 			var more int
 			more, err = f.share(p[n:])
@@ -261,7 +263,7 @@ func (f *file) put(p []byte) {
 	}
 }
 
-// share writes as much of p as the quota leaves room for.
+// share writes as much of p as the quota allows.
 func (f *file) share(p []byte) (int, error) {
 	f.usage.writing.RLock()
 	defer f.usage.writing.RUnlock()
@@ -272,10 +274,10 @@ func (f *file) share(p []byte) (int, error) {
 	return n, err
 }
 
-// Path returns the absolute path of the file. It stays the same from Create on.
+// Path returns the absolute path of the file. It does not change after Create.
 func (f *file) Path() string { return filepath.Join(f.rootDir.dir, f.path) }
 
-// Kept returns what was written so far. After Discard it says that nothing is kept.
+// Kept returns what was written so far. After Discard it reports that nothing is stored.
 func (f *file) Kept() kept {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -289,7 +291,7 @@ func (f *file) Close() error {
 	if f.file == nil {
 		return nil
 	}
-	err := f.file.Close() // a file system over the network may refuse bytes as late as here
+	err := f.file.Close() // a network file system may report write errors only here
 	f.file = nil
 	if err != nil {
 		return errors.Join(err, f.remove(err))
@@ -317,7 +319,7 @@ func (f *file) Discard() error {
 	return errors.Join(err, f.remove(f.kept.Err))
 }
 
-// remove takes the file away, then its mark. Callers hold f.mu.
+// remove removes the file, then its mark. Callers hold f.mu.
 func (f *file) remove(why error) error {
 	f.untrack()
 	f.usage.give(f.kept.Stored)

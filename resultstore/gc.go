@@ -17,29 +17,28 @@ import (
 // youngest is the age below which no result is removed: its path was just returned.
 const youngest = time.Minute
 
-// maxResults bounds the files of a directory, so that looking at each of them before one is added stays a matter of milliseconds (7 ms for
-// 2,000).
+// maxResults bounds the files of a directory, so that a stat of each before one is added takes milliseconds (7 ms for 2,000).
 const maxResults = 2000
 
-// What does not bear a name given here is not touched, whatever directory was configured.
+// Files whose names do not match are not touched, whatever directory was configured.
 var (
 	dirNames    = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	resultNames = regexp.MustCompile(`^[0-9A-Za-z-]{1,32}-[A-Z2-7]{26}\.txt$`)
 )
 
-// result is a file that is kept.
+// result is a stored file.
 type result struct {
 	path string // below the home
 	size int64
 	time time.Time // of the last write
 }
 
-// tidyEvery is how often what is over its age is looked for where no results are kept, which takes 4 ms for a thousand of them, or a
-// sixteenth of that age if that is less.
+// tidyEvery is how often files over the age limit are looked for while no results are stored, which takes 4 ms for a thousand
+// of them, or a sixteenth of that age if that is less.
 const tidyEvery = time.Hour
 
-// gc recovers what dead owners left and removes what is over its age, if that was not done just now. What cannot be removed stays for
-// the next time: it must not keep new results from being kept. Callers hold the lock.
+// gc recovers from dead owners and removes files over the age limit, unless that was done recently. It retries what cannot be
+// removed the next time, since a failure must not prevent new results from being stored. Callers hold the lock.
 func (h *rootDir) gc(maxAge time.Duration) {
 	h.recover()
 	if info, err := h.root.Lstat(tidiedName); err == nil {
@@ -63,7 +62,7 @@ func (h *rootDir) gc(maxAge time.Duration) {
 	}
 }
 
-// recover removes the unfinished files of owners whose lock is free, that is whose process has ended. Callers hold the lock.
+// recover removes the unfinished files of owners whose lock is free: their process has ended. Callers hold the lock.
 func (h *rootDir) recover() {
 	entries, _ := h.entries(openName)
 	for _, e := range entries {
@@ -76,13 +75,13 @@ func (h *rootDir) recover() {
 			continue
 		}
 		err := h.removeUnfinished(owner)
-		if errors.Join(err, lock.Unlock()) == nil { // the lock last, so that a kill or a failure leaves the rest to do
+		if errors.Join(err, lock.Unlock()) == nil { // the lock last, so that after a kill or a failure another process removes the rest
 			_ = h.removeIfThere(filepath.Join(openName, e.Name()))
 		}
 	}
 }
 
-// removeUnfinished removes what a dead owner left: each file before its mark, the directory of the marks last.
+// removeUnfinished removes the files of a dead owner: each file before its mark, the directory of the marks last.
 func (h *rootDir) removeUnfinished(owner string) error {
 	marks, err := h.entries(openName + "/" + owner)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +107,7 @@ func (h *rootDir) removeIfThere(path string) error {
 	return nil
 }
 
-// entries lists a directory. Something else in its place counts as an empty one: a pipe would be waited for.
+// entries lists a directory. Another kind of file in its place counts as empty: opening a pipe would block.
 func (h *rootDir) entries(dir string) ([]fs.DirEntry, error) {
 	info, err := h.root.Stat(dir)
 	if err != nil || !info.IsDir() {
@@ -117,10 +116,10 @@ func (h *rootDir) entries(dir string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(h.root.FS(), filepath.ToSlash(dir))
 }
 
-// evict removes from a directory what is over its age and then the oldest until at most so much remains. What is young, unfinished or cannot be
-// removed stays, so more may remain: what does is returned. Callers hold the lock.
+// evict removes from a directory the files over the age limit and then the oldest until at most most remains. Files that are
+// young, unfinished or cannot be removed stay, so more may remain; it returns what does. Callers hold the lock.
 func (h *rootDir) evict(dir string, maxAge time.Duration, most remains) (left remains, err error) {
-	// Files first, marks second: a file that is listed and bears no mark then was finished before.
+	// Files first, marks second: a listed file that has no mark then was finished before.
 	results, err := h.list(dir)
 	if err != nil {
 		return remains{}, err
@@ -171,7 +170,7 @@ func (h *rootDir) list(dir string) ([]result, error) {
 	return results, err
 }
 
-// unfinished returns the paths, with slashes, of the files that bear a mark of any owner, and the sizes of the marks.
+// unfinished returns the paths, with slashes, of the files that have a mark of any owner, and the sizes of the marks.
 func (h *rootDir) unfinished() (map[string]int64, error) {
 	marked := make(map[string]int64)
 	owners, err := h.entries(openName)

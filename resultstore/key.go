@@ -9,17 +9,17 @@ import (
 	"os"
 )
 
-// The key of the names of directories is kept twice: with another one the results that were kept before are not found again.
+// The key of the names of directories is stored twice: without it, results that were stored before are not found again.
 const (
 	copyName = "key.copy"    // the key, and the SHA-256 of it
-	oddName  = "key.damaged" // what was found in the place of the key
+	oddName  = "key.damaged" // a damaged key that was replaced
 )
 
-// DamagedKey is the name, in the directory of a [Store], of a key that was found damaged and was replaced.
+// DamagedKey is the name, in the directory of a [Store], of a damaged key that was replaced.
 const DamagedKey = oddName
 
-// loadKey reads the key of the names of directories, or writes one. One that is damaged is set aside and replaced by its copy. If that is damaged
-// too there is a new one: results that were kept before stay where they are until they are too old.
+// loadKey reads the key of the names of directories, or writes a new one. A damaged key is set aside and replaced by its copy.
+// If the copy is damaged too, a new key is made: results that were stored before stay in place until they are too old.
 func (h *rootDir) loadKey(cfg Config) error {
 	key, found, err := h.readKey()
 	if err != nil {
@@ -48,8 +48,8 @@ func (h *rootDir) loadKey(cfg Config) error {
 	return errors.Join(h.replaceFile(keyName, h.key), h.replaceFile(copyName, withSum(h.key)))
 }
 
-// readKey returns what is kept as key, and whether there is anything: the key is nil where there is none, nor where a pipe stands, which
-// would be waited for, or something else that is no key.
+// readKey returns the stored key, and whether a file has its name. The key is nil if there is no file, or if it is a pipe,
+// which would block, or is not a key.
 func (h *rootDir) readKey() (key []byte, found bool, err error) {
 	info, err := h.root.Stat(keyName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func (h *rootDir) readKey() (key []byte, found bool, err error) {
 	return key, true, nil
 }
 
-// copiedKey returns the copy of the key, nil if there is none that is whole.
+// copiedKey returns the copy of the key, nil if there is none that is intact.
 func (h *rootDir) copiedKey() []byte {
 	info, err := h.root.Lstat(copyName)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != keyLength+sha256.Size {
@@ -85,10 +85,10 @@ func withSum(key []byte) []byte {
 	return append(bytes.Clone(key), sum[:]...)
 }
 
-// isBlank reports whether all bytes are the same, as in what a crash leaves of a file.
+// isBlank reports whether all bytes are the same, as in a file after a crash.
 func isBlank(key []byte) bool { return bytes.Count(key, key[:1]) == len(key) }
 
-// replaceFile puts a file of this content in the place of whatever has the name.
+// replaceFile replaces whatever has the name with a file of this content.
 func (h *rootDir) replaceFile(name string, content []byte) error {
 	temp := name + ".new"
 	if err := h.removeIfThere(temp); err != nil { // a kill leaves one

@@ -1,10 +1,11 @@
-// Package resultstore fits a result into its limit and keeps the whole of it on disk, where it can be read on.
+// Package resultstore truncates a result to its limit and stores the whole of it on disk, where it can be read in parts.
 //
-// A long result is shown as its head and its tail, with a notice between them that says how much is missing, where the whole is, and
-// which call shows the next part. When the whole cannot be kept the notice says so, and why; the result itself never fails for it.
+// A long result is shown as its head and its tail, with a notice between them that says how much is missing, where the whole
+// is, and which call shows the next part. If the whole cannot be stored the notice says so, and why; the result itself never
+// fails because of that.
 //
-// Results belong to principals. Each has an owner-only directory whose name only the holder of a key can compute, a quota, and an age
-// after which results go.
+// Results belong to principals. Each principal has an owner-only directory, whose name can be computed only with a key, a
+// quota, and an age after which results are removed.
 //
 // Its Go API is not stable.
 package resultstore
@@ -39,7 +40,7 @@ const (
 	lockName   = "lock"   // held while the directory changes
 	keyName    = "key"    // the key of the names of directories
 	openName   = "open"   // holds, for each owner, a lock and the marks of its unfinished files
-	tidiedName = "tidied" // was made when what is over its age was last looked for everywhere
+	tidiedName = "tidied" // its time is that of the last search for files over the age limit
 	lockMark   = ".lock"
 	keyLength  = 32 // bytes, that of an HMAC-SHA256 key
 )
@@ -62,7 +63,7 @@ type Config struct {
 	Log    *slog.Logger  // receives what was found damaged; nothing is logged if nil
 }
 
-// A Store keeps results. Several processes may share its directory. All methods may be called at once.
+// A Store stores results. Several processes may share its directory. All methods are safe for concurrent use.
 type Store struct {
 	cfg Config
 
@@ -76,9 +77,9 @@ type Store struct {
 	work sync.WaitGroup
 }
 
-// Open returns a Store and removes what killed processes left unfinished and, once an hour, what is over its age. It fails only when
-// Dir is not an absolute path: a directory that cannot be used now is tried again whenever a result must be kept, and what stood in
-// the way is said in that result.
+// Open returns a Store. It removes unfinished results of killed processes and, once an hour, results over the age limit. It
+// fails only if Dir is not an absolute path: a directory that cannot be used now is tried again whenever a result must be
+// stored, and the notice in that result gives the reason.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("result directory %q: must be an absolute path", cfg.Dir)
@@ -101,7 +102,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close removes the results still being written, which cannot be finished, and gives the directory free for others to tidy.
+// Close removes the results still being written, which cannot be finished, and lets other processes clean up the directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -123,7 +124,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// open returns the home, made ready if it is not.
+// open returns the root directory, preparing it if needed.
 func (s *Store) open() (*rootDir, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +135,7 @@ func (s *Store) open() (*rootDir, error) {
 		return nil, errNoDir
 	}
 	if s.rootDir != nil && !s.rootDir.inPlace() {
-		_ = s.rootDir.close() // what is written there cannot be found
+		_ = s.rootDir.close() // files that are written there cannot be found
 		s.rootDir = nil
 	}
 	if s.rootDir == nil {
@@ -147,7 +148,7 @@ func (s *Store) open() (*rootDir, error) {
 	return s.rootDir, nil
 }
 
-// reopen makes the directory anew after it was removed under a running process.
+// reopen creates the directory again after it was removed under a running process.
 func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 	s.mu.Lock()
 	if s.rootDir == lost {
@@ -169,9 +170,9 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 //	open/OWNER/DIR.NAME    mark: the file of that name in that directory is unfinished
 //	DIR/NAME               a result
 //
-// A file is whole when it bears no mark: a mark is made before its file and removed after the last byte. Marks rather than a rename at
-// the end, because the path of a task's output is returned before the task ends. A result that is at hand as a whole is written where its
-// mark would stand, and renamed.
+// A file without a mark is complete: a mark is made before its file and removed after the last byte. Marks are used, not a
+// rename at the end, because the path of a task's output is returned before the task ends. A result that is already complete is
+// written under the name of its mark, and renamed.
 type rootDir struct {
 	dir   string // real path
 	root  *os.Root
@@ -180,15 +181,15 @@ type rootDir struct {
 	owner string // name of this process among the owners
 	alive *flock.Flock
 
-	changing sync.Mutex // taken before the lock, whose waiters in other processes can only poll
+	changing sync.Mutex // taken before the lock: other processes can only poll for that
 }
 
-// openHome makes a directory ready. key is used when it holds none; nil stands for a new one.
+// openHome prepares a directory. key is used if the directory holds none; a nil key means a new one.
 func openHome(cfg Config, key []byte) (*rootDir, error) {
 	if err := privatefile.MakeDir(cfg.Dir); err != nil {
 		return nil, err
 	}
-	dir, err := filepath.EvalSymlinks(cfg.Dir) // paths shown are judged later by what they resolve to
+	dir, err := filepath.EvalSymlinks(cfg.Dir) // returned paths are judged later by what they resolve to
 	if err != nil {
 		return nil, err
 	}
@@ -206,13 +207,13 @@ func openHome(cfg Config, key []byte) (*rootDir, error) {
 	return h, nil
 }
 
-// inPlace reports whether the directory still has its path. If it was moved, it takes files that cannot be found by their paths.
+// inPlace reports whether the directory still has its path. If it was moved, files in it cannot be found by their paths.
 func (h *rootDir) inPlace() bool {
 	info, err := os.Lstat(h.dir)
 	return err == nil && os.SameFile(info, h.self)
 }
 
-// named says the whole path in an error about something below the directory.
+// named adds the whole path to an error about a file below the directory.
 func (h *rootDir) named(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(e.Path) {
 		return &fs.PathError{Op: e.Op, Path: filepath.Join(h.dir, e.Path), Err: e.Err}
@@ -223,8 +224,8 @@ func (h *rootDir) named(err error) error {
 	return err
 }
 
-// prepare tidies the directory and registers this process as an owner. Callers hold the lock, without which another
-// process could take the fresh owner, whose lock is not held yet, for a dead one.
+// prepare cleans up the directory and registers this process as an owner. Callers hold the lock; otherwise another process
+// could take the new owner, whose lock is not held yet, for a dead one.
 func (h *rootDir) prepare(cfg Config) error {
 	if err := h.root.MkdirAll(openName, 0o700); err != nil {
 		return err
@@ -250,27 +251,27 @@ func (h *rootDir) dirName(principal string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// locked runs do while no other process, and no other Store of this one, makes or removes names.
+// locked runs do while no other process, and no other Store of this one, creates or removes names.
 func (h *rootDir) locked(do func() error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	return privatefile.Locked(filepath.Join(h.dir, lockName), do)
 }
 
-// close takes this process from the owners. Marks that could not be removed stay, and with them the lock, for others to recover.
+// close unregisters this process as an owner. If marks cannot be removed, they and the lock stay, for others to recover.
 func (h *rootDir) close() error {
 	if h.alive == nil {
 		return h.root.Close()
 	}
 	err := h.locked(func() error {
-		err := h.alive.Unlock() // first: Windows removes no open file
+		err := h.alive.Unlock() // first: Windows cannot remove an open file
 		if h.root.Remove(filepath.Join(openName, h.owner)) != nil {
 			return err
 		}
 		return errors.Join(err, h.root.Remove(filepath.Join(openName, h.owner+lockMark)))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // the directory is gone, and all of this with it
+		err = nil // the directory was removed, and everything in it
 	}
 	return errors.Join(err, h.alive.Unlock(), h.root.Close())
 }

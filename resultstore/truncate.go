@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// A fitted result is one as it is shown.
+// A fitted result is a result as shown.
 type fitted struct {
 	Text  string
 	Path  string // of the whole, when it is kept
@@ -22,13 +22,13 @@ type fitted struct {
 	Cut   bool   // Text is not the whole
 }
 
-// Fit returns text as it is if it has at most limit characters, or if limit is 0. Else it keeps the whole and returns head
-// and tail, cut at line ends where that loses little, with a notice between them. With the notice the result has at most limit
-// characters, or half of limit and the notice where limit is too small for one (it takes some 400 and two times the path). A tail takes
-// at least a third of what is shown: the error usually stands there.
+// Fit returns text unchanged if it has at most limit characters, or if limit is 0. Otherwise it stores the whole and returns
+// head and tail, cut at line ends if that loses little, with a notice between them. With the notice the result has at most
+// limit characters, or half of limit and the notice if limit is too small for one (it takes about 400 and two times the path).
+// The tail gets at least a third of the space: errors are usually at the end.
 //
-// The result is good even when there is an error: it says itself that the whole, or the rest of it, was not kept; the error is for the
-// log.
+// The result is valid even if there is an error: it says itself that the whole, or the rest of it, was not stored. The error is
+// for the log.
 func (sh *PrincipalStore) Fit(text string, limit int) (fitted, error) {
 	whole := kept{Bytes: int64(len(text)), Lines: countLines(text)}
 	if fits(text, limit) {
@@ -38,10 +38,10 @@ func (sh *PrincipalStore) Fit(text string, limit int) (fitted, error) {
 	return cut(text, text, kept, limit), err
 }
 
-// resultName opens the names of results that are at hand as a whole.
+// resultName begins the names of results that are complete when they are stored.
 const resultName = "result"
 
-// keep keeps a text, as far as that goes, and returns what it has kept of whole.
+// keep stores a text, as far as possible, and returns what was stored of whole.
 func (sh *PrincipalStore) keep(text string, whole kept) (kept, error) {
 	f, err := sh.create(resultName, whole.Bytes)
 	if err != nil {
@@ -53,17 +53,17 @@ func (sh *PrincipalStore) keep(text string, whole kept) (kept, error) {
 	return kept, errors.Join(err, kept.Err)
 }
 
-// writeText writes a text, and finishes the file.
+// writeText writes a text, and closes the file.
 func (f *file) writeText(text string) error {
-	// In pieces, so that no second copy of a large text is made; the wrapping hides the reader's own way, which makes one.
+	// In pieces, so that no second copy of a large text is made; the wrapper hides the reader's WriteTo, which makes one.
 	_, err := io.Copy(counted{f}, struct{ io.Reader }{strings.NewReader(text)})
 	if kept := f.Kept(); err == nil && kept.Err != nil && !errors.Is(kept.Err, errTooLarge) && !errors.Is(kept.Err, errQuota) {
-		err = errors.Join(kept.Err, f.Discard()) // a disk that is full has no use for half a result
+		err = errors.Join(kept.Err, f.Discard()) // on a full disk half a result is useless
 	}
 	return errors.Join(err, f.Close())
 }
 
-// counted writes to a file on and on: what cannot be stored is counted.
+// counted is a file whose writer does not fail: bytes that cannot be stored are only counted.
 type counted struct{ *file }
 
 func (c counted) Write(p []byte) (int, error) {
@@ -73,10 +73,10 @@ func (c counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FitKept is Fit for a result that was streamed into a File: head and tail are its first and last bytes as they were written, at least
-// limit characters of each where there are as many, and kept is what the File tells of it, or the counts and the reason when there is
-// no file. Where head and tail meet or overlap they are the whole, which is returned as it is if it fits; then the file is not needed
-// and the caller discards it.
+// FitKept is Fit for a result that was streamed into a File. head and tail are its first and last bytes as they were written,
+// at least limit characters of each if there are as many. kept is what the File's Kept returned, or the counts and the reason
+// if there is no file. If head and tail meet or overlap they are the whole, which is returned unchanged if it fits; then the
+// file is not needed and the caller discards it.
 func (sh *PrincipalStore) FitKept(head, tail string, kept kept, limit int) fitted {
 	if overlap := int64(len(head)) + int64(len(tail)) - kept.Bytes; overlap >= 0 {
 		head += tail[min(overlap, int64(len(tail))):]
@@ -88,7 +88,7 @@ func (sh *PrincipalStore) FitKept(head, tail string, kept kept, limit int) fitte
 	return cut(wholeRunesEnd(head), wholeRunesStart(tail), kept, limit)
 }
 
-// wholeRunesEnd returns text without the beginning of a character at its end, where a buffer was full.
+// wholeRunesEnd returns text without an incomplete character at its end, left by a full buffer.
 func wholeRunesEnd(text string) string {
 	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
 		if utf8.RuneStart(text[i]) {
@@ -129,10 +129,10 @@ func countLines(text string) int {
 	return n
 }
 
-// cut shows the beginning of head and the end of tail, which do not overlap in what is shown.
+// cut shows the beginning of head and the end of tail, which do not overlap in the result.
 func cut(head, tail string, kept kept, limit int) fitted {
 	if kept.Stored == 0 {
-		kept.Path = "" // a file with nothing in it is of no use
+		kept.Path = "" // an empty file is useless
 	}
 	fitted := fitted{Path: kept.Path, Bytes: kept.Bytes, Lines: kept.Lines, Cut: true}
 	if limit <= 0 {
@@ -146,8 +146,8 @@ func cut(head, tail string, kept kept, limit int) fitted {
 	return fitted
 }
 
-// keepOfCut is the part of its budget, of n characters, that a head or tail must keep for a cut at a line end; a longer line is cut
-// inside. Two thirds of the half that a tail gets is the third of the whole that Fit promises.
+// keepOfCut is the part of its budget, of n characters, that a head or tail must keep for a cut at a line end; a longer line is
+// cut inside. Two thirds of the half that a tail gets are the third of the whole that Fit promises.
 const keepOfCut = 2.0 / 3
 
 // firstLines returns the beginning of text in at most n characters.
@@ -175,7 +175,7 @@ func lastLines(text string, n int) string {
 	return short
 }
 
-// runePrefix returns the first n characters of text, a byte that is not UTF-8 counting as one.
+// runePrefix returns the first n characters of text. A byte that is not UTF-8 counts as one character.
 func runePrefix(text string, n int) string {
 	i := 0
 	for ; n > 0 && i < len(text); n-- {
@@ -188,7 +188,7 @@ func runePrefix(text string, n int) string {
 	return text[:i]
 }
 
-// runeSuffix returns the last n characters of text, a byte that is not UTF-8 counting as one.
+// runeSuffix returns the last n characters of text. A byte that is not UTF-8 counts as one character.
 func runeSuffix(text string, n int) string {
 	i := len(text)
 	for ; n > 0 && i > 0; n-- {
@@ -201,16 +201,16 @@ func runeSuffix(text string, n int) string {
 	return text[i:]
 }
 
-// word is how many bytes isASCII looks at, at once: nearly all that is cut is ASCII, of which each byte is a character.
+// word is how many bytes isASCII checks at once: most text is ASCII, where each byte is a character.
 const word = 8
 
 func isASCII(s string) bool {
-	// Read as one number by the compiler.
+	// The compiler reads this as one number.
 	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 	return w&0x8080808080808080 == 0
 }
 
-// elision is what is left out between head and tail.
+// elision is the part left out between head and tail.
 type elision struct {
 	afterBytes int64 // bytes shown before it
 	afterLines int   // whole lines shown before it
@@ -247,7 +247,7 @@ type grepCall struct {
 	Path    string `json:"path"`
 }
 
-// notice returns the lines that stand for a gap, complete with the line ends around them.
+// notice returns the lines that replace a gap, including the line ends around them.
 func notice(kept kept, g elision) string {
 	var b strings.Builder
 	if g.insideLine {
@@ -275,13 +275,13 @@ func notice(kept kept, g elision) string {
 	return b.String()
 }
 
-// quoted returns a path as a shell takes it for one word.
+// quoted returns a path as one word of shell text.
 func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
-// longLine is from how many bytes on Read does not show the rest of a line.
+// longLine is the length in bytes beyond which Read truncates a line.
 const longLine = 2000
 
-// cause returns an error without the path in the store that it may carry, which the reader can do nothing about.
+// cause returns an error without the path in the store, which does not help the reader.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	switch {

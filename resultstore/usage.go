@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// usage is what a directory takes, as last measured and as written by this process since: unfinished results share the quota while they grow.
+// usage is the space that a directory takes, as last measured and as written by this process since: unfinished results share
+// the quota while they grow.
 type usage struct {
-	writing sync.RWMutex // held for reading while counted bytes are on their way to the disk, for writing while it is measured
+	writing sync.RWMutex // held for reading while counted bytes are being written, for writing while the directory is measured
 	mu      sync.Mutex
 	remains
 	measured  time.Time // zero: never
 	measuring bool      // soon, see [Store.measureLater]
 }
 
-// remains is what is in a directory.
+// remains is the content of a directory: its size and its number of files.
 type remains struct {
 	bytes int64
 	files int
 }
 
-// measuredFor is how old a measure may be that is not taken again. Looking at each of a thousand results takes longer than keeping
-// one, so that is done after the result that is kept: what other processes have put there since the last one is counted late.
+// measuredFor is how long a measurement stays valid. A stat of each of a thousand results takes longer than storing one, so
+// measuring is done after a result was stored: files of other processes since the last measurement are counted late.
 const measuredFor = time.Second
 
-// hasRoom reports whether a directory has room for one more result of so many bytes, as far as this process knows.
+// hasRoom reports whether a directory has room for one more result of size bytes, as far as this process knows.
 func (u *usage) hasRoom(size, quota int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return !u.measured.IsZero() && u.bytes+size <= quota && u.files < maxResults
 }
 
-// wantsMeasure reports whether the directory must be measured again, and reserves that for the caller.
+// wantsMeasure reports whether the directory must be measured again, and reserves the measurement for the caller.
 func (u *usage) wantsMeasure() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,21 +63,21 @@ func (u *usage) take(n, quota int64) int64 {
 	return n
 }
 
-// leave takes back a result that was counted.
+// leave removes a result from the count.
 func (u *usage) leave() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.files = max(0, u.files-1)
 }
 
-// give takes back bytes that were counted and are not on disk.
+// give subtracts bytes that were counted and are not on disk.
 func (u *usage) give(n int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.bytes = max(0, u.bytes-n)
 }
 
-// measure takes over what find finds on disk.
+// measure replaces the counts by what find finds on disk.
 func (u *usage) measure(find func() (remains, error)) error {
 	u.writing.Lock()
 	defer u.writing.Unlock()
@@ -90,7 +91,7 @@ func (u *usage) measure(find func() (remains, error)) error {
 	return err
 }
 
-// usageOf returns what is known of a directory, by its name.
+// usageOf returns the usage of a directory, by its name.
 func (s *Store) usageOf(dir string) *usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,14 +16,13 @@ const (
 	// maxShown bounds how many entries of one directory of the host commands see: each is a mount. Entries that the caller's
 	// own directories lie in come first, then the newest.
 	maxShown = 256
-	// maxLooked bounds how many entries of one directory of the host are looked at.
+	// maxLooked bounds how many entries of one directory of the host are examined.
 	maxLooked = 4096
-	// grain is how far apart a change of a directory and a look at it must lie to be distinguished.
+	// grain is the shortest time between a change of a directory and a listing that tells their order.
 	grain = 20 * time.Millisecond
 )
 
-// A Place is a directory of the host that a caller's commands have one of their own in the place of.
-// It is safe for concurrent use.
+// A Place is a directory of the host that a caller's commands see a private version of. It is safe for concurrent use.
 type Place struct {
 	name string // the host's directory, without symbolic links
 	dir  string // where the caller's own files lie
@@ -39,10 +38,10 @@ type Place struct {
 	version  uint64                 // counts changes of shown and links
 }
 
-// Name is the host's directory, under whose name the caller knows the place.
+// Name returns the host's directory, under whose name the caller knows the place.
 func (p *Place) Name() string { return p.name }
 
-// Dir is where the caller's own files lie, after the first Sync.
+// Dir returns where the caller's own files lie, after the first Sync.
 func (p *Place) Dir() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +60,7 @@ func (p *Place) Shown() []string {
 	return names
 }
 
-// ensure makes the directory. The caller holds the lock.
+// ensure creates the directory. The caller holds the lock.
 func (p *Place) ensure() error {
 	if p.made {
 		if _, err := os.Lstat(p.dir); err != nil { // the state directory was emptied or replaced
@@ -93,8 +92,8 @@ func (p *Place) ensure() error {
 	return nil
 }
 
-// Clear empties the place: the next use of it finds nothing that the caller has made. No sandbox may have it mounted. What it
-// held goes with remove, which may take a while.
+// Clear empties the place: its next user finds nothing that the caller has made. No sandbox may have it mounted. remove
+// deletes the old content, which may take a while.
 func (p *Place) Clear() (remove func() error, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +112,8 @@ func (p *Place) Clear() (remove func() error, err error) {
 	return func() error { return removeAll(old) }, nil
 }
 
-// own reports whether the entry of that name is the caller's, or would be if it were made, and returns the directory that it
-// lies in.
+// own reports whether the entry of that name is the caller's, or would be if it were created, and returns the directory that
+// it lies in.
 func (p *Place) own(entry string) (dir string, own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +132,8 @@ func (p *Place) alwaysOwn(entry string) bool {
 	return slices.ContainsFunc(always[p.name], func(d ownDir) bool { return d.top == entry })
 }
 
-// showable reports whether an entry of the host is one that commands see: a file, a link, or a directory in which there is
-// more than sockets and named pipes. The name of any other is free for a command, as that of tmux's directory.
+// showable reports whether commands see an entry of the host: a file, a link, or a directory that contains more than sockets
+// and named pipes. Commands may use the name of any other entry, such as that of tmux's directory.
 func showable(path string, info fs.FileInfo) bool {
 	const others = fs.ModeType &^ (fs.ModeDir | fs.ModeSymlink)
 	if info.Mode()&others != 0 {
@@ -166,7 +165,8 @@ func showable(path string, info fs.FileInfo) bool {
 // A Set is the places of one caller. The nil Set has none.
 type Set []*Place
 
-// Without returns the places that do not lie in one of dirs: what the rules open to commands, they find as the host has it.
+// Without returns the places that do not lie in one of dirs: commands see the host's version of directories that the rules
+// open to them.
 func (s Set) Without(dirs []string) Set {
 	return slices.DeleteFunc(slices.Clone(s), func(p *Place) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return within(p.name, dir) })
@@ -183,8 +183,8 @@ func (s Set) Holds(name string) bool {
 	return slices.ContainsFunc(s, func(p *Place) bool { return within(name, p.name) })
 }
 
-// Locate returns where the file lies that a clean absolute name means to a caller's commands, and whether that is one of
-// the caller's own. A file that does not exist has the place where it would be made.
+// Locate returns the path that a clean absolute name leads to for a caller's commands, and whether that is one of the
+// caller's own files. For a file that does not exist it is where it would be created.
 func (s Set) Locate(name string) (at string, own bool) {
 	for _, p := range s {
 		switch rest, ok := strings.CutPrefix(name, p.name); {
@@ -206,8 +206,8 @@ func (s Set) Locate(name string) (at string, own bool) {
 	return name, false
 }
 
-// Named returns the name that a caller's commands know a file of their own by, which lies at a path; "" if they do not see it
-// there: where the host has that name, something of the host is mounted over it.
+// Named returns the name by which a caller's commands know their own file at a path; "" if they do not see it: if the host
+// has that name too, the host's file is mounted over it.
 func (s Set) Named(at string) string {
 	for _, p := range s {
 		if name, ok := p.named(at); ok {

@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// shared are the directories of the host that commands have their own of.
+// shared are the directories of the host that commands have private versions of.
 var shared = [...]string{"/run", "/tmp", "/var/tmp"}
 
-// modes are what programs expect of them.
+// modes are the modes that programs expect.
 var modes = map[string]fs.FileMode{"/run": 0o755, "/tmp": 0o777 | fs.ModeSticky, "/var/tmp": 0o777 | fs.ModeSticky}
 
-// An ownDir is a directory that programs expect in a place. Commands have their own, never the host's.
+// An ownDir is a directory that programs expect in a place. Commands have a private one, never the host's.
 type ownDir struct {
 	top, below string
 	mode       fs.FileMode
@@ -25,7 +25,7 @@ type ownDir struct {
 
 func (d ownDir) name() string { return filepath.Join(d.top, d.below) }
 
-// always are those of each place.
+// always are those directories of each place.
 var always = map[string][]ownDir{
 	"/run": {
 		{"lock", "", 0o777 | fs.ModeSticky},
@@ -46,8 +46,8 @@ type Store struct {
 	over bool
 }
 
-// Open returns a store whose files lie below dir, and removes what hosts left there that were killed. Nothing is made
-// before it is used.
+// Open returns a store whose files lie below dir, and removes the files of killed hosts there. It creates nothing
+// before first use.
 func Open(dir string) *Store {
 	s := &Store{parent: dir, sets: map[string]Set{}}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 1 {
@@ -56,7 +56,7 @@ func Open(dir string) *Store {
 	return s
 }
 
-// Of returns the places of a caller; none where the system has no sandbox that could mount them.
+// Of returns the places of a caller; none if the system has no sandbox that could mount them.
 func (s *Store) Of(principal string) Set {
 	if s == nil || !mounts {
 		return nil
@@ -96,7 +96,7 @@ func (s *Store) begin() (string, error) {
 		if _, err := os.Lstat(s.dir); err == nil {
 			return s.dir, nil
 		}
-		s.lock.Close() // of a directory that is gone
+		s.lock.Close() // its directory was removed
 		s.dir = ""
 	}
 	if err := os.MkdirAll(s.parent, 0o700); err != nil {
@@ -122,7 +122,7 @@ func (s *Store) begin() (string, error) {
 	return dir, nil
 }
 
-// lockName is the file in a directory that the host holds locked which uses it.
+// lockName is the file in a directory that is locked by the host that uses the directory.
 const lockName = "lock"
 
 // sweep removes the directories of hosts that have ended.
@@ -132,7 +132,7 @@ func (s *Store) sweep() {
 		return
 	}
 	defer all.Close()
-	entries, _ := os.ReadDir(s.parent) // what is left is found by the next one
+	entries, _ := os.ReadDir(s.parent) // the next host removes the rest
 	for _, e := range entries {
 		dir := filepath.Join(s.parent, e.Name())
 		if !e.IsDir() {
@@ -147,7 +147,7 @@ func (s *Store) sweep() {
 	}
 }
 
-// Close removes everything. What runs in sandboxes must have ended.
+// Close removes everything. Commands in sandboxes must have ended.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil
@@ -163,7 +163,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// removeAll removes a directory, and opens on the way what a command has shut.
+// removeAll removes a directory, including subdirectories that a command has made inaccessible.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
