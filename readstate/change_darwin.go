@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// changeTime returns when anything of a file changed last.
+// changeTime returns when the content or metadata of a file last changed.
 func changeTime(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Ctimespec.Unix())

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// changeTime returns the zero time: it is not known here.
+// changeTime returns the zero time: the platform does not report it.
 func changeTime(fs.FileInfo) time.Time { return time.Time{} }

@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// errCorrupt says that a file is not one that this version of the program wrote.
+// errCorrupt says that a file was not written by this version of the program, or is damaged.
 var errCorrupt = errors.New("not a read state file, or damaged")
 
-// header opens a file: format and version, then the SHA-256 of what follows.
+// header begins a file: format and version, then the SHA-256 of the rest.
 const header = "toolhost readstate 1 "
 
 type savedFile struct {
 	Path    string      `json:"path"`
 	Size    int64       `json:"size"`
-	ModSec  int64       `json:"sec"` // in two numbers, because JSON knows no time beyond the year 9999, and files do
+	ModSec  int64       `json:"sec"` // two numbers, because times in JSON end with the year 9999, and those of files do not
 	ModNsec int64       `json:"nsec"`
 	Dev     uint64      `json:"dev,omitempty"`
 	Inode   uint64      `json:"inode,omitempty"`
@@ -45,8 +45,8 @@ type savedPart struct {
 	Hash      []byte `json:"hash"`
 }
 
-// encode returns the content of a scope's file. A path that is not UTF-8 cannot stand in JSON and is left out: after a restart its
-// file counts as not read.
+// encode returns the content of a scope's file. A path that is not UTF-8 cannot be represented in JSON and is left out: after a
+// restart its file counts as not read.
 func encode(files map[string]record) ([]byte, error) {
 	saved := make([]savedFile, 0, len(files))
 	for path, r := range files {
@@ -96,7 +96,7 @@ func decode(data []byte) (map[string]record, error) {
 	return files, nil
 }
 
-// record returns what f stands for, and whether it can stand for anything: Check relies on hashes and ranges being whole.
+// record returns the record that f encodes, and whether it is valid: Check relies on complete hashes and ranges.
 func (f savedFile) record() (record, bool) {
 	v := version{Size: f.Size, ModTime: time.Unix(f.ModSec, f.ModNsec), Dev: f.Dev, Inode: f.Inode, Charset: f.Charset}
 	if f.ChangeSec != 0 || f.ChangeNsec != 0 {

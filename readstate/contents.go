@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// contents keeps bytes within a budget, least recently used out first, and those that cannot be asked for any more not at all. What two
-// scopes saw is kept once, and only a scope that has the hash, because it saw the bytes, can ask for them.
+// contents keeps bytes within a budget. It drops the least recently used first, and at once those that no record can ask for
+// any more. Bytes that two scopes saw are kept once, and only a scope that has the hash, because it saw the bytes, can ask for
+// them.
 type contents struct {
 	max, maxOne int64
 	seed        maphash.Seed
@@ -21,8 +22,8 @@ type contents struct {
 	byUse   *list.List            // of *content, most recently used first
 }
 
-// A content is what was seen. Its hash is taken when it is first asked for, or when the bytes are let go: to take it at every Read
-// would be a good part of the Read, and most files that are read are never changed.
+// A content is the bytes that were seen. Its hash is computed on first use, or when the bytes are dropped: hashing at every
+// Read would be a large part of its cost, and most files that are read are never changed.
 type content struct {
 	quick uint64 // tells what may be the same bytes, in this process
 
@@ -30,9 +31,9 @@ type content struct {
 	hash [32]byte
 
 	// Guarded by contents.mu.
-	data    []byte        // nil once let go
+	data    []byte        // nil once dropped
 	use     *list.Element // nil once it is not kept
-	records int           // how many count on it
+	records int           // how many refer to it
 	page    bool          // it was shown as a page, which is asked for by its hash
 	hashed  bool          // its hash is known
 }
@@ -44,7 +45,7 @@ func newContents(limit, maxOne int64) *contents {
 	}
 }
 
-// put keeps a copy of the pieces in one, and returns it; nil if they are empty or too large.
+// put keeps a joined copy of the pieces and returns it; nil if they are empty or too large.
 func (c *contents) put(pieces ...[]byte) *content {
 	var quick maphash.Hash
 	quick.SetSeed(c.seed)
@@ -69,8 +70,8 @@ func (c *contents) put(pieces ...[]byte) *content {
 	return k
 }
 
-// add takes a content in, unless another call has kept the same bytes meanwhile. It returns what is kept of them, and what is beyond
-// the budget now.
+// add adds a content, unless another call has kept the same bytes meanwhile. It returns the kept content of these bytes, and
+// those now beyond the budget.
 func (c *contents) add(k *content) (kept *content, old []*content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *contents) add(k *content) (kept *content, old []*content) {
 	return k, c.overBudget()
 }
 
-// same returns what is kept of the same bytes.
+// same returns the kept content of the same bytes, if any.
 func (c *contents) same(quick uint64, pieces [][]byte) *content {
 	c.mu.Lock()
 	k := c.byQuick[quick]
@@ -101,7 +102,7 @@ func (c *contents) same(quick uint64, pieces [][]byte) *content {
 	return k
 }
 
-// overBudget takes those off the list that are beyond the budget. Callers hold c.mu, and let them go without it.
+// overBudget removes contents beyond the budget from the list. Callers hold c.mu, and release the contents after unlocking it.
 func (c *contents) overBudget() (old []*content) {
 	for c.bytes > c.max {
 		k := c.byUse.Back().Value.(*content)
@@ -111,7 +112,7 @@ func (c *contents) overBudget() (old []*content) {
 	return old
 }
 
-// unlist takes a content off the list, so that no bytes are the same as its any more. Callers hold c.mu.
+// unlist removes a content from the list, so that no new bytes are matched with it. Callers hold c.mu.
 func (c *contents) unlist(k *content) {
 	c.byUse.Remove(k.use)
 	k.use = nil
@@ -121,8 +122,9 @@ func (c *contents) unlist(k *content) {
 	}
 }
 
-// replaced notes that a record counts on one content now and no longer on another; either may be nil. What no record counts on is not
-// kept: a file that is read again and again as it changes would else fill the budget. Who just looks at it has its bytes still.
+// replaced records that a record now refers to one content and no longer to another; either may be nil. A content without
+// records is dropped: otherwise a file that is read again and again as it changes would fill the budget. Callers that are still
+// using it keep its bytes.
 func (c *contents) replaced(old, now *content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +143,7 @@ func (c *contents) replaced(old, now *content) {
 	}
 }
 
-// release drops the bytes of a content for their hash.
+// release replaces the bytes of a content by their hash.
 func (c *contents) release(k *content) {
 	hash := c.hashOf(k)
 	c.mu.Lock()
@@ -152,13 +154,13 @@ func (c *contents) release(k *content) {
 	}
 }
 
-// hashOf returns the hash of a content, whose bytes may be gone.
+// hashOf returns the hash of a content, whose bytes may have been dropped.
 func (c *contents) hashOf(k *content) [32]byte {
-	k.once.Do(func() { c.setHash(k, HashOf(k.data)) }) // the bytes are not given out before this is done
+	k.once.Do(func() { c.setHash(k, HashOf(k.data)) }) // the bytes are not dropped before this is done
 	return k.hash
 }
 
-// setHash notes the hash of a content, within its once.
+// setHash sets the hash of a content. Callers are within its once.
 func (c *contents) setHash(k *content, hash [32]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +178,7 @@ func (c *contents) ensureHash(r record) record {
 	return r
 }
 
-// hashed is put for bytes whose hash is known.
+// hashed is put for bytes with a known hash.
 func (c *contents) hashed(hash [32]byte, pieces ...[]byte) *content {
 	k := c.put(pieces...)
 	if k != nil {
@@ -194,7 +196,7 @@ func (c *contents) shown(hash [32]byte, page []byte) {
 	}
 }
 
-// find returns the bytes with a hash, nil when they are not kept.
+// find returns the bytes with a hash, nil if they are not kept.
 func (c *contents) find(hash [32]byte) []byte {
 	c.mu.Lock()
 	k := c.byHash[hash]
@@ -202,7 +204,7 @@ func (c *contents) find(hash [32]byte) []byte {
 	return c.touch(k)
 }
 
-// touch returns the bytes of a content, nil when they are not kept, and counts it as used.
+// touch returns the bytes of a content, nil if they are not kept, and marks it as used.
 func (c *contents) touch(k *content) []byte {
 	if k == nil {
 		return nil

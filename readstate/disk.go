@@ -33,11 +33,12 @@ const (
 	sweepEvery = time.Hour
 )
 
-// names are those that a sweep may remove, whatever directory was configured; the group is set for temporary files.
+// names matches the names that a sweep may remove, whatever directory was configured; the group is set for temporary files.
 var names = regexp.MustCompile(`^[0-9a-f]{64}\.scope(?:\.corrupt|\.[A-Z2-7]{26}(\.tmp))?$`)
 
-// disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader needs no lock and
-// sees an old or a new file, never half of one. There is no fsync: a power cut may lose files, and the checksum finds that out.
+// disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader needs no lock
+// and sees an old or a new file, never a partial one. There is no fsync: a power failure may lose files, which the checksum
+// detects.
 type disk struct {
 	dir    string
 	root   *os.Root
@@ -67,13 +68,13 @@ func (d *disk) locked(do func() error) error {
 	return privatefile.Locked(filepath.Join(d.dir, lockName), do)
 }
 
-// fileName returns the name of a scope's file: keys hold names that may be long, secret, or no file names at all.
+// fileName returns the name of a scope's file: keys hold names that may be long, secret, or not valid as file names.
 func fileName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:]) + scopeSuffix
 }
 
-// load returns the records of a scope, none when it is not known. A damaged file is set aside and reported, and counts as none.
+// load returns the records of a scope, none if it is not known. A damaged file is set aside and reported, and counts as empty.
 func (d *disk) load(key string) (map[string]record, error) {
 	name := fileName(key)
 	data, err := d.read(name)
@@ -108,8 +109,8 @@ func (d *disk) read(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// merge writes a scope, together with what other processes wrote of it since: of two records of one file the newer holds. It returns
-// what it wrote.
+// merge writes a scope, merged with what other processes have written of it since: of two records of one file the newer counts.
+// It returns the records that it wrote.
 func (d *disk) merge(key string, files map[string]record, limit int) (map[string]record, error) {
 	err := d.locked(func() error {
 		theirs, err := d.load(key)
@@ -133,7 +134,7 @@ func (d *disk) merge(key string, files map[string]record, limit int) (map[string
 	return files, err
 }
 
-// write replaces a file. What a kill leaves is a temporary file, which the next sweep removes.
+// write replaces a file. A kill may leave a temporary file, which the next sweep removes.
 func (d *disk) write(name string, data []byte) error {
 	temp := name + "." + rand.Text() + tempSuffix
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -151,7 +152,8 @@ func (d *disk) write(name string, data []byte) error {
 	return nil
 }
 
-// sweep removes what a kill left and what is beyond the bounds. Callers hold the lock, under which alone temporary files exist.
+// sweep removes temporary files of killed processes and files beyond the bounds. Callers hold the lock, without which no
+// temporary files exist.
 func (d *disk) sweep() error {
 	d.swept = time.Now()
 	entries, err := fs.ReadDir(d.root.FS(), ".")

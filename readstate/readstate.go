@@ -1,12 +1,12 @@
-// Package readstate remembers which version of each file a scope has read, so that a change made meanwhile by another program is seen
+// Package readstate remembers which version of each file a scope has read, so that a change by another program is noticed
 // before it is overwritten.
 //
-// The hash of the content decides; size, times and inode are hints only, because they change when a file is merely touched and stay
-// when bytes are rewritten within one tick of the clock. Contents are kept in memory, within a budget, for one purpose: to show what
-// changed since. Scopes whose key names exactly one conversation survive a restart; of them versions and hashes are written to disk,
+// The hash of the content decides; size, times and inode are hints only: they change when a file is merely touched, and do not
+// when bytes are rewritten within one tick of the clock. Contents are kept in memory, within a budget, only to show what has
+// changed. Scopes whose key names exactly one conversation survive a restart; their versions and hashes are written to disk,
 // never contents.
 //
-// Nothing here opens the files it speaks about: callers hand over the bytes that they read, under the lock that they hold.
+// This package does not open the files it describes: callers pass the bytes that they read, under their own lock.
 //
 // Its Go API is not stable.
 package readstate
@@ -33,26 +33,27 @@ const (
 	defaultIdleScopes = 24 * time.Hour
 )
 
-// writeBehind is how long after a change exact scopes are written. A kill within it forgets reads, which costs the agent another Read
-// and never a wrong answer.
+// writeBehind is the delay after a change before exact scopes are written. A kill within it loses reads, which costs the agent
+// another Read and never a wrong answer.
 const writeBehind = time.Second
 
-// Config bounds a Store. Zero values stand for the defaults.
+// Config bounds a Store. Zero values mean the defaults.
 type Config struct {
 	// Dir is the absolute path of the directory that holds exact scopes; it is created owner-only. Empty: nothing outlives the process.
 	Dir string
-	// MaxKept bounds the bytes of contents kept over all scopes; the least recently used go first. Negative keeps none.
+	// MaxKept bounds the bytes of contents kept over all scopes; the least recently used are dropped first. Negative keeps
+	// none.
 	MaxKept int64
 	// MaxFile is the largest content kept, in bytes.
 	MaxFile int64
-	// MaxFiles bounds the files remembered in one scope; the longest unseen are forgotten first.
+	// MaxFiles bounds the files remembered in one scope; those not seen for the longest time are forgotten first.
 	MaxFiles int
-	// MaxScopes bounds the scopes in memory; the least recently used of the owner with most leave first. Exact ones come back from
-	// disk.
+	// MaxScopes bounds the scopes in memory. The least recently used scopes of the owner with the most are dropped first. Exact
+	// ones are loaded from disk again.
 	MaxScopes int
 	// IdleScopes is how long an unused scope stays in memory.
 	IdleScopes time.Duration
-	// Logger hears of files on disk that could not be read or written, which is never fatal. Nil is silence.
+	// Logger receives errors on files that could not be read or written, which are never fatal. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -76,7 +77,7 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// A Store holds the scopes of one process. Several processes may share its directory. All methods may be called at once.
+// A Store holds the scopes of one process. Several processes may share its directory. All methods are safe for concurrent use.
 type Store struct {
 	cfg  Config
 	kept *contents
@@ -93,8 +94,8 @@ type Store struct {
 	flushing chan struct{} // holds one token while a flush runs; not a mutex, so that synctest sees the waiting goroutines
 }
 
-// Open returns a Store. It fails when Dir is not absolute or cannot be created and made owner-only; a caller that would rather go on
-// without persistence opens again with an empty Dir.
+// Open returns a Store. It fails if Dir is not absolute, or cannot be created and made owner-only. A caller that can work
+// without persistence may then call Open with an empty Dir.
 func Open(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg:    cfg.withDefaults(),
@@ -120,7 +121,8 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what is not yet on disk and returns what could not be written. Scopes may be used afterwards, in memory only.
+// Close writes the remaining changes to disk and returns what could not be written. Scopes may be used afterwards, in memory
+// only.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -142,15 +144,15 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disk.close())
 }
 
-// Scope returns the scope of a key, such as "principal\x00kind\x00value": what stands before the first zero byte is its owner, and no other owner's
-// scopes push out another's. Scopes begin to exist when they are first used. An exact
-// one, whose key names one conversation and no other, is loaded from disk when it is known there and written back as it changes; the
-// first use of a key decides whether it is exact. Scopes are cheap to ask for and may be kept.
+// Scope returns the scope of a key, such as "principal\x00kind\x00value". The part before the first zero byte is its owner;
+// scopes of other owners do not displace its scopes. Scopes are created on first use. An exact scope, whose key names one
+// conversation and no other, is loaded from disk if known there and written back as it changes; the first use of a key decides
+// whether it is exact. Scopes are cheap and may be kept.
 func (s *Store) Scope(key string, exact bool) *Scope {
 	return &Scope{store: s, key: key, exact: exact}
 }
 
-// enter returns the state of a scope, made or loaded if need be, and lets idle scopes go.
+// enter returns the state of a scope, creating or loading it if needed, and drops idle scopes.
 func (s *Store) enter(key string, exact bool) *scope {
 	now := time.Now()
 	s.mu.Lock()
@@ -169,7 +171,7 @@ func (s *Store) enter(key string, exact bool) *scope {
 	return sc
 }
 
-// collect drops scopes that are idle or too many. Those not yet written stay until they are. Callers hold s.mu.
+// collect drops idle and excess scopes. Scopes that are not yet written stay until they are. Callers hold s.mu.
 func (s *Store) collect(now time.Time) {
 	most := 0
 	for e := s.byUse.Back(); e != nil && e != s.byUse.Front(); {
@@ -199,7 +201,7 @@ func (s *Store) evict(e *list.Element) {
 	}
 }
 
-// owner is whose scope a key names.
+// owner returns the owner that a key names.
 func owner(key string) string {
 	name, _, _ := strings.Cut(key, "\x00")
 	return name
@@ -218,7 +220,7 @@ func (s *Store) load(sc *scope) {
 	sc.adopt(files, s.cfg.MaxFiles)
 }
 
-// changed notes that an exact scope must be written.
+// changed records that an exact scope must be written.
 func (s *Store) changed(sc *scope) {
 	if !sc.exact {
 		return
@@ -238,7 +240,7 @@ func (s *Store) changed(sc *scope) {
 	}
 }
 
-// flush writes the scopes that changed. One that cannot be written is tried again when it next changes.
+// flush writes the changed scopes. A scope that cannot be written is retried when it next changes.
 func (s *Store) flush() error {
 	s.flushing <- struct{}{}
 	defer func() { <-s.flushing }()

@@ -13,8 +13,8 @@ import (
 // maxParts bounds the pages remembered of one file: 128 pages of 2,000 lines. The first shown are forgotten first.
 const maxParts = 128
 
-// A Scope is what one conversation has read. Paths are real and absolute: symlinks resolved by the caller. Only what succeeded is
-// told to a scope; a failed read leaves no trace.
+// A Scope is what one conversation has read. Paths are real and absolute: the caller resolves symbolic links. Callers record
+// successful reads only.
 type Scope struct {
 	store *Store
 	key   string
@@ -32,7 +32,7 @@ type scope struct {
 	files    map[string]record
 }
 
-// record is what was seen of one file. Records are replaced, never changed, so that copies of the map may share their parts.
+// record is what was seen of one file. Records are replaced, never changed, so that copies of the map can share their parts.
 type record struct {
 	version version
 	content *content // of a whole file that is kept, or was
@@ -41,12 +41,13 @@ type record struct {
 	seen    time.Time // orders the records of several processes
 	// elsewhere is set when the file has changed outside the pages that were shown.
 	elsewhere bool
-	excerpt   bool // parts are excerpts, none is a page that was asked for
-	gone      bool // forgotten; stands in for a record that another process may still have on disk
+	excerpt   bool // parts are excerpts, not pages that were asked for
+	gone      bool // forgotten; replaces a record that another process may still have on disk
 }
 
-// MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; its hash is taken when it
-// is needed, if it is missing. content, which may come in pieces, is copied if it is kept; it may be left out if v is Hashed.
+// MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; if its hash is
+// missing, it is computed when needed. content, which may come in pieces, is copied if it is kept; it may be left out if v is
+// Hashed.
 func (sc *Scope) MarkRead(path string, v version, content ...[]byte) {
 	sc.sawWhole(path, v, false, content)
 }
@@ -64,19 +65,21 @@ func (sc *Scope) sawWhole(path string, v version, elsewhere bool, content [][]by
 	})
 }
 
-// Changed is SawWhole of a file that the scope changed in one place. What has changed elsewhere, if that is so, it does not know still.
+// Changed is MarkRead for a file that the scope changed in one place. elsewhere says that the file may have changed in other
+// places, which the scope has not seen.
 func (sc *Scope) Changed(path string, v version, elsewhere bool, content ...[]byte) {
 	sc.sawWhole(path, v, elsewhere, content)
 }
 
-// MarkPartRead records that a page of a file was shown, given as its bytes in the file from p.Start on; p.End and p.Hash are set from
-// them. Pages add up as long as the version is the same: by hash when v is Hashed and an earlier page was too, else by stat. A page of
-// another version puts an end to the earlier pages; those that Check still found in place may be told again.
+// MarkPartRead records that a page of a file was shown, as its bytes in the file from p.Start on; p.End and p.Hash are set from
+// them. Pages add up while the version is the same: by hash if v is Hashed and an earlier page was too, else by stat. A page of
+// another version discards the earlier pages; the caller may record those again that Check still found in place.
 func (sc *Scope) MarkPartRead(path string, v version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, false)
 }
 
-// MarkExcerptRead is SawPart of lines that an error showed. As long as nothing else of the file was shown, [Standing.Excerpt] says so.
+// MarkExcerptRead is MarkPartRead for lines that an error showed. While nothing else of the file was shown, [Status.Excerpt]
+// reports it.
 func (sc *Scope) MarkExcerptRead(path string, v version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, true)
 }
@@ -113,7 +116,7 @@ func withPart(parts []Part, p Part) []Part {
 	return parts[max(0, len(parts)-maxParts):]
 }
 
-// Charset tells what is known of the encoding of a file in a version, by its stat; "" if nothing is.
+// Charset returns the known encoding of a file in a version, by its stat; "" if it is not known.
 func (sc *Scope) Charset(path string, v version) string {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
@@ -121,8 +124,8 @@ func (sc *Scope) Charset(path string, v version) string {
 	return v.like(st.files[path].version).Charset
 }
 
-// Check tells how the scope stands to a file whose stat is current (nil when there is none) and whose bytes are content. The bytes
-// decide: the caller reads them under the lock under which it will write.
+// Check compares what the scope has seen with a file whose stat is current (nil if there is none) and whose content is content.
+// The bytes decide: the caller reads them under the lock under which it will write.
 func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Status {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
@@ -141,7 +144,7 @@ func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Status 
 	return standing
 }
 
-// stands reports whether all of the file is as it was when a page of it was shown.
+// stands reports whether the whole file is unchanged since a page of it was shown.
 func (r record) stands(now version, content []byte) bool {
 	if r.version.Hashed {
 		return HashOf(content) == r.version.Hash
@@ -161,7 +164,7 @@ func (sc *Scope) compare(r record, content []byte) Status {
 			old = []byte{} // an empty content needs no keeping
 		}
 		st := Status{State: stale, Whole: true, Old: old}
-		// Comparing with the kept bytes is the same answer as hashing, and faster.
+		// Comparing with the kept bytes gives the same answer as hashing, and is faster.
 		if old != nil && bytes.Equal(old, content) || old == nil && hash == HashOf(content) {
 			st.State, st.Hash, st.Hashed = Current, hash, true
 		}
@@ -180,8 +183,8 @@ func (sc *Scope) compare(r record, content []byte) Status {
 	return st
 }
 
-// refresh takes over the stat of a file that was touched but not changed where it was shown, so that the next page of it still counts
-// as the same version.
+// refresh stores the new stat of a file that was touched but not changed where it was shown, so that the next page of it still
+// counts as the same version.
 func (sc *Scope) refresh(st *scope, path string, checked record, current version, elsewhere bool) {
 	if checked.version.untouched(current) {
 		return
@@ -201,7 +204,7 @@ func (sc *Scope) Forget(path string) {
 	sc.replace(path, func(record) record { return record{gone: true} })
 }
 
-// Follow makes what was read of the files below one directory count for the files of the same names below another. As always, their
+// Follow copies what was read of the files below one directory to the files of the same names below another. As always, their
 // content decides.
 func (sc *Scope) Follow(from, to string) {
 	st := sc.store.enter(sc.key, sc.exact)
@@ -215,7 +218,7 @@ func (sc *Scope) Follow(from, to string) {
 	}
 }
 
-// replace puts the record that next makes of the old one, which is gone when there is none.
+// replace replaces a record by the result of next. A record that does not exist is passed as gone.
 func (sc *Scope) replace(path string, next func(old record) record) {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
@@ -249,7 +252,7 @@ func (st *scope) snapshot(kept *contents) map[string]record {
 	return files
 }
 
-// adopt takes over records that are newer than those of the scope.
+// adopt replaces records of the scope by newer ones.
 func (st *scope) adopt(files map[string]record, limit int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -257,7 +260,7 @@ func (st *scope) adopt(files map[string]record, limit int) {
 	trim(st.files, limit)
 }
 
-// mergeInto takes over into files those records of others that are newer.
+// mergeInto replaces records in files by newer ones of others.
 func mergeInto(files, others map[string]record) {
 	for path, theirs := range others {
 		if mine, ok := files[path]; !ok || theirs.seen.After(mine.seen) {
@@ -266,8 +269,8 @@ func mergeInto(files, others map[string]record) {
 	}
 }
 
-// trim forgets the longest unseen files when there are more than limit, and an eighth of the limit with them, so that a full scope
-// does not sort its records at every read.
+// trim forgets the files not seen for the longest time if there are more than limit, and an eighth of the limit with them, so
+// that a full scope does not sort its records at every read.
 func trim(files map[string]record, limit int) {
 	if len(files) <= limit {
 		return

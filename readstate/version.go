@@ -10,15 +10,16 @@ import (
 type version struct {
 	Size       int64 // bytes
 	ModTime    time.Time
-	ChangeTime time.Time // when anything of the file changed, which cannot be set back; zero where the platform does not tell
-	Dev, Inode uint64    // zero where the platform does not tell
+	ChangeTime time.Time // when anything of the file changed, which cannot be set back; zero if the platform does not report it
+	Dev, Inode uint64    // zero if the platform does not report them
 	Hash       [32]byte  // SHA-256 of the whole content, when Hashed
 	Hashed     bool
-	// Charset is how its text is encoded, as far as that was settled when it was read or written; "" if the bytes are to tell.
+	// Charset is the encoding of the text, as far as it was determined when the file was read or written; "" if the bytes
+	// decide.
 	Charset string
 }
 
-// VersionOf returns what a stat tells of a version; the hash is missing.
+// VersionOf returns the version that a stat describes, without the hash.
 func VersionOf(info fs.FileInfo) version {
 	dev, inode := identity(info)
 	return version{Size: info.Size(), ModTime: info.ModTime(), ChangeTime: changeTime(info), Dev: dev, Inode: inode}
@@ -34,12 +35,12 @@ func HashOf(content ...[]byte) (sum [32]byte) {
 	return sum
 }
 
-// sameStat reports whether a stat sees no difference between v and w.
+// sameStat reports whether the stats of v and w are equal.
 func (v version) sameStat(w version) bool {
 	return v.Size == w.Size && v.ModTime.Equal(w.ModTime) && v.Dev == w.Dev && v.Inode == w.Inode
 }
 
-// like returns v with what was known of the text of old, if that is the same state of the file and v says nothing of it.
+// like returns v with the charset of old, if both are the same state of the file and v has none.
 func (v version) like(old version) version {
 	if v.Charset == "" && v.sameStat(old) {
 		v.Charset = old.Charset
@@ -47,7 +48,7 @@ func (v version) like(old version) version {
 	return v
 }
 
-// same reports whether v and w are one version: by hash when both have one, else by what a stat tells.
+// same reports whether v and w are one version: by hash if both have one, else by their stats.
 func (v version) same(w version) bool {
 	if v.Hashed && w.Hashed {
 		return v.Hash == w.Hash
@@ -55,7 +56,7 @@ func (v version) same(w version) bool {
 	return v.sameStat(w)
 }
 
-// untouched reports whether nothing can have changed the file between v and w: the time of the last change says so too, if both have it.
+// untouched reports whether the file cannot have changed between v and w: the change times are equal too, if both have one.
 func (v version) untouched(w version) bool {
 	known := !v.ChangeTime.IsZero() && !w.ChangeTime.IsZero()
 	return v.sameStat(w) && (!known || v.ChangeTime.Equal(w.ChangeTime))
@@ -75,18 +76,18 @@ type Part struct {
 	Hash       [32]byte // HashOf those bytes
 }
 
-// inPlace reports whether the bytes of p stand in content where they stood.
+// inPlace reports whether the bytes of p are at the same place in content.
 func (p Part) inPlace(content []byte) bool {
 	return p.End <= int64(len(content)) && HashOf(content[p.Start:p.End]) == p.Hash
 }
 
-// A state says how what a scope has seen of a file relates to the file.
+// A state is how a file relates to what a scope has seen of it.
 type state int
 
 const (
 	Unread  state = iota // never read in this scope
-	stale                // read, and changed since
-	Current              // read, and what was shown is what stands there
+	stale                // read, and changed since then
+	Current              // read, and unchanged where it was shown
 )
 
 // String returns the name of the state, for logs.
@@ -100,36 +101,37 @@ func (s state) String() string {
 	return "unread"
 }
 
-// A Status is the answer of Check. Its zero value is that of a file never read.
+// A Status is the result of Check. Its zero value is that of a file never read.
 type Status struct {
 	State state
-	// Whole reports that all of the file was shown, by one read or by pages that leave no gap.
+	// Whole reports that all of the file was shown, by one read or by pages without a gap.
 	Whole bool
 	// Elsewhere reports that the file may have changed outside the pages that were shown, since the last of them was shown.
 	Elsewhere bool
-	// Excerpt reports that no page was shown, only excerpts: see [Scope.SawExcerpt].
+	// Excerpt reports that no page was shown, only excerpts: see [Scope.MarkExcerptRead].
 	Excerpt bool
-	// Hash is [HashOf] what stands there, if Hashed: when it was seen whole by one read and has not changed.
+	// Hash is [HashOf] the current content, if Hashed: the file was seen whole by one read and has not changed.
 	Hash   [32]byte
 	Hashed bool
 	// Charset is that of the version that was seen.
 	Charset string
-	// Old is the whole content as last seen; nil when it was never seen whole or is no longer kept. It must not be written to.
+	// Old is the whole content as last seen; nil if it was never seen whole or is no longer kept. It must not be modified.
 	Old []byte
-	// Parts are the pages that still stand in place, in the order they were shown, when the file was not read whole.
+	// Parts are the pages that are still in place, in the order they were shown, if the file was not read whole.
 	Parts []Part
-	// Changed are the pages that no longer stand in place.
+	// Changed are the pages that are no longer in place.
 	Changed []changedPart
 }
 
-// A changedPart is a page that was shown and that no longer stands where it stood.
+// A changedPart is a page that was shown and is no longer in place.
 type changedPart struct {
 	Part
-	Old []byte // the bytes as shown; nil when no longer kept. They must not be written to.
+	Old []byte // the bytes as shown; nil if no longer kept. They must not be modified.
 }
 
-// Covers reports whether all lines from firstLine to lastLine, counted from 1, were shown and still stand. Of pages it trusts the line
-// numbers given to SawPart: bytes before a page that changed without moving it may have renumbered its lines.
+// Covers reports whether all lines from firstLine to lastLine, counted from 1, were shown and are unchanged. For pages it
+// relies on the line numbers given to MarkPartRead: a change before a page that did not move its bytes may have renumbered its
+// lines.
 func (st Status) Covers(firstLine, lastLine int) bool {
 	if firstLine < 1 || lastLine < firstLine {
 		return false
@@ -152,7 +154,7 @@ func (st Status) Covers(firstLine, lastLine int) bool {
 	return false
 }
 
-// cover reports whether parts leave none of the first size bytes out.
+// cover reports whether parts cover the first size bytes.
 func cover(parts []Part, size int64) bool {
 	var next int64
 	for advanced := true; advanced && next < size; {
