@@ -21,11 +21,12 @@ type Result struct {
 	SavedPath string
 	// Summary is one line on what was done, such as "+3 -1", for logs; LastLine the last line of a task's output, for people.
 	Summary, LastLine string
-	// Served says how another server has answered: the era of its protocol, the hash of the tool's definition, and whether it was asked
-	// twice. It is for the audit log.
+	// Served says how another server has answered: the era of its protocol, the hash of the tool's definition, whether it was asked
+	// twice, and the code of its error. It is for the audit log, and for clients that get an error.
 	Served struct {
 		Era, Pin string
 		Replayed bool
+		Code     int
 	}
 	// Passed is what a client gets of a prompt or resource of another server, in the library's types; the text once a hook has changed it.
 	Passed any

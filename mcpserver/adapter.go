@@ -92,6 +92,7 @@ type message struct {
 	// arguments holds the arguments of a call that bypassed the library, nil otherwise.
 	arguments json.RawMessage
 	passed    any // see [builtin.Result]
+	code      int // of the error of another server, see [builtin.Result]
 }
 
 type messageKey struct{}
@@ -146,7 +147,7 @@ func (m *message) Admit(ctx context.Context, from transport.Peer) (inside contex
 // that it needs.
 func (m *message) Answer(inside context.Context) mcp.JSONRPCMessage {
 	if m.admission == nil {
-		return m.mcp.HandleMessage(inside, m.text)
+		return m.coded(m.mcp.HandleMessage(context.WithValue(inside, consultedKey{}, m), m.text))
 	}
 	defer m.admission.Leave() // the library may refuse a call before it reaches the pipeline
 	if m.needsNoLibrary() {
@@ -226,7 +227,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if reply.Question != nil && repeats {
 		return s.toQuestion(ctx, c.admission, call, reply.Question), nil
 	}
-	c.passed = reply.Passed
+	c.passed, c.code = reply.Passed, reply.Served.Code
 	if own != nil {
 		return own.answer(reply), nil
 	}

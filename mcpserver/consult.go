@@ -179,7 +179,26 @@ func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMes
 	c.Params.Name = def.Name
 	req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: def.Name, RawArguments: args, Meta: meta, MultiRoundTripParams: rounds}}
 	result, err := c.call(context.WithValue(ctx, messageKey{}, c), req)
+	if m, ok := ctx.Value(consultedKey{}).(*message); ok {
+		m.code = c.code
+	}
 	return result, c.passed, err
+}
+
+// consultedKey carries the message that asks for a prompt or resource.
+type consultedKey struct{}
+
+// coded gives the answer to a request for a prompt or resource the code of the other server's error, where clients know what it says. The
+// library has one code for all errors of handlers.
+func (m *message) coded(answer mcp.JSONRPCMessage) mcp.JSONRPCMessage {
+	e, ok := answer.(mcp.JSONRPCError)
+	if !ok || m.code != mcp.INVALID_PARAMS && m.code != mcp.RESOURCE_NOT_FOUND {
+		return answer
+	}
+	if e.Error.Code = m.code; m.Modern("") || m.Method == string(mcp.MethodPromptsGet) {
+		e.Error.Code = mcp.INVALID_PARAMS
+	}
+	return e
 }
 
 // checkPrompt returns an error for a prompt of another server that does not have it.

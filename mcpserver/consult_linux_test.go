@@ -25,7 +25,10 @@ while read -r line; do
 	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi","arguments":[{"name":"a\u202e","description":"d\u200b"}]}]}' ;;
 	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one\ntoolhost-mcp://t/x"}]}' ;;
 	*'"resources/templates/list"'*) answer "$id" '{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"any"}]}' ;;
+	*'"wrong"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"wrong"}}\n' "$id" ;;
 	*'"prompts/get"'*) answer "$id" '{"messages":[{"role":"user","content":{"type":"text","text":"the prompt ran"}}]}' ;;
+	*'a:gone'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"gone"}}\n' "$id" ;;
+	*'a:broken'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"broken"}}\n' "$id" ;;
 	*'a:large'*) answer "$id" '{"contents":[{"uri":"a:large","text":"'"$(head -c 5000000 /dev/zero | tr '\0' x)"'"}]}' ;;
 	*'"resources/read"'*) [[ $line =~ \"uri\":\"([^\"]*) ]]; answer "$id" '{"contents":[{"uri":"'"${BASH_REMATCH[1]}"'","text":"the content of '"${BASH_REMATCH[1]}"'"}]}' ;;
 	*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
@@ -153,6 +156,11 @@ func TestConsult(t *testing.T) {
 		{"", "", read(other), "No rule allows", "the content"},
 		{"mcp__s", "", read(other), "the content of a:other", ""},
 		{"mcp__s", "", read("toolhost-mcp://s/a:large"), "over the limit of 4194304", "xxx"},
+		{"mcp__s", "", read("toolhost-mcp://s/a:gone"), `"Code":-32602`, ""},
+		{"mcp__s", "", read("toolhost-mcp://s/a:broken"), `"Code":-32603`, ""},
+		{"", "", read("toolhost-mcp://t/x"), "-32602", "-32603"},
+		{"", "", `"prompts/get","params":{"name":"mcp__s__hi","arguments":{"a":"wrong"}`, `"Code":-32602`, ""},
+		{"", "", `"completion/complete","params":{"ref":{"type":"ref/prompt","name":"mcp__s__hi"},"argument":{"name":"a","value":""}`, "-32601", ""},
 		{"", "", tool("ListMcpResources", "{}"), listed, ""},
 		{"", "", tool("ListMcpResources", "{}"), "  one toolhost-mcp://t/x", `\ntoolhost-mcp://t`},
 		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},

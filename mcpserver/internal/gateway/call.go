@@ -62,6 +62,7 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	}
 	var out builtin.Result
 	if refusal, ok := errors.AsType[*rpcError](err); ok {
+		out.Served.Code = refusal.Code
 		err = fmt.Errorf("the server %s answered with an error: %w", c.s.Name, refusal)
 	} else if err != nil {
 		err = fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
