@@ -261,7 +261,7 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 		fmt.Fprintln(errs, "toolhost try:", sanitized(note))
 	}
 	if made := t.worktree.Left.Ignored; len(made) > 0 {
-		fmt.Fprintf(errs, "toolhost try: %d files that git ignores were made, which are in no diff or branch: %s\n", len(made), sanitized(strings.Join(made[:min(len(made), shownIgnored)], ", ")))
+		fmt.Fprintf(errs, "toolhost try: made, but ignored by git, and so in no diff or branch: %s: %s\n", files(len(made)), sanitized(strings.Join(made[:min(len(made), shownIgnored)], ", ")))
 	}
 	fate := t.fate
 	switch {

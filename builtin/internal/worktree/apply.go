@@ -255,6 +255,9 @@ func (m *Merge) Write(c Merged) error {
 		}
 		return nil
 	}
+	if info, err := m.root.Lstat(c.Path); err == nil && info.IsDir() && m.root.Remove(c.Path) != nil { // for git an empty one is none
+		return ErrStale
+	}
 	dir := path.Dir(c.Path)
 	if err := m.root.MkdirAll(dir, 0o777); err != nil {
 		return err
