@@ -2,11 +2,10 @@
 // that see a call before and after it runs and can refuse, rewrite or annotate it.
 //
 // The hooks, their input and their answers are those of Claude Code
-// (https://code.claude.com/docs/en/hooks), so that hooks people already have work
-// for every client. They are chosen by the caller's settings; this package runs
-// them and says what they decided. It changes no call and judges none: an Allow
-// of a hook never lifts a deny or ask rule, and a rewritten input must be bound
-// and judged again from the start. Both are the caller's work.
+// (https://code.claude.com/docs/en/hooks), so that existing hooks work for every client. The caller's
+// settings choose them; this package runs them and returns their decisions. It does not change or judge
+// calls: an Allow of a hook never overrides a deny or ask rule, and a rewritten input must be bound and
+// judged again from the start. Both are the caller's work.
 //
 // # Which hooks run
 //
@@ -19,20 +18,19 @@
 //
 // # What a hook gets
 //
-// The event as one JSON object on standard input, or as the body of a POST. The
-// tool's input and response are written anew: a client cannot hide a word from a
-// hook that searches the text by writing it in escapes.
+// The event is one JSON object on standard input, or the body of a POST. The tool's input and response are
+// encoded again: a client cannot hide a word from a hook that searches the text by writing it in escapes.
 //
-// A command is run by bash (where there is none by sh) in Config.Dir, without the
-// server's own variables, with CLAUDE_PROJECT_DIR; one with arguments (args) is
-// started as it is, after ${CLAUDE_PROJECT_DIR} was replaced in both. Config.Way says whether it runs with
-// the rights of the server or in a sandbox, and whether its answer can allow anything.
+// A command is run by bash (by sh if there is no bash) in Config.Dir, without the server's own variables,
+// with CLAUDE_PROJECT_DIR. One with arguments (args) is started directly, after ${CLAUDE_PROJECT_DIR} was
+// replaced in both. Config.Way decides whether it runs with the rights of the server or in a sandbox, and
+// whether its answer can allow anything.
 //
 // In the headers of an HTTP hook $TOKEN and ${TOKEN} stand for a variable of the
 // server if allowedEnvVars names it, and for nothing otherwise. Redirects are not
 // followed.
 //
-// An async hook is started and not waited for; it can refuse nothing.
+// An async hook is started and not waited for; it cannot refuse.
 //
 // # What a hook answers
 //
@@ -46,11 +44,11 @@
 //
 // # When a hook ends
 //
-// With its answer, its time-out, or the call's context, whichever is first, and
-// with everything it has started. How far that goes depends on Config.Start.
-// There is no grace time: it is killed. What a command leaves running has a tenth
-// of a second after the shell's end to finish its output, and two seconds more while it
-// holds that open and nothing has been answered; what it would say later is not waited for.
+// A hook ends with its answer, its time-out, or the call's context, whichever is first, and so does
+// everything it has started. How far that goes depends on Config.Start. There is no grace time: it is
+// killed. Processes that a command leaves running have a tenth of a second after the shell's end to finish
+// its output, and two seconds more while they hold the output open and nothing has been answered. Later
+// output is ignored.
 //
 // Its Go API is not stable.
 package hook

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// event is the input of a hook. Fields without a value are left out, as Claude
-// Code does. There is no transcript, but hooks that need none of it fail where the field is absent.
+// event is the input of a hook. Fields without a value are left out, as in Claude Code. There is no
+// transcript; its field is present, because hooks that do not use it fail if it is absent.
 type event struct {
 	SessionID  string          `json:"session_id"`
 	Transcript string          `json:"transcript_path"`

@@ -29,17 +29,16 @@ type Config struct {
 	// follows no redirects. A Timeout in it counts in addition to the hook's own.
 	Client *http.Client
 
-	// Env is the environment that commands start from; nil for the server's own.
-	// Taken away are TOOLHOST_* and what changes how bash reads a command, and
-	// from PATH its relative entries.
+	// Env is the environment that commands start from; nil for the server's own. TOOLHOST_* and variables that change how bash
+	// reads a command are removed, and relative entries from PATH.
 	Env []string
 
 	// Dir is the project's directory, absolute. Commands start in it, and find it
 	// in CLAUDE_PROJECT_DIR.
 	Dir string
 
-	// Shell is the absolute path of the shell that reads commands. Empty for bash
-	// in its usual places, and for /bin/sh if there is none.
+	// Shell is the absolute path of the shell that reads commands. Empty means bash in its usual places, or /bin/sh if there is
+	// none.
 	Shell string
 
 	// Match reports whether a call matches a permission rule, for the "if" of a

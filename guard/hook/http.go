@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// withoutRedirects returns a client that follows none: a guard that another host
-// speaks for is none, and headers may hold secrets.
+// withoutRedirects returns a client that follows no redirects: another host must not answer for a
+// guard, and headers may hold secrets.
 func withoutRedirects(c *http.Client) *http.Client {
 	var client http.Client
 	if c != nil {

@@ -147,9 +147,8 @@ func (r *Runner) review(e event, outcomes []outcome) After {
 	return after
 }
 
-// replaced returns the response that hooks put in the place of the tool's. When
-// they differ, none of them is shown, nor the tool's: one hook may have taken out
-// what another left in.
+// replaced returns the response that hooks put in place of the tool's. If they differ, it shows
+// none of them, nor the tool's: one hook may have removed what another kept.
 func replaced(by []outcome) json.RawMessage {
 	for _, o := range by {
 		if !bytes.Equal(o.output, by[0].output) {

@@ -50,7 +50,7 @@ type wire struct {
 	SystemMessage string   `json:"systemMessage"`
 	Specific      specific `json:"hookSpecificOutput"`
 
-	// What belongs into hookSpecificOutput.
+	// Fields of hookSpecificOutput.
 	PermissionDecision json.RawMessage `json:"permissionDecision"`
 	UpdatedInput       json.RawMessage `json:"updatedInput"`
 }

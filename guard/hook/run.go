@@ -21,8 +21,8 @@ const (
 	// it left running: `exec > >(tee log)` outlives the shell for a moment.
 	drainTime = 100 * time.Millisecond
 
-	// answerTime is how long an answer is awaited after that, while there is none and the
-	// output is still held open: it may be a refusal, which a machine under load delays.
+	// answerTime is how long an answer is awaited after that, if there is none yet and the output
+	// is still held open: it may be a refusal, delayed by a loaded machine.
 	answerTime = 2 * time.Second
 
 	// afterKill bounds the wait for the end of the output once everything was
@@ -30,7 +30,7 @@ const (
 	afterKill = time.Second
 )
 
-// A Spec says what to start.
+// A Spec describes what to start.
 type Spec struct {
 	Argv  []string   // Argv[0] is the absolute path of the program
 	Dir   string     // absolute working directory

@@ -34,8 +34,8 @@ type Exec struct {
 	Thread int
 	// Asker tells more of the process. It reads files of the system; call it only where that is needed.
 	Asker func() ExecAsker
-	// Unreadable, if not nil, says why the process or the program cannot be looked at: the exec is refused whatever the judge
-	// answers, and the judge is called to note it. What could be learned before is set, and Args may be empty.
+	// Unreadable, if not nil, says why the process or the program cannot be examined. The exec is refused whatever the judge
+	// answers; the judge is called to record it. Fields that were read before are set, and Args may be empty.
 	Unreadable error
 }
 
@@ -76,9 +76,9 @@ type ExecVerdict struct {
 	Failed func(why string)
 }
 
-// An ExecJudge decides whether a program is started. It is asked of a file, too, that is none, for it has no permission
-// to be executed: the process gets EACCES whatever the judge says. Several attempts may be judged concurrently. It may take its time:
-// the process waits, and nothing else does. ctx ends when the process no longer waits, or the gate is closed.
+// An ExecJudge decides whether a program may start. It is also called for a file without execute permission: the process gets
+// EACCES whatever the judge says. Several attempts may be judged concurrently. The judge may take its time: only the process
+// waits. ctx ends when the process no longer waits, or the gate is closed.
 type ExecJudge func(ctx context.Context, e *Exec) ExecVerdict
 
 // An ExecGate holds the judge of one command, which [Spec].Execs names. A shell may be started before its call is known:

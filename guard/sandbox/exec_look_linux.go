@@ -24,7 +24,7 @@ const (
 	atNofollow  = unix.AT_SYMLINK_NOFOLLOW
 )
 
-// Why a process is refused that cannot be looked at.
+// The reasons for refusing a process that cannot be examined.
 var (
 	errUnreadableProcess = errors.New("its memory cannot be read, so that the programs it starts cannot be judged; make the program that it runs readable")
 	errUnreadableFile    = errors.New("the file cannot be read, so that it cannot be judged; make it readable")
@@ -101,7 +101,7 @@ func (l *execLook) look() error {
 	return l.follow(node)
 }
 
-// memoryError tells a process that cannot be looked at from one that gave a wrong address.
+// memoryError distinguishes a process that cannot be examined from one that passed a wrong address.
 func memoryError(err error) error {
 	if errors.Is(err, unix.EFAULT) || errors.Is(err, unix.ESRCH) {
 		return err
@@ -174,7 +174,7 @@ func (l *execLook) readArgs(address uint64) error {
 	return nil
 }
 
-// pointers reads some pointers, none of which lies in another page than the first.
+// pointers reads pointers that all lie in the page of the first.
 func (l *execLook) pointers(address, size uint64) ([]uint64, error) {
 	const some, page = 16, 4096
 	n := max(min(some, (page-address%page)/size), 1)
@@ -262,7 +262,7 @@ func onReadOnly(node int) bool {
 	return unix.Fstatfs(node, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
 }
 
-// describe tells what a file is that was opened by O_PATH.
+// describe describes a file that was opened by O_PATH.
 func describe(node int) (f ExecFile, st unix.Stat_t, err error) {
 	if err := unix.Fstat(node, &st); err != nil {
 		return f, st, err

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// headSize is how much of a file is looked at to see what loads it: the kernel reads scriptHead bytes of it, and the
-// program headers of a linked file end within it.
+// headSize is how much of a file is read to see what loads it: the kernel reads scriptHead bytes of it, and the program
+// headers of a linked file end within it.
 const (
 	headSize   = 1024
 	scriptHead = 256 // BINPRM_BUF_SIZE

@@ -51,8 +51,8 @@ func (g *ExecGate) only(confined bool) kernel.Judge {
 	}
 }
 
-// execMarks finds the gates of the commands in one sandbox. Each command has a UTS namespace of its own, which none of
-// its processes can leave.
+// execMarks finds the gates of the commands in one sandbox. Each command has its own UTS namespace, which its processes
+// cannot leave.
 type execMarks struct {
 	spawner inode // the program of the process that starts commands
 	root    rootDir

@@ -18,7 +18,7 @@ import (
 func ExecGateWorks(b Backend) error {
 	err := tryExecGate()
 	if err == nil && (b == None || b == Landlock) && os.Geteuid() != 0 {
-		// In a user namespace of its own a command can be looked at.
+		// A command in its own user namespace can be examined.
 		if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil && strings.TrimSpace(string(scope)) > "1" {
 			err = fmt.Errorf("kernel.yama.ptrace_scope is %s; at most 1 is needed", strings.TrimSpace(string(scope)))
 		}
@@ -29,7 +29,7 @@ func ExecGateWorks(b Backend) error {
 	return nil
 }
 
-// tryExecGate tries to start a program that is not there, by a thread whose calls are judged, and looks at the call.
+// tryExecGate tries to start a program that does not exist, by a thread whose calls are judged, and examines the call.
 var tryExecGate = sync.OnceValue(func() error {
 	if err := kernel.NotifyWorks(); err != nil {
 		return err

@@ -120,12 +120,10 @@ func init() {
 	}
 }
 
-// ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and
-// from occupying it with signals. To a process 1 the kernel drops every signal from
-// inside for which it has no handler, so all those of Go are taken away, after Go's
-// back. A handler that did nothing would not do: a few commands can send signals
-// faster than it returns, and nothing else would ever run here again, not even the
-// end that follows that of the host.
+// ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and from occupying it with signals. The
+// kernel drops every signal to a process 1 from inside for which it has no handler, so all handlers of Go are removed,
+// bypassing its runtime. An empty handler would not suffice: a few commands can send signals faster than it returns, and
+// nothing else would ever run here again, not even the termination that follows that of the host.
 //
 // The kernel makes one exception: a signal that the main thread blocks is not dropped
 // but queued, and if another thread does not block it, process 1 is killed. Go blocks
@@ -215,9 +213,9 @@ func (g *initProcess) setUp() ([]int, error) {
 	return appendListener(files, judged, pl)
 }
 
-// appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is none, and the
-// table of Unix sockets if it makes connections. With a copy of the listener here, programs that must be judged wait
-// when the host has been killed, and do not fail, until we end them.
+// appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is none, and
+// the table of Unix sockets if it makes connections. Because this process holds a copy of the listener, programs that must be
+// judged wait when the host has been killed, and do not fail, until we end them.
 func appendListener(files []int, listener int, pl *plan) ([]int, error) {
 	if listener < 0 {
 		return files, nil

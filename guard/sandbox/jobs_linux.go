@@ -99,9 +99,8 @@ func (js *jobs) ended(pid int) *job {
 	return j
 }
 
-// leave forgets a command that has ended if nothing of it is left, and reports
-// whether that is so. Without namespaces the processes of the whole machine would
-// have to be looked through.
+// leave forgets a command that has ended if no process of it is left, and reports whether that is
+// so. Without namespaces it would have to search the processes of the whole machine.
 func (js *jobs) leave(j *job) bool {
 	if j.ns < 0 || !noOrphans() && !js.nothingOf(j) {
 		return false
@@ -131,8 +130,7 @@ func noOrphans() bool {
 	return childless(fd)
 }
 
-// openChildren opens the list of a thread's children, which tells of them as they
-// are when it is read.
+// openChildren opens the list of a thread's children. Reading it returns the current children.
 func openChildren(pid, thread int) (fd int, err error) {
 	return unix.Open("/proc/"+strconv.Itoa(pid)+"/task/"+strconv.Itoa(thread)+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }

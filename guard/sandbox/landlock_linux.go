@@ -46,8 +46,8 @@ func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Repor
 	return l, landlockReport(version, pl), n.close()
 }
 
-// landlockReport says what Landlock holds of a plan: it can only allow, so
-// nothing can be taken out of a directory that is open.
+// landlockReport returns what Landlock enforces of a plan: it can only allow, so nothing in an open directory can be
+// denied.
 func landlockReport(version int, pl *plan) Report {
 	inside := func(list []target) bool {
 		return slices.ContainsFunc(list, func(t target) bool {
@@ -211,8 +211,8 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 	}
 	listener := -1
 	g.spawn, err = newSpawner(false, func() (err error) {
-		// Who may not drop them for programs to come need not: under
-		// no_new_privs nothing is gained that is not held.
+		// A process that may not drop them for later programs need not: under no_new_privs an exec grants nothing
+		// that is not already held.
 		if err := dropPowers(); err != nil && !errors.Is(err, unix.EPERM) {
 			return err
 		}

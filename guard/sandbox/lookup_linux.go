@@ -30,8 +30,8 @@ type rootDir struct {
 	err  error
 }
 
-// of returns the root directory of a caller, which tells it of all others, and whether it
-// is to be closed.
+// of returns the root directory of a caller, which distinguishes it from all others, and whether
+// the caller must close it.
 func (r *rootDir) of(c *kernel.Call) (fd int, own bool, err error) {
 	if r == nil {
 		fd, err = openOf(c, "root")
@@ -45,9 +45,9 @@ func (r *rootDir) of(c *kernel.Call) (fd int, own bool, err error) {
 	return r.fd, false, r.err
 }
 
-// plain looks up an absolute path without walking along it, and reports whether that gives
-// what the caller would find. It does not where a link of /proc has a part in it, which
-// is seen by what is found, or by nothing being found where there is a link.
+// plain looks up an absolute path without walking along it, and reports whether the result is what
+// the caller would find. It is not if a link of /proc is involved, which shows in the result, or in
+// a failure although there is a link.
 func plain(root int, path string) (node int, err error, ok bool) {
 	const flags = unix.O_PATH | unix.O_CLOEXEC
 	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
@@ -99,7 +99,7 @@ func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, 
 	return found, nil
 }
 
-// unseenError says that what a caller has open cannot be looked at.
+// unseenError says that the open files of a caller cannot be examined.
 type unseenError struct{ error }
 
 func (e *unseenError) Unwrap() error { return e.error }

@@ -158,8 +158,8 @@ func (m *mask) hides(path string) (bool, error) {
 	return st.Dev == m.dev, nil
 }
 
-// verify looks at the finished view as a command will: whatever is to be hidden
-// must be, and whatever is to be read-only.
+// verify checks the finished view as a command sees it: every path that must be hidden is, and
+// every path that must be read-only.
 func (v *view) verify() error {
 	for _, t := range v.plan.denied {
 		if err := v.verifyHidden(t); err != nil {

@@ -83,7 +83,7 @@ func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executab
 	return n, files, nil
 }
 
-// ahead returns a process 1 that waits for its plan. It holds nil if there is none.
+// ahead returns a process 1 that waits for its plan. It is nil if there is none.
 var ahead atomic.Pointer[func() *namespaces]
 
 // Prepare starts process 1 of a sandbox with namespaces and a restricted network, for the next start with [Options].Ahead. It ends with

@@ -63,9 +63,8 @@ func (c *nsProcess) release() {
 	}
 }
 
-// TryFinish implements Process. Process 1 is not asked: it, too, hears of the end
-// of a process only when the kernel has taken it apart, which takes longer than
-// most commands run.
+// TryFinish implements Process. It does not ask process 1, which is told of the end of a process
+// only after the kernel has torn it down. That takes longer than most commands run.
 func (c *nsProcess) TryFinish() (files int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

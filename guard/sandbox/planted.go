@@ -23,8 +23,8 @@ type Guarded struct {
 	Way  bool   // of Policy.Pinned: only a link is a planted file, since it leads elsewhere
 }
 
-// unheld finds the protected paths that mounts cannot hold, and those on the way to them, which come first. A path outside
-// of the writable ones needs no watching.
+// unheld returns the protected paths that mounts cannot protect, and those on the way to them, which come first. A path
+// outside of the writable ones needs no watching.
 func unheld(p Policy) []Guarded {
 	var list []Guarded
 	for i, path := range slices.Concat(p.Pinned, p.ReadOnly) {

@@ -10,12 +10,10 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
-// A Policy says what the commands of one sandbox may touch. All paths are
-// absolute. The zero Policy lets a command read the machine, reach none of
-// its daemons, write nothing, and reach no network.
+// A Policy defines what the commands of one sandbox may access. All paths are absolute. Under the zero Policy a command can
+// read the machine, but not reach its daemons, write anything, or use a network.
 //
-// Where paths of different kinds lie inside each other the deeper one decides,
-// but Denied always wins.
+// If paths of different kinds lie inside each other the deeper one decides, except that Denied always wins.
 type Policy struct {
 	// Writable lists the files and directories a command may change: workspace
 	// roots, the directory for temporary files, caches. They must exist.
@@ -25,11 +23,9 @@ type Policy struct {
 	// renamed either. One that is absent, or is a symbolic link, cannot be held
 	// fast; [Quarantine] moves it away when it appears or changes.
 	ReadOnly []string
-	// Pinned lists directories and symbolic links inside the writable ones by which
-	// others come to something read-only: they cannot be renamed, removed or replaced,
-	// while what is in the directories can be written. One that is absent, and a link
-	// where the backend cannot hold it (only Namespaces can), is put right by
-	// [Quarantine].
+	// Pinned lists directories and symbolic links inside the writable ones that lead to read-only paths: they cannot be
+	// renamed, removed or replaced, while the content of the directories can be written. [Quarantine] restores an absent one,
+	// and a link if the backend cannot protect it (only Namespaces can).
 	Pinned []string
 	// Denied lists files and directories no command can read or write, by any
 	// program and under any of their names inside Writable. Missing ones are
@@ -41,8 +37,8 @@ type Policy struct {
 	// Shown lists read-only exceptions inside Masked.
 	Shown []string
 	// Programs lists files outside of Writable that commands can neither read nor start. It adds to what an [ExecGate] refuses:
-	// the kernel starts none of them even where a process changes what another one is about to start. An attempt is still
-	// judged, by the file's name. Only Namespaces and Seatbelt hold it.
+	// the kernel starts none of them even if a process changes what another one is about to start. An attempt is still judged,
+	// by the file's name. Only Namespaces and Seatbelt enforce it.
 	Programs []string
 	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what is
 	// denied or masked have no effect, and Landlock cannot mount them.
@@ -55,7 +51,7 @@ type Policy struct {
 	// Network.Unrestricted sockets of commands cannot be told from others: then only
 	// those listed are reached.
 	Sockets []string
-	// Network says what commands can reach; zero is nothing but each other.
+	// Network is what commands can reach. The zero value lets them reach only each other.
 	Network Network
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
 	Execs bool
@@ -97,7 +93,7 @@ type Network struct {
 	AllowPrivate bool
 	// Ask reports whether a host that no list names may be reached. It may block. Nil: it may not.
 	Ask func(ctx context.Context, host, port string) bool
-	// PortRecords is the directory in which hosts note with [RecordPort] where they listen; "": there is none.
+	// PortRecords is the directory in which hosts record the ports they listen on with [RecordPort]; "" if there is none.
 	PortRecords string
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Ports that are not published on the host, whoever listens on them inside.
+// Ports that are never published on the host.
 
 // firstPublished is the first port that is published: those below are of services that programs trust, for only
 // the system's own could listen there.

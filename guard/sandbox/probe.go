@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 )
 
-// Probe finds out what this machine can contain, by trying: it starts a sandbox
-// of each backend, best first, and attacks it from inside, until one holds
-// everything. The report is about the one that held most; Why says what is
-// wrong with the better ones. It takes about 20 ms where namespaces work. A trial
-// in which all was held counts for an hour.
+// Probe determines by trying what this machine can contain: it starts a sandbox of each backend,
+// best first, and attacks it from inside, until one withstands everything. The report is about the
+// one that withstood most; Why describes the faults of the better ones. It takes about 20 ms if
+// namespaces work. A trial that withstood everything is valid for an hour.
 func Probe(ctx context.Context) Report {
 	if r, known := recalled(); known {
 		return r

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What publishing costs at most. Nothing is published that waits for more.
+// The limits on publishing. Nothing beyond them is published.
 const (
 	// publishEvery is how often it is looked for ports that commands listen on. A development server takes
 	// longer than that to start.

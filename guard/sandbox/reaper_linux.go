@@ -57,8 +57,8 @@ type reaper struct {
 	fresh   time.Time // before which all that is still found was killed
 }
 
-// count notes all processes before the first is killed: what dies with the group of
-// another is often gone before a look comes to it.
+// count records all processes before the first is killed: a process that dies with the group of
+// another is often gone before it would be seen.
 func (s *reaper) count() error {
 	pids, err := processes()
 	for _, pid := range pids {

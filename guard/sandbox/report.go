@@ -30,7 +30,7 @@ var ErrUnavailable = errors.New("sandbox: commands cannot be contained on this m
 // ErrClosed is what errors match when the sandbox was closed or has died.
 var ErrClosed = errors.New("sandbox: the sandbox has ended")
 
-// An enforcement says what the kernel holds against every command.
+// An enforcement is what the kernel enforces for every command.
 type enforcement struct {
 	// Writes: no content outside Policy.Writable changes.
 	Writes bool
@@ -45,7 +45,7 @@ type enforcement struct {
 // all reports whether everything is held.
 func (e enforcement) all() bool { return e.Writes && e.Denies && e.Network && e.Processes }
 
-// A Report says what is enforced, and what stands in the way of more.
+// A Report says what is enforced, and what prevents more.
 type Report struct {
 	Backend  Backend
 	Enforces enforcement

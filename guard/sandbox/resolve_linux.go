@@ -150,8 +150,8 @@ func resolveAll(paths []string) ([]target, error) {
 	return list, nil
 }
 
-// absent reports whether err says that a command, which has no more rights than
-// we have, will find nothing either: also behind links that lead round in a circle.
+// absent reports whether err means that a command, which has no more rights than we have, will find nothing either. That
+// includes links that form a loop.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ELOOP)
 }

@@ -61,17 +61,16 @@ type Status struct {
 
 // A Process is a command that was started, and everything that descends from it.
 type Process interface {
-	// Done is closed when the command itself has ended, whatever it left behind.
+	// Done is closed when the command itself has ended, even if descendants are still running.
 	Done() <-chan struct{}
-	// Wait waits for the command itself, not for what it left behind. An error
-	// means that the end is unknown, because the sandbox has died.
+	// Wait waits for the command itself, not for its remaining descendants. An error means that the end is unknown, because the
+	// sandbox has died.
 	Wait() (Status, error)
 	// Signal sends sig to the command's process group. It is no error if nothing
 	// is left to receive it.
 	Signal(sig os.Signal) error
-	// Kill ends the command and all its descendants, daemons included, and
-	// returns when none is left, with the number of processes it ended. Call it
-	// for every command once it is over: until then what it left behind runs on.
+	// Kill ends the command and all its descendants, daemons included, and returns when none is left, with the number of
+	// processes it ended. Call it for every command once it is over: until then its descendants continue to run.
 	Kill() (ended int, err error)
 	// TryFinish is for a command that has said that it is about to end. It ends it
 	// if it has no descendants, and reports whether that is so: then nothing of it
@@ -255,7 +254,7 @@ func (s *Sandbox) Refused() []proxy.Refusal {
 	return list
 }
 
-// Report says what this sandbox enforces.
+// Report returns what this sandbox enforces.
 func (s *Sandbox) Report() Report {
 	r := s.report
 	r.Why = slices.Clone(r.Why)

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// seatbeltProfile writes the policy in the language of sandbox-exec(1). The
-// last rule that matches decides, so deeper and stricter rules come later.
-// Paths must be resolved: the kernel compares names without symbolic links
-// (/tmp is /private/tmp). proxyPort is the one port of the loopback interface
-// that may be connected to; 0 is none.
+// seatbeltProfile writes the policy in the language of sandbox-exec(1). The last rule that matches
+// decides, so deeper and stricter rules come later. Paths must be resolved: the kernel compares
+// names without symbolic links (/tmp is /private/tmp). proxyPort is the one port of the loopback
+// interface that commands may connect to; 0 means none.
 func seatbeltProfile(p Policy, proxyPort int) string {
 	var b strings.Builder
 	rule := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -36,7 +36,8 @@ func statVersion(file string, now time.Time) (fileVersion, error) {
 	return s, err
 }
 
-// absentVersion is the version of a file that is not there. Most are not, before every call: no text is made of the error.
+// absentVersion is the version of a file that does not exist. Most files do not, and they are checked before every call, so it
+// formats no error.
 func absentVersion(now time.Time) fileVersion { return fileVersion{err: "absent", at: now} }
 
 // A directory is one that sources lie in. While it is absent so are they, and one look at it does for all of them.
@@ -101,8 +102,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// brokenLink is the fault of a path that is a link and leads nowhere. Somebody meant settings to be there; of a file that
-// is just not there, no one knows.
+// brokenLink returns the fault of a path that is a dangling link. Settings were intended there, which cannot be said of a path
+// without a file.
 func brokenLink(paths ...string) error {
 	for _, path := range paths {
 		if target, err := os.Readlink(path); err == nil && absent(exists(path)) {

@@ -13,7 +13,7 @@ const keyNative = "rules.native"
 // nativeName is a tool as a client names its own: no wildcard, and not one of an MCP server.
 var nativeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
-// native moves the denies that speak of a client's own tools alone from Deny to NativeDeny.
+// native moves the denies that apply only to a client's own tools from Deny to NativeDeny.
 func (m *merger) native() {
 	s := m.out
 	s.Native = slices.DeleteFunc(s.Native, func(e Entry) bool {

@@ -300,7 +300,7 @@ func literal(v hujson.Value) string {
 	return ""
 }
 
-// describe says what a value is, for "X is …; … is expected".
+// describe names the kind of a value, for "X is …; … is expected".
 func describe(v hujson.Value) string {
 	const longest = 40 // enough to recognise the value in a message
 	switch v.Value.Kind() {
@@ -323,8 +323,8 @@ func describe(v hujson.Value) string {
 	return "the number " + text
 }
 
-// carvesOut reports whether the entry is a "!" pattern, which takes paths out
-// of earlier entries. In a Bash rule, "!" is part of the command.
+// carvesOut reports whether the entry is a "!" pattern, which excludes paths from earlier entries. In a Bash
+// rule, "!" is part of the command.
 func carvesOut(e Entry) bool {
 	tool, specifier, ok := strings.Cut(e.Text, "(")
 	if !ok {

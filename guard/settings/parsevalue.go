@@ -74,7 +74,7 @@ func (p *parser) credential(k *key, v hujson.Value) hujson.Value {
 	return entry
 }
 
-// entry says what an entry of a list is.
+// entry names the kind of an entry of a list.
 func (k *key) entry() string {
 	switch {
 	case k.objects:

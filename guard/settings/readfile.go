@@ -98,8 +98,8 @@ func (s *reloader) versionOf(f *file, now time.Time) (fileVersion, error) {
 	return seen, err
 }
 
-// content reads a file whose version, and what was wrong with it, were just taken, and notes the version. One that could not
-// be read is noted by what is wrong, which proves nothing: it is looked at again the next time.
+// content reads a file whose version and fault were just determined, and records the version. For a file that could not be read
+// it records the fault, which proves nothing: the file is checked again the next time.
 func (s *reloader) content(f *file, seen fileVersion, err error) (text []byte, info os.FileInfo, _ error) {
 	f.fileVersion = seen
 	switch {
@@ -148,7 +148,7 @@ func (s *reloader) fail(f *file, err error) bool {
 	return was == nil || *was != w
 }
 
-// vanish takes the content of a file that is not there out of force.
+// vanish removes the content of a deleted file from force.
 func (s *reloader) vanish(f *file, now time.Time) bool {
 	empty := newLayer(f.source)
 	hadText := f.text != nil

@@ -38,8 +38,8 @@ type reloader struct {
 	due time.Time
 	now func() time.Time
 
-	// What has been read stays in force while the descriptors to look again are
-	// wanting: no snapshot is made of a shortage.
+	// Settings that were read stay in force while no file descriptors are available for another check: no snapshot is made
+	// then.
 	listed  map[string][]string // drop-ins of each directory, as listed last
 	short   bool                // a shortage has been said and lasts
 	hit     bool                // this reading met one
@@ -184,7 +184,7 @@ func (s *reloader) list(dir string) ([]string, error) {
 	return names, err
 }
 
-// warnOnce says once that what is at path could not be looked at.
+// warnOnce warns once that path could not be checked.
 func (s *reloader) warnOnce(path string, err error) {
 	if !s.short && !s.hit {
 		s.cfg.log().Warn("settings cannot be looked at: what was read of them last stays in force until they can", "path", path, "error", err)

@@ -14,7 +14,7 @@ const (
 	keyImport  = "gateway.import"
 )
 
-// What [serverSettings].Import holds: .mcp.json of the roots, ~/.claude.json, and what that file holds of the roots.
+// The values of [serverSettings].Import: .mcp.json of the roots, ~/.claude.json, and the entries of that file for the roots.
 const (
 	importProject = "project"
 	ImportUser    = "user"

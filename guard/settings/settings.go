@@ -36,8 +36,7 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// inWorkspace reports whether files of this level lie in the workspace itself,
-// where a repository may have brought them.
+// inWorkspace reports whether files of this level lie in the workspace itself, where they may be part of a repository.
 func (k Kind) inWorkspace() bool { return k == Local || k == Project }
 
 // Entry is one written value and where it was written.
@@ -60,7 +59,7 @@ type Entry struct {
 	Client bool
 }
 
-// Where says where the entry was written: "file:line", or the flag.
+// Where returns where the entry was written: "file:line", or the flag.
 func (e Entry) Where() string {
 	if e.Line == 0 {
 		return e.File
@@ -115,7 +114,7 @@ type Settings struct {
 	DefaultMode string
 	// DefaultModeFrom is where DefaultMode was written; zero for the default.
 	DefaultModeFrom Entry
-	// DisableBypass forbids ModeBypass, whoever asks for it. Any source can set it.
+	// DisableBypass forbids ModeBypass to everyone. Any source can set it.
 	DisableBypass bool
 
 	// Hooks are the hooks by event name, highest source first.

@@ -13,8 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// A Kind says what git finds when it starts in a directory. The zero Kind is
-// the one to refuse.
+// A Kind is what git finds when it starts in a directory. The zero Kind must be refused.
 type Kind int
 
 // The kinds of places.
@@ -70,8 +69,8 @@ func found(dir, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// bare judges a directory without .git. To git it is a repository if it has
-// HEAD, refs and objects; the last two may lie elsewhere.
+// bare judges a directory without .git. Git treats it as a repository if it has HEAD, refs and objects; the last
+// two may lie elsewhere.
 func bare(dir string) Kind {
 	switch {
 	case !found(dir, "HEAD") || !found(dir, "refs") && !found(dir, "commondir"):
@@ -137,9 +136,8 @@ func plain(git, common, work string) bool {
 	return runsNothing(git, work) && (common == git || runsNothing(common, work)) && storesHere(common) && (work == "" || submodulesArePlain(git, work, 0))
 }
 
-// pointer returns the path that a small file of a directory, a real path, holds
-// after a prefix. A path that git itself would not write is not ok: a lexical
-// reading of it could lead elsewhere than the system's.
+// pointer returns the path after a prefix in a small file of a directory, a real path. A path that git itself
+// would not write is not ok: its lexical meaning could differ from the system's.
 func pointer(dir, name, prefix string) (path string, ok bool) {
 	raw, err := realpath.ReadSmall(filepath.Join(dir, name), realpath.MaxLength+64)
 	path, ok = strings.CutPrefix(strings.TrimSuffix(string(raw), "\n"), prefix)

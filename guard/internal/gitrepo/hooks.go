@@ -13,7 +13,7 @@ func Hooks(git string) []string {
 	if hooks := filepath.Join(git, "hooks"); realpath.Exists(hooks) {
 		found = append(found, hooks)
 	}
-	// What cannot be listed cannot be written by a command either.
+	// A directory that cannot be listed cannot be written by a command either.
 	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

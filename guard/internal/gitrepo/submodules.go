@@ -32,8 +32,8 @@ func submodulesArePlain(git, work string, depth int) bool {
 	return ok && !slices.ContainsFunc(names, func(name string) bool { return !submoduleIsPlain(filepath.Join(work, name), depth+1) })
 }
 
-// submoduleIsPlain judges the repository at work/.git, which is the only place
-// where git looks for one of a submodule.
+// submoduleIsPlain judges the repository at work/.git, the only place where git looks for that of a
+// submodule.
 func submoduleIsPlain(work string, depth int) bool {
 	git := filepath.Join(work, ".git")
 	info, err := os.Lstat(git)
@@ -51,8 +51,8 @@ func submoduleIsPlain(work string, depth int) bool {
 	return holds(git) && runsNothing(git, work) && submodulesArePlain(git, work, depth)
 }
 
-// submodules returns the names of the submodules in the index of a repository. It may
-// return names that are none: entries are looked for by their mode, wherever they are.
+// submodules returns the names of the submodules in the index of a repository. It may return other
+// names too: it searches for the mode of entries, at any offset.
 func submodules(git string) (names []string, ok bool) {
 	for files := []string{filepath.Join(git, "index")}; len(files) > 0; files = files[1:] {
 		raw, err := realpath.ReadSmall(files[0], maxIndex)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrMany reports that a wildcard names more files than are looked at.
+// ErrMany reports that a wildcard names too many files to examine.
 var ErrMany = errors.New("the wildcard names too many files")
 
 // An Expansion is how a shell expands wildcards: as its options say. It finds what
@@ -101,8 +101,8 @@ func (g *Expansion) list(dir string) ([]string, error) {
 	return names, err
 }
 
-// List returns the names in a directory, at most so many; what is none, or cannot be
-// read, has none.
+// List returns at most most names in a directory. A directory that does not exist or cannot be read
+// has none.
 func List(dir string, most int) ([]string, error) {
 	f, err := os.Open(dir + string(filepath.Separator))
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	Folded
 )
 
-// Of returns name in the form to compare.
+// Of returns name in the form in which names are compared.
 func (s Spelling) Of(name string) string {
 	if isASCII(name) {
 		if s == Folded {

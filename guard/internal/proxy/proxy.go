@@ -45,7 +45,7 @@ type Refusal struct {
 const (
 	// dialTimeout is how long the proxy tries to reach a host.
 	dialTimeout = 30 * time.Second
-	// headerTimeout is how long a command may take to say what it wants.
+	// headerTimeout is the time that a command has to send its request.
 	headerTimeout = 30 * time.Second
 	// halfOpenTime is how long a host may be silent after a command that says nothing more. Whether that waits for the rest or has
 	// ended cannot be told apart, and a host beyond a partition says nothing ever.
@@ -227,9 +227,8 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, "sandbox: "+err.Error(), http.StatusBadGateway)
 }
 
-// connect judges address and connects to it. The name is resolved once, and the
-// connection goes to an address that was looked at: a name that changes its
-// address between two questions gains nothing.
+// connect judges address and connects to it. The name is resolved once, and the connection goes to an address that was checked:
+// a name that changes its address between two lookups gains nothing.
 func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

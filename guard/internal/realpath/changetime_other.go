@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// Of tells nothing: the change time has no common name on these systems.
+// Of returns false: the change time has no common name on these systems.
 func Of(fs.FileInfo) (time.Time, bool) { return time.Time{}, false }

@@ -83,7 +83,7 @@ var kinds = map[uint32]fs.FileMode{
 	unix.S_IFBLK: fs.ModeDevice, unix.S_IFCHR: fs.ModeDevice | fs.ModeCharDevice,
 }
 
-// Mode tells the kind and the permissions, and none of the bits beyond.
+// Mode returns the kind and the permissions, without further bits.
 func (d *fileInfo) Mode() fs.FileMode {
 	return kinds[d.stat.Mode&unix.S_IFMT] | fs.FileMode(d.stat.Mode&0o777)
 }

@@ -23,7 +23,8 @@ func (m Made) Remove() {
 	}
 }
 
-// makeTries is how often directories are made anew that another call, which made them before and failed, has taken away meanwhile.
+// makeTries bounds how often directories are created again after a concurrent call, which had created them and failed, removed
+// them.
 const makeTries = 10
 
 // MakeDirs creates dir and the directories above it that do not exist, without going through a symbolic link, and returns those that

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeDirs tells what it has made even with an error.
+// makeDirs returns what it has created even with an error.
 func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
 	existing := dir
 	fd, err := openNoLinks(existing, dirFlags)

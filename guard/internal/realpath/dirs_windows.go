@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// makeDirs tells what it has made even with an error. A link that has come into the path since is refused.
+// makeDirs returns what it has created even with an error. It refuses a link that has been put into the
+// path since.
 func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
 	root, rest, err := openVolume(dir)
 	if err != nil {

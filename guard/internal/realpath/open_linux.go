@@ -16,9 +16,8 @@ const bareFlags = unix.O_PATH
 // dirFlags opens a directory to look names up in it.
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY
 
-// withoutLinks returns what stands at a path none of whose elements is a symbolic
-// link, as nearly every path is; ok is false for any other, and where the kernel
-// cannot tell in one step.
+// withoutLinks resolves a path without symbolic links, as most paths are. ok is false for any other
+// path, and if the kernel cannot resolve it in one step.
 func withoutLinks(path string) (there Resolved, ok bool) {
 	how := unix.OpenHow{Flags: bareFlags | unix.O_CLOEXEC, Resolve: noLinks}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
@@ -37,9 +36,9 @@ func withoutLinks(path string) (there Resolved, ok bool) {
 // maxRaces is how often a path is tried again at once that changed while it was resolved.
 const maxRaces = 16
 
-// openNoLinks opens an absolute path none of whose elements is a symbolic link.
-// The kernel refuses links in one step (openat2, Linux 5.6); where it cannot, or
-// a seccomp filter forbids the call, the path is walked element by element.
+// openNoLinks opens an absolute path that has no symbolic link in it. The kernel refuses links in
+// one step (openat2, Linux 5.6). If it cannot, or a seccomp filter forbids the call, the path is
+// walked element by element.
 func openNoLinks(path string, flag int) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flag | unix.O_CLOEXEC),

@@ -11,7 +11,7 @@ const bareFlags = unix.O_RDONLY | unix.O_NONBLOCK
 // dirFlags opens a directory to look names up in it.
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
 
-// openNoLinks opens an absolute path none of whose elements is a symbolic link.
+// openNoLinks opens an absolute path that has no symbolic link in it.
 func openNoLinks(path string, flag int) (int, error) { return openByElement(path, flag) }
 
 // withoutLinks leaves every path to be walked.

@@ -42,8 +42,8 @@ func openBare(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openByElement walks path down from the root directory, each element opened in
-// the one before it and none of them through a symbolic link.
+// openByElement walks path down from the root directory. It opens each element in the previous one, and follows
+// no symbolic link.
 func openByElement(path string, flag int) (int, error) {
 	dir, err := unix.Open("/", dirFlags|unix.O_CLOEXEC, 0)
 	if err != nil {

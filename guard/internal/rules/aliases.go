@@ -16,8 +16,8 @@ type slip struct {
 	says string
 }
 
-// slips are looked for in this order. What a person may well have meant as it stands is none of them: names with $, spaces,
-// parentheses and letters of any script, escaped wildcards.
+// slips are checked in this order. Patterns that a person may well have meant as written do not count: names with $,
+// spaces, parentheses and letters of any script, escaped wildcards.
 var slips = []slip{
 	{disguised, "it has characters that are invisible, or look like others; write it in plain ones"},
 	{quoted, "the quotes are taken for a part of the name; leave them out"},

@@ -88,7 +88,7 @@ type parsedArgs struct {
 	unknown  bool // a word may be an option
 }
 
-// matches reports whether the rule speaks of the command, and whether that is sure.
+// matches reports whether the rule applies to the command, and whether that is sure.
 func (l looseRule) matches(t parsedArgs) (matches, sure bool) {
 	rest, sure := t.operands, true
 	for _, o := range l.options {
@@ -123,8 +123,8 @@ func (l looseRule) matches(t parsedArgs) (matches, sure bool) {
 	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
 }
 
-// beginning reports whether an option, or the next operand, begins as the rule says: "git push --force*" speaks of
-// `git push origin --force-with-lease`.
+// beginning reports whether an option, or the next operand, begins as the rule says: "git push --force*" applies
+// to `git push origin --force-with-lease`.
 func (l looseRule) beginning(t parsedArgs, rest []operand) bool {
 	if isOption(l.begins) {
 		for o := range t.options {

@@ -21,7 +21,7 @@ type Commands struct {
 	// and it followed by a space.
 	prefix  map[string]*Rule
 	longest int // length of the longest prefix
-	// globs are the rules with wildcards elsewhere, by their first word; those
+	// globs are the rules with wildcards that are not at the end only, by their first word; those
 	// whose first word has a wildcard are under "".
 	globs map[string][]globRule
 	// loose are the deny and ask rules of several words, by program: they are looked
@@ -32,18 +32,18 @@ type Commands struct {
 	// whole are the rules that hold a separator, which only a whole command line
 	// can match.
 	whole []globRule
-	// programs are those that the rules speak of.
+	// programs are those that the rules name.
 	programs programs
 }
 
-// A globRule has wildcards elsewhere.
+// A globRule has wildcards that are not at the end only.
 type globRule struct {
 	head    string // the text before the first *
 	pattern string
 	rule    *Rule
 }
 
-// errNoCommand says that a rule speaks of every command, or of none.
+// errNoCommand says that a rule names every command, or none.
 var errNoCommand = errors.New("names no command; write Bash for every command")
 
 func newCommands(kind Kind) *Commands {
@@ -192,9 +192,8 @@ func (c *Commands) Line(text string) *Rule {
 	return nil
 }
 
-// Denies returns the deny or ask rule that matches the command in any of its
-// forms, and else one that it might match: which word a rule speaks of is there is
-// known only when it runs.
+// Denies returns the deny or ask rule that matches the command in any of its forms, or else one
+// that it might match: a word of the command that the rule depends on is known only when it runs.
 func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	if c.count == 0 {
 		return nil, nil

@@ -17,7 +17,7 @@ type Compiler struct {
 	Roots  []pathname.Place // what relative patterns are relative to, for allow
 	Bounds []pathname.Place // the same for deny and ask: additional directories too
 	Home   pathname.Place
-	// Copy is a copy of CopyOf, and a pattern for a file there is one for its copy too. Zero: there is none.
+	// Copy is a copy of CopyOf: a pattern for a file in CopyOf is one for its copy too. Zero: there is none.
 	Copy, CopyOf pathname.Place
 	// Warnings are what a person should correct, each with file and line.
 	Warnings []string

@@ -21,10 +21,9 @@ const maxSpread = 4 << 20
 // perPattern is about what a pattern takes in addition to its text.
 const perPattern = 64
 
-// alternatives returns what a pattern with {a,b} in it means to those who write
-// it. Patterns as in .gitignore have no braces, so a deny would guard a file of that
-// very name; the pattern as it stands comes first. There are not all of them if they
-// would be too many, or take more than room.
+// alternatives returns what people mean by a pattern with {a,b}. Patterns as in .gitignore have no braces, so a deny would
+// match only a file of that very name. The pattern as written comes first. The list is incomplete if it would be too long, or
+// take more than room.
 func alternatives(text string, room *int) (all []string, whole bool) {
 	all = []string{text}
 	for i := 0; i < len(all); i++ {
@@ -59,8 +58,8 @@ func firstBraces(text string) (before string, choices []string, after string, ok
 	return text[:start], choices, text[end+1:], len(choices) > 1
 }
 
-// lint says why a file pattern that can be used probably misses what is meant,
-// nil if nothing speaks for that, and what the specifier should be if that is known.
+// lint returns why a valid file pattern probably misses what its author meant, nil if there is no sign of that, and the
+// intended specifier if it is known.
 func (c *Compiler) lint(r *Rule) (meant string, err error) {
 	spec := strings.TrimPrefix(r.Spec, "!")
 	if spec != r.Spec || spec == "" {
@@ -172,7 +171,7 @@ func (c *Compiler) addListed(l *List, tool string, r *Rule, parts []string) erro
 	return err
 }
 
-// parameters are those of Bash that a rule may speak of.
+// parameters are those of Bash that a rule may name.
 var parameters = []string{"command", "timeout", "description", "run_in_background", "dangerouslyDisableSandbox"}
 
 // addMeant adds the rule that was probably meant by one for a command that no command is called like, and says so.

@@ -13,7 +13,7 @@ import (
 // A Kind is one of the lists of permissions, as the settings call them.
 type Kind string
 
-// What rules do: those of [Allow] give rights, the others take them.
+// The effects of rules: those of [Allow] grant, the others restrict.
 const (
 	Deny  Kind = "deny"
 	Ask   Kind = "ask"
@@ -223,7 +223,7 @@ func (l *List) matchers(tool string, access Access) [2]*Matcher {
 	return [2]*Matcher{}
 }
 
-// HasPaths reports whether a rule speaks about files, of whatever form.
+// HasPaths reports whether any rule of any form is about files.
 func (l *List) HasPaths() bool {
 	return !l.Read.Empty() || !l.Edit.Empty() || l.tools["Read"] != nil || l.tools["Edit"] != nil
 }

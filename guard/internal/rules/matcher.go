@@ -103,7 +103,7 @@ func (m *Matcher) Empty() bool { return m == nil || m.count == 0 }
 // slashes, is meant: itself or a directory above it. Nil: it is not.
 func (m *Matcher) Match(path string, dir bool) *Rule { return m.either(path, dir, (*Matcher).match) }
 
-// MatchLeaf is Match for a path none of whose directories is meant.
+// MatchLeaf is Match for a path whose parent directories do not match.
 func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
 	return m.either(path, dir, (*Matcher).matchLeaf)
 }
@@ -260,8 +260,7 @@ func (d *decision) result() *pattern {
 	return nil
 }
 
-// Holds reports whether a path is meant, none of whose directories is, or all that is
-// in it.
+// Holds reports whether a path whose parent directories do not match is matched itself, or everything in it is.
 func (m *Matcher) Holds(path string, dir bool) bool {
 	return m.MatchLeaf(path, dir) != nil || dir && m.takesAll(path)
 }
@@ -272,8 +271,8 @@ func (m *Matcher) takesAll(dir string) bool {
 	return !m.carving && len(m.byDir) > 0 && m.MatchLeaf(dir+AnyChild, false) != nil
 }
 
-// All reports whether all that is in a directory is meant, by a pattern for it or for a
-// directory above, also what is not there yet.
+// All reports whether everything in a directory, including future files, is matched by a pattern for it or for a directory
+// above.
 func (m *Matcher) All(dir string) bool { return !m.carving && m.Match(dir+AnyChild, false) != nil }
 
 // Rules returns the rules of the patterns, in the order they were written.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// programs are the names of programs that rules of a list speak of.
+// programs are the names of programs in the rules of a list.
 type programs struct {
 	// second holds the second words of the rules on a program, by the base name that they begin with; "" stands for a rule that
 	// has no second word, or one that need not follow directly: an option, or a wildcard.
@@ -41,7 +41,7 @@ func (p *programs) note(spec string, r *Rule) {
 	}
 }
 
-// Programs returns the base names of the programs that rules speak of.
+// Programs returns the base names of the programs that rules name.
 func (c *Commands) Programs() []string { return slices.Sorted(maps.Keys(c.programs.second)) }
 
 // Whole returns the programs of which every use is ruled, as the rules name them.

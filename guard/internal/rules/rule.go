@@ -54,8 +54,8 @@ func parseRule(e settings.Entry) (Rule, error) {
 	return r, errors.Join(disguised, r.specify(spec))
 }
 
-// inASCII returns the tool that a name with other characters than ASCII looks like, and says so. It may differ from the name
-// of a tool in one more letter.
+// inASCII returns the tool whose name resembles a name with non-ASCII characters, and an error that says so. The names may also
+// differ in one more letter.
 func inASCII(name, text string) (string, error) {
 	plain := strings.TrimSpace(pathname.Plain(name))
 	if plain == name {

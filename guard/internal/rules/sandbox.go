@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Withheld compiles the paths that commands are denied, in which wildcards mean
-// what they mean in rules.
+// Withheld compiles the paths that commands are denied. Wildcards in them mean what they mean in
+// rules.
 func (c *Compiler) Withheld(entries []settings.Entry, s pathname.Spelling) *Matcher {
 	m := newMatcher(s)
 	for _, e := range entries {
