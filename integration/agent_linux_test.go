@@ -92,11 +92,6 @@ func (h agentHost) agent(more map[string]any, steps ...string) (string, map[stri
 	return h.call("Agent", args)
 }
 
-func quotedJSON(s string) string {
-	text, _ := json.Marshal(s)
-	return string(text)
-}
-
 func shellStep(script string) string { return `{"shell": ` + quotedJSON(script) + `}` }
 
 func toolStep(tool, args string) string { return `{"tool": "` + tool + `", "args": ` + args + `}` }

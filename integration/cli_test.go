@@ -223,3 +223,45 @@ func writeIn(t *testing.T, home, name, content string) {
 		t.Fatal(err)
 	}
 }
+
+// TestCommandsWithServers gives the commands that run no host for long a file with another server, which they look at themselves.
+func TestCommandsWithServers(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	server := filepath.Join(p.home, "server.sh")
+	must(t, os.WriteFile(server, []byte(`#!/bin/bash
+while read -r line; do
+	[[ $line =~ \"id\":([0-9]+) ]] || continue
+	case $line in
+	*'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}' ;;
+	*'"tools/list"'*) result='{"tools":[{"name":"hello","description":"Greets.","inputSchema":{"type":"object"}}]}' ;;
+	*) result='{"content":[{"type":"text","text":"hello there"}]}' ;;
+	esac
+	printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "${BASH_REMATCH[1]}" "$result"
+done
+`), 0o700))
+	file := filepath.Join(p.home, "servers.json")
+	must(t, os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":`+quotedJSON(server)+`}}}`), 0o600))
+	with := []string{"--mcp-config", file, "--root", p.project}
+	for _, c := range []struct {
+		args []string
+		ok   bool
+		says string
+	}{
+		{[]string{"check", "mcp__s__hello", "{}", "--deny", "mcp__s"}, false, "rule    mcp__s"}, // the server was not looked at before
+		{[]string{"call", "mcp__s__hello", "{}", "--allow", "mcp__s"}, true, "hello there"},
+		{[]string{"tools"}, true, "mcp__s__hello  Greets."},
+		{[]string{"tools", "--with", "AskUserQuestion,EnterWorktree"}, true, "EnterWorktree"},
+		{[]string{"check", "mcp__s__other", "{}"}, false, "no such tool: mcp__s__other"},
+		{[]string{"tools", "--mcp-config", filepath.Join(p.home, "none.json")}, false, "none.json: no such file or directory"},
+	} {
+		if out, ok := p.run(t, nil, binary, append(c.args, with...)...); ok != c.ok || !strings.Contains(out, c.says) {
+			t.Errorf("%v says\n%s", c.args, out)
+		}
+	}
+}
+
+func quotedJSON(s string) string {
+	text, _ := json.Marshal(s)
+	return string(text)
+}

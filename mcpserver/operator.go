@@ -240,6 +240,9 @@ func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) err
 // tool, or arguments that cannot be bound.
 func (o Operator) Check(ctx context.Context, principal, tool string, args json.RawMessage) (guard.Verdict, error) {
 	target := o.h.tools.resolveCall(tool, args)
+	if errors.Is(target.err, errNoTool) && awaitServer(ctx, o.h, target.called(tool)) {
+		target = o.h.tools.resolveCall(tool, args)
+	}
 	if target.err != nil {
 		return guard.Verdict{}, o.h.policies.noTool(principal, Local(), target.called(tool), target.err)
 	}

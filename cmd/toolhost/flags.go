@@ -49,6 +49,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	completeFlag(cmd, "tools", allTools)
 	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree")
 	completeFlag(cmd, "with", allTools)
+	f.addServers(flags)
 	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	f.addState(flags)
 	f.observe.add(flags)

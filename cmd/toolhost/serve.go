@@ -35,7 +35,6 @@ func stdioCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	flags.addServers(cmd.Flags())
 	flags.scopes.add(cmd.Flags())
 	flags.addStructured(cmd.Flags())
 	flags.console.add(cmd.Flags())
@@ -97,7 +96,6 @@ func httpCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	flags.addServers(cmd.Flags())
 	network.add(cmd.Flags())
 	flags.console.add(cmd.Flags())
 	flags.observe.addServing(cmd.Flags())
