@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// authFlags say who may call over HTTP.
+// authFlags are the flags on who may call over HTTP.
 type authFlags struct {
 	tokenFile, tokens             string
 	issuer, audience, scopePrefix string
@@ -69,8 +69,8 @@ func literally(path string) string {
 	return b.String()
 }
 
-// protectFiles keeps tools away from files that are named in flags and hold secrets, or say who may do what: those in the
-// state directory are out of their reach already.
+// protectFiles denies tools the files that flags name and that hold secrets or permissions. Those in the state directory are
+// already out of their reach.
 func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	for _, file := range files {
 		if file == "" {

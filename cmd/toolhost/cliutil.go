@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// What all commands have in common: exit codes, errors of usage, JSON, colours.
+// Shared code of all commands: exit codes, usage errors, JSON, colors.
 
 // Exit codes. They are listed by toolhost help exit-codes.
 const (
@@ -122,8 +122,8 @@ func tellUsage(root *cobra.Command) {
 	each(root)
 }
 
-// refuseEmpty refuses a flag or an argument that is there and empty, as a script passes it whose variable is not set. To take it for one
-// that is not there would serve another directory than was meant, let in another token, or drop a record that was asked for.
+// refuseEmpty refuses a flag or an argument that is present but empty, as in a script with an unset variable. Treating it as
+// absent would serve another directory than intended, accept another token, or lose a requested record.
 func refuseEmpty(cmd *cobra.Command, args []string) error {
 	if err := refuseInCall(cmd); err != nil {
 		return err

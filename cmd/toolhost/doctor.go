@@ -73,7 +73,7 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 	return nil
 }
 
-// examineClients tells of the MCP clients on this machine, and whether toolhost is in their files.
+// examineClients reports the MCP clients on this machine, and whether toolhost is in their files.
 func examineClients() []doctor.Finding {
 	env, err := clients.System()
 	if err != nil {
@@ -124,7 +124,7 @@ func clientFinding(s clients.Status) doctor.Finding {
 	return f
 }
 
-// examineProtocol starts this program as clients do and speaks to it.
+// examineProtocol starts this program as clients do and calls it.
 func examineProtocol(ctx context.Context) []doctor.Finding {
 	const about = "protocol"
 	program, err := os.Executable()

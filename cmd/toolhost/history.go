@@ -227,7 +227,7 @@ type changedFile struct {
 	Path    string `json:"path"`
 	RawPath []byte `json:"raw_path,omitempty"` // in base64, where Path cannot be written in JSON
 	Change  string `json:"change"`             // created, changed or removed
-	// Before and After say what it held; they are left out where there was no file.
+	// Before and After are the contents; they are left out if there was no file.
 	Before blob `json:"before,omitzero"`
 	After  blob `json:"after,omitzero"`
 	// Lost is why what it held before is not kept.

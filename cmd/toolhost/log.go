@@ -21,7 +21,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// followInterval is how often a log that is followed is looked at.
+// followInterval is how often a followed log is polled.
 const followInterval = 200 * time.Millisecond
 
 // verdicts are what a record can say.
@@ -283,7 +283,7 @@ func (t *logTail) between(was fs.FileInfo, do func(line []byte) error) error {
 	return nil
 }
 
-// fits reports whether a line is a record that is asked for. Half a line, after a crash, is none.
+// fits reports whether a line is a matching record. An incomplete line, after a crash, is not.
 func (q *logQuery) fits(line []byte) bool {
 	var r audit.Record
 	return json.Unmarshal(line, &r) == nil && (q.tool == "" || r.Tool == q.tool) && (q.verdict == "" || r.Verdict == q.verdict) && !r.Time.Before(q.from)

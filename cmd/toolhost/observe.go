@@ -54,7 +54,7 @@ func (f *observeFlags) addServing(flags *pflag.FlagSet) {
 	flags.StringVar(&f.metrics.TokenFile, "metrics-token-file", "", "the `FILE` with the bearer token of the scraper; needed where others can reach the address")
 }
 
-// defaultLevel tells what somebody should do something about.
+// defaultLevel logs only what a person should act on.
 const defaultLevel = "warn"
 
 // logger writes messages as the flags say.

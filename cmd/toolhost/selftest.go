@@ -93,7 +93,7 @@ type wire interface {
 	// exchange sends a request and returns its answer.
 	exchange(ctx context.Context, m message) (answer, error)
 	notify(ctx context.Context, m message) error
-	// close ends the program, and tells what it complained of if it did not end well.
+	// close ends the program, and returns its error output if it did not end well.
 	close() error
 }
 

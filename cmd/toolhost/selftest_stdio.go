@@ -98,7 +98,7 @@ func (c *complaint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is empty when there is none.
+// String returns "" if there is none.
 func (c *complaint) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ type sidecar struct {
 	serve    func(context.Context) error
 }
 
-// sidecars serves what stands next to a server, for as long as serve runs. No address is announced, by begin or otherwise, before all
-// of them could be had.
+// sidecars serves the additional listeners of a server while serve runs. No address is announced, by begin or otherwise, before
+// all of them are open.
 func (f *hostFlags) sidecars(ctx context.Context, host *mcpserver.Host, kind string, begin func(), serve func() error) (err error) {
 	defer f.observe.end(ctx, host.Log())
 	scrapers, err := f.observe.open(host)

@@ -121,7 +121,7 @@ func (r *hostRecord) CallBegan(ctx context.Context, c audit.Call) context.Contex
 	return ctx
 }
 
-// clientOf names who makes a call.
+// clientOf returns the name of the client that makes a call.
 func clientOf(c audit.Call) string {
 	name := strings.TrimSpace(c.Origin.Client + " " + c.Origin.ClientVersion)
 	if c.Principal == mcpserver.LocalPrincipal {

@@ -7,8 +7,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// rssTrimmer lets the host come to rest again after commands that go on in the background: a client that has started them
-// waits, and what starting them needed would stay resident for as long.
+// rssTrimmer trims the host's memory again after it started background commands: the client then waits, and pages that
+// were needed only to start them would stay resident.
 type rssTrimmer struct{}
 
 // CallBegan implements audit.Observer.

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is at rest that worked for less than restWork in the last restTime.
+// A process is idle if it worked for less than restWork in the last restTime.
 const (
 	restTime = 50 * time.Millisecond
 	restWork = restTime / 25
 )
 
-// looking says that somebody waits for this process to come to rest.
+// looking says that a goroutine waits for this process to become idle.
 var looking atomic.Bool
 
-// letGoAtRest makes this process, when it next comes to rest, give back the pages of its own program, of which its start needed more
-// than all that comes after: 14 MB of the 22 that a host has resident then. They stay in the page cache, and calls that come then pay
-// once, some .3 ms, until what they need is mapped again. It is asked for after the start of a process and of its
-// sandbox, and of commands in the background: see [resting].
+// letGoAtRest makes this process, when it next becomes idle, release the pages of its own program that only its start needed:
+// 14 MB of the 22 that a host then has resident. They stay in the page cache; later calls pay once, about .3 ms, until the
+// pages they need are mapped again. It is called after the start of a process and of its sandbox, and of background commands:
+// see [rssTrimmer].
 func letGoAtRest() {
 	if looking.CompareAndSwap(false, true) {
 		look(0)

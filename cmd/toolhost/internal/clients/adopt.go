@@ -100,8 +100,8 @@ func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, 
 	return a, report, err
 }
 
-// GiveBack puts the adopted servers into the client's file again, as far as they are not there, and takes them out of the file that Adopt moved
-// them to, but for those that another client has given.
+// GiveBack puts the adopted servers into the client's file again, unless they are there, and removes them from the file that
+// Adopt moved them to, except those that another client has given.
 func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoption, report Report, err error) {
 	if a, err = c.Adopted(r); err != nil || len(a.Entries) == 0 {
 		return a, report, err

@@ -28,7 +28,7 @@ const backupTime = "20060102T150405.000000000Z"
 // absentMark ends the name of a backup that stands for "there was no file".
 const absentMark = ".absent"
 
-// of is the directory for the backups of one file.
+// of returns the directory for the backups of one file.
 func (b Backups) of(file string) string {
 	sum := sha256.Sum256([]byte(file))
 	return filepath.Join(b.Dir, filepath.Base(file)+"-"+hex.EncodeToString(sum[:4]))

@@ -17,7 +17,7 @@ type Client struct {
 	Title string
 	// Program is the client's command; empty when it has none.
 	Program string
-	// Next says what must be done for a change to count.
+	// Next is what the user must do for a change to take effect.
 	Next string
 	// InProject reports that the client starts servers in the directory the user works in. Where it does not,
 	// roots must be named.
@@ -149,7 +149,7 @@ func (c Client) Note(s Server) string {
 	return strings.ReplaceAll(c.PrivateNote, "{address}", quote(net.JoinHostPort(host, port)))
 }
 
-// A Server is what a client is told of toolhost.
+// A Server is the entry of toolhost in a client's file.
 type Server struct {
 	// Name is the key of the entry.
 	Name string

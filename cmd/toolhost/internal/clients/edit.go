@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// State says what a client's file holds under the name of a server.
+// State is the state of a server's entry in a client's file.
 type State string
 
 const (
@@ -32,7 +32,7 @@ func cutBOM(raw []byte) (mark, body []byte) {
 	return nil, raw
 }
 
-// servers is the container of a decoded file; nil when there is none.
+// servers returns the container of a decoded file; nil if there is none.
 func (c Client) servers(file map[string]any) (map[string]any, error) {
 	switch v := file[c.Container].(type) {
 	case nil:

@@ -21,7 +21,7 @@ type Env struct {
 	Exists func(path string) bool
 	// Glob expands a pattern to the paths that exist.
 	Glob func(pattern string) []string
-	// LookPath finds a program; "" when there is none.
+	// LookPath finds a program and returns "" if there is none.
 	LookPath func(program string) string
 }
 

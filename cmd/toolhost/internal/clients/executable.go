@@ -11,8 +11,8 @@ import (
 // ErrTemporary is returned for a binary that `go run` made: it is gone when the build cache is cleaned.
 var ErrTemporary = errors.New("this is a temporary binary of go run, which a client cannot start later: run CGO_ENABLED=0 go install ./cmd/toolhost, then toolhost install")
 
-// Self is the absolute path under which a client should start this program. A name that stays when the
-// program is updated (a link on the PATH, as package managers make it) goes before the file behind it.
+// Self returns the absolute path under which a client should start this program. A name that survives
+// updates of the program (a link on the PATH, as package managers make it) is preferred to its target.
 func Self() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {

@@ -22,9 +22,9 @@ const (
 	maxFile = 64 << 20
 	// lockPatience is how long another toolhost that edits the same file is waited for.
 	lockPatience = 10 * time.Second
-	// newFileMode is the mode of a file that is made: it may come to hold tokens.
+	// newFileMode is the mode of a new file: tokens may be added to it.
 	newFileMode, newDirMode = 0o600, 0o700
-	// newProjectMode is the mode of a file made in a project, which is for all who work on it.
+	// newProjectMode is the mode of a new file in a project, which is for everyone who works on it.
 	newProjectMode, newProjectDirMode = 0o644, 0o755
 )
 
@@ -33,7 +33,7 @@ var ErrChanged = errors.New("the file was changed by another program in the mean
 
 // A target is a file to edit, as it was read.
 type target struct {
-	// path is the file behind all symbolic links.
+	// path is the file that all symbolic links lead to.
 	path string
 	// exists: there is a file; raw is what it holds and info what it is.
 	exists bool
@@ -41,7 +41,7 @@ type target struct {
 	info   fs.FileInfo
 }
 
-// readTarget reads a file; that there is none is no error.
+// readTarget reads a file. It is not an error if there is none.
 func readTarget(path string) (target, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return target{path: behindLinks(path)}, nil
@@ -69,8 +69,8 @@ func readTarget(path string) (target, error) {
 	return target{path: real, exists: true, raw: raw, info: info}, nil
 }
 
-// behindLinks is the name that a file will have when it has been made: that of its directory without symbolic links, as far as there
-// is one. Its backups are found by it.
+// behindLinks returns the name that a file will have once it exists: with the symbolic links of its directory resolved, as far
+// as the directory exists. Backups are stored under this name.
 func behindLinks(path string) string {
 	dir := filepath.Dir(path)
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -172,8 +172,8 @@ func (t target) remove() error {
 	return privatefile.SyncDir(filepath.Dir(t.path))
 }
 
-// locked runs do while no other toolhost edits the file. The lock is a file next to it that goes afterwards. What a repository has put in
-// its place is refused: a link would make a file elsewhere, a pipe be waited for.
+// locked runs do while no other toolhost edits the file. The lock is a file next to it that is removed afterwards. Anything
+// else that a repository has put in its place is refused: a link would create a file elsewhere, and opening a pipe would block.
 func locked(ctx context.Context, path string, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -202,8 +202,8 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 	}
 }
 
-// unlock removes the lock's file before it lets go, so that no one else can hold it by then. Windows does not
-// remove an open file; there, one that somebody else has opened stays.
+// unlock removes the lock's file before it releases the lock, so that nobody else can hold it by then. Windows cannot remove an
+// open file; there, a lock file that another process has opened stays.
 func unlock(lock *flock.Flock, name string) error {
 	if runtime.GOOS == "windows" {
 		err := lock.Unlock()

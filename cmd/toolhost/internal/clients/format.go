@@ -14,7 +14,7 @@ type format interface {
 	decode(body []byte) (map[string]any, error)
 	// set writes the value at path and makes the objects above it.
 	set(body []byte, path []string, value any) ([]byte, error)
-	// remove takes away the member at path, which exists.
+	// remove removes the member at path, which exists.
 	remove(body []byte, path []string) ([]byte, error)
 }
 

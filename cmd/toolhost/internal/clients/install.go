@@ -74,8 +74,8 @@ func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 	return c.edit(ctx, r, file, installed)
 }
 
-// Uninstall takes the server out of the client's file. When nothing but Install has changed the file since,
-// it is afterwards what it was before, or gone if it was not there.
+// Uninstall removes the server from the client's file. If nothing but Install has changed the file since, it
+// restores the previous content, or removes the file if there was none.
 func (c Client) Uninstall(ctx context.Context, r Request) (Report, error) {
 	file, err := c.file(r)
 	if err != nil {
@@ -199,7 +199,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 	return report, err
 }
 
-// makeDir makes the directory of a file that is to be made.
+// makeDir creates the directory of a new file.
 func makeDir(c Client, r Request, file string) error {
 	mode := os.FileMode(newDirMode)
 	if r.Project != "" {

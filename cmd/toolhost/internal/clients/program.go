@@ -40,7 +40,7 @@ func isBatch(program string) bool {
 	return ext == ".cmd" || ext == ".bat"
 }
 
-// runProgram has the client change its file itself and then looks whether it says what it should.
+// runProgram has the client change its file itself and then checks the result.
 func runProgram(ctx context.Context, c Client, r Request, file string, now target, action Action) error {
 	ctx, cancel := context.WithTimeout(ctx, programPatience)
 	defer cancel()

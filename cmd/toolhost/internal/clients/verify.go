@@ -86,8 +86,8 @@ type trial struct {
 	repeats        int
 }
 
-// Verify runs the client in a directory of its own for a fake model, with toolhost installed as r says, and tells what the model is
-// offered and whether it gets at what only our rules deny.
+// Verify runs the client in a new directory with a fake model, with toolhost installed as r says. It reports which tools the
+// model is offered and whether it can do what only our rules deny.
 func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	if c.Verifies == nil {
 		return nil, fmt.Errorf("%s: %w: %s", c.Title, ErrNoBaseURL, c.Unverified)
@@ -188,7 +188,7 @@ func (t *trial) names(url string) *strings.Replacer {
 // kept are the variables of this process that a client gets.
 var kept = []string{"PATH", "LANG", "SystemRoot", "ComSpec", "PATHEXT"}
 
-// nowhere is a proxy that is not there: no client waits for an answer from another machine.
+// nowhere is a proxy that does not exist: no client waits for an answer from another machine.
 const nowhere = "http://127.0.0.1:9"
 
 // environment is what the client gets: nothing of the user but the PATH.

@@ -86,7 +86,7 @@ type yamlPair struct {
 	line, indent, end int
 }
 
-// pair finds a key; ok is false when there is none.
+// pair finds a key; ok is false if there is none.
 func (t yamlTree) pair(m *ast.MappingNode, key string) (yamlPair, bool, error) {
 	if m == nil {
 		return yamlPair{}, false, nil
@@ -144,7 +144,7 @@ func (p yamlPair) child(name string) (*ast.MappingNode, error) {
 	return nil, byHand("%s is not a mapping in block style", name)
 }
 
-// step is the indentation of the first nested mapping of the file, 2 when there is none.
+// step returns the indentation of the first nested mapping of the file, 2 if there is none.
 func (t yamlTree) step() int {
 	if t.root != nil {
 		for _, v := range t.root.Values {

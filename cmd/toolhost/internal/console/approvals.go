@@ -30,7 +30,7 @@ func (s approvalPages) decide(v pageRequest) (string, error) {
 	return s.console.answer(id, v.PostFormValue("decision"), clip(v.PostFormValue("reason"), maxReason))
 }
 
-// show is the page of one question, or tells what became of it.
+// show serves the page of one question, or its outcome.
 func (s approvalPages) show(w http.ResponseWriter, v pageRequest) {
 	body := livePages(s).live(v)
 	body.Waiting, body.Resolved = s.console.questions(cmp.Or(v.PathValue("id"), "-"))

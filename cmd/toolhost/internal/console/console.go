@@ -1,11 +1,10 @@
-// Package console is the page on which the owner of the machine sees what agents do through a host, approves what
-// a rule asks, stops what runs and undoes what went wrong.
+// Package console serves the pages on which the owner of the machine sees what agents do through a host, approves calls that a
+// rule asks about, stops running calls and undoes changes.
 //
-// A [Console] is told of every call as an observer of the host, and puts the questions that a client cannot put to
-// a person, as its asker. [Console.Open] serves the pages: on a loopback address of its own, or on a Unix socket
-// in the state directory that [Forward] carries to one. What opens them is a code that works once and is in the
-// state directory, which no contained command can read; it is exchanged for a cookie. Where commands are not
-// contained the pages show, but approve nothing.
+// A [Console] observes every call of the host. As its asker, it shows the questions that a client cannot show to a person.
+// [Console.Open] serves the pages: on its own loopback address, or on a Unix socket in the state directory that [Forward]
+// connects to one. A code that works once opens them. It is in the state directory, which no contained command can read, and is
+// exchanged for a cookie. If commands are not contained the pages only show, and approve nothing.
 package console
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// Limits of what a console keeps in memory, and of who looks at it.
+// Limits on the memory of a console, and on its viewers.
 const (
 	// MaxCalls is how many calls the live view goes back.
 	MaxCalls = 200

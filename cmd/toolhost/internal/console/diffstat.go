@@ -22,7 +22,7 @@ type lineCounts struct {
 	all map[string]lineCount
 }
 
-// of counts the lines of a call that has ended.
+// of returns the line counts of a call that has ended.
 func (l *lineCounts) of(c builtin.ChangedCall, operator mcpserver.Operator) lineCount {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 const (
 	// settleTime is the least time between two events of calls, so that a busy host does not keep its pages redrawing.
 	settleTime = 200 * time.Millisecond
-	// heartbeat is how often a page is told that it is up to date, and tasks are looked at, which end untold.
+	// heartbeat is how often a page is told that it is up to date, and tasks are polled, whose end sends no notice.
 	heartbeat = 2 * time.Second
 	// outputWait is how long a request for a task's output waits for some.
 	outputWait = 20 * time.Second
@@ -42,8 +42,8 @@ func (s livePages) stream(w http.ResponseWriter, v pageRequest) {
 }
 
 // follow calls send at once, after each change and with each heartbeat, until ctx is done or send returns false.
-// Changes within settleTime of an event are told together; a question is told at once. also stands for what
-// changes without a notice.
+// Changes within settleTime of an event are sent together; a question is sent at once. also represents what changes
+// without a notice.
 func (c *Console) follow(ctx context.Context, also func() string, send func(event string, waiting int) bool) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()

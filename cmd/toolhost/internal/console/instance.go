@@ -130,7 +130,7 @@ func (i Instance) alive() bool {
 	if err != nil || !free {
 		return err == nil
 	}
-	// What cannot be removed now is found again the next time.
+	// The next run finds what cannot be removed now.
 	_ = errors.Join(i.forget(), lock.Unlock(), ignoreNotExist(os.Remove(i.path(".lock"))))
 	return false
 }

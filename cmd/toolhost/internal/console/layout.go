@@ -86,7 +86,7 @@ func (f layout) count() g.Node {
 	)
 }
 
-// where says which host this is.
+// where describes this host.
 func (f layout) where() g.Node {
 	roots := g.Map(f.Roots, func(root string) g.Node { return after(" ", root) })
 	return h.Div(h.Class("where"),
@@ -95,7 +95,7 @@ func (f layout) where() g.Node {
 	)
 }
 
-// A notFound is the page of what is not there, or not any more. What was looked for is said above it.
+// A notFound is the page for a missing or deleted object. The text above it names the object.
 type notFound struct{}
 
 func (notFound) show(layout) g.Node {

@@ -48,14 +48,14 @@ func (b liveBody) callSummary(c call) g.Node {
 	)
 }
 
-// what is one line on what a call is about.
+// what returns one line that describes a call.
 func (b liveBody) what(r audit.Record) g.Node { return what(r, b.short) }
 
 func what(r audit.Record, short func(string) string) g.Node {
 	return h.Span(h.Class("what"), code(recordText(r, short)), g.If(summary(r) != "", h.Span(h.Class("meta"), text(" "+summary(r)))))
 }
 
-// decidedBy says who approved or refused a call.
+// decidedBy names the person or rule that approved or refused a call.
 func decidedBy(r audit.Record) g.Node {
 	what, said := personOf(r)
 	if said == "" {

@@ -31,7 +31,7 @@ func (b historyBody) show(f layout) g.Node {
 	}
 }
 
-// uncovered says what no undo and no rewind gives back.
+// uncovered describes what no undo and no rewind restores.
 const uncovered = "Not kept: what changes in directories that git ignores, in .git, and extended attributes, access lists and owners."
 
 // holding says how much of one caller's changes is kept.
@@ -107,7 +107,7 @@ func (b historyBody) call(c changedCall) g.Node {
 	)
 }
 
-// what names a call: its command, or its file.
+// what names a call by its command or its file.
 func (b historyBody) what(c changedCall) string {
 	if first, _, _ := strings.Cut(c.Command, "\n"); first != "" {
 		return first
@@ -148,7 +148,7 @@ func counts(files []builtin.Change) string {
 	return strings.Join(all, ", ")
 }
 
-// missing says what of a call is not kept, and so cannot be given back.
+// missing lists the parts of a call that are not kept, and so cannot be restored.
 func missing(c builtin.ChangedCall) []string {
 	var all []string
 	lost := 0
@@ -169,7 +169,7 @@ func missing(c builtin.ChangedCall) []string {
 	return append(all, c.Notes...)
 }
 
-// changeWord says what happened to the file.
+// changeWord names the kind of a change.
 func changeWord(c builtin.Change) string {
 	switch {
 	case c.Created:
@@ -180,7 +180,7 @@ func changeWord(c builtin.Change) string {
 	return "changed"
 }
 
-// changeBy says who made a change, and when.
+// changeBy names the author and the time of a change.
 func changeBy(c builtin.Change) g.Node {
 	return g.Group{text(" by " + c.Tool + " at "), timestamp(c.Time), text(" · " + c.Principal + ", " + c.Scope)}
 }

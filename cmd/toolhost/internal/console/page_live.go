@@ -70,7 +70,7 @@ func (b liveBody) warning() g.Node {
 		g.Text(". Calls that a rule asks about are refused, and the refusal names the rule."))
 }
 
-// part is one of the lists; nil when there is none of this name.
+// part returns one of the lists; nil if none has this name.
 func (b liveBody) part(name string) g.Node {
 	switch name {
 	case "questions":

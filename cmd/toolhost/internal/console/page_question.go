@@ -59,7 +59,8 @@ func askedBy(q question, ends string) g.Node {
 	return meta(text(by), g.Text(" · since "), timestamp(q.Since), until)
 }
 
-// effects are all that the call would do: its command, and each effect with the rule that speaks of it.
+// effects shows everything that the call would do: its command, and each effect with the rule that
+// applies to it.
 func effects(q *mcpserver.Question) g.Node {
 	if len(q.Items) == 0 && q.Text == "" {
 		return nil

@@ -44,7 +44,7 @@ func (s *website) write(w http.ResponseWriter, v pageRequest, status int, f layo
 	render(w, status, f.document())
 }
 
-// gone is the page of what is not there, or not any more.
+// gone serves the page for a missing or deleted object.
 func (s *website) gone(w http.ResponseWriter, v pageRequest, title, said string) {
 	s.write(w, v, http.StatusNotFound, layout{Page: "gone", Title: title, Said: said, Failed: true, Body: notFound{}})
 }

@@ -33,7 +33,7 @@ type outcome struct {
 	At   time.Time
 }
 
-// maxResolved is how many answered questions are remembered, to say what became of them.
+// maxResolved is how many answered questions are remembered, to show their outcome.
 const maxResolved = 256
 
 // Present reports whether somebody is there to answer: a page is open, or questions wait for one.
@@ -101,7 +101,7 @@ func (c *Console) checkLimit(principal string) error {
 	return nil
 }
 
-// decisionText returns how a decision is shown afterwards; it is empty for what is none.
+// decisionText returns how a decision is shown afterwards, "" if it is not a decision.
 func decisionText(decision string, at time.Time) string {
 	switch decision {
 	case mcpserver.AllowOnce:
@@ -189,7 +189,7 @@ func (c *Console) resolve(id uint64, text string) error {
 // showResolvedFor is how long a question is still shown with what became of it, so that nothing moves under a pointer.
 const showResolvedFor = 20 * time.Second
 
-// outcome says what became of a question.
+// outcome returns the outcome of a question.
 func (q *question) outcome(text string) outcome {
 	return outcome{
 		ID: q.ID, Key: q.Asked.ID, Tool: clip(q.Asked.Tool, maxName), Text: text, At: time.Now(),

@@ -9,8 +9,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The way of a request: the right host, no other site behind it, a session, and for what changes something the
-// token of its form.
+// The checks of a request: the right host, no request from another site, a session, and for a change the token of its form.
 
 // A pageRequest is a request that was let in.
 type pageRequest struct {

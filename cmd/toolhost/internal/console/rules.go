@@ -112,7 +112,7 @@ var ruleKinds = []string{"allow", "ask", "deny"}
 // editable reports whether an entry stands in toolhost's own settings of the user, which the page changes.
 func editable(e settings.Entry) bool { return e.Kind == settings.User && !e.Client && e.Line > 0 }
 
-// explain tells what the rules say of a call, without running it.
+// explain returns what the rules decide on a call, without running it.
 func (s rulesPages) explain(v pageRequest) explanation {
 	e := explanation{Tool: v.PostFormValue("tool"), Input: v.PostFormValue("input")}
 	verdict, err := s.operator.Check(v.Context(), mcpserver.LocalPrincipal, e.Tool, s.inputOf(e.Tool, e.Input))

@@ -40,7 +40,7 @@ type Config struct {
 	Listen string
 	// StateDir is where the way in is kept. It must be one that commands cannot read: the host's own.
 	StateDir string
-	// Kind names the transport of the host, for those who choose among several.
+	// Kind names the transport of the host, for people who choose among several.
 	Kind string
 	// Log receives what goes wrong. It must not be nil.
 	Log *slog.Logger

@@ -33,8 +33,8 @@ const (
 const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n" +
 	"Content-Type: text/plain\r\nContent-Length: 37\r\n\r\ntoo many connections, try again later"
 
-// A limiter accepts connections as long as there is room, or one that rests can be closed for a new one, so that no client takes all by
-// opening connections that nothing comes of. It refuses the others at once: they would wait in vain.
+// A limiter accepts connections while there is room, or an idle one can be closed for a new one, so that no client can use up
+// all by opening idle connections. It refuses others at once instead of letting them wait.
 type limiter struct {
 	net.Listener
 	limit  int
@@ -201,8 +201,8 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Bound bounds the connections of a listener that was not opened here: at most so many are open at once, and a quarter
-// of them from one address of a network. A refused client gets an answer in plain HTTP. A nil log gets nothing.
+// Bound bounds the connections of a listener that this package did not open: at most most are open at once, and a quarter of
+// them from one network address. A refused client gets an answer in plain HTTP. Nothing is logged if log is nil.
 func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -30,8 +30,8 @@ func SocketPath(address string) string {
 	return path
 }
 
-// A Config says what to listen on. The zero value listens on [DefaultAddress], or on the socket that systemd
-// has opened for this process.
+// A Config configures a listener. The zero value listens on [DefaultAddress], or on the socket that systemd has
+// opened for this process.
 type Config struct {
 	// Address is host:port, or unix:PATH. Port 0 picks one. Empty: see [Config].
 	Address string
@@ -177,8 +177,8 @@ func (c Config) url(l *Listener) string {
 	return scheme + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 }
 
-// inherited is the one socket that systemd has opened for this process, or nil. The variables that tell of it
-// are taken out of the environment, so that no command believes it was meant.
+// inherited returns the one socket that systemd has opened for this process, or nil. It removes the variables
+// for it from the environment, so that no command takes it for its own.
 func inherited() (net.Listener, error) {
 	files := activation.Files(true)
 	if len(files) == 0 {

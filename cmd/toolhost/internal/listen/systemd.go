@@ -25,8 +25,8 @@ var variables = []string{
 	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES",
 }
 
-// ClearEnvironment takes what systemd says to this process out of the environment, so that no command and no hook can speak in its
-// name. A server calls it after [Open] and [NewNotifier], which read it.
+// ClearEnvironment removes systemd's variables from the environment, so that no command and no hook can notify systemd in the
+// server's name. A server calls it after [Open] and [NewNotifier], which read them.
 func ClearEnvironment() error {
 	var errs []error
 	for _, name := range variables {
@@ -38,8 +38,8 @@ func ClearEnvironment() error {
 // notifyTimeout bounds a message to systemd. The end of the server is announced too, and must not wait for a systemd that does not read.
 const notifyTimeout = 2 * time.Second
 
-// NewNotifier takes what systemd said out of the environment, so that no command can speak in the server's
-// name. It is called before the environment is copied for commands.
+// NewNotifier removes systemd's variables from the environment, so that no command can notify systemd in the server's name. It
+// must be called before the environment is copied for commands.
 func NewNotifier(log *slog.Logger) Notifier {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	watchdog, err := daemon.SdWatchdogEnabled(true)

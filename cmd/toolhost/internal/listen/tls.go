@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// reloadInterval is how old the knowledge of the certificate's files may be, so that a flood of handshakes is none of
+// reloadInterval is how long the state of the certificate's files is cached, so that many handshakes do not cause as many
 // system calls.
 const reloadInterval = time.Second
 
@@ -36,8 +36,8 @@ func unchanged(was, now fs.FileInfo) bool {
 	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
 }
 
-// withTLS speaks TLS 1.2 or later on the connections of l. HTTP/2 is not offered: the bounds on a client are
-// bounds on its connection, on which one request runs at a time.
+// withTLS serves TLS 1.2 or later on the connections of l. HTTP/2 is not offered: limits on a client are limits on its
+// connection, which serves one request at a time.
 func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
 	k := &certReloader{certFile: certFile, keyFile: keyFile, log: log}
 	k.tried = k.stat()

@@ -18,7 +18,7 @@ const (
 	fieldRSS     = 21
 )
 
-// writeProcess writes what the kernel tells of this process. What cannot be read is left out.
+// writeProcess writes the kernel's figures for this process. Figures that cannot be read are left out.
 func writeProcess(p *page) {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) == nil {

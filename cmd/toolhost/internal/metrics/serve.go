@@ -90,7 +90,7 @@ func (s *Site) Addr() net.Addr { return s.listener.Addr() }
 // Close gives the address free. A site that was served needs none.
 func (s *Site) Close() error { return s.listener.Close() }
 
-// Serve answers scrapers until ctx is done. held tells what the host holds.
+// Serve answers scrapers until ctx is done. held returns what the host holds.
 func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {

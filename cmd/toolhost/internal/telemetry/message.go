@@ -67,7 +67,7 @@ func (m *message) alwaysDouble(field int, v float64) {
 	m.alwaysFixed64(field, math.Float64bits(v))
 }
 
-// time writes a time in nanoseconds since 1970; one before that is none.
+// time writes a time in nanoseconds since 1970; an earlier time is left out.
 func (m *message) time(field int, t time.Time) {
 	if n := t.UnixNano(); !t.IsZero() && n > 0 {
 		m.alwaysFixed64(field, uint64(n))

@@ -1,8 +1,7 @@
-// Package telemetry traces and measures the calls of a host with OpenTelemetry, and sends what it gathers to a
-// collector over OTLP. It is configured by the standard environment variables alone; when none asks for anything,
-// nothing is started and nothing is sent.
+// Package telemetry traces and measures the calls of a host with OpenTelemetry, and sends the data to a collector
+// over OTLP. Only the standard environment variables configure it; without them it starts and sends nothing.
 //
-// Spans and metrics follow the semantic conventions for MCP servers. They tell of tools, verdicts, durations and
+// Spans and metrics follow the semantic conventions for MCP servers. They contain tools, verdicts, durations and
 // sizes. Paths, commands, rules and principals are left out unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
 // is true; arguments and results are never recorded.
 package telemetry
@@ -31,14 +30,14 @@ import (
 // FlushTime bounds how long the end of a host waits for a collector to take what is still to be sent.
 const FlushTime = 2 * time.Second
 
-// variableDetails asks for what could tell of somebody's work.
+// variableDetails asks for data that may reveal a person's work.
 const variableDetails = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 // scopeName names what records the spans and metrics.
 const scopeName = "github.com/toolhost/toolhost/mcpserver"
 
-// What the semantic conventions say, version 1.40. Their packages are not imported, because each has something to
-// do at every start; a test compares.
+// Names of the semantic conventions, version 1.40. Their packages are not imported, because each has initialization
+// costs at every start; a test compares the names.
 const (
 	schemaURL    = "https://opentelemetry.io/schemas/1.40.0"
 	durationName = "mcp.server.operation.duration"
@@ -56,7 +55,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Telemetry is an observer of calls that sends what it sees. Use [Start], and shut it down.
+// A Telemetry observes calls and sends data about them. Create one with [Start], and call Shutdown.
 type Telemetry struct {
 	tracer   trace.Tracer            // nil: no traces
 	duration metric.Float64Histogram // nil: no metrics
@@ -109,8 +108,8 @@ func Files() (certificates, keys []string) {
 	return certificates, keys
 }
 
-// Start begins to trace and measure as the environment asks for. It returns nil when that asks for nothing. Of
-// an error in one variable the host need not die: what can be done is done, and the error says what is not.
+// Start begins to trace and measure as the environment says. It returns nil if the environment asks for nothing. An
+// error in one variable need not stop the host: the rest works, and the error says what does not.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	traces, withTraces, err1 := endpointFromEnv(tracesSignal, os.Getenv)
 	metrics, withMetrics, err2 := endpointFromEnv(metricsSignal, os.Getenv)
@@ -151,7 +150,7 @@ func describe(ctx context.Context, version string) (*resource.Resource, error) {
 	)
 }
 
-// Shutdown sends what is still to be sent, for at most [FlushTime]. The nil Telemetry has nothing to send.
+// Shutdown sends the remaining data, for at most [FlushTime]. The nil Telemetry has nothing to send.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
