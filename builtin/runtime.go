@@ -283,10 +283,6 @@ func Reexec(args []string) {
 // mark is inherited ([sandbox.InCommand]) it goes by the environment, which a command can change.
 func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVariable) != "" }
 
-// BoundMemory limits the memory of this process by what the system leaves it. A program that opens a runtime calls it once in main,
-// after [Reexec]. The error names a limit under which the program cannot work.
-func BoundMemory() error { return memory.Bound() }
-
-// CloseInherited keeps what a launcher left open from the commands. A program that opens a runtime calls it in
-// main, after [Reexec].
-func CloseInherited() error { return supervise.CloseInherited() }
+// Prepare limits the memory of this process by what the system leaves it, and keeps what a launcher left open from the commands. A
+// program that opens a runtime calls it once in main, after [Reexec]. The error names a limit under which the program cannot work.
+func Prepare() error { return errors.Join(memory.Bound(), supervise.CloseInherited()) }

@@ -327,7 +327,7 @@ func TestVerdictsTell(t *testing.T) {
 func TestBrokenSettingsRefuseEverything(t *testing.T) {
 	_, ws := workspace(t)
 	set := testRules(ws, "mode bypassPermissions\nallow Bash")
-	set.Broken = []error{&settings.ParseError{File: "/x/settings.json", Line: 3, Column: 7, Err: errors.New("unexpected }")}}
+	set.Broken = []error{errors.New("settings file /x/settings.json:3:7: unexpected }")}
 	p := policy(t, ws, set)
 	for _, in := range []Intent{{Tool: "Read", Effects: []Effect{Read{Path: resolve(t, p, "README.md")}}}, {Tool: "Bash", Effects: []Effect{Exec{Text: "true", Dir: resolve(t, p, ".")}}}, {Tool: "TaskOutput"}} {
 		if v := p.Judge(in); v.Action != Deny || !strings.Contains(v.Error(), "/x/settings.json:3:7") {

@@ -48,9 +48,9 @@ func TestCommandFiles(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			set := testRules(ws, "")
-			set.Sandbox.Filesystem = settings.SandboxFilesystem{
-				DenyRead: entries(tt.denyRead), AllowRead: entries(tt.allowRead), DenyWrite: entries(tt.denyWrite), AllowWrite: entries(tt.allowWrite),
-			}
+			files := &set.Sandbox.Filesystem
+			files.DenyRead, files.AllowRead = entries(tt.denyRead), entries(tt.allowRead)
+			files.DenyWrite, files.AllowWrite = entries(tt.denyWrite), entries(tt.allowWrite)
 			p := policy(t, ws, set)
 			got := p.Commands().SandboxPaths()
 			has := func(item string) bool {

@@ -123,7 +123,7 @@ var buildBubblewrapOnly = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	const all = "[]Backend{Namespaces, Bubblewrap, Landlock}"
+	const all = "[]Backend{Namespaces, backendBubblewrap, backendLandlock}"
 	if !strings.Contains(string(text), all) {
 		return "", fmt.Errorf("%s does not list the backends as %s", source, all)
 	}
@@ -133,7 +133,7 @@ var buildBubblewrapOnly = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, content := range map[string]string{overlay: string(list), changed: strings.Replace(string(text), all, "[]Backend{Bubblewrap}", 1)} {
+	for name, content := range map[string]string{overlay: string(list), changed: strings.Replace(string(text), all, "[]Backend{backendBubblewrap}", 1)} {
 		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
 			return "", err
 		}

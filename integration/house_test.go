@@ -16,7 +16,7 @@ import (
 // Ceilings of the house. They are today's numbers: a commit may lower them, none may raise them.
 const (
 	maxPackages      = 61  // aim: 56
-	maxExported      = 359 // names outside internal, without methods; aim: 350
+	maxExported      = 350 // names outside internal, without methods
 	maxMethods       = 25  // of a type
 	maxFunction      = 80  // lines
 	maxFunctionOfP90 = 35  // lines that 9 of 10 functions stay within

@@ -327,13 +327,13 @@ func TestQuestionRecordsAreBounded(t *testing.T) {
 	w.put(&Question{State: "other"}, audit.Record{Principal: "other"})
 	for n := range approvals.MaxOpen + beyond {
 		tool := strconv.Itoa(n)
-		w.put(&Question{State: tool}, audit.Record{Principal: "p", Tool: tool, Time: time.Unix(int64(n), 0), Command: strings.Repeat("x", 10*audit.MaxText)})
+		w.put(&Question{State: tool}, audit.Record{Principal: "p", Tool: tool, Time: time.Unix(int64(n), 0), Command: strings.Repeat("x", 40_000)})
 	}
 	if !slices.Equal(written, []string{"0", "1", "2", "3", "4"}) || len(w.records) != approvals.MaxOpen+1 {
 		t.Errorf("%d wait, and %q are written", len(w.records), written)
 	}
 	for _, r := range w.records {
-		if len(r.rec.Command) > audit.MaxText+utf8.UTFMax {
+		if len(r.rec.Command) > 4096+utf8.UTFMax {
 			t.Fatalf("%d bytes of the command are kept", len(r.rec.Command))
 		}
 	}

@@ -33,7 +33,7 @@ var version = ""
 func main() {
 	letGoAtRest()
 	builtin.Reexec(os.Args)
-	if err := errors.Join(builtin.BoundMemory(), builtin.CloseInherited()); err != nil {
+	if err := builtin.Prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)
 	}

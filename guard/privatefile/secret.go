@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// SecretSize is the length of a secret, in bytes.
-const SecretSize = 32
+// secretSize is the length of a secret, in bytes.
+const secretSize = 32
 
 // Secret returns the secret of this name in dir, made on first use and readable by its owner only.
 // It always returns a secret; with an error, one that only this process has. Several processes may call it at once:
 // the first to link its file wins, and none reads half a secret.
 func Secret(dir, name string) ([]byte, error) {
-	fresh := make([]byte, SecretSize)
+	fresh := make([]byte, secretSize)
 	_, _ = rand.Read(fresh) // crypto/rand never fails
 	if dir == "" {
 		return fresh, errors.New("there is no state directory to keep a secret in")
@@ -52,11 +52,11 @@ func readSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() != SecretSize {
-		return nil, fmt.Errorf("it has %d bytes, %d are expected: delete it to make a new one", info.Size(), SecretSize)
+	if info.Size() != secretSize {
+		return nil, fmt.Errorf("it has %d bytes, %d are expected: delete it to make a new one", info.Size(), secretSize)
 	}
-	secret := make([]byte, SecretSize)
-	if _, err = io.ReadFull(f, secret); err == nil && bytes.Count(secret, secret[:1]) == SecretSize {
+	secret := make([]byte, secretSize)
+	if _, err = io.ReadFull(f, secret); err == nil && bytes.Count(secret, secret[:1]) == secretSize {
 		err = errors.New("all its bytes are the same, as in what a crash leaves: delete it to make a new one")
 	}
 	return secret, err

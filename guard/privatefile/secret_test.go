@@ -24,7 +24,7 @@ func TestSecret(t *testing.T) {
 	}
 	asking.Wait()
 	for _, secret := range all {
-		if len(secret) != SecretSize || !bytes.Equal(secret, all[0]) {
+		if len(secret) != secretSize || !bytes.Equal(secret, all[0]) {
 			t.Errorf("%x beside %x", secret, all[0])
 		}
 	}
@@ -43,7 +43,7 @@ func TestSecretThatIsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, filled := range map[string]byte{"zeros": 0, "ones": 0xff} {
-		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte{filled}, SecretSize), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte{filled}, secretSize), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestSecretThatIsNotKept(t *testing.T) {
 		if err == nil || again == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s/%s: %v, want %q", tt.dir, tt.name, err, tt.says)
 		}
-		if len(first) != SecretSize || len(second) != SecretSize || bytes.Equal(first, second) {
+		if len(first) != secretSize || len(second) != secretSize || bytes.Equal(first, second) {
 			t.Errorf("%s/%s: %x, then %x", tt.dir, tt.name, first, second)
 		}
 	}

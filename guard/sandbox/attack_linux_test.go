@@ -244,7 +244,7 @@ func TestAttacksAreReal(t *testing.T) {
 }
 
 // knownGaps are attacks a backend does not hold against, and why.
-var knownGaps = map[Backend]map[string]string{Landlock: gaps(
+var knownGaps = map[Backend]map[string]string{backendLandlock: gaps(
 	"Landlock cannot take a path out of a writable directory",
 	"cat", "redirection", "python", "dd", "grep recursive", "tar", "cp", "copied binary", "git hash-object", "symlink",
 	"new symlink", "dot dot", "double slashes", "hard link before the start", "hard link into a denied directory",

@@ -96,7 +96,7 @@ s = socket.create_server(("::1", 0), family=socket.AF_INET6); print("six")'`, "l
 }
 
 // knownLosses is what does not work under a backend, and why.
-var knownLosses = map[Backend]map[string]string{Landlock: gaps(
+var knownLosses = map[Backend]map[string]string{backendLandlock: gaps(
 	"names in a masked directory stay visible", "own result").and(
 	"a denied file inside the workspace is open", "git add of a denied file").and(
 	"the host's /dev/shm is not writable", "python", "shared memory").and(

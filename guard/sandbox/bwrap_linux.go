@@ -40,7 +40,7 @@ type bubblewrap struct {
 func startBubblewrap(ctx context.Context, p Policy, o Options, k *connector) (*bubblewrap, error) {
 	i := slices.IndexFunc(bwrapPaths[:], func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if i < 0 {
-		return nil, &unavailableError{Bubblewrap, "the program bwrap is not installed", "Install it: sudo apt install bubblewrap, or sudo dnf install bubblewrap"}
+		return nil, &unavailableError{backendBubblewrap, "the program bwrap is not installed", "Install it: sudo apt install bubblewrap, or sudo dnf install bubblewrap"}
 	}
 	executable := o.Executable
 	if executable == "" {
@@ -76,9 +76,9 @@ func (b *bubblewrap) check(ctx context.Context) error {
 	out, code, err := b.output(ctx, argv)
 	switch {
 	case err != nil:
-		return &unavailableError{Bubblewrap, fmt.Sprintf("a first trial failed: %v", err), namespaceRemedy(err)}
+		return &unavailableError{backendBubblewrap, fmt.Sprintf("a first trial failed: %v", err), namespaceRemedy(err)}
 	case code != 0:
-		return &unavailableError{Bubblewrap, fmt.Sprintf("a first trial failed with code %d: %s", code, out), namespaceRemedy(errors.New(out))}
+		return &unavailableError{backendBubblewrap, fmt.Sprintf("a first trial failed with code %d: %s", code, out), namespaceRemedy(errors.New(out))}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // nil if they can.
 func ExecGateWorks(b Backend) error {
 	err := tryExecGate()
-	if err == nil && (b == None || b == Landlock) && os.Geteuid() != 0 {
+	if err == nil && (b == None || b == backendLandlock) && os.Geteuid() != 0 {
 		// A command in its own user namespace can be examined.
 		if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil && strings.TrimSpace(string(scope)) > "1" {
 			err = fmt.Errorf("kernel.yama.ptrace_scope is %s; at most 1 is needed", strings.TrimSpace(string(scope)))

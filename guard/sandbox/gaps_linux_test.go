@@ -115,7 +115,7 @@ func TestNesting(t *testing.T) {
 	p.Masked = append(p.Masked, f.base+"/state/tmp/hidden", f.home+"/file-secret", f.home+"/missing")
 	p.Shown = append(p.Shown, f.base+"/state/tmp/hidden/open")
 	p.Denied = append(p.Denied, f.ws+"/src/denied", f.ws+"/src/denied/deep")
-	for _, backend := range []Backend{Namespaces, Bubblewrap} {
+	for _, backend := range []Backend{Namespaces, backendBubblewrap} {
 		s, err := Start(context.Background(), p, Options{Backends: []Backend{backend}})
 		if errors.Is(err, ErrUnavailable) {
 			t.Logf("skipping: %v", err)
@@ -151,7 +151,7 @@ func TestAroundWritable(t *testing.T) {
 	closed, around := f.policy(), f.policy()
 	closed.ReadOnly = append(closed.ReadOnly, f.ws)
 	around.Masked = append(around.Masked, f.base)
-	for _, backend := range []Backend{Namespaces, Bubblewrap} {
+	for _, backend := range []Backend{Namespaces, backendBubblewrap} {
 		for what, c := range map[string]struct {
 			policy Policy
 			script string
@@ -189,7 +189,7 @@ func TestFallBack(t *testing.T) {
 	s := start1(t, f.policy())
 	r := runIn(t, s, f.ws, f.env, os.Args[0], probeArg)
 	t.Log(r.output)
-	want := "backend: " + string(Landlock) + "\n"
+	want := "backend: " + string(backendLandlock) + "\n"
 	if kernel.LandlockVersion() < kernel.Minimum {
 		want = "backend: \n"
 	}

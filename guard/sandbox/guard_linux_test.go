@@ -118,7 +118,7 @@ func TestAllowedSocketUnderPrivate(t *testing.T) {
 	if err := os.Mkdir(f.base+"/private", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, backend := range []Backend{Namespaces, Bubblewrap} {
+	for _, backend := range []Backend{Namespaces, backendBubblewrap} {
 		p := f.policy()
 		p.Private = []Private{{Name: f.out, Dir: f.base + "/private"}}
 		p.Sockets = []string{f.out + "/daemon.sock"}

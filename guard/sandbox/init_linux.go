@@ -22,12 +22,12 @@ import (
 // sandbox; the second says which part.
 const (
 	initArg       = "__sandbox"
-	roleNamespace = string(Namespaces) // guard the commands of a sandbox
-	roleLandlock  = string(Landlock)   // guard one command
-	roleEnter     = "enter"            // become a command
-	roleCheck     = "check"            // report which of the named files can be read
-	roleTry       = "try"              // try a canary
-	roleJob       = "job"              // run a program as a job in a terminal
+	roleNamespace = string(Namespaces)      // guard the commands of a sandbox
+	roleLandlock  = string(backendLandlock) // guard one command
+	roleEnter     = "enter"                 // become a command
+	roleCheck     = "check"                 // report which of the named files can be read
+	roleTry       = "try"                   // try a canary
+	roleJob       = "job"                   // run a program as a job in a terminal
 )
 
 // Descriptors of process 1 at its start.

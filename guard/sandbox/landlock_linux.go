@@ -31,7 +31,7 @@ type landlocked struct {
 func startLandlock(ctx context.Context, p Policy, o Options) (*landlocked, Report, error) {
 	version := kernel.LandlockVersion()
 	if version < kernel.Minimum {
-		return nil, Report{}, &unavailableError{Landlock, "this kernel has no Landlock", "Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
+		return nil, Report{}, &unavailableError{backendLandlock, "this kernel has no Landlock", "Linux 5.19 or later has it, if it is among the modules of the kernel parameter lsm="}
 	}
 	p.Denied = slices.Clone(p.Denied)
 	l := &landlocked{executable: o.Executable, policy: p, live: make(map[*supervised]bool)}
@@ -54,7 +54,7 @@ func landlockReport(version int, pl *plan) Report {
 			return slices.ContainsFunc(pl.writable, func(w target) bool { return within(t.path, w.path) })
 		})
 	}
-	r := Report{Backend: Landlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
+	r := Report{Backend: backendLandlock, Enforces: enforcement{Writes: true, Denies: true, Network: !pl.network, Processes: true}}
 	if inside(pl.readOnly) {
 		r.Enforces.Denies = false
 		r.Why = append(r.Why, "landlock: protected files inside the workspace can be changed.")
@@ -89,7 +89,7 @@ func (l *landlocked) initProcess(ctx context.Context, gate *ExecGate) (*namespac
 		return nil, err
 	}
 	pl.execs = gate != nil
-	n, files, err := startInit(ctx, nil, Landlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
+	n, files, err := startInit(ctx, nil, backendLandlock, pl, l.executable, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,7 @@ func TestKillEndsTheTree(t *testing.T) {
 // No one is told that all has ended when what would have ended it is gone, and no namespace went with it.
 func TestKillWithoutGuardian(t *testing.T) {
 	f := newFixture(t)
-	s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{Landlock}})
+	s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{backendLandlock}})
 	if errors.Is(err, ErrUnavailable) {
 		t.Skip(err)
 	}

@@ -131,7 +131,7 @@ func (c *nsProcess) Kill() (ended int, err error) {
 	r, err := c.host.request(msgKill, func(e *encoder) { e.uint(c.id) })
 	if errors.Is(err, ErrClosed) {
 		<-c.host.dead
-		if c.host.backend == Landlock { // no namespace ended with it
+		if c.host.backend == backendLandlock { // no namespace ended with it
 			return 0, fmt.Errorf("sandbox: the init process of this command ended before it, some of its processes may still run: %w", err)
 		}
 		return 0, nil // everything inside has been killed

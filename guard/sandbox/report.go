@@ -15,12 +15,12 @@ const (
 	None Backend = ""
 	// Namespaces is Linux namespaces set up by this program itself.
 	Namespaces Backend = "namespaces"
-	// Bubblewrap is Linux namespaces set up by the bwrap program.
-	Bubblewrap Backend = "bubblewrap"
-	// Landlock limits writes but cannot hide a file in a readable directory.
-	Landlock Backend = "landlock"
-	// Seatbelt is the sandbox of macOS.
-	Seatbelt Backend = "seatbelt"
+	// backendBubblewrap is Linux namespaces set up by the bwrap program.
+	backendBubblewrap Backend = "bubblewrap"
+	// backendLandlock limits writes but cannot hide a file in a readable directory.
+	backendLandlock Backend = "landlock"
+	// backendSeatbelt is the sandbox of macOS.
+	backendSeatbelt Backend = "seatbelt"
 )
 
 // ErrUnavailable is what errors of Start match when this machine offers no

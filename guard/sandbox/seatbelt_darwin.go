@@ -23,7 +23,7 @@ import (
 const sandboxExec = "/usr/bin/sandbox-exec"
 
 // platformBackends are the backends to try, best first.
-var platformBackends = []Backend{Seatbelt}
+var platformBackends = []Backend{backendSeatbelt}
 
 func platformWhy() []string { return nil }
 
@@ -46,7 +46,7 @@ type seatbelt struct {
 }
 
 func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error) {
-	if b != Seatbelt {
+	if b != backendSeatbelt {
 		return nil, &unavailableError{backend: b, cause: "is not a backend of this system"}
 	}
 	if _, err := os.Stat(sandboxExec); err != nil {
@@ -58,7 +58,7 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 	}
 	e := &seatbelt{policy: resolved, live: make(map[*group]bool)}
 	s := &Sandbox{engine: e, report: Report{
-		Backend:  Seatbelt,
+		Backend:  backendSeatbelt,
 		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted},
 		Why: []string{"seatbelt: a command can leave processes behind; macOS has no way to find all of them.",
 			"seatbelt: another hard link to a denied file can be read."},
@@ -86,7 +86,7 @@ func (e *seatbelt) check(ctx context.Context) error {
 		return fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return &unavailableError{Seatbelt, fmt.Sprintf("a first trial failed: %v: %s", err, strings.TrimSpace(string(out))), ""}
+		return &unavailableError{backendSeatbelt, fmt.Sprintf("a first trial failed: %v: %s", err, strings.TrimSpace(string(out))), ""}
 	}
 	return nil
 }

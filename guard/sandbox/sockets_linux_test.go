@@ -186,7 +186,7 @@ func TestHostSockets(t *testing.T) {
 						t.Errorf("%s: the server saw %q, the command says\n%s", socket, seen, r.output)
 					}
 				}
-				if place != f.ws || backend == Landlock {
+				if place != f.ws || backend == backendLandlock {
 					return
 				}
 				r := runIn(t, s, f.ws, f.env, run("flicker.py", place+"/plain")...)
@@ -234,7 +234,7 @@ func TestConnectBehaves(t *testing.T) {
 		t.Fatalf("%v\n%s", err, want)
 	}
 	for backend, s := range available(t, f) {
-		if backend == Landlock {
+		if backend == backendLandlock {
 			continue // no sockets
 		}
 		r := runIn(t, s, f.tmp, f.env, argv...)
@@ -253,7 +253,7 @@ func TestManyConnections(t *testing.T) {
 	f := newFixture(t)
 	run := python(t, f)
 	for backend, s := range available(t, f) {
-		if backend == Landlock {
+		if backend == backendLandlock {
 			continue
 		}
 		before := openFiles(t)
@@ -301,7 +301,7 @@ func TestNoListener(t *testing.T) {
 	f := newFixture(t)
 	f.serve(t)
 	for _, backend := range backendsUnderTest() {
-		if backend == Landlock {
+		if backend == backendLandlock {
 			continue
 		}
 		cmd := exec.Command(os.Args[0], attackArg, "underlistener", string(backend), f.ws)

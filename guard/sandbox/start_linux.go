@@ -10,7 +10,7 @@ import (
 )
 
 // platformBackends are the backends to try, best first.
-var platformBackends = []Backend{Namespaces, Bubblewrap, Landlock}
+var platformBackends = []Backend{Namespaces, backendBubblewrap, backendLandlock}
 
 func platformWhy() []string { return nil }
 
@@ -19,9 +19,9 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 	switch b {
 	case Namespaces:
 		return withNamespaces(ctx, p, o)
-	case Bubblewrap:
+	case backendBubblewrap:
 		return withBubblewrap(ctx, p, o)
-	case Landlock:
+	case backendLandlock:
 		l, report, err := startLandlock(ctx, p, o)
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func withBubblewrap(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	s := &Sandbox{engine: w, env: rootEnv(), report: namespaceReport(Bubblewrap, p)}
+	s := &Sandbox{engine: w, env: rootEnv(), report: namespaceReport(backendBubblewrap, p)}
 	s.connectBy(k, k != nil && !w.unjudged, cannot)
 	if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
 		s.report.Why = append(s.report.Why, "bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole.")

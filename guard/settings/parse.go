@@ -54,7 +54,7 @@ type parser struct {
 
 // parse reads the text of a settings file: JSON, with comments and trailing
 // commas. What is wrong inside becomes a warning; an error, always a
-// *ParseError, means that nothing of the file could be understood.
+// *parseError, means that nothing of the file could be understood.
 func parse(src source, words *keySet, text []byte) (*layer, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	p := &parser{layer: newLayer(src), words: words, lines: lineStarts(text)}
@@ -64,7 +64,7 @@ func parse(src source, words *keySet, text []byte) (*layer, error) {
 	}
 	if off, err := precheck(text); err != nil {
 		line, column := p.position(off)
-		return nil, &ParseError{File: src.file, Line: line, Column: column, Err: err}
+		return nil, &parseError{File: src.file, Line: line, Column: column, Err: err}
 	}
 	// A line comment may end with the file; the parser wants a newline.
 	root, err := hujson.Parse(append(bytes.Clone(text), '\n'))
@@ -74,7 +74,7 @@ func parse(src source, words *keySet, text []byte) (*layer, error) {
 	object, ok := root.Value.(*hujson.Object)
 	if !ok {
 		line, column := p.position(root.StartOffset)
-		return nil, &ParseError{File: src.file, Line: line, Column: column,
+		return nil, &parseError{File: src.file, Line: line, Column: column,
 			Err: fmt.Errorf("the file holds %s; a JSON object is expected", describe(root))}
 	}
 	p.object("", object)
@@ -83,7 +83,7 @@ func parse(src source, words *keySet, text []byte) (*layer, error) {
 
 // syntaxError gives an error of hujson its position as fields.
 func (p *parser) syntaxError(err error, end int) error {
-	e := &ParseError{File: p.source.file, Err: err}
+	e := &parseError{File: p.source.file, Err: err}
 	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &e.Line, &e.Column); scan == nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			e.Err = cause

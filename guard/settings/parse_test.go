@@ -57,7 +57,7 @@ func TestParseErrors(t *testing.T) {
 		{"single quotes", "{'a': 1}", 1, 2, ""},
 	} {
 		_, err := parseText(t, User, tt.text)
-		var p *ParseError
+		var p *parseError
 		if !errors.As(err, &p) {
 			t.Errorf("%s: got %v", tt.name, err)
 			continue
@@ -250,7 +250,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		l, err := parse(source{kind: Managed, file: "f"}, words, text)
 		if err != nil {
-			var p *ParseError
+			var p *parseError
 			if !errors.As(err, &p) || p.Line < 1 || p.Column < 1 {
 				t.Fatalf("error without position: %v", err)
 			}

@@ -33,7 +33,7 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	case err != nil && f.servers:
 		return s.vanish(f, now)
 	case err != nil:
-		return s.fail(f, &ParseError{File: f.file, Err: readFailure(err)})
+		return s.fail(f, &parseError{File: f.file, Err: readFailure(err)})
 	}
 	f.gone = time.Time{}
 	if f.err == nil && f.stale == nil && !waiting && f.text != nil && bytes.Equal(text, f.text) {
@@ -42,7 +42,7 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	// Empty is how a file looks that is being written.
 	written := now.Sub(info.ModTime()).Abs() < racyWindow
 	if len(bytes.TrimSpace(text)) == 0 && !f.servers && (written || s.begun && f.layer != nil) {
-		return s.fail(f, &ParseError{File: f.file, Err: errors.New("the file is empty")})
+		return s.fail(f, &parseError{File: f.file, Err: errors.New("the file is empty")})
 	}
 	next, err := parse(f.source, s.words, text)
 	if err != nil && f.servers {
@@ -140,7 +140,7 @@ func (s *reloader) fail(f *file, err error) bool {
 		return was == nil || was.Error() != err.Error()
 	}
 	w := warning{File: f.file, Text: err.Error() + "; its last good content stays in force"}
-	if p := new(ParseError); errors.As(err, &p) {
+	if p := new(parseError); errors.As(err, &p) {
 		w.Line, w.Column, w.Text = p.Line, p.Column, p.Err.Error()+"; the file's last good content stays in force"
 	}
 	was := f.stale

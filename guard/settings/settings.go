@@ -145,7 +145,7 @@ type Settings struct {
 
 	// Warnings are what a person should correct but what does not stop anything.
 	Warnings []warning
-	// Broken holds a *ParseError for each file that could not be read or parsed
+	// Broken holds an error for each file that could not be read or parsed
 	// and has no last good content. While it is not empty every call must be
 	// refused: no one knows which deny rules are missing.
 	Broken []error
@@ -215,14 +215,14 @@ type Sandbox struct {
 	OnUnavailable string
 	// ExcludedCommands run outside the sandbox, after the usual questions.
 	ExcludedCommands []Entry
-	Filesystem       SandboxFilesystem
+	Filesystem       sandboxFilesystem
 	Credentials      sandboxCredentials
 	Network          sandboxNetwork
 }
 
-// SandboxFilesystem is what contained commands may touch (sandbox.filesystem.*).
+// sandboxFilesystem is what contained commands may touch (sandbox.filesystem.*).
 // Paths: "/" and "//" absolute, "~/" home, otherwise relative to Entry.Root.
-type SandboxFilesystem struct {
+type sandboxFilesystem struct {
 	AllowWrite, DenyWrite, DenyRead []Entry
 	// AllowRead opens paths again below DenyRead.
 	AllowRead []Entry
@@ -230,7 +230,7 @@ type SandboxFilesystem struct {
 
 // sandboxCredentials is what contained commands must not know (sandbox.credentials.*).
 type sandboxCredentials struct {
-	// Files are paths, as in SandboxFilesystem; EnvVars are names of variables.
+	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables.
 	Files, EnvVars []Entry
 }
 
@@ -351,8 +351,8 @@ type warning struct {
 // String renders the warning for a log: "file:line:column: text".
 func (w warning) String() string { return position(w.File, w.Line, w.Column) + ": " + w.Text }
 
-// ParseError is a file that cannot be read or understood as a whole.
-type ParseError struct {
+// parseError is a file that cannot be read or understood as a whole.
+type parseError struct {
 	File string
 	// Line and Column count from 1, columns in bytes; 0 when the file could not
 	// be read at all.
@@ -360,12 +360,12 @@ type ParseError struct {
 	Err          error
 }
 
-func (e *ParseError) Error() string {
+func (e *parseError) Error() string {
 	return fmt.Sprintf("settings file %s: %v", position(e.File, e.Line, e.Column), e.Err)
 }
 
 // Unwrap returns the cause.
-func (e *ParseError) Unwrap() error { return e.Err }
+func (e *parseError) Unwrap() error { return e.Err }
 
 func position(file string, line, column int) string {
 	if line == 0 {

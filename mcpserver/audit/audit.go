@@ -38,8 +38,8 @@ const EventExec = "exec"
 
 // Bounds of a record: what callers choose must not fill the log.
 const (
-	// MaxText bounds each text in a record, in bytes.
-	MaxText = 4096
+	// maxText bounds each text in a record, in bytes.
+	maxText = 4096
 	// maxPaths bounds how many files a record names as read, and as written; how many there were beyond it is said.
 	maxPaths = 64
 	// maxPhases bounds the phases of a record; later ones are left out.
@@ -51,7 +51,7 @@ const (
 const reserveSize = 64 << 10
 
 // enough is the reserved room that will do for one more record, in bytes.
-const enough = 4 * MaxText
+const enough = 4 * maxText
 
 // sharedLook is for how long a look at the file's name serves the records of other calls too, if they had come in before it: calls that
 // run concurrently end concurrently. What was done to the file before a call came in is seen by its record in any case.

@@ -52,7 +52,7 @@ func TestWrite(t *testing.T) {
 
 // Whatever a caller makes up is one line of bounded length that a terminal can show, and that says what it was.
 func TestLines(t *testing.T) {
-	long := strings.Repeat("x", 10*MaxText)
+	long := strings.Repeat("x", 10*maxText)
 	paths := make([]string, 10*maxPaths)
 	for i := range paths {
 		paths[i] = "p"
@@ -90,7 +90,7 @@ func TestLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			line, ended := strings.CutSuffix(string(raw), "\n")
-			if !ended || len(line) > 9*MaxText || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if !ended || len(line) > 9*maxText || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%d bytes: %.200q", len(raw), raw)
 			}
 			var got Record
@@ -105,15 +105,15 @@ func TestLines(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
-	for _, s := range []string{strings.Repeat("x", MaxText), strings.Repeat("ä", MaxText/2)} {
+	for _, s := range []string{strings.Repeat("x", maxText), strings.Repeat("ä", maxText/2)} {
 		if got := Clip(s); got != s {
 			t.Errorf("%d bytes are clipped", len(s))
 		}
 	}
-	if got, want := Clip("x"+strings.Repeat("ä", MaxText)), "x"+strings.Repeat("ä", MaxText/2-1)+"…"; got != want {
+	if got, want := Clip("x"+strings.Repeat("ä", maxText)), "x"+strings.Repeat("ä", maxText/2-1)+"…"; got != want {
 		t.Errorf("it ends with %q", got[len(got)-8:])
 	}
-	if got := Clip(strings.Repeat("\x80", 2*MaxText)); len(got) > MaxText+len("…") {
+	if got := Clip(strings.Repeat("\x80", 2*maxText)); len(got) > maxText+len("…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -43,7 +43,7 @@ const (
 	outcomeOK      = "ok"
 	outcomeFailed  = "failed"  // it ran, and its tool reports an error
 	outcomeRefused = "refused" // a rule, a hook or a person did not let it run
-	OutcomeAsked   = "asked"   // a person must be asked first; the call comes again
+	outcomeAsked   = "asked"   // a person must be asked first; the call comes again
 	outcomeInvalid = "invalid" // it ended before it was judged: bad arguments, no such tool, a wait that was given up
 )
 
@@ -51,7 +51,7 @@ const (
 func Outcome(r Record, result builtin.Result) string {
 	switch {
 	case r.Verdict == guard.Ask.String():
-		return OutcomeAsked
+		return outcomeAsked
 	case !result.IsError:
 		return outcomeOK
 	case r.Verdict == guard.Allow.String():

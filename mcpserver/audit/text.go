@@ -34,13 +34,13 @@ func clipAll(paths []string) []string {
 	return all
 }
 
-// Clip cuts a text that is longer than [MaxText], between two characters, and marks that.
+// Clip cuts a text that is longer than [maxText], between two characters, and marks that.
 func Clip(s string) string {
-	if len(s) <= MaxText {
+	if len(s) <= maxText {
 		return s
 	}
-	end := MaxText
-	for end > MaxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+	end := maxText
+	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end] + "…"

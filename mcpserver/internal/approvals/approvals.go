@@ -15,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Lifetime is how long a person has to answer.
@@ -43,10 +41,13 @@ type pending struct {
 
 // New returns a book without questions.
 func New() *Store {
-	b := &Store{secret: make([]byte, privatefile.SecretSize), pending: map[string]*list.Element{}, byAge: list.New(), perPrincipal: map[string]int{}}
+	b := &Store{secret: make([]byte, secretSize), pending: map[string]*list.Element{}, byAge: list.New(), perPrincipal: map[string]int{}}
 	_, _ = rand.Read(b.secret) // crypto/rand never fails; a restart ends every open question
 	return b
 }
+
+// secretSize is the length of what signs the state of questions, in bytes.
+const secretSize = 32
 
 // nonceSize is the length of what makes each question its own, in bytes.
 const nonceSize = 16

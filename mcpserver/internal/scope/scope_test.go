@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/readstate"
 )
 
@@ -17,7 +16,7 @@ func newTable(t *testing.T) *Table {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { seen.Close() })
-	return New(Config{Seen: seen, Secret: make([]byte, privatefile.SecretSize), Gate: func() GateOptions { return GateOptions{} }})
+	return New(Config{Seen: seen, Secret: make([]byte, 32), Gate: func() GateOptions { return GateOptions{} }})
 }
 
 func TestResolve(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
@@ -74,7 +75,7 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ audit.Call, r audit.Recor
 // CallEnded implements [mcpserver.Observer]: it ends the span and measures the call.
 func (t *Telemetry) CallEnded(ctx context.Context, c audit.Call, r audit.Record, result builtin.Result) {
 	outcome := audit.Outcome(r, result)
-	failed := result.IsError && outcome != audit.OutcomeAsked
+	failed := result.IsError && r.Verdict != guard.Ask.String()
 	if t.duration != nil {
 		labels := common(c)
 		if failed {
