@@ -33,59 +33,60 @@ const (
 	PhaseExpired  = "expired"  // no answer came in time
 )
 
-// EventExec is a program that a command has come to start, which Command names: it was refused, or a person was asked.
+// EventExec records a program that a command tried to start, named by Command. It was refused, or a person was asked.
 const EventExec = "exec"
 
-// Bounds of a record: what callers choose must not fill the log.
+// Limits of a record, so that callers cannot fill the log.
 const (
 	// maxText bounds each text in a record, in bytes.
 	maxText = 4096
-	// maxPaths bounds how many files a record names as read, and as written; how many there were beyond it is said.
+	// maxPaths bounds how many files a record names as read, and as written. The record says how many more there were.
 	maxPaths = 64
 	// maxPhases bounds the phases of a record; later ones are left out.
 	maxPhases = 16
 )
 
-// reserveSize is how much space is reserved ahead of a call, in bytes: enough for a record of common texts, so that a full
-// disk refuses a call instead of losing its record.
+// reserveSize is how much space is reserved before a call, in bytes. It is enough for a record of typical texts, so
+// that a full disk refuses a call instead of losing its record.
 const reserveSize = 64 << 10
 
-// enough is the reserved room that will do for one more record, in bytes.
+// enough is the reserved space that suffices for one more record, in bytes.
 const enough = 4 * maxText
 
-// sharedLook is for how long a look at the file's name serves the records of other calls too, if they had come in before it: calls that
-// run concurrently end concurrently. What was done to the file before a call came in is seen by its record in any case.
+// sharedLook is how long a check of the file's name also serves the records of other calls that had arrived before it:
+// concurrent calls end at about the same time. The record of a call always takes into account what was done to the file
+// before the call arrived.
 const sharedLook = time.Millisecond
 
-// mostMoves is how often the file may be found moved away in a row before that is an error.
+// mostMoves is how often in a row the file may be found renamed before that is an error.
 const mostMoves = 1000
 
-// A Config says where a log is, and when its file gives way to a new one.
+// A Config configures a log and its rotation.
 type Config struct {
 	// Path names the file that is written.
 	Path string
-	// MaxSize is how large the file may grow, in bytes; the line that would not fit goes to a new file. Zero
-	// never rotates. Less than [MinSize] is taken for MinSize.
+	// MaxSize is the size at which the file is rotated, in bytes: a line that would exceed it goes to a new file. Zero
+	// disables rotation. Values below [MinSize] are raised to MinSize.
 	MaxSize int64
-	// Keep is how many earlier files are kept next to it, as Path.1 (the youngest), Path.2 and so on. Less than
-	// one is taken for one: what was just written is never thrown away.
+	// Keep is how many earlier files are kept next to it, as Path.1 (the newest), Path.2 and so on. Values below one
+	// are raised to one, so that fresh records are never discarded.
 	Keep int
-	// Optional says that calls go on without a record if it cannot be written: then only a record itself looks whether the file is
-	// still there.
+	// Optional says that calls continue without a record if it cannot be written. Only writing a record then checks
+	// whether the file is still there.
 	Optional bool
-	// Exposed says that tools or commands can write where the file lies, so that something else may be put in its place: it is
-	// then opened by [privatefile.Append].
+	// Exposed says that tools or commands can write to the directory of the file and so replace the file. It is then
+	// opened by [privatefile.Append].
 	Exposed bool
-	// Warn is called when a rotation fails; the log then grows on. Nil: it is not called.
+	// Warn is called when a rotation fails; the file then keeps growing. Nil: it is not called.
 	Warn func(error)
 }
 
 // Sizes of a log.
 const (
-	// DefaultMaxSize and DefaultKeep hold some two million records of common size in 576 MiB.
+	// DefaultMaxSize and DefaultKeep hold about two million records of typical size in 576 MiB.
 	DefaultMaxSize = 64 << 20
 	DefaultKeep    = 8
-	// MinSize leaves room for the longest record and what is reserved ahead.
+	// MinSize leaves space for the longest record and the reserve.
 	MinSize = reserveSize
 )
 
@@ -93,21 +94,21 @@ const (
 type Log struct {
 	cfg Config
 
-	asked atomic.Uint64 // how often Ready was called
+	asked atomic.Uint64 // number of calls of Ready
 
 	mu       sync.Mutex
-	looked   uint64 // how many of them the last look came after
-	unready  error  // what it found
+	looked   uint64 // the value of asked at the last check
+	unready  error  // the result of that check
 	file     *os.File
 	opened   os.FileInfo // of file, when it was opened
-	named    time.Time   // when the path was last looked at, and named it
-	regular  bool        // it is a file with a size, which can be locked and rotated
-	size     int64       // when last looked at
-	reserved int64       // bytes of reserved room not used yet
+	named    time.Time   // when the path was last found to name the file
+	regular  bool        // a regular file, which can be locked and rotated
+	size     int64       // as of the last check
+	reserved int64       // reserved bytes that are still unused
 	failures uint64
 	closed   bool   // for good
-	torn     bool   // the last line was cut short: the next one begins anew
-	broken   string // the failure to rotate that was reported last
+	torn     bool   // the last line is incomplete, so the next record starts a new line
+	broken   string // the last reported rotation failure
 }
 
 // Open opens or creates the log file, readable by its owner only. Missing parent directories are created.
@@ -132,7 +133,7 @@ func Open(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// Path is where the records go.
+// Path returns the path of the log file.
 func (l *Log) Path() string {
 	if l == nil {
 		return ""
@@ -177,9 +178,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// Ready makes sure that the record of the call about to run can be written: that the file is still there,
-// and that the disk has room for it. The error says why the call must be refused. Calls that come while one
-// looks are served together by the next look.
+// Ready makes sure that the record of the next call can be written: the file is still there, and the disk has space. It
+// returns an error if the call must be refused. Calls that arrive during a check share the next one.
 func (l *Log) Ready() error {
 	if l == nil {
 		return nil
@@ -200,8 +200,8 @@ func (l *Log) Ready() error {
 	return l.unready
 }
 
-// Usable reports why another record could not be written, nil if it could. Unlike [Log.Ready] it looks at the file also where no call is
-// refused for what is found, and so it finds what calls went on without. A nil log is one that could not be opened.
+// Usable returns an error if another record cannot be written. Unlike [Log.Ready] it checks the file even if the log is
+// optional, and so finds failures despite which calls continue. A nil log is one that could not be opened.
 func (l *Log) Usable() error {
 	if l == nil {
 		return errors.New("there is no audit log")
@@ -211,9 +211,9 @@ func (l *Log) Usable() error {
 	return l.ready()
 }
 
-// readyAsItIs reports that nothing has to be done for another record: the path names the open file, and there is room. Calls look
-// concurrently: this says nothing of the moment of the record, before which it is looked at again. Where no one would be refused
-// for what is found, what is known of the file must do.
+// readyAsItIs reports whether another record needs no preparation: the path names the open file, and there is space.
+// Calls check concurrently, so the result may be outdated when the record is written, which checks again. If the log is
+// optional, the known state of the file must suffice.
 func (l *Log) readyAsItIs() bool {
 	l.mu.Lock()
 	opened, size := l.opened, l.size
@@ -229,7 +229,7 @@ func (l *Log) readyAsItIs() bool {
 	return l.cfg.MaxSize == 0 || named.Size() == 0 || named.Size()+enough <= l.cfg.MaxSize
 }
 
-// stat looks at what the path names.
+// stat returns the file that the path names.
 func (l *Log) stat() (os.FileInfo, error) {
 	if l.cfg.Exposed {
 		return os.Lstat(l.cfg.Path)
@@ -266,7 +266,7 @@ func (l *Log) Write(r Record) error {
 	return nil
 }
 
-// append writes the line of a call that came in then.
+// append writes the line of a call that arrived at the given time.
 func (l *Log) append(line []byte, then time.Time) error {
 	if !l.seenSince(then) || l.full(int64(len(line))) {
 		if err := l.enter(int64(len(line))); err != nil {
@@ -279,7 +279,7 @@ func (l *Log) append(line []byte, then time.Time) error {
 	l.reserved -= int64(len(line))
 	if n, err := l.file.Write(line); err != nil {
 		l.torn = l.torn || n > 0
-		l.close() // the next record tries again from the start
+		l.close() // the next record starts over
 		return fmt.Errorf("audit log %s: %w", l.cfg.Path, err)
 	}
 	l.torn = false
@@ -287,12 +287,13 @@ func (l *Log) append(line []byte, then time.Time) error {
 	return nil
 }
 
-// seenSince reports whether the open file was seen to be the one that the path names, after that time and a moment ago.
+// seenSince reports whether the path was found to name the open file after the given time and within the last
+// [sharedLook].
 func (l *Log) seenSince(then time.Time) bool {
 	return l.file != nil && l.regular && !then.IsZero() && l.named.After(then) && time.Since(l.named) <= sharedLook
 }
 
-// enter makes sure that the open file is the one that the path names and has room for so many bytes more.
+// enter makes sure that the path names the open file and that the file has space for room more bytes.
 func (l *Log) enter(room int64) error {
 	if l.closed {
 		return errors.New("audit log: it is closed")
@@ -316,14 +317,14 @@ func (l *Log) enter(room int64) error {
 		rotated, err := l.rotate(room)
 		l.warn(err)
 		if !rotated {
-			return nil // it grows on
+			return nil // the file keeps growing
 		}
 	}
 	return fmt.Errorf("audit log %s: it is moved away as fast as it is opened", l.cfg.Path)
 }
 
-// moved reports whether the path no longer names the open file, as after a rotation. It notes the file's size:
-// one that has shrunk was truncated by a program outside, which gave the reserved room back.
+// moved reports whether the path no longer names the open file, for example after a rotation. It records the file's
+// size. A file that has shrunk was truncated by another program, which released the reserved space.
 func (l *Log) moved() bool {
 	now := time.Now()
 	named, err := l.stat()
@@ -337,12 +338,12 @@ func (l *Log) moved() bool {
 	return false
 }
 
-// full reports whether the file would grow beyond its bound.
+// full reports whether the file would exceed its maximum size.
 func (l *Log) full(room int64) bool {
 	return l.cfg.MaxSize > 0 && l.size > 0 && l.size+room > l.cfg.MaxSize
 }
 
-// warn tells of a failure, once until it changes.
+// warn reports a failure once, until it changes.
 func (l *Log) warn(err error) {
 	text := ""
 	if err != nil {
@@ -370,14 +371,14 @@ func (l *Log) close() error {
 		return nil
 	}
 	if l.regular {
-		unlock(l.file) // a child that was forked meanwhile may hold the file a moment longer, but not the lock
+		unlock(l.file) // a child forked in the meantime may hold the file open for a moment, but not the lock
 	}
 	err := l.file.Close()
 	l.file = nil
 	return err
 }
 
-// exists reports whether a name is taken. What cannot be looked at counts as taken.
+// exists reports whether a name is taken, or cannot be examined.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

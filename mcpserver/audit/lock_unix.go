@@ -21,11 +21,11 @@ func tryLock(f *os.File) (bool, error) {
 			return false, nil
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS):
-			return true, nil // a file system without locks: it is one host's alone then
+			return true, nil // the file system has no locks: only one host may use the file
 		default:
 			return false, err
 		}
 	}
 }
 
-func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) } // a file that was never locked needs none
+func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) } // unlocking a file that is not locked does no harm

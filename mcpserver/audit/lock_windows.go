@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// movesOpenFiles says that a file cannot be renamed while it is open: a log that several hosts have open is not
-// rotated on this system, and Config.Warn hears of it.
+// movesOpenFiles says that a file cannot be renamed while it is open. A log that several hosts have open is
+// therefore not rotated on Windows, and Config.Warn is called.
 const movesOpenFiles = false
 
-// The lock is one byte far after any content, because locks on this system keep others from writing.
+// The lock is on one byte far beyond any content, because locks on Windows keep other processes from writing.
 func region() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: math.MaxInt32} }
 
 func tryLock(f *os.File) (bool, error) {
@@ -24,4 +24,4 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-func unlock(f *os.File) { _ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, region()) } // a file that was never locked needs none
+func unlock(f *os.File) { _ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, region()) } // unlocking a file that is not locked does no harm

@@ -9,45 +9,45 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// A Call names one call on its way through the pipeline.
+// A Call identifies one call on its way through the pipeline.
 type Call struct {
-	// ID tells the calls of one host apart. It rises in the order in which calls enter the pipeline.
+	// ID is unique within a host. It increases in the order in which calls enter the pipeline.
 	ID uint64
-	// Principal, Scope and Tool are whose call it is, the label of the scope it works in, and what it calls.
+	// Principal is the caller, Scope the label of the scope that the call works in, and Tool the tool it calls.
 	Principal, Scope, Tool string
-	// Arrived is when the call came in.
+	// Arrived is the time at which the call arrived.
 	Arrived time.Time
-	// Served says that there is a tool of that name here. Without it the name is whatever the caller made up.
+	// Served says that the host has a tool of that name. Otherwise the caller chose the name freely.
 	Served bool
-	// Origin is where the call comes from.
+	// Origin describes how the call reached the host.
 	Origin Origin
 }
 
-// An Origin tells how a call reached the host. Nothing of it is verified, and nothing depends on it: it is for
-// observers. It is zero for a call that did not come over MCP.
+// An Origin describes how a call reached the host. It is not verified, and nothing depends on it: it is for observers.
+// It is zero for a call that did not arrive over MCP.
 type Origin struct {
 	// Transport is stdio or http.
 	Transport string
-	// Protocol is the revision of MCP that the client speaks; empty when it did not say.
+	// Protocol is the revision of MCP that the client speaks, empty if it is not known.
 	Protocol string
-	// Client and ClientVersion are what the client calls itself; empty when it did not say.
+	// Client and ClientVersion are the name and version that the client gives itself, empty if it gives none.
 	Client, ClientVersion string
 	// Session is a digest of the id of the legacy MCP session over HTTP; empty when there is none.
 	Session string
-	// TraceParent and TraceState are the W3C trace context that came with the call.
+	// TraceParent and TraceState are the W3C trace context of the call.
 	TraceParent, TraceState string
 }
 
-// The outcomes of a call, as [Outcome] tells them.
+// The outcomes of a call, as returned by [Outcome].
 const (
 	outcomeOK      = "ok"
 	outcomeFailed  = "failed"  // it ran, and its tool reports an error
-	outcomeRefused = "refused" // a rule, a hook or a person did not let it run
-	outcomeAsked   = "asked"   // a person must be asked first; the call comes again
-	outcomeInvalid = "invalid" // it ended before it was judged: bad arguments, no such tool, a wait that was given up
+	outcomeRefused = "refused" // a rule, a hook or a person refused it
+	outcomeAsked   = "asked"   // a person must be asked first; the call is repeated
+	outcomeInvalid = "invalid" // it ended before it was judged: bad arguments, unknown tool, abandoned wait
 )
 
-// Outcome tells in one word what became of a call that has ended.
+// Outcome returns the outcome of a call in one word.
 func Outcome(r Record, result builtin.Result) string {
 	switch {
 	case r.Verdict == guard.Ask.String():
@@ -62,12 +62,12 @@ func Outcome(r Record, result builtin.Result) string {
 	return outcomeRefused
 }
 
-// A Stage is a place that a call has come to on its way.
+// A Stage is a stage of the pipeline that a call has reached.
 type Stage uint8
 
 // The stages that observers see, in their order. A call may end at any of them.
 const (
-	// AtTurn has waited for its turn at the gate of its scope.
+	// AtTurn has been let through by the gate of its scope.
 	AtTurn Stage = iota + 1
 	// AtJudgement has been planned, and is judged next.
 	AtJudgement
@@ -81,35 +81,35 @@ func (s Stage) String() string {
 	return [...]string{AtTurn: "turn", AtJudgement: "judgement", AtRun: "run", AtFit: "fit"}[s]
 }
 
-// A StageObserver is an [Observer] that also learns how far each call has come.
+// A StageObserver is an [Observer] that is also told each stage that a call reaches.
 type StageObserver interface {
 	Observer
 	// CallReached is called at each stage that a call reaches.
 	CallReached(ctx context.Context, c Call, s Stage)
 }
 
-// An Observer sees every call, but cannot change what becomes of it. Its methods are called on the call's own
-// path, so they must not block.
+// An Observer sees every call but cannot influence it. Its methods run as part of the call, so they must not block.
 type Observer interface {
-	// CallBegan is called for a call that enters the pipeline. The call runs under the context it returns.
+	// CallBegan is called when a call enters the pipeline. The call runs under the returned context.
 	CallBegan(ctx context.Context, c Call) context.Context
-	// CallPlanned is called before a call is judged, with what it is about to do: the record holds its paths or command.
-	// A call that cannot be bound or planned is not announced.
+	// CallPlanned is called before a call is judged. The record holds the paths or the command. It is not called for a
+	// call that cannot be bound or planned.
 	CallPlanned(ctx context.Context, c Call, r Record)
-	// CallEnded is called at a call's end, with the whole record and what is returned.
+	// CallEnded is called at the end of a call, with the complete record and the result.
 	CallEnded(ctx context.Context, c Call, r Record, result builtin.Result)
 }
 
 // Observers are called in turn.
 type Observers struct {
 	all  []Observer
-	last atomic.Uint64 // the id given last
+	last atomic.Uint64 // the last ID assigned
 }
 
-// NewObservers returns the observers that a host was given.
+// NewObservers returns the observers of a host.
 func NewObservers(all []Observer) *Observers { return &Observers{all: all} }
 
-// Began numbers a call that enters the pipeline, and tells of it. The call runs under the context that comes back.
+// Began assigns an ID to a call that enters the pipeline, and calls CallBegan. The call runs under the returned
+// context.
 func (o *Observers) Began(ctx context.Context, c Call) (context.Context, Call) {
 	c.ID = o.last.Add(1)
 	for _, each := range o.all {
@@ -118,7 +118,7 @@ func (o *Observers) Began(ctx context.Context, c Call) (context.Context, Call) {
 	return ctx, c
 }
 
-// Reached tells of a stage that a call has come to.
+// Reached reports that a call has reached a stage.
 func (o *Observers) Reached(ctx context.Context, c Call, s Stage) {
 	for _, each := range o.all {
 		if told, ok := each.(StageObserver); ok {
@@ -127,7 +127,7 @@ func (o *Observers) Reached(ctx context.Context, c Call, s Stage) {
 	}
 }
 
-// Planned tells what a call is about to do.
+// Planned reports a planned call.
 func (o *Observers) Planned(ctx context.Context, c Call, r Record) {
 	for _, each := range o.all {
 		each.CallPlanned(ctx, c, r)
@@ -135,7 +135,7 @@ func (o *Observers) Planned(ctx context.Context, c Call, r Record) {
 	o.Reached(ctx, c, AtJudgement)
 }
 
-// Ended tells of the end of a call.
+// Ended reports the end of a call.
 func (o *Observers) Ended(ctx context.Context, c Call, r Record, result builtin.Result) {
 	for _, each := range o.all {
 		each.CallEnded(ctx, c, r, result)

@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve asks the file system for n bytes after the end of f without changing its size. Where that is
-// not supported, nothing is reserved; a device that takes no bytes at all is an error.
+// reserve asks the file system for n bytes after the end of f without changing its size. If that is not
+// supported, nothing is reserved. A device that accepts no bytes at all is an error.
 func reserve(f *os.File, n int64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Mode()&os.ModeDevice != 0 {
-		// A device keeps no record. /dev/null, the terminal and pipes are a choice; /dev/full is a fault.
+		// A device keeps no record. /dev/null, the terminal and pipes are valid choices; /dev/full is an
+		// error.
 		if _, err := f.Write([]byte("\n")); err != nil {
 			return err
 		}

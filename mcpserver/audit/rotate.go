@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// rotatePatience is how long to wait for another host that rotates, which takes it less than a millisecond. When it is stopped there,
-// the file grows on. Tests, in which no one is, wait for longer: on a machine under load one may rest that long.
+// rotatePatience is how long to wait for another host that rotates. A rotation takes less than a millisecond. If the
+// other host is suspended meanwhile, the file keeps growing. Tests wait longer, because a host may be delayed that long
+// on a loaded machine.
 var rotatePatience = 100 * time.Millisecond
 
-// lockRetry is how soon the lock is tried again.
+// lockRetry is the interval between attempts to take the lock.
 const lockRetry = 500 * time.Microsecond
 
-// lock takes the lock of a file, and reports whether it could be had in time.
+// lock takes the lock of a file, and reports whether it got it in time.
 func lock(f *os.File) (got bool, err error) {
 	for end := time.Now().Add(rotatePatience); ; time.Sleep(lockRetry) {
 		switch got, err := tryLock(f); {
@@ -30,11 +31,11 @@ func lock(f *os.File) (got bool, err error) {
 	}
 }
 
-// A move is one step of a rotation: a file gets another name, or is removed when the name is empty.
+// A move is one step of a rotation: a file is renamed, or removed if to is empty.
 type move struct{ from, to string }
 
-// moves are the steps that free the name of the log, in an order in which any of them may be the last one done:
-// nothing but the oldest file is ever removed, and a gap that is left is used up by the next rotation.
+// moves returns the steps that free the name of the log. Any of them may be the last one done: only the oldest file is
+// ever removed, and the next rotation closes a gap that is left.
 func moves(path string, keep int, taken func(string) bool) []move {
 	name := func(n int) string {
 		if n == 0 {
@@ -43,7 +44,7 @@ func moves(path string, keep int, taken func(string) bool) []move {
 		return path + "." + strconv.Itoa(n)
 	}
 	var all []move
-	for n := keep + 1; taken(name(n)); n++ { // more were kept before
+	for n := keep + 1; taken(name(n)); n++ { // more files were kept before
 		all = append(all, move{from: name(n)})
 	}
 	free := 1
@@ -67,14 +68,14 @@ func (m move) do() error {
 	return renameNew(m.from, m.to)
 }
 
-// rotate gives the log's file another name, so that the next one who opens the log makes a new file. It reports
-// whether the log must be opened anew: it was rotated, by this host or by another.
+// rotate renames the log file, so that the next host to open the log creates a new file. It reports whether the log
+// must be reopened because this host or another has rotated it.
 func (l *Log) rotate(room int64) (rotated bool, err error) {
 	locked := l.file
 	if got, err := lock(locked); !got {
 		return false, err
 	}
-	if l.moved() { // another host was faster
+	if l.moved() { // another host has already rotated
 		return true, l.close()
 	}
 	if !l.full(room) {
@@ -101,7 +102,7 @@ func (l *Log) rotate(room int64) (rotated bool, err error) {
 	return false, err
 }
 
-// renameChecked renames a file unless the new name was taken a moment before.
+// renameChecked renames a file unless the new name is taken. The check and the rename are not atomic.
 func renameChecked(from, to string) error {
 	if exists(to) {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}

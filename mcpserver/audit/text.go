@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Clipped returns the record with texts and lists of bounded length, as it is written.
+// Clipped returns the record with texts and lists cut to the limits, as it is written.
 func (r Record) Clipped() Record {
 	for _, text := range []*string{&r.Principal, &r.Scope, &r.Tool, &r.Command, &r.Rule, &r.Source, &r.Summary, &r.Client, &r.ClientVersion, &r.Chain, &r.Error} {
 		*text = Clip(*text)
@@ -26,7 +26,7 @@ func (r Record) Clipped() Record {
 func clipAll(paths []string) []string {
 	var all []string
 	for i, path := range paths {
-		if i == maxPaths && len(paths) > maxPaths+1 { // one more takes no more room than to say so
+		if i == maxPaths && len(paths) > maxPaths+1 { // naming one more path takes no more space than counting it
 			return append(all, fmt.Sprintf("… and %d more", len(paths)-i))
 		}
 		all = append(all, Clip(path))
@@ -34,7 +34,11 @@ func clipAll(paths []string) []string {
 	return all
 }
 
+<<<<<<< HEAD
 // Clip cuts a text that is longer than [maxText], between two characters, and marks that.
+=======
+// Clip cuts a text longer than [MaxText] between two characters, and marks the cut.
+>>>>>>> 9f1421c (audit, auth: plain words in comments)
 func Clip(s string) string {
 	if len(s) <= maxText {
 		return s
@@ -46,10 +50,10 @@ func Clip(s string) string {
 	return s[:end] + "…"
 }
 
-// usualLine is room for most records, in bytes.
+// usualLine is the initial size of a line, in bytes. It suffices for most records.
 const usualLine = 512
 
-// appendTo appends the record as a line of JSON, with the names that its fields are tagged with.
+// appendTo appends the record as a line of JSON, with the names in the tags of its fields.
 func (r Record) appendTo(line []byte) []byte {
 	line = append(line, `{"time":"`...)
 	line = append(r.Time.AppendFormat(line, time.RFC3339Nano), '"')
@@ -92,7 +96,7 @@ func appendPhases(line []byte, all []Phase) []byte {
 	return append(line, ']')
 }
 
-// appendSome appends a text that is not empty.
+// appendSome appends a member unless its text is empty.
 func appendSome(line []byte, name, text string) []byte {
 	if text == "" {
 		return line
@@ -100,7 +104,7 @@ func appendSome(line []byte, name, text string) []byte {
 	return appendText(appendName(line, name), text)
 }
 
-// appendMillis appends a time that was taken in whole microseconds, or any other.
+// appendMillis appends a time in milliseconds. Whole microseconds take a fast path.
 func appendMillis(line []byte, millis float64) []byte {
 	micros := int64(millis*1000 + 0.5)
 	if micros < 0 || float64(micros)/1000 != millis {
@@ -133,9 +137,8 @@ func appendTexts(line []byte, name string, all []string) []byte {
 	return append(line, ']')
 }
 
-// appendText appends a text as a string of JSON. It escapes what JSON must have escaped, and what a terminal that shows the log
-// would obey: control characters, and marks that turn the direction of text or take no room. What is not valid UTF-8 becomes
-// U+FFFD.
+// appendText appends a text as a JSON string. It escapes what JSON requires and what a terminal that shows the log
+// would obey: control characters, directional marks and zero-width characters. Invalid UTF-8 becomes U+FFFD.
 func appendText(line []byte, text string) []byte {
 	line = append(line, '"')
 	for _, r := range text {
@@ -158,5 +161,5 @@ func appendText(line []byte, text string) []byte {
 	return append(line, '"')
 }
 
-// hidden reports whether a character has no look of its own.
+// hidden reports whether a character is invisible.
 func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }

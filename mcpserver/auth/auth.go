@@ -16,42 +16,42 @@ import (
 	"time"
 )
 
-// An Identity is who calls. The zero Identity has no rights.
+// An Identity identifies a caller. The zero Identity has no rights.
 type Identity struct {
-	// Principal names whose state a call works on. Verifiers of different kinds never give the same name: see
-	// [tokenPrincipal] and [oauth].
+	// Principal names the owner of the state that a call works on. Verifiers of different kinds never return the same
+	// name: see [tokenPrincipal] and [oauth].
 	Principal string
-	// Rights are the kinds of tools that may be called.
+	// Rights are the kinds of tools that the caller may call.
 	Rights Rights
 	// Servers are the other servers whose tools, prompts and resources may be used. Nil: all of them.
 	Servers []string
-	// Expires is when the credential ends; zero: never. Calls that run then go on.
+	// Expires is when the credential expires; zero: never. Running calls continue.
 	Expires time.Time
-	// Scopes names what an authorization server would have to grant for these rights, separated by blanks. Nil: there is
-	// none to ask, and the caller can get no more rights by itself.
+	// Scopes returns the scopes, separated by spaces, that an authorization server would have to grant for these
+	// rights. If nil, there is no such server, and the caller cannot get more rights by itself.
 	Scopes func(Rights) string
-	// Valid is done when the credential was taken back: nothing of it goes on. Nil: that never happens.
+	// Valid is done when the credential is revoked, which ends everything that uses it. If nil, it is never revoked.
 	Valid context.Context
 }
 
-// A Verifier knows callers by their bearer tokens.
+// A Verifier identifies callers by their bearer tokens.
 type Verifier interface {
-	// Verify returns who bears the token, or an [*Error]. It does not change anything and may be called by many
-	// at once. bearer is the token alone, without a scheme; it may be empty or anything at all.
+	// Verify returns the identity of the token's bearer, or an [*Error]. It has no side effects and is safe for
+	// concurrent use. bearer is the token without a scheme; it may be empty or malformed.
 	Verify(ctx context.Context, bearer string) (Identity, error)
 }
 
-// maxBearer is the longest token that is looked at, in bytes. Access tokens with many claims reach some 4 KB.
+// maxBearer is the longest token that is examined, in bytes. Access tokens with many claims reach about 4 KB.
 const maxBearer = 16 << 10
 
 // Any accepts the tokens that any of the verifiers accepts, in order. Without a verifier it accepts none.
 type Any []Verifier
 
-// unknownToken is the reason that tells least: another verifier may know what is wrong.
+// unknownToken is the least specific reason: another verifier may have a better one.
 const unknownToken = "the token is not known here"
 
-// Verify implements [Verifier]. Of several refusals the most telling is returned: what is merely unknown to one may
-// be expired for another.
+// Verify implements [Verifier]. Of several refusals it returns the most specific: a token that is unknown to one
+// verifier may be expired for another.
 func (a Any) Verify(ctx context.Context, bearer string) (Identity, error) {
 	worst := refuse(Invalid, unknownToken)
 	if bearer == "" {

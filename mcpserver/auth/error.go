@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// A kind is what is wrong with a token. A greater kind tells more.
+// A kind classifies a refusal. Greater kinds are more specific.
 type kind uint8
 
 // The kinds of refusals.
 const (
-	// Missing: the request carries no token.
+	// Missing: the request has no token.
 	Missing kind = iota
-	// Invalid: the token is not one of ours, or was not made for us.
+	// Invalid: the token is unknown, or was issued for another audience.
 	Invalid
-	// expiredToken: the token was good once.
+	// expiredToken: the token has expired.
 	expiredToken
-	// Insufficient: the token is good, but gives no right.
+	// Insufficient: the token is valid but gives no right.
 	Insufficient
 	// unavailable: the token cannot be checked now, because its issuer cannot be reached.
 	unavailable
 )
 
-// An Error says why a token is refused. Its text goes to the client: it names nothing that the client does not know.
+// An Error is the reason for refusing a token. Its text is sent to the client: it contains nothing that the client does
+// not know.
 type Error struct {
 	Kind   kind
 	Reason string
-	// Scope are the scopes to ask for, separated by blanks, if there are any.
+	// Scope lists the scopes to request, separated by spaces, if there are any.
 	Scope string
-	// Retry is when to try again, if waiting helps.
+	// Retry is the time after which to try again, if waiting helps.
 	Retry time.Duration
-	// Cause is what the owner of the host should know beyond that, and no client.
+	// Cause holds details for the owner of the host. It is not sent to clients.
 	Cause error
 }
 
@@ -46,8 +47,8 @@ func refuse(k kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Status is the HTTP status for a refusal, by RFC 6750, section 3.1: 401, 403 for too few rights, 503 when it cannot
-// be told now.
+// Status returns the HTTP status for a refusal, by RFC 6750, section 3.1: 401, or 403 for insufficient rights. It
+// returns 503 if the token cannot be checked now.
 func Status(err error) int {
 	var e *Error
 	switch {
@@ -61,8 +62,9 @@ func Status(err error) int {
 	return http.StatusUnauthorized
 }
 
-// Challenge is the WWW-Authenticate header for a refusal (RFC 6750, section 3). A request without a token gets no
-// error code. metadata is the address of the protected resource metadata (RFC 9728, section 5.1); "" where there is none.
+// Challenge returns the WWW-Authenticate header for a refusal (RFC 6750, section 3). A request without a token gets no
+// error code. metadata is the address of the protected resource metadata (RFC 9728, section 5.1), or "" if there is
+// none.
 func Challenge(err error, metadata string) string {
 	params := []string{`realm="toolhost"`}
 	var e *Error
@@ -82,8 +84,8 @@ func Challenge(err error, metadata string) string {
 	return "Bearer " + strings.Join(params, ", ")
 }
 
-// maxDescription bounds what a header says of a refusal, in characters: it can repeat what a token claims, and clients
-// bound the headers that they take. The body says all of it.
+// maxDescription bounds the description in a header, in characters: it can repeat what a token claims, and clients
+// limit the size of headers. The body has the full text.
 const maxDescription = 200
 
 func clip(reason string) string {
@@ -93,8 +95,8 @@ func clip(reason string) string {
 	return reason
 }
 
-// quotable leaves what may stand in the parameters of a challenge: printable ASCII without quote and backslash
-// (RFC 6750, section 3).
+// quotable returns the characters of s that are valid in the parameters of a challenge: printable ASCII without quote
+// and backslash (RFC 6750, section 3).
 func quotable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' {
@@ -104,8 +106,8 @@ func quotable(s string) string {
 	}, s)
 }
 
-// ParseAuthorization takes the token out of the Authorization headers of a request: "" when there is none, and then wrong says what stands
-// in its place, without repeating it.
+// ParseAuthorization returns the token in the Authorization headers of a request. If there is none, bearer is "" and
+// wrong describes what was found instead, without repeating it.
 func ParseAuthorization(headers []string) (bearer, wrong string) {
 	switch len(headers) {
 	case 0:
@@ -116,7 +118,7 @@ func ParseAuthorization(headers []string) (bearer, wrong string) {
 	return "", fmt.Sprintf("the Authorization header is there %d times, and somebody on the way could have taken another one", len(headers))
 }
 
-// parseBearer takes the token out of an Authorization header, or says what is wrong with it.
+// parseBearer returns the token in an Authorization header, or describes what is wrong with the header.
 func parseBearer(header string) (token, wrong string) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(header), " ")
 	token = strings.TrimSpace(token)

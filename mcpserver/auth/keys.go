@@ -19,30 +19,30 @@ import (
 const (
 	// fetchTime bounds one request to the issuer.
 	fetchTime = 5 * time.Second
-	// fetchAgain is how soon the issuer is asked again that could not be reached.
+	// fetchAgain is how long to wait before another request to an issuer that could not be reached.
 	fetchAgain = 5 * time.Second
-	// keysEvery and keysBurst bound how often the keys are fetched, whatever tokens come: a key that is new is known this
-	// much later at most. Without it each token with an unknown key id would cause a request to the issuer.
+	// keysEvery and keysBurst bound how often the keys are fetched, whatever tokens arrive. A new key is known after
+	// keysEvery at most. Without the limit each token with an unknown key id would cause a request to the issuer.
 	keysEvery = 10 * time.Second
 	keysBurst = 3
-	// maxFetched bounds an answer of the issuer, in bytes.
+	// maxFetched bounds a response of the issuer, in bytes.
 	maxFetched = 1 << 20
 )
 
-// errFetchedRecently stops the fetching of keys.
+// errFetchedRecently is returned instead of fetching the keys too often.
 var errFetchedRecently = errors.New("the keys were fetched a moment ago")
 
-// issuerKeys are the keys of an issuer, found by its metadata.
+// issuerKeys holds the keys of an issuer, found through its metadata.
 type issuerKeys struct {
 	issuer  string
 	client  *http.Client // for metadata
 	limited *http.Client // for keys, bounded
-	fetched atomic.Bool  // keys were fetched
+	fetched atomic.Bool  // the keys were fetched
 
 	found    atomic.Pointer[oidc.RemoteKeySet]
 	fetching chan struct{} // held while metadata is fetched
-	next     time.Time     // no metadata is fetched before; owned by the holder of fetching
-	last     error         // why there are none; owned by the holder of fetching
+	next     time.Time     // the earliest time of the next fetch of metadata; owned by the holder of fetching
+	last     error         // the last failure; owned by the holder of fetching
 }
 
 func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
@@ -50,7 +50,7 @@ func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
 		client = &http.Client{Timeout: fetchTime}
 	}
 	own := *client
-	// A redirect would lead away from who was named.
+	// A redirect would lead to a server other than the configured one.
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	k := &issuerKeys{issuer: issuer, client: &own, fetching: make(chan struct{}, 1)}
 	bounded := own
@@ -59,8 +59,8 @@ func newIssuerKeys(issuer string, client *http.Client) *issuerKeys {
 	return k
 }
 
-// find returns the set of keys. Its error is an [*Error] of the kind [unavailable]: the issuer cannot be asked where
-// its keys are.
+// find returns the set of keys. It returns an [*Error] of the kind [unavailable] if the issuer's metadata cannot be
+// fetched.
 func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 	if set := k.found.Load(); set != nil {
 		return set, nil
@@ -77,7 +77,7 @@ func (k *issuerKeys) find(ctx context.Context) (*oidc.RemoteKeySet, error) {
 	if time.Now().Before(k.next) {
 		return nil, k.unavailable(k.last)
 	}
-	// Others wait for the answer, so it does not end with this request.
+	// Other requests wait for the result, so the fetch must survive the end of this one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTime)
 	defer cancel()
 	address, err := k.discover(ctx)
@@ -97,7 +97,8 @@ func (k *issuerKeys) unavailable(err error) *Error {
 	}
 }
 
-// discover asks the issuer where its keys are: by OpenID Connect Discovery 1.0, section 4, or else by RFC 8414, section 3.
+// discover returns the address of the issuer's keys, by OpenID Connect Discovery 1.0, section 4, or else by RFC 8414,
+// section 3.
 func (k *issuerKeys) discover(ctx context.Context) (string, error) {
 	u, err := url.Parse(k.issuer)
 	if err != nil {
@@ -148,7 +149,7 @@ func (k *issuerKeys) metadata(ctx context.Context, address string) (string, erro
 	return told.Keys, nil
 }
 
-// A boundedTransport fetches keys, and not too often.
+// A boundedTransport limits how often keys are fetched.
 type boundedTransport struct {
 	keys  *issuerKeys
 	next  http.RoundTripper
@@ -180,7 +181,7 @@ type bounded struct {
 	io.Closer
 }
 
-// keySet remember for one verification why the keys could not be had: the library's error does not tell.
+// keySet records for one verification why the keys could not be fetched. The library's error does not say.
 type keySet struct {
 	issuer      *issuerKeys
 	set         *oidc.RemoteKeySet
@@ -195,7 +196,7 @@ func (a *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 		return payload, nil
 	case errors.Is(err, errFetchedRecently) && a.issuer.fetched.Load():
 		return nil, fmt.Errorf("no key of the issuer fits; its keys are fetched again at most every %s", keysEvery)
-	case strings.HasPrefix(err.Error(), "fetching keys"): // as the library says when it has none to try
+	case strings.HasPrefix(err.Error(), "fetching keys"): // the library's text if it has no keys to try
 		a.unavailable = a.issuer.unavailable(err)
 	}
 	return nil, err

@@ -1,10 +1,10 @@
 package auth
 
-// MetadataPath is where a protected resource tells who issues tokens for it (RFC 9728, section 3). The path of the
-// resource may follow.
+// MetadataPath is the path at which a protected resource publishes the issuers of its tokens (RFC 9728, section
+// 3). The path of the resource may follow.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// Metadata is what a protected resource tells of itself (RFC 9728, section 2). It needs no token to be read.
+// Metadata describes a protected resource (RFC 9728, section 2). Reading it requires no token.
 type Metadata struct {
 	// Resource is the resource's identifier: the address of the MCP endpoint.
 	Resource             string   `json:"resource"`

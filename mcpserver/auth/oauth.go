@@ -16,21 +16,22 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// skew is how far the clock of an issuer may be from ours. RFC 7519, section 4.1.4, speaks of "usually no more than a
-// few minutes"; one is plenty where both keep time.
+// skew is the tolerated difference between the clock of an issuer and ours. RFC 7519, section 4.1.4, speaks of "usually
+// no more than a few minutes"; one is enough if both clocks are synchronised.
 const skew = time.Minute
 
-// signatures are the algorithms that are accepted: those of key pairs. "none" needs no key, and of an HMAC the public
-// key would be the secret (RFC 8725, section 2.1).
+// signatures are the accepted algorithms, all with key pairs. "none" needs no key, and with an HMAC the public key
+// would be the secret (RFC 8725, section 2.1).
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// An OAuthConfig says whose access tokens are taken.
+// An OAuthConfig configures whose access tokens are accepted.
 type OAuthConfig struct {
 	// Issuer is the authorization server's identifier: an https address, or http on loopback.
 	Issuer string
-	// Audience is what tokens must have been issued for (RFC 8707): best the address of the MCP endpoint.
+	// Audience is the audience that tokens must have been issued for (RFC 8707), preferably the address of the MCP
+	// endpoint.
 	Audience string
 	// ScopePrefix precedes read, write and exec in the scopes, such as "toolhost:".
 	ScopePrefix string
@@ -38,14 +39,14 @@ type OAuthConfig struct {
 	Client *http.Client
 }
 
-// An oauth knows the bearers of access tokens: JSON web tokens that an OAuth 2.1 authorization server has signed for
-// this audience. The issuer is first asked when the first token comes, so that it need not be reachable before.
+// An oauth verifies access tokens: JSON web tokens that an OAuth 2.1 authorization server has signed for this audience.
+// It contacts the issuer when the first token arrives, so the issuer need not be reachable before.
 type oauth struct {
 	cfg  OAuthConfig
 	keys *issuerKeys
 }
 
-// NewOAuth checks the configuration. It makes no request yet.
+// NewOAuth checks the configuration. It makes no request.
 func NewOAuth(cfg OAuthConfig) (*oauth, error) {
 	u, err := url.Parse(cfg.Issuer)
 	switch {
@@ -66,7 +67,8 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
-// Metadata tells clients where to get a token. The resource is the audience when that is an address.
+// Metadata returns the metadata that tells clients where to get a token. The resource is the audience if that is an
+// address.
 func (o *oauth) Metadata() Metadata {
 	m := Metadata{
 		AuthorizationServers: []string{o.cfg.Issuer}, Scopes: strings.Fields(o.scopes(All)), BearerMethods: []string{"header"}, Name: "toolhost",
@@ -77,7 +79,7 @@ func (o *oauth) Metadata() Metadata {
 	return m
 }
 
-// scopes are those that give these rights.
+// scopes returns the scopes that give these rights, separated by spaces.
 func (o *oauth) scopes(set Rights) string {
 	var all []string
 	for _, name := range set.Names() {
@@ -86,7 +88,7 @@ func (o *oauth) scopes(set Rights) string {
 	return strings.Join(all, " ")
 }
 
-// Ready asks the issuer for its keys' address, to tell early that it cannot be reached.
+// Ready fetches the issuer's metadata, to report early that it cannot be reached.
 func (o *oauth) Ready(ctx context.Context) error {
 	_, err := o.keys.find(ctx)
 	return err
@@ -104,7 +106,7 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	// What is checked in an ID token is checked here too: signature, issuer, audience. The times are checked below.
+	// These are the checks of an ID token: signature, issuer, audience. The times are checked below.
 	asked := &keySet{issuer: o.keys, set: set}
 	verifier := oidc.NewVerifier(o.cfg.Issuer, asked, &oidc.Config{ClientID: o.cfg.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true})
 	token, err := verifier.Verify(ctx, bearer)
@@ -114,7 +116,7 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	if err != nil {
 		return Identity{}, refuse(Invalid, "the access token is refused: %s", strings.TrimPrefix(err.Error(), "oidc: "))
 	}
-	if token.Issuer != o.cfg.Issuer { // the library lets one issuer go by two names
+	if token.Issuer != o.cfg.Issuer { // the library accepts two names for one issuer
 		return Identity{}, refuse(Invalid, "the access token was issued by %q, not by %q", token.Issuer, o.cfg.Issuer)
 	}
 	var c claims
@@ -135,11 +137,11 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 	return Identity{Principal: o.principal(c.Subject), Rights: rights, Expires: c.Expiry.time().Add(skew), Scopes: o.scopes}, nil
 }
 
-// principal binds a subject to its issuer: two issuers can have the same subjects. An issuer has no blank, so that
-// two pairs never make one name.
+// principal combines the subject with its issuer, because subjects are unique only within an issuer. An issuer contains
+// no space, so different pairs give different names.
 func (o *oauth) principal(subject string) string { return "oauth:" + o.cfg.Issuer + " " + subject }
 
-// rights are those that the scopes give.
+// rights returns the rights that the scopes give.
 func (o *oauth) rights(c claims) Rights {
 	var set Rights
 	for _, scope := range append(c.Scope, c.Scp...) {
