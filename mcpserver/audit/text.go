@@ -34,11 +34,7 @@ func clipAll(paths []string) []string {
 	return all
 }
 
-<<<<<<< HEAD
-// Clip cuts a text that is longer than [maxText], between two characters, and marks that.
-=======
-// Clip cuts a text longer than [MaxText] between two characters, and marks the cut.
->>>>>>> 9f1421c (audit, auth: plain words in comments)
+// Clip cuts a text longer than [maxText] between two characters, and marks the cut.
 func Clip(s string) string {
 	if len(s) <= maxText {
 		return s

@@ -160,9 +160,9 @@ func algorithms() []string {
 	return names
 }
 
-// checkHeader refuses, before anybody is asked for a key, what cannot be an access token: what is no signed JSON web
-// token, is signed by no key pair, or says of itself that it is something else (RFC 9068, section 4; RFC 8725, section
-// 3.11). A token without a type is looked at like one of the type JWT, as several issuers leave it out.
+// checkHeader refuses, before a key is requested, a token that cannot be an access token: one that is not a signed JSON
+// web token, is not signed with a key pair, or declares another type (RFC 9068, section 4; RFC 8725, section 3.11). A
+// token without a type is treated like one of the type JWT, because several issuers omit it.
 func checkHeader(bearer string) error {
 	if len(bearer) > maxBearer || strings.Count(bearer, ".") != 2 {
 		return refuse(Invalid, unknownToken)
@@ -182,7 +182,7 @@ func checkHeader(bearer string) error {
 	return nil
 }
 
-// claims are what an access token says.
+// claims are the claims of an access token.
 type claims struct {
 	Subject   string   `json:"sub"`
 	Expiry    *numDate `json:"exp"`
@@ -191,8 +191,8 @@ type claims struct {
 	// Scope is the claim of RFC 9068, section 2.2.3; some issuers call it scp.
 	Scope words `json:"scope"`
 	Scp   words `json:"scp"`
-	// Of tokens that are not for resources: ID tokens (OpenID Connect Core, sections 2 and 3.3.2.11), logout tokens, and
-	// those whose kind the issuer names.
+	// Claims of tokens that are not for resources: ID tokens (OpenID Connect Core, sections 2 and 3.3.2.11), logout
+	// tokens, and tokens whose kind the issuer names.
 	Nonce   any `json:"nonce"`
 	AtHash  any `json:"at_hash"`
 	CHash   any `json:"c_hash"`
@@ -202,13 +202,13 @@ type claims struct {
 	Use     any `json:"token_use"` // Amazon Cognito
 }
 
-// numericClaims are the claims that are looked at, here and in the library.
+// numericClaims are the numeric claims that are examined, here and in the library.
 var numericClaims = []string{
 	"iss", "aud", "sub", "exp", "nbf", "iat", "scope", "scp", "nonce", "at_hash", "c_hash", "s_hash", "events", "typ", "token_use",
 }
 
-// lookalike finds a claim whose name differs from one that counts by the case of letters only. encoding/json would take
-// the one for the other, while the issuer means nothing by it: it may be an attribute that users choose themselves.
+// lookalike returns a claim whose name differs only in case from one that is examined. encoding/json would take one for
+// the other, although to the issuer it means something else: it may be an attribute that users choose themselves.
 func lookalike(claims map[string]json.RawMessage) (name string) {
 	for name := range claims {
 		for _, known := range numericClaims {
@@ -223,7 +223,7 @@ func lookalike(claims map[string]json.RawMessage) (name string) {
 // maxSubject is the longest subject (OpenID Connect Core, section 2).
 const maxSubject = 255
 
-// check refuses a token whose time it is not, or that is for something else.
+// check refuses a token that is not valid at this time or that is for another purpose.
 func (c *claims) check(now time.Time) error {
 	if c.Use != nil && c.Use != "access" || c.Purpose != nil && !slices.Contains([]any{"Bearer", "at+jwt", "JWT"}, c.Purpose) {
 		return refuse(Invalid, "the token is no access token: it says that it is another kind")
@@ -245,10 +245,10 @@ func (c *claims) check(now time.Time) error {
 	return nil
 }
 
-// A numDate is a NumericDate: seconds since 1970, with a fraction perhaps (RFC 7519, section 2).
+// A numDate is a NumericDate: seconds since 1970, possibly with a fraction (RFC 7519, section 2).
 type numDate float64
 
-// maxDate is the latest date that is believed, in seconds: the year 9999.
+// maxDate is the latest accepted date, in seconds: the year 9999.
 const maxDate = 253402300799
 
 func (d *numDate) time() time.Time { return time.Unix(int64(*d), 0) }
@@ -263,7 +263,7 @@ func (d *numDate) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// words are a list of words, as a list or in one text.
+// words is a list of words, encoded as a list or as one string.
 type words []string
 
 // UnmarshalJSON reads either form.

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Rights are a set of kinds of tools. The zero set allows nothing. A set gives exactly the tools of its kinds: Exec
-// does not contain Read and Write, though a command can read and write whatever its sandbox allows.
+// Rights is a set of kinds of tools. The zero set allows nothing. A set gives exactly the tools of its kinds: Exec
+// does not contain Read and Write, although a command can read and write whatever its sandbox allows.
 type Rights uint8
 
 // The rights.
 const (
 	// Read is for tools that change nothing: Read, Glob, Grep, TaskOutput.
 	Read Rights = 1 << iota
-	// Write is for tools that change files: Edit, Write, NotebookEdit. Their answers show parts of the files.
+	// Write is for tools that change files: Edit, Write, NotebookEdit. Their results show parts of the files.
 	Write
-	// Exec is for tools that run and end commands: Bash, TaskStop, and every tool that says nothing else.
+	// Exec is for tools that run and end commands: Bash, TaskStop, and every tool that declares nothing else.
 	Exec
 	// All is every right.
 	All = Read | Write | Exec
@@ -27,7 +27,7 @@ var rightNames = []struct {
 	name  string
 }{{Read, "read"}, {Write, "write"}, {Exec, "exec"}}
 
-// Has reports whether all rights of want are in the set. Nothing is in no set.
+// Has reports whether all rights of want are in the set. It is false for the empty set.
 func (r Rights) Has(want Rights) bool { return want != 0 && r&want == want }
 
 // Names are the names of the rights.
@@ -58,7 +58,7 @@ func rightNamed(name string) Rights {
 	return 0
 }
 
-// ParseRights makes a set of names. An unknown name, and no name at all, is an error.
+// ParseRights returns the set of the named rights. An unknown name or an empty list is an error.
 func ParseRights(names []string) (Rights, error) {
 	var set Rights
 	for _, name := range names {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// minToken is the shortest token that a person may make up, in characters.
+// minToken is the length of the shortest token that a person may choose, in characters.
 const minToken = 16
 
-// ReadToken reads the token that a file holds, which may be a pipe. One that no request could carry is refused here, where somebody is
-// told, and not with each request.
+// ReadToken reads the token in a file, which may be a pipe. A token that no request could carry is refused here, where
+// a person sees the error, and not with each request.
 func ReadToken(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -37,13 +37,13 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-// A staticToken knows one token, whose bearer has every right. The zero staticToken accepts none.
+// A staticToken accepts one token, which gives every right. The zero staticToken accepts none.
 type staticToken struct {
 	who Identity
 	sum [sha256.Size]byte
 }
 
-// NewStaticToken makes a verifier of one token. Neither it nor the name of its bearer may be empty.
+// NewStaticToken returns a verifier of one token. Neither the token nor the principal may be empty.
 func NewStaticToken(token, principal string) (*staticToken, error) {
 	if token == "" || principal == "" {
 		return nil, errors.New("a server on a port needs a token and a name for its bearer: any page in a browser can reach it")
@@ -51,8 +51,8 @@ func NewStaticToken(token, principal string) (*staticToken, error) {
 	return &staticToken{who: Identity{Principal: principal, Rights: All}, sum: sha256.Sum256([]byte(token))}, nil
 }
 
-// Verify implements [Verifier]. It compares digests in constant time, so that neither content nor length of the token
-// shows.
+// Verify implements [Verifier]. It compares digests in constant time, so that timing reveals neither content nor length
+// of the token.
 func (s *staticToken) Verify(_ context.Context, bearer string) (Identity, error) {
 	if bearer == "" {
 		return Identity{}, refuse(Missing, "no token was sent")

@@ -30,20 +30,20 @@ type Token struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Expired reports whether the token's time is over.
+// Expired reports whether the token has expired.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// maxTokens is how many tokens a file may hold: each is compared with each request's, which takes some 50 ns.
+// maxTokens is how many tokens a file may hold. Each request's token is compared with all of them, at about 50 ns each.
 const maxTokens = 1000
 
-// tokenPrefix tells people and secret scanners what a token is for.
+// tokenPrefix identifies the tokens to people and secret scanners.
 const tokenPrefix = "th_"
 
-// newToken makes a token: [rand.Text] has 130 random bits.
+// newToken returns a new token: [rand.Text] has 130 random bits.
 func newToken() string { return tokenPrefix + rand.Text() }
 
-// tokenPrincipal is who bears the token of this name. No name contains a colon, and no other verifier's names begin
-// like this.
+// tokenPrincipal returns the principal of the token with this name. No name contains a colon, and the names of no other
+// verifier begin like this.
 func tokenPrincipal(name string) string { return "token:" + name }
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -51,7 +51,7 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 // maxName is the longest name of a token, in characters.
 const maxName = 64
 
-// usableName reports whether a token may be called so: the name appears in records, and in the names of principals.
+// usableName reports whether a token may have this name, which appears in records and in the names of principals.
 func usableName(name string) bool {
 	return name != "" && len(name) <= maxName && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+"._-") == ""
 }
@@ -61,8 +61,8 @@ type tokenList struct {
 	Tokens []Token `json:"tokens"`
 }
 
-// parseTokens reads the content of a tokens file. It is strict: a field that is misspelt could be the one that was
-// to end or to limit a token.
+// parseTokens parses the content of a tokens file. It is strict: a misspelled field could be the one that ends or
+// limits a token.
 func parseTokens(text []byte) ([]Token, error) {
 	var list tokenList
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -95,8 +95,8 @@ func parseTokens(text []byte) ([]Token, error) {
 	return list.Tokens, nil
 }
 
-// duplicateName returns a member that an object has twice, "" if there is none: the decoder takes the last one without a word, be it the end
-// of a token. What differs by the case of letters is the same to it.
+// duplicateName returns a member that an object has twice, or "". The decoder silently takes the last one, even if it
+// is the expiry of a token. It ignores the case of letters, and so does duplicateName.
 func duplicateName(dec *json.Decoder) (name string) {
 	open, _ := dec.Token() // what was decoded before has no errors
 	if open != json.Delim('{') && open != json.Delim('[') {
@@ -119,7 +119,7 @@ func duplicateName(dec *json.Decoder) (name string) {
 	return ""
 }
 
-// CheckName reports why no token may be called so.
+// CheckName returns an error if no token may have this name.
 func CheckName(name string) error {
 	if usableName(name) {
 		return nil

@@ -53,7 +53,7 @@ func AddToken(file, name string, rights Rights, lifetime time.Duration, servers 
 	return bearer, t, nil
 }
 
-// RevokeToken takes a token out of the file.
+// RevokeToken removes a token from the file.
 func RevokeToken(file, name string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to nothing
 		return fmt.Errorf("there is no token named %q, because there is no file %s", name, file)
@@ -67,7 +67,7 @@ func RevokeToken(file, name string) error {
 	})
 }
 
-// ListTokens returns the tokens of the file by name, those that have expired among them. Without a file there are none.
+// ListTokens returns the tokens of the file by name, including expired ones. Without a file there are none.
 func ListTokens(file string) ([]Token, error) {
 	all, err := readTokens(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func ListTokens(file string) ([]Token, error) {
 	return all, err
 }
 
-// readTokens reads a tokens file that only its owner can have written.
+// readTokens reads a tokens file and refuses one that others than its owner could have written.
 func readTokens(file string) ([]Token, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|privatefile.NoWait, 0)
 	if err != nil {
@@ -120,8 +120,8 @@ func private(file string, info fs.FileInfo) error {
 	return nil
 }
 
-// resolveLinks is the file to replace when a tokens file is changed. To put a new file in the place of a link, or of one of several
-// names, would leave the old tokens where a host may read them by another name: what was revoked would go on.
+// resolveLinks returns the file to replace when a tokens file is changed. Replacing a link, or one of several hard
+// links, would leave the old tokens where a host may read them under another name: revoked tokens would stay valid.
 func resolveLinks(file string) (string, error) {
 	if _, err := os.Lstat(file); err != nil {
 		return file, nil // it is made, or read in a moment and then the reason is told

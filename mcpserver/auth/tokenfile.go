@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// watchEvery is how soon a token that was revoked loses what it has open; new requests notice at once.
+	// watchEvery is how soon the open streams of a revoked token are closed. New requests notice at once.
 	watchEvery = time.Second
-	// settleTime is how long after its modification a file is read again although it looks the same: two changes within
+	// settleTime is how long after its modification a file is read again even if it looks the same: two changes within
 	// one tick of the file system's clock look like one.
 	settleTime = 100 * time.Millisecond
 )
 
-// A TokenFile knows the tokens of a file, which may change at any time: each request looks whether it has (a stat, some
-// 2 µs). A file that is absent holds no tokens. One that cannot be believed leaves the last good state in force.
+// A TokenFile verifies the tokens in a file, which may change at any time: each request checks whether it has (a stat,
+// about 2 µs). A missing file holds no tokens. If the file is invalid, the last valid state stays in force.
 type TokenFile struct {
 	path string
 	log  *slog.Logger
 
 	mu        sync.Mutex
-	lastInfo  fs.FileInfo // the file as it was when it was looked at last; nil: absent
-	problem   error       // why it was not believed then
+	lastInfo  fs.FileInfo // the file at the last check; nil: missing
+	problem   error       // why it was invalid then
 	recent    bool        // it had just been changed
-	complaint string      // what was logged last
+	complaint string      // the last logged problem
 	entries   []tokenEntry
 
 	watch   sync.Once
@@ -50,8 +50,8 @@ type tokenEntry struct {
 	revoke context.CancelFunc
 }
 
-// OpenTokenFile reads a tokens file. An error says why it cannot be believed: it is broken, or others than its owner can
-// read or change it. Close it when no request will come any more.
+// OpenTokenFile reads a tokens file. It returns an error if the file is malformed, or if others than its owner can read
+// or change it. Close it when no more requests will come.
 func OpenTokenFile(path string, log *slog.Logger) (*TokenFile, error) {
 	f := &TokenFile{path: path, log: log, closing: make(chan struct{})}
 	f.mu.Lock()
@@ -92,7 +92,7 @@ func (f *TokenFile) Close() {
 	f.watcher.Wait()
 }
 
-// startWatch looks at the file even when no request comes, once there can be a stream that must end.
+// startWatch checks the file even when no request arrives, once there can be a stream that must end.
 func (f *TokenFile) startWatch() {
 	f.watcher.Go(func() {
 		tick := time.NewTicker(watchEvery)
@@ -108,7 +108,7 @@ func (f *TokenFile) startWatch() {
 	})
 }
 
-// current are the tokens in force now.
+// current returns the tokens that are now in force.
 func (f *TokenFile) current() []tokenEntry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +123,7 @@ func (f *TokenFile) current() []tokenEntry {
 	return f.entries
 }
 
-// reload reads the file if it has changed. On an error the state is as it was. The caller holds the lock.
+// reload reads the file if it has changed. On an error the state is unchanged. The caller holds the lock.
 func (f *TokenFile) reload() error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func (f *TokenFile) reload() error {
 		return f.problem
 	}
 	tokens, err := readTokens(f.path)
-	// It may be newer than info by now; then the next look finds that it has changed, and reads it again.
+	// The file may be newer than info by now. The next check then finds that it has changed, and reads it again.
 	f.lastInfo, f.problem, f.recent = info, err, time.Since(info.ModTime()) < settleTime
 	if err != nil {
 		return err
@@ -150,14 +150,14 @@ func (f *TokenFile) reload() error {
 	return nil
 }
 
-// same reports whether a file is as it was.
+// same reports whether a file is unchanged.
 func same(now, then fs.FileInfo) bool {
 	return then != nil && now.ModTime().Equal(then.ModTime()) && now.Size() == then.Size() && now.Mode() == then.Mode() && os.SameFile(now, then)
 }
 
 func sameServers(a, b []string) bool { return slices.Equal(a, b) && (a == nil) == (b == nil) }
 
-// replace puts tokens in force. What one that stays as it was has open goes on; any other loses it.
+// replace puts tokens in force. The streams of unchanged tokens continue; those of all others end.
 func (f *TokenFile) replace(tokens []Token) {
 	old := f.entries
 	f.entries = make([]tokenEntry, 0, len(tokens)) // a new one: the old is in use without the lock

@@ -20,39 +20,39 @@ import (
 // Lifetime is how long a person has to answer.
 const Lifetime = 5 * time.Minute
 
-// MaxOpen is how many questions about the calls of one principal may be open; beyond it the oldest is given up.
+// MaxOpen is how many questions about the calls of one principal may be open. Beyond it the oldest is dropped.
 const MaxOpen = 256
 
-// A Store has the questions that are open.
+// A Store holds the open questions.
 type Store struct {
 	secret []byte
 
 	mu           sync.Mutex
-	pending      map[string]*list.Element // nonce → the openQuestion that was not answered yet
+	pending      map[string]*list.Element // nonce → question that is not yet answered
 	byAge        *list.List               // the oldest first
 	perPrincipal map[string]int           // principal → how many are open
 }
 
-// An pending is one that was not answered yet.
+// A pending is a question that is not yet answered.
 type pending struct {
 	nonce, principal string
 	end              time.Time
 }
 
-// New returns a book without questions.
+// New returns an empty store.
 func New() *Store {
 	b := &Store{secret: make([]byte, secretSize), pending: map[string]*list.Element{}, byAge: list.New(), perPrincipal: map[string]int{}}
 	_, _ = rand.Read(b.secret) // crypto/rand never fails; a restart ends every open question
 	return b
 }
 
-// secretSize is the length of what signs the state of questions, in bytes.
+// secretSize is the length of the key that signs the state of questions, in bytes.
 const secretSize = 32
 
-// nonceSize is the length of what makes each question its own, in bytes.
+// nonceSize is the length of the nonce of a question, in bytes.
 const nonceSize = 16
 
-// NewID returns the id of a question, which names it in logs and addresses. It is no secret.
+// NewID returns the id of a question, which names it in logs and addresses. It is not secret.
 func NewID() string { return strings.ToLower(rand.Text()[:idLength]) }
 
 // idLength is the length of an id in characters of 5 bits.
@@ -90,10 +90,10 @@ func (b *Store) drop(e *list.Element) {
 	}
 }
 
-// errForged answers a state that is not one of this process, or was changed on its way.
+// errForged refuses a state that is not from this process, or was changed on its way.
 var errForged = errors.New("the requestState is not one of this host, or of one that has been started anew since: send it back as it came, or call again without it to be asked again")
 
-// parse takes a state apart whose signature is ours.
+// parse splits a state and checks its signature.
 func (b *Store) parse(state string) (nonce, call []byte, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(state)
 	if err != nil || len(raw) != nonceSize+2*sha256.Size || base64.RawURLEncoding.EncodeToString(raw) != state {
@@ -133,7 +133,7 @@ func (b *Store) sign(nonce, call []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify is nil for a state that is one of ours, whether its question is still open or not.
+// Verify returns nil for a state that this process issued, whether its question is still open or not.
 func (b *Store) Verify(state string) error {
 	_, _, err := b.parse(state)
 	return err

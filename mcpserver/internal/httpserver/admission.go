@@ -15,28 +15,28 @@ import (
 
 // Limits of the HTTP server in addition to those of every host.
 const (
-	// SessionIdle is how long a legacy session that does nothing lives: longer than the longest command.
+	// SessionIdle is how long an idle legacy session lives: longer than the longest command.
 	SessionIdle = time.Hour
-	// headerTime bounds how long a client may take to send its headers, and a body that is not waited for.
+	// headerTime bounds how long a client may take to send its headers, and a body that the server does not wait for.
 	headerTime = 10 * time.Second
-	// bodyTime bounds how long a client may take to send a message: [transport.MaxMessage] at some 300 KB a second.
+	// bodyTime bounds how long a client may take to send a message: [transport.MaxMessage] at about 300 KB a second.
 	bodyTime = 2 * time.Minute
-	// writeTime bounds how long a client may leave what was sent to it unread.
+	// writeTime bounds how long a client may leave data unread.
 	writeTime = time.Minute
 	// idleTime is how long a connection without a request is kept.
 	idleTime = 2 * time.Minute
 	// maxHeader bounds the headers of a request, in bytes.
 	maxHeader = 64 << 10
-	// MaxStreams is how many streams of legacy sessions may be open, which are held without a call.
+	// MaxStreams is how many streams of legacy sessions may be open without a call.
 	MaxStreams = 2048
-	// maxInitialize bounds the message that begins a legacy session, in bytes: what a client says of itself there is kept
+	// maxInitialize bounds the message that begins a legacy session, in bytes: the client's description in it is kept
 	// as long as the session.
 	maxInitialize = 64 << 10
-	// retryAfter is how long a client that is refused for want of room should wait.
+	// retryAfter is how long a client should wait after a refusal because of a limit.
 	retryAfter = 2 * time.Second
 )
 
-// Limits are those of one server.
+// Limits are the limits of one server.
 type Limits struct {
 	InFlight, Streams         int           // requests, and streams of sessions
 	Reading                   int           // messages that are on their way in
@@ -45,7 +45,7 @@ type Limits struct {
 	Header, Body, Write, Idle time.Duration // to send each, to read an answer, without a request
 }
 
-// UsualLimits are those of every server that is not tested.
+// UsualLimits returns the limits of every server outside of tests.
 func UsualLimits() Limits {
 	return Limits{
 		InFlight: transport.MaxInFlight, Reading: transport.MaxInFlight, Streams: MaxStreams, Sessions: MaxSessions, Bytes: transport.MaxBytesInFlight,
@@ -53,17 +53,17 @@ func UsualLimits() Limits {
 	}
 }
 
-// perPrincipalLimit is the part of a limit that one principal may use, three quarters, so that there is always some left for
-// the others.
+// perPrincipalLimit returns the share of a limit that one principal may use, three quarters, so that some is always
+// left for others.
 func perPrincipalLimit[N int | int64](all N) N { return max(all-all/4, 1) }
 
-// A load is what is held.
+// A load is what requests hold.
 type load struct {
 	requests, streams, reading int
 	bytes                      int64
 }
 
-// An admission lets requests in as long as there is room.
+// An admission admits requests while the limits allow it.
 type admission struct {
 	limits Limits
 
@@ -72,14 +72,14 @@ type admission struct {
 	perPrincipal map[string]*load  // principal
 	ids          map[string]*lease // of requests in flight, by session and id
 	draining     bool
-	empty        chan struct{} // closed when nothing is in flight any more; nil while none waits
+	empty        chan struct{} // closed when nothing is in flight; nil while nothing waits for that
 }
 
 func newAdmission(limits Limits) *admission {
 	return &admission{limits: limits, perPrincipal: map[string]*load{}, ids: map[string]*lease{}}
 }
 
-// A lease is what one request holds. It must be left; leaving twice does nothing.
+// A lease is what one request holds. It must be released; releasing it twice does nothing.
 type lease struct {
 	admission *admission
 	principal string
@@ -91,7 +91,7 @@ type lease struct {
 
 func (a *admission) lease(principal string) *lease { return &lease{admission: a, principal: principal} }
 
-// reserve adds to what the place holds, unless that is over a limit. The caller holds the lock.
+// reserve adds d to what the lease holds, unless that exceeds a limit. The caller holds the lock.
 func (p *lease) reserve(d load) bool {
 	mine := p.admission.perPrincipal[p.principal]
 	if mine == nil {
@@ -116,28 +116,28 @@ func (p *lease) reserve(d load) bool {
 	return true
 }
 
-// over reports whether more is asked for than there is.
+// over reports whether more is requested than is left.
 func over[N int | int64](more, all, mine, limit N) bool {
 	return more > 0 && (all+more > limit || mine+more > perPrincipalLimit(limit))
 }
 
-// admitRead counts a message that begins (1) or ends (-1) to be read: a slow sender holds a connection, and none may hold
-// so many that the others find none. It reports whether there is room.
+// admitRead counts a message whose reading begins (1) or ends (-1). A slow sender holds a connection, and none may hold
+// so many that others get none. It reports whether the limits allow it.
 func (p *lease) admitRead(n int) bool {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
 	return p.reserve(load{reading: n})
 }
 
-// takeBytes makes room for n more bytes of the message.
+// takeBytes reserves n more bytes for the message.
 func (p *lease) takeBytes(n int) bool {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
 	return p.reserve(load{bytes: int64(n)})
 }
 
-// admitRequest lets the request of a message in. In a session an id names one request at a time; modern requests belong
-// to nothing, so that theirs need not differ. Notifications and answers are let in always.
+// admitRequest admits the request of a message. In a session an id names one request at a time. Modern requests belong
+// to no session, so their ids need not differ. Notifications and answers are always admitted.
 func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 	if m.Method == "" || m.ID == nil {
 		return nil
@@ -160,12 +160,12 @@ func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 	return nil
 }
 
-// requestKey is the key of a request in admission.ids.
+// requestKey returns the key of a request in admission.ids.
 func requestKey(session string, id json.RawMessage) string {
 	return session + "\x00" + jsonrpc.IDKey(bytes.TrimSpace(id))
 }
 
-// cancel notes that the client of a session has cancelled a request.
+// cancel records that the client of a session has cancelled a request.
 func (a *admission) cancel(session string, id json.RawMessage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -174,7 +174,7 @@ func (a *admission) cancel(session string, id json.RawMessage) {
 	}
 }
 
-// admitStream lets a stream in that waits for what the server has to say.
+// admitStream admits a stream for messages of the server.
 func (p *lease) admitStream() *httpError {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
@@ -187,7 +187,7 @@ func (p *lease) admitStream() *httpError {
 	return nil
 }
 
-// release gives back what the place holds.
+// release returns what the lease holds.
 func (p *lease) release() {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
@@ -202,7 +202,7 @@ func (p *lease) release() {
 	}
 }
 
-// drain lets nothing more in. What it returns is closed when all that is in flight has been answered.
+// drain admits nothing more. The returned channel is closed when everything in flight has been answered.
 func (a *admission) drain() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -216,7 +216,7 @@ func (a *admission) drain() <-chan struct{} {
 	return empty
 }
 
-// closing reports whether nothing more is let in.
+// closing reports whether the server admits nothing more.
 func (a *admission) closing() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

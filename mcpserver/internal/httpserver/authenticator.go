@@ -20,7 +20,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// errRevoked is why a call was cancelled whose credential was taken back.
+// errRevoked is the cause of cancelling a call whose credential was revoked.
 var errRevoked = errors.New("the credential of this call was revoked, the call was ended")
 
 // An authenticator identifies callers, and slows down and records those that it refuses.
@@ -39,7 +39,7 @@ func newAuthenticator(h transport.Handler, cfg Config) *authenticator {
 	}
 }
 
-// identify says who sends a request. Otherwise it has answered the request.
+// identify returns the caller of a request. If it cannot, it has answered the request.
 func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who auth.Identity, ok bool) {
 	bearer, wrong := auth.ParseAuthorization(r.Header.Values("Authorization"))
 	if wait := c.throttle.Delay(r.RemoteAddr, bearer); wait > 0 {
@@ -89,8 +89,8 @@ func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error
 
 func wholeSeconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }
 
-// record writes a line for a refused request. What was sent as a token is not recorded: it may be one that was meant for
-// somebody else.
+// record writes a line for a refused request. The token is not recorded: it may be one that was meant for another
+// server.
 func (c *authenticator) record(r *http.Request, err error) {
 	text := err.Error()
 	if cause := errors.Unwrap(err); cause != nil {
@@ -99,7 +99,8 @@ func (c *authenticator) record(r *http.Request, err error) {
 	c.refused.FromPeer(r, audit.Record{Tool: "(authentication)", Rule: "authentication", Error: text})
 }
 
-// watch ends the background tasks of a credential when it is taken back. Its requests end by themselves: see [bindCredential].
+// watch ends the background tasks of a credential when it is revoked. Its requests end by themselves: see
+// [bindCredential].
 func (c *authenticator) watch(who auth.Identity) {
 	if who.Valid == nil {
 		return
@@ -113,8 +114,8 @@ func (c *authenticator) watch(who auth.Identity) {
 	})
 }
 
-// bindCredential ends a context when the credential of a request is taken back; that of a stream, which has no end of its own,
-// also when the credential expires.
+// bindCredential returns a context that ends when the credential of a request is revoked. For a stream, which has no
+// end of its own, it also ends when the credential expires.
 func bindCredential(ctx context.Context, who auth.Identity, stream bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	forget, over := func() bool { return true }, func() {}
@@ -131,7 +132,7 @@ func bindCredential(ctx context.Context, who auth.Identity, stream bool) (contex
 	}
 }
 
-// revoked answers a request that was cut off because its credential was taken back.
+// revoked answers a request that was cut off because its credential was revoked.
 func (s *responseStream) revoked(m jsonrpc.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +145,7 @@ func (s *responseStream) revoked(m jsonrpc.Envelope) {
 	writeFault(s.w, http.StatusUnauthorized, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: errRevoked.Error()})
 }
 
-// describe tells everybody where tokens for this server are issued.
+// describe serves the metadata that says where tokens for this server are issued.
 func (d *handler) describe(w http.ResponseWriter, r *http.Request) {
 	if err := d.checkAddress(r); err != nil {
 		writeError(w, http.StatusForbidden, err.Error())
@@ -157,7 +158,7 @@ func (d *handler) describe(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(m) // a client that is gone needs no answer
 }
 
-// resource is the address of the MCP endpoint as clients know it.
+// resource returns the address of the MCP endpoint as clients know it.
 func (c *authenticator) resource(r *http.Request) string {
 	if c.metadata.Resource != "" {
 		return c.metadata.Resource
@@ -169,7 +170,8 @@ func (c *authenticator) resource(r *http.Request) string {
 	return scheme + "://" + r.Host + Endpoint
 }
 
-// metadataURL is where the metadata is: between the host and the path of the resource (RFC 9728, section 3.1).
+// metadataURL returns the address of the metadata: its path is inserted between the host and the path of the resource
+// (RFC 9728, section 3.1).
 func (c *authenticator) metadataURL(r *http.Request) string {
 	if c.metadata == nil {
 		return ""

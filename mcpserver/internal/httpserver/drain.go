@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// drain lets no more requests in and waits for those in flight; after [transport.DrainGrace] they are cancelled.
+// drain admits no more requests and waits for those in flight. After [transport.DrainGrace] they are cancelled.
 func (d *handler) drain(l net.Listener, stop context.CancelCauseFunc) {
 	empty := d.admission.drain()
 	d.closeStreams()
@@ -25,7 +25,7 @@ func (d *handler) drain(l net.Listener, stop context.CancelCauseFunc) {
 	}
 }
 
-// waitAtMost waits for done, but no longer than limit, and reports whether it came.
+// waitAtMost waits for done for at most limit, and reports whether it was closed in time.
 func waitAtMost(limit time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -37,7 +37,7 @@ func waitAtMost(limit time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// shutdown closes what is left open when nothing is in flight: streams that wait for nothing, and connections.
+// shutdown closes what is left open when nothing is in flight: idle streams and connections.
 func shutdown(web *http.Server, library *server.StreamableHTTPServer) error {
 	rest, cancel := context.WithTimeout(context.Background(), transport.DrainRest)
 	defer cancel()

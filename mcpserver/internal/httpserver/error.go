@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// An httpError is why a request is not let in.
+// An httpError is the reason why a request is not admitted.
 type httpError struct {
 	status int
 	text   string
@@ -21,7 +21,7 @@ type httpError struct {
 	full   bool // for want of room
 }
 
-// errNoRoom rejects a request for want of room.
+// errNoRoom refuses a request because of a limit.
 func errNoRoom(status int, text string) *httpError {
 	return &httpError{status: status, text: text, retry: true, full: true}
 }
@@ -30,7 +30,7 @@ func errClosing() *httpError {
 	return &httpError{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
 }
 
-// send answers the request that is refused.
+// send answers the refused request.
 func (r *httpError) send(w http.ResponseWriter, m jsonrpc.Envelope) {
 	f := &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: r.text}
 	if r.retry {
@@ -40,8 +40,8 @@ func (r *httpError) send(w http.ResponseWriter, m jsonrpc.Envelope) {
 	writeFault(w, r.status, f)
 }
 
-// reject answers a request that is refused, and records it if a limit was the cause: the owner of the host can then see which
-// callers were refused, and how often.
+// reject answers a refused request. If a limit was the cause, it records the refusal, so that the owner of the host can
+// see which callers were refused, and how often.
 func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m jsonrpc.Envelope, no *httpError) {
 	if no.full {
 		d.overload.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits", Error: no.text})

@@ -23,7 +23,7 @@ const (
 	// most.
 	maxKeptStreams = 1024
 	maxKeptBytes   = 64 << 20
-	// headerLastEvent names the last event that a client saw.
+	// headerLastEvent is the header with the last event that a client received.
 	headerLastEvent = "Last-Event-ID"
 )
 
@@ -42,7 +42,7 @@ type eventLog struct {
 	more   chan struct{} // closed when there is more, or the end
 }
 
-// eventStore are the streams of all sessions, the oldest first.
+// An eventStore holds the streams of all sessions, oldest first.
 type eventStore struct {
 	mu           sync.Mutex
 	byID         map[string]*eventLog
@@ -58,7 +58,7 @@ func newEventStore() *eventStore {
 	return &eventStore{byID: map[string]*eventLog{}, byAge: list.New(), perPrincipal: map[string]*storeLoad{}}
 }
 
-// open begins to keep the stream of a call in a session of a principal.
+// open starts keeping the stream of a call in a session of a principal.
 func (k *eventStore) open(principal, session string) *eventLog {
 	s := &eventLog{store: k, id: rand.Text(), session: session, principal: principal, more: make(chan struct{})}
 	k.mu.Lock()
@@ -73,7 +73,7 @@ func (k *eventStore) open(principal, session string) *eventLog {
 	return s
 }
 
-// expire drops what is too old or too much. The caller holds the lock.
+// expire drops streams that are too old or exceed the limits. The caller holds the lock.
 func (k *eventStore) expire(now time.Time) {
 	for e := k.byAge.Front(); e != nil; {
 		s, next := e.Value.(*eventLog), e.Next()
@@ -90,7 +90,7 @@ func (k *eventStore) expire(now time.Time) {
 	}
 }
 
-// largestHolder is the principal for whom most is kept.
+// largestHolder returns the principal with the largest load.
 func (k *eventStore) largestHolder(of func(*storeLoad) int) (principal string) {
 	most := -1
 	for name, l := range k.perPrincipal {
@@ -101,7 +101,7 @@ func (k *eventStore) largestHolder(of func(*storeLoad) int) (principal string) {
 	return principal
 }
 
-// dropOldest forgets the oldest stream of a principal. The caller holds the lock.
+// dropOldest drops the oldest stream of a principal. The caller holds the lock.
 func (k *eventStore) dropOldest(principal string) {
 	for e := k.byAge.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*eventLog); s.principal == principal {
@@ -117,7 +117,7 @@ func (s *eventLog) stale(now time.Time) bool {
 	return !s.ended.IsZero() && now.Sub(s.ended) > keptTime
 }
 
-// drop forgets a stream. The caller holds the lock of the table.
+// drop drops a stream. The caller holds the lock of the store.
 func (k *eventStore) drop(s *eventLog) {
 	if k.byID[s.id] == nil {
 		return
@@ -136,7 +136,7 @@ func (k *eventStore) drop(s *eventLog) {
 	}
 }
 
-// end forgets the streams of a session that has ended.
+// end drops the streams of a session that has ended.
 func (k *eventStore) end(session string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,7 +147,7 @@ func (k *eventStore) end(session string) {
 	}
 }
 
-// add keeps an event. It returns the event's id, and whether the connection of the call is to send it.
+// add keeps an event. It returns the event's id, and whether the connection of the call must send it.
 func (s *eventLog) add(data []byte) (id string, send bool) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *eventLog) add(data []byte) (id string, send bool) {
 
 func (s *eventLog) eventID(n int) string { return fmt.Sprintf("%s-%d", s.id, n) }
 
-// finish says that the answer was added.
+// finish records that the answer was added.
 func (s *eventLog) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *eventLog) finish() {
 	s.more = make(chan struct{})
 }
 
-// after returns the events after the n-th, whether they are the last, and what is closed when there are more.
+// after returns the events after the n-th, whether they are the last, and a channel that is closed when there are more.
 func (s *eventLog) after(n int) (events [][]byte, last bool, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *eventLog) after(n int) (events [][]byte, last bool, more <-chan struct{
 	return s.events[min(n, len(s.events)):], !s.ended.IsZero(), s.more
 }
 
-// find is the stream of an event, and the event's number in it.
+// find returns the stream of an event, and the event's number in it.
 func (k *eventStore) find(session, event string) (*eventLog, int) {
 	id, number, _ := strings.Cut(event, "-")
 	n, err := strconv.Atoi(number)
@@ -196,7 +196,7 @@ func (k *eventStore) find(session, event string) (*eventLog, int) {
 	return nil, 0
 }
 
-// resume sends what a client has missed of a stream, and what is still to come.
+// resume sends the events of a stream that a client has missed, and then further ones as they come.
 func (k *eventStore) resume(ctx context.Context, w *responseStream, session, event string) {
 	s, n := k.find(session, event)
 	if s == nil {
@@ -226,7 +226,7 @@ func (k *eventStore) resume(ctx context.Context, w *responseStream, session, eve
 	}
 }
 
-// eventText is a message as an event of a stream, with an id if it can be taken up from there.
+// eventText returns a message as an event of a stream, with an id if the stream can be resumed from there.
 func eventText(id string, data []byte) []byte {
 	var b []byte
 	if id != "" {

@@ -30,7 +30,7 @@ type handler struct {
 	events    *eventStore
 	overload  *transport.RejectionLog // for want of room
 	base      context.Context
-	// streams is done when the server begins to end, by endListening: it ends subscriptions.
+	// streams is done when the server begins to shut down, through endListening: it ends subscriptions.
 	streams      context.Context
 	closeStreams context.CancelFunc
 }
@@ -50,9 +50,9 @@ func (d *handler) routes() http.Handler {
 	return mux
 }
 
-// withDeadlines does not wait for the bodies of requests that are refused, which net/http would read away at the pace of
-// their clients, nor for clients that leave their answers unread. Who reads a body, or has none to read, sets another
-// time; so does a [responseStream] for what it writes.
+// withDeadlines sets deadlines for requests. Otherwise net/http would read the bodies of refused requests at the pace
+// of their clients, and wait for clients that leave their answers unread. Handlers that read a body, or have none to
+// read, set other deadlines; so does a [responseStream] for its writes.
 func (d *handler) withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, rc := time.Now(), http.NewResponseController(w)
@@ -62,7 +62,7 @@ func (d *handler) withDeadlines(next http.Handler) http.Handler {
 	})
 }
 
-// serveMCP takes one request from the wire to the library.
+// serveMCP passes one request to the library.
 func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold back a stream
 	w.Header().Set("Cache-Control", "no-store")
@@ -110,7 +110,7 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 	d.post(w, r, message, held, who)
 }
 
-// examine opens a message, and finds what is wrong with it before it is admitted.
+// examine opens a message, and returns an error if it must not be admitted.
 func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (message transport.Message, wrong *jsonrpc.Error) {
 	message, wrong = d.host.Open(body)
 	m, version := message.Content(), r.Header.Get(mcp.HeaderProtocolVersion)
@@ -123,7 +123,7 @@ func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (mess
 	return message, wrong
 }
 
-// serveStream serves what carries no message: the streams of legacy sessions, and their end.
+// serveStream serves requests without a message: the streams of legacy sessions, and the end of sessions.
 func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.Identity, held *lease) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
@@ -131,7 +131,7 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 		writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
 		return
 	case !isEmpty(r.Body):
-		// net/http notices only after the end of a body that the client is gone.
+		// net/http notices that the client is gone only after the end of the body.
 		writeError(w, http.StatusBadRequest, fmt.Sprintf("a %s carries no body: send messages by POST", r.Method))
 		return
 	}
@@ -164,10 +164,10 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 	}
 }
 
-// listParameter is the parameter of the endpoint by which a client chooses its list of tools.
+// listParameter is the parameter of the endpoint with which a client chooses its list of tools.
 const listParameter = "tools"
 
-// post hands a message over. A call of a tool takes its lease in line here, in the order of arrival.
+// post handles a message. A tool call takes its place in its scope here, in the order of arrival.
 func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease, who auth.Identity) {
 	m := message.Content()
 	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))
@@ -225,7 +225,8 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	}
 }
 
-// detach lets a legacy call go on when its client disconnects, which has not cancelled it; the ends of the session and the host do.
+// detach lets a legacy call continue when its client disconnects, which does not cancel it. The end of the session or
+// the host still ends it.
 func (d *handler) detach(ctx context.Context, session string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(d.base, func() { cancel(transport.ErrClosed) })
@@ -245,7 +246,7 @@ func (d *handler) stream(w http.ResponseWriter, r *http.Request, who auth.Identi
 	return s
 }
 
-// checkAddress refuses requests of web pages: of another origin, or for a name that was rebound to us.
+// checkAddress refuses requests of web pages: those from another origin, or for a name that was rebound to this server.
 func (d *handler) checkAddress(r *http.Request) error {
 	if !d.knownHost(r.Host, r) {
 		return fmt.Errorf("this server is not addressed as %q", r.Host)
@@ -262,8 +263,8 @@ func (d *handler) checkAddress(r *http.Request) error {
 	return nil
 }
 
-// knownHost reports whether a host is this server, as far as the client of a request can know. Over a Unix socket
-// a client has to make a name up, unless one was given, and no page of a browser reaches it but through a proxy.
+// knownHost reports whether a host is a name of this server. Over a Unix socket a client has to invent a name unless
+// one was configured, and a page in a browser can reach the socket only through a proxy.
 func (d *handler) knownHost(host string, r *http.Request) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

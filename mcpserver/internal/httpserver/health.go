@@ -5,20 +5,20 @@ import (
 	"net/http"
 )
 
-// Paths that tell a supervisor how the server is, without a token and without detail.
+// Paths that report the server's health to a supervisor, without a token and without details.
 const (
 	// healthPath answers 200 as long as the process answers.
 	healthPath = "/healthz"
-	// readyPath answers 200 when calls can be served as they should, and 503 otherwise; see Host.Ready of mcpserver.
+	// readyPath answers 200 when calls can be served fully, and 503 otherwise; see Host.Ready of mcpserver.
 	readyPath = "/readyz"
 )
 
-// healthy answers that the process is there.
+// healthy answers that the process runs.
 func (d *handler) healthy(w http.ResponseWriter, _ *http.Request) {
 	writePlain(w, http.StatusOK, "ok\n")
 }
 
-// ready answers whether calls should be sent here. The reason is only in the log: any stranger may ask.
+// ready answers whether calls should be sent here. The reason appears only in the log, because anyone may ask.
 func (d *handler) ready(w http.ResponseWriter, _ *http.Request) {
 	if d.admission.closing() || d.host.Ready() != nil {
 		writePlain(w, http.StatusServiceUnavailable, "not ready\n")
