@@ -248,9 +248,9 @@ done
 		ok   bool
 		says string
 	}{
-		{[]string{"check", "mcp__s__hello", "{}", "--deny", "mcp__s"}, false, "rule    mcp__s"}, // the server was not looked at before
+		{[]string{"tools"}, true, "mcp__s__hello  Greets."}, // the server was not looked at before
+		{[]string{"check", "mcp__s__hello", "{}", "--deny", "mcp__s", "--state-dir", filepath.Join(p.home, "other")}, false, "rule    mcp__s"}, // nor here
 		{[]string{"call", "mcp__s__hello", "{}", "--allow", "mcp__s"}, true, "hello there"},
-		{[]string{"tools"}, true, "mcp__s__hello  Greets."},
 		{[]string{"tools", "--with", "AskUserQuestion,EnterWorktree"}, true, "EnterWorktree"},
 		{[]string{"check", "mcp__s__other", "{}"}, false, "no such tool: mcp__s__other"},
 		{[]string{"tools", "--mcp-config", filepath.Join(p.home, "none.json")}, false, "none.json: no such file or directory"},

@@ -147,6 +147,7 @@ func toolsCommand() *cobra.Command {
 		Use: "tools [flags] [ROOT]...", Short: "List the tools that are served",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.with(args, func(host *mcpserver.Host) error {
+				host.Operator().Gateway().Wait(cmd.Context())
 				return printTools(cmd.OutOrStdout(), host.Tools(mcpserver.Local()), asJSON)
 			})
 		},

@@ -19,8 +19,6 @@ const (
 	backendBubblewrap Backend = "bubblewrap"
 	// backendLandlock limits writes but cannot hide a file in a readable directory.
 	backendLandlock Backend = "landlock"
-	// backendSeatbelt is the sandbox of macOS.
-	backendSeatbelt Backend = "seatbelt"
 )
 
 // ErrUnavailable is what errors of Start match when this machine offers no

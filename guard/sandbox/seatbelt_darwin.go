@@ -22,6 +22,9 @@ import (
 // sandboxExec is part of macOS.
 const sandboxExec = "/usr/bin/sandbox-exec"
 
+// backendSeatbelt is the sandbox of macOS.
+const backendSeatbelt Backend = "seatbelt"
+
 // platformBackends are the backends to try, best first.
 var platformBackends = []Backend{backendSeatbelt}
 
