@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -30,6 +33,8 @@ type login struct {
 	srv   *server
 	entry *Entry // its variables are replaced
 	file  string
+	// named says that the authorization server names itself in its answer to a login (RFC 9207).
+	named atomic.Bool
 }
 
 // A keptLogin is the content of the file of a login. The registration outlives the token.
@@ -169,7 +174,7 @@ func (l *login) refused(auth *authError) (again bool) {
 // handler speaks to the authorization server of the server.
 func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
 	client := httpClient(l.entry)
-	client.Timeout, client.Transport = connectTime, boundedTransport{client.Transport}
+	client.Timeout, client.Transport = connectTime, oauthTransport{client.Transport, &l.named}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme {
 			return fmt.Errorf("the authorization server redirects to %s", r.URL.Host)
@@ -186,17 +191,59 @@ func (l *login) handler(c registration, scopes []string, tokens transport.TokenS
 	return h
 }
 
-// A boundedTransport bounds the answers that it brings.
-type boundedTransport struct{ http.RoundTripper }
+// protectedMetadata is where a server says what authorization server it has: with its own path after it, or without (RFC 9728).
+const protectedMetadata = "/.well-known/oauth-protected-resource"
+
+// An oauthTransport bounds the answers of authorization servers, and does what the library does not.
+type oauthTransport struct {
+	http.RoundTripper
+	named *atomic.Bool // see login
+}
 
 // RoundTrip implements [http.RoundTripper].
-func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.RoundTripper.RoundTrip(r)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxLogin), resp.Body}
+func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json" {
+		r = r.Clone(r.Context())
+		if err := registerNative(r); err != nil {
+			return nil, err
+		}
 	}
-	return resp, err
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusNotFound && strings.HasPrefix(r.URL.Path, protectedMetadata+"/") {
+		resp.Body.Close()
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath = protectedMetadata, ""
+		resp, err = t.RoundTripper.RoundTrip(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLogin))
+	if err != nil {
+		return nil, err
+	}
+	var metadata struct {
+		Issuer string `json:"issuer"`
+		Named  bool   `json:"authorization_response_iss_parameter_supported"`
+	}
+	if json.Unmarshal(text, &metadata) == nil && metadata.Issuer != "" {
+		t.named.Store(metadata.Named)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
+// registerNative says in a registration that the client is an application of this machine, as MCP requires (SEP-837): an authorization
+// server may refuse the redirect to this machine to others.
+func registerNative(r *http.Request) error {
+	defer r.Body.Close()
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return err
+	}
+	body["application_type"] = "native"
+	text := marshal(body)
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(bytes.NewReader(text)), int64(len(text)), nil
+	return nil
 }

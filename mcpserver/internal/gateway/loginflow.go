@@ -222,7 +222,7 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 		return withoutURL(err)
 	}
 	answers := make(chan url.Values, 1)
-	web := &http.Server{Handler: callback(state, issuer, answers), ReadHeaderTimeout: connectTime, MaxHeaderBytes: maxHeader}
+	web := &http.Server{Handler: callback(state, issuer, l.named.Load(), answers), ReadHeaderTimeout: connectTime, MaxHeaderBytes: maxHeader}
 	go web.Serve(in)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the browser gets its page
@@ -254,11 +254,13 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 	}
 }
 
-// callback takes the answer to the question of a state. Other requests are refused, and do not end the login.
-func callback(state, issuer string, answers chan<- url.Values) http.Handler {
+// callback takes the answer to the question of a state. Other requests are refused, and do not end the login: one that names another
+// authorization server, or none where named says that this one names itself.
+func callback(state, issuer string, named bool, answers chan<- url.Values) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		if r.Method != http.MethodGet || r.URL.Path != callbackPath || q.Get("state") != state || q.Has("iss") && q.Get("iss") != issuer {
+		wrong := (named || q.Has("iss")) && q.Get("iss") != issuer
+		if r.Method != http.MethodGet || r.URL.Path != callbackPath || q.Get("state") != state || wrong {
 			http.Error(w, "this is no answer to the login that is open", http.StatusBadRequest)
 			return
 		}
