@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -120,6 +119,12 @@ func (w *httpWire) setVersion(version string) {
 	w.version = version
 }
 
+func (w *httpWire) modern() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return mcp.IsModernProtocol(w.version)
+}
+
 // post sends a message.
 func (w *httpWire) post(ctx context.Context, m message) (*http.Response, error) {
 	m.JSONRPC = "2.0"
@@ -152,6 +157,9 @@ func (w *httpWire) do(ctx context.Context, method string, body []byte, m message
 	}
 	for name, value := range mcp.StandardHeaders(version, mcp.MCPMethod(m.Method), m.Params) {
 		req.Header.Set(name, value)
+	}
+	if id, ok := ctx.Value(resumeKey{}).(string); ok {
+		req.Header.Set("Last-Event-ID", id)
 	}
 	for name, value := range paramHeaders(ctx, version, m.Params) {
 		req.Header.Set(name, value)
@@ -214,15 +222,12 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 			w.mu.Unlock()
 		}
 		var m message
-		if m, err = w.answer(resp, string(raw)); err == nil {
+		if m, err = w.answer(ctx, resp, string(raw)); err == nil {
 			return m.outcome()
 		}
 	}
 	if ctx.Err() != nil {
-		w.mu.Lock()
-		modern := mcp.IsModernProtocol(w.version)
-		w.mu.Unlock()
-		if !modern && method != "initialize" {
+		if !w.modern() && method != "initialize" {
 			go w.notify("notifications/cancelled", marshal(map[string]any{"requestId": id, "reason": "the call was cancelled"}))
 		}
 		return nil, context.Cause(ctx)
@@ -230,8 +235,9 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 	return nil, err
 }
 
-// answer reads the answer to the request of an id, and passes on what comes before it.
-func (w *httpWire) answer(resp *http.Response, id string) (message, error) {
+// answer reads the answer to the request of an id, and passes on what comes before it. A stream that ends before the answer is resumed
+// after its last event, if that has an id.
+func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (message, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var m message
 	switch kind {
@@ -248,16 +254,15 @@ func (w *httpWire) answer(resp *http.Response, id string) (message, error) {
 		}
 		return m, nil
 	case "text/event-stream":
-		var found *message
-		err := readEvents(resp.Body, func(data []byte) bool {
-			if json.Unmarshal(data, &m) == nil && m.Method == "" && string(m.ID) == id {
-				found = &m
-				return false
+		at := position{retry: retryUsual}
+		found, err := w.find(resp.Body, &at, id)
+		for found == nil && at.id != "" && !w.modern() && ctx.Err() == nil {
+			if resp, err = w.resume(ctx, at); err != nil {
+				return m, err
 			}
-			w.take(data)
-			m = message{}
-			return true
-		})
+			found, err = w.find(resp.Body, &at, id)
+			resp.Body.Close()
+		}
 		if found != nil {
 			return *found, nil
 		}
@@ -288,35 +293,6 @@ func (w *httpWire) take(data []byte) {
 	})
 }
 
-// readEvents calls f with the data of each event until it returns false.
-func readEvents(body io.Reader, f func(data []byte) bool) error {
-	in := bufio.NewReaderSize(body, 64<<10)
-	var data []byte
-	for {
-		line, err := readLine(in)
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		line = bytes.TrimRight(line, "\r\n")
-		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			if data = append(data, bytes.TrimPrefix(rest, []byte(" "))...); len(data) > maxMessage {
-				return fmt.Errorf("it sent an event of more than %d bytes", maxMessage)
-			}
-			data = append(data, '\n')
-			continue
-		}
-		if len(line) == 0 && len(data) > 0 {
-			if !f(data) {
-				return nil
-			}
-			data = data[:0]
-		}
-	}
-}
-
 func (w *httpWire) notify(method string, params json.RawMessage) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTime)
 	defer cancel()
@@ -336,7 +312,7 @@ func (w *httpWire) listen() {
 			resp.Body.Close()
 			return
 		}
-		_ = readEvents(resp.Body, func(data []byte) bool { w.take(data); return true })
+		_ = readEvents(resp.Body, &position{}, func(data []byte) bool { w.take(data); return true })
 		resp.Body.Close()
 		select {
 		case <-time.After(pause):
