@@ -47,6 +47,41 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// clientScenarios are those that the suite judges a client by and that the gateway has a part in: without those of grants that it does
+// not offer (client credentials, JWT, DPoP), of scopes that are asked for in the middle of a session, and of servers that ask in
+// parallel. The first four are a sample.
+var clientScenarios = []string{
+	"request-metadata", "tools_call", "auth/metadata-var2", "auth/iss-supported-missing",
+	"initialize", "sse-retry", "http-standard-headers", "http-invalid-tool-headers", "json-schema-ref-no-deref",
+	"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var3", "auth/scope-from-www-authenticate",
+	"auth/scope-omitted-when-undefined", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none",
+	"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/iss-supported",
+	"auth/iss-not-advertised", "auth/iss-wrong-issuer", "auth/metadata-issuer-mismatch",
+}
+
+// TestConformanceClient has the suite judge the gateway as a client of servers of both eras, and its logins. With -long all scenarios run.
+func TestConformanceClient(t *testing.T) {
+	node, suite := conformanceSuite(t)
+	client, err := filepath.Abs("testdata/conformance-client.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenarios := clientScenarios
+	if !*long {
+		scenarios = scenarios[:4]
+	}
+	for _, scenario := range scenarios {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(node, suite, "client", "--command", client, "--scenario", scenario, "-o", tempDir(t))
+			cmd.Env = append(os.Environ(), "TOOLHOST="+binary)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out[max(0, strings.Index(string(out), "Test Results")):])
+			}
+		})
+	}
+}
+
 // conformanceSuite finds the suite and a node that can run it.
 func conformanceSuite(t *testing.T) (node, suite string) {
 	t.Helper()

@@ -89,6 +89,9 @@ func (s *session) discover(ctx context.Context) (bool, error) {
 	s.era, s.version = modernEra, mcp.ProtocolVersion20260728
 	s.w.setVersion(s.version)
 	raw, err := s.request(ctx, string(mcp.MethodServerDiscover), nil)
+	if refused, ok := errors.AsType[*rpcError](err); ok && refused.supports(s.version) {
+		raw, err = s.request(ctx, string(mcp.MethodServerDiscover), nil)
+	}
 	var found struct {
 		SupportedVersions []string
 		Capabilities      json.RawMessage

@@ -37,6 +37,12 @@ func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s (error %d)", cleanText(e.Message, maxDescription), e.Code)
 }
 
+// supports reports whether an error about the version of the protocol names a version as supported.
+func (e *rpcError) supports(version string) bool {
+	var data struct{ Supported []string }
+	return json.Unmarshal(e.Data, &data) == nil && slices.Contains(data.Supported, version)
+}
+
 // The codes of JSON-RPC that we answer with.
 const (
 	codeNoMethod = -32601
