@@ -83,7 +83,9 @@ func TestReadEndsWithItsTime(t *testing.T) {
 // A cancelled reading is no answer: the next one begins where the last answer ended.
 func TestReadCancelled(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
-	task := s.start(t, "echo one; sleep 1000")
+	path, release := fifo(t)
+	task := s.start(t, "mkfifo "+path+"; exec 3<>"+path+"; read x <&3; echo one; sleep 1000")
+	release("go") // what it writes before it has started is told by that
 	readTo(t, s, task.ID, 0, "one\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -98,7 +100,7 @@ func TestReadCancelled(t *testing.T) {
 func TestReadUntil(t *testing.T) {
 	s := newTasks(t, TaskLimits{})
 	path, release := fifo(t)
-	task := s.start(t, "mkfifo "+path+"; exec 3<>"+path+`; echo one; echo two
+	task := s.start(t, "mkfifo "+path+"; exec 3<>"+path+`; read x <&3; echo one; echo two
 read x <&3; printf 'spl'; printf 'it'; echo
 read x <&3; printf ' 5%%\r50%%\r100%%\n'
 read x <&3; echo more; printf 'end'`)
@@ -106,7 +108,7 @@ read x <&3; echo more; printf 'end'`)
 		release, until, text string
 		matched, done        bool
 	}{
-		{"", "^two$", "one\ntwo\n", true, false},
+		{"begin", "^two$", "one\ntwo\n", true, false},
 		{"go", "^split$", "split\n", true, false},     // written in parts
 		{"draw", "50%|^100%$", "100%\n", true, false}, // drawn over: its last state counts
 		{"end", "two|end$", "more\nend", true, true},
