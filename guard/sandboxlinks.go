@@ -14,7 +14,7 @@ import (
 func (c *SandboxPaths) dropStray() {
 	c.Denied = slices.DeleteFunc(c.Denied, c.Harmless)
 	c.ReadOnly = slices.DeleteFunc(c.ReadOnly, func(name string) bool {
-		real, _, ok := c.behind(name)
+		real, _, ok := c.linkTarget(name)
 		return ok && c.holdsWritable(real)
 	})
 }
@@ -23,12 +23,12 @@ func (c *SandboxPaths) dropStray() {
 // commands could do nothing any more, not even remove the link: a directory that they write in, or above one, and the programs
 // of the system. Any other target of a denied link is hidden.
 func (c *SandboxPaths) Harmless(name string) bool {
-	real, dir, ok := c.behind(name)
+	real, dir, ok := c.linkTarget(name)
 	return ok && (dir && c.holdsWritable(real) || ofSystem(real, dir))
 }
 
-// behind returns the target of a symbolic link that lies where commands write, and whether it is a directory.
-func (c *SandboxPaths) behind(name string) (real string, dir, ok bool) {
+// linkTarget returns the target of a symbolic link that lies where commands write, and whether it is a directory.
+func (c *SandboxPaths) linkTarget(name string) (real string, dir, ok bool) {
 	info, err := os.Lstat(name)
 	if err != nil || info.Mode()&os.ModeSymlink == 0 || !withinAny(name, c.Writable) {
 		return "", false, false

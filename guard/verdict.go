@@ -11,7 +11,7 @@ type Action uint8
 // The actions, strictest first.
 const (
 	Deny  Action = iota // refused
-	Ask                 // a person must agree; refused if nobody can be asked
+	Ask                 // a person must agree; refused if no one can be asked
 	Allow               // runs
 )
 

@@ -65,7 +65,7 @@ type kept struct {
 	Err    error  // why the rest could not be kept
 }
 
-// Create returns a new file to stream a result into. Its owner, and nobody else, can read it under its path at once. It counts
+// Create returns a new file to stream a result into. Only its owner can read it, under its path and at once. It counts
 // as unfinished until Close: the next process removes the unfinished files of a killed one. The file's name begins with name,
 // such as "bash", and cannot be guessed. Create removes older results to make room; it returns errQuota if those that must stay
 // use up the quota. At most MaxOne bytes are stored.

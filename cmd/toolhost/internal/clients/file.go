@@ -202,7 +202,7 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 	}
 }
 
-// unlock removes the lock's file before it releases the lock, so that nobody else can hold it by then. Windows cannot remove an
+// unlock removes the lock's file before it releases the lock, so that no other process can hold it by then. Windows cannot remove an
 // open file; there, a lock file that another process has opened stays.
 func unlock(lock *flock.Flock, name string) error {
 	if runtime.GOOS == "windows" {
