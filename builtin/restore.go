@@ -52,8 +52,8 @@ func openDirOf(env *Env, path string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if entry.Real() != path {
-		return nil, errLedAway(entry)
+	if err := ledAway(path, entry); err != nil {
+		return nil, err
 	}
 	if err := mayWrite(env, entry); err != nil {
 		return nil, err
@@ -62,8 +62,12 @@ func openDirOf(env *Env, path string) (*os.Root, error) {
 	return dir, err
 }
 
-func errLedAway(path guard.Path) error {
-	return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", path.Real())
+// ledAway returns an error if a path of the history, which was real, no longer is: a link stands in the place of one of its directories.
+func ledAway(path string, now guard.Path) error {
+	if now.Real() == path {
+		return nil
+	}
+	return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", now.Real())
 }
 
 // chmodDir gives a directory a mode.

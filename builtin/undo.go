@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -209,7 +210,7 @@ func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([
 func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, r *UndoResult) error {
 	var files []history.FileUndo
 	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, Err: mayRestore(env, f)}
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, Err: mayRestore(env, f, plan.Files)}
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
 			if u.Diff, err = env.Runtime.history.Preview(f); err != nil {
@@ -276,11 +277,17 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 	return entry.End()
 }
 
-// mayRestore returns an error if an undo must not change a path. Ask rules do not apply: the owner undoes.
-func mayRestore(env *Env, f history.FileUndo) error {
+// mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner undoes. Where a
+// directory of the path is to be restored first, the path leads elsewhere until then: it is judged when it is restored.
+func mayRestore(env *Env, f history.FileUndo, all []history.FileUndo) error {
 	entry, err := env.Policy.ResolveEntry(f.Path)
-	if err != nil {
-		return nil // a directory of it is to be restored: it is judged again then
+	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir history.FileUndo) bool {
+		return dir.Restore.Mode.IsDir() && strings.HasPrefix(f.Path, dir.Path+string(filepath.Separator))
+	}) {
+		return nil
+	}
+	if err := ledAway(f.Path, entry); err != nil {
+		return err
 	}
 	err = mayWrite(env, entry)
 	if err == nil && f.Expect.IsFile() { // which may have other names
@@ -302,8 +309,8 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 	if err != nil {
 		return path, err
 	}
-	if path.Real() != name {
-		return path, errLedAway(path)
+	if err := ledAway(name, path); err != nil {
+		return path, err
 	}
 	return path, mayWrite(env, path)
 }

@@ -209,6 +209,27 @@ func TestRewindLeavesOthers(t *testing.T) {
 	}
 }
 
+// TestRewindReplacedDirectory: a directory that a command replaced by a link to outside comes back with its files, and the target of
+// the link stays as it is.
+func TestRewindReplacedDirectory(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "f"), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h, root := openHost(t, map[string]string{"d/f": "1\n", "d/e/g": "2\n"})
+	since := time.Now()
+	bash(t, h, "rm -r d; ln -s "+outside+" d")
+	undo(t, h, since)
+	for path, want := range map[string]string{filepath.Join(root, "d/f"): "1\n", filepath.Join(root, "d/e/g"): "2\n", filepath.Join(outside, "f"): "mine"} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	if info, err := os.Lstat(filepath.Join(root, "d")); err != nil || !info.IsDir() {
+		t.Errorf("d is %v, %v", info, err)
+	}
+}
+
 // TestRewindWhileRunning: nothing is rewound while a command of any host runs in the workspace, unless that is forced.
 func TestRewindWhileRunning(t *testing.T) {
 	h, root := openHost(t, map[string]string{"a": "1\n"})
