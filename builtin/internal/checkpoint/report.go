@@ -1,0 +1,79 @@
+package checkpoint
+
+import "io/fs"
+
+// Kind is what stands at a path.
+type Kind uint8
+
+// The kinds.
+const (
+	Absent Kind = iota
+	File
+	Link
+	Dir
+	Special // a pipe, a socket, a device
+)
+
+// State is what stands at a path, as far as it is kept.
+type State struct {
+	Kind Kind
+	Mode fs.FileMode // permission bits, with setuid, setgid and sticky
+	Size int64       // bytes of a file
+	Sum  Sum         // SHA-256 of a file's content; zero if it was not read
+	Link string      // the target of a link
+	// Stamp is the name of the [walk.Stamp] of what was not read, such as a large file or a pipe.
+	Stamp string
+	time  int64 // of the last change of a file that was not read
+}
+
+// same reports whether nothing has changed that is kept.
+func (s State) same(o State) bool {
+	s.Stamp = o.Stamp
+	return s == o
+}
+
+// Sum is a SHA-256.
+type Sum [32]byte
+
+// Change is the difference that a command made at one path.
+type Change struct {
+	Path          string // relative to the root, with slashes
+	Before, After State
+	// Why says why the content of Before is not kept; "" if it is, or Before is no file.
+	Why    string
+	source source
+}
+
+// IsDir reports whether a directory stands at the path before or after, and nothing else does.
+func (c Change) IsDir() bool {
+	isDir := func(s State) bool { return s.Kind == Dir || s.Kind == Absent }
+	return isDir(c.Before) && isDir(c.After)
+}
+
+// Report is what changed while a command ran.
+type Report struct {
+	Changes []Change // by path, what is in a directory next to it
+	Ignored int      // files that changed in ignored directories, which are not kept
+	// Notes say what was not covered.
+	Notes []string
+	// HeadMoved says that the commit that is checked out is another one.
+	HeadMoved bool
+
+	store *contents
+}
+
+// Content returns what a file held before a change whose Why is empty, or the target that a link had.
+func (r *Report) Content(c Change) ([]byte, error) {
+	if c.Before.Kind == Link {
+		return []byte(c.Before.Link), nil
+	}
+	return r.store.read(c.source, c.Before)
+}
+
+// Close releases the contents of the report.
+func (r *Report) Close() {
+	for _, c := range r.Changes {
+		r.store.release(c.source)
+	}
+	r.Changes = nil
+}
