@@ -29,11 +29,12 @@ type limitedBuffer struct {
 	text  bytes.Buffer
 	max   int
 	lossy bool
+	full  bool // more was written
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	room := b.max - b.text.Len()
-	if len(p) > room && !b.lossy {
+	if b.full = b.full || len(p) > room; b.full && !b.lossy {
 		return 0, errLongOutput
 	}
 	b.text.Write(p[:min(len(p), room)])
@@ -61,8 +62,8 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, errors.New("git is not installed: worktrees need git 2.38 or later")
 	}
-	if errors.Is(err, errLongOutput) {
-		return nil, fmt.Errorf("git %s: %w", args[0], err)
+	if out.full { // the error of Run can also be that git could not write
+		return nil, fmt.Errorf("git %s: %w", args[0], errLongOutput)
 	}
 	if err != nil {
 		return out.text.Bytes(), &gitError{what: args[0], err: err, said: strings.TrimSpace(said.text.String())}
