@@ -36,7 +36,8 @@ const (
 
 // checkpoints track the roots in which commands run.
 type checkpoints struct {
-	dir string // of copies; "": nothing is kept
+	dir  string        // of copies; "": nothing is kept
+	wait time.Duration // of a command for the base
 
 	told     sync.Once // that a root is not covered
 	mu       sync.Mutex
@@ -68,8 +69,8 @@ func (t *tracker) close() error {
 }
 
 // openCheckpoints keeps copies below the state directory.
-func openCheckpoints(state string) *checkpoints {
-	c := &checkpoints{trackers: map[trackerKey]*tracker{}, used: map[string]*atomic.Int64{}}
+func openCheckpoints(state string, wait time.Duration) *checkpoints {
+	c := &checkpoints{wait: wait, trackers: map[trackerKey]*tracker{}, used: map[string]*atomic.Int64{}}
 	if state != "" {
 		dir := filepath.Join(state, "checkpoints")
 		if os.MkdirAll(dir, 0o700) == nil {
@@ -102,7 +103,7 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	}
 	t.open.Do(func() { // other callers do not wait for the packs of this root
 		links := env.Policy.HidingLinks()
-		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Used: t.bytes, Hidden: func(path string, info walk.Info) bool {
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Used: t.bytes, Wait: c.wait, Hidden: func(path string, info walk.Info) bool {
 			return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
 		}})
 	})

@@ -83,6 +83,8 @@ type RuntimeConfig struct {
 	Search settings.Search
 	// Baseline takes away what commands must not leave; the runtime closes it. Nil: one that keeps nothing in the state directory.
 	Baseline *baseline.Keeper
+	// CommandWait is how long a command waits until its workspace has been read, so that what it changes can be taken back; zero: 50 ms.
+	CommandWait time.Duration
 	// Version is sent to web servers.
 	Version string
 	// Log receives what was repaired after a crash. It must not be nil.
@@ -102,7 +104,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		search:   openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
 		web:       web.NewClient("toolhost/" + cmp.Or(cfg.Version, "0")),
 		decoding:  semaphore.NewWeighted(imagesAtOnce),
-		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir),
+		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir, cfg.CommandWait),
 	}
 	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
 		box.search.Warm(cfg.Root)

@@ -469,7 +469,6 @@ var volatile = []struct{ found, stands string }{
 	{`\b[0-9.]+ MiB\b`, "SIZE"},
 	{`\b(process|line):[0-9a-f]{12}\b`, "SCOPE"},
 	{`\b127\.\d+\.\d+\.\d+:\d{5}/`, "ADDRESS"},
-	{`(?m)^\[The command began before the workspace had been read: [^\n]*\]\n`, ""}, // on a busy machine
 }
 
 func (w *pageWorld) normal(text string) string {

@@ -143,7 +143,7 @@ func openTools(h *Host) error {
 // openRuntime opens the runtime of the tools.
 func (h *Host) openRuntime(state string) (err error) {
 	cfg := builtin.RuntimeConfig{
-		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, Version: h.cfg.Version, Log: h.log,
+		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, CommandWait: h.cfg.CommandWait, Version: h.cfg.Version, Log: h.log,
 	}
 	if h.cfg.PrepareSearch {
 		cfg.Root = h.cfg.Roots[0]

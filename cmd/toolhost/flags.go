@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -146,12 +147,16 @@ func (f *hostFlags) checkTools() error {
 	return nil
 }
 
-// with opens a host for as long as do runs; names are further roots.
+// oneCallWait is how long the command of one call waits until its workspace has been read: a large one takes seconds.
+const oneCallWait = 10 * time.Second
+
+// with opens a host for one call, as long as do runs; names are further roots.
 func (f *hostFlags) with(names []string, do func(*mcpserver.Host) error) error {
 	cfg, err := f.config(names, false)
 	if err != nil {
 		return err
 	}
+	cfg.CommandWait = oneCallWait
 	return open(cfg, do)
 }
 

@@ -32,8 +32,8 @@ const (
 	DefaultMaxFiles = 200_000
 	// MaxIgnoredFile is the size in bytes of the largest single ignored file whose content is kept.
 	MaxIgnoredFile = 1 << 20
-	// baseWait is how long a command waits for the base.
-	baseWait = 50 * time.Millisecond
+	// DefaultWait is how long a command waits for the base.
+	DefaultWait = 50 * time.Millisecond
 	// endWait is how long the end of a command waits for a base that was incomplete when the command began.
 	endWait = time.Second
 	// beginTime and endTime are how long a comparison takes at most before and after a command. What it does not reach is not covered.
@@ -53,6 +53,8 @@ type Config struct {
 	// MaxFile, MaxBytes and MaxFiles take their defaults if zero.
 	MaxFile, MaxBytes int64
 	MaxFiles          int
+	// Wait is how long a command waits for the base; DefaultWait if zero.
+	Wait time.Duration
 }
 
 // ErrTooLarge is wrapped by the reason why the root of a Tracker is not covered.
@@ -115,6 +117,7 @@ type logged struct {
 // New returns a Tracker and begins to read the base.
 func New(cfg Config) (*Tracker, error) {
 	cfg.MaxFile, cfg.MaxBytes, cfg.MaxFiles = orDefault(cfg.MaxFile, DefaultMaxFile), orDefault(cfg.MaxBytes, DefaultMaxBytes), orDefault(cfg.MaxFiles, DefaultMaxFiles)
+	cfg.Wait = orDefault(cfg.Wait, DefaultWait)
 	root, err := walk.OpenRoot(cfg.Root)
 	if err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func New(cfg Config) (*Tracker, error) {
 	return t, nil
 }
 
-func orDefault[T int | int64](value, def T) T {
+func orDefault[T int | int64 | time.Duration](value, def T) T {
 	if value == 0 {
 		return def
 	}

@@ -18,10 +18,10 @@ type Mark struct {
 	ignored int // count of the tracker at the beginning
 }
 
-// Begin is called before a command starts. It waits shortly for the base.
+// Begin is called before a command starts. It waits for the base, at most as long as Config says.
 func (t *Tracker) Begin(ctx context.Context) *Mark {
 	m := &Mark{tracker: t, head: headOf(t.cfg.Root)}
-	wait := time.NewTimer(baseWait)
+	wait := time.NewTimer(t.cfg.Wait)
 	defer wait.Stop()
 	select {
 	case <-t.ready:
