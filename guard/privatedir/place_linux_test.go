@@ -167,3 +167,32 @@ func TestRemoved(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMountPoints: files of the host have mount points that are links to one file, also where some were removed.
+func TestMountPoints(t *testing.T) {
+	p, host, _ := places(t)
+	for _, name := range []string{"a", "b", "c"} {
+		write(t, filepath.Join(host, name))
+	}
+	bring(t, p)
+	for _, name := range []string{"a", "b"} {
+		if err := os.Remove(filepath.Join(host, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(host, "d"))
+	if fresh := bring(t, p); !slices.Equal(fresh, []string{"d"}) {
+		t.Errorf("fresh are %q", fresh)
+	}
+	entries, err := os.ReadDir(p.Dir())
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("the place holds %v, %v", entries, err)
+	}
+	first, err := entries[0].Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := entries[1].Info(); err != nil || !os.SameFile(first, second) || first.Size() != 0 {
+		t.Errorf("%v and %v are not links to one empty file: %v", first, second, err)
+	}
+}
