@@ -29,10 +29,11 @@ type substitute struct {
 	How string
 }
 
+// joined takes the marks out of a name that separate words.
+var joined = strings.NewReplacer("_", "", "-", "")
+
 // fold is the form in which names are compared: readFile and ReadFile are read_file.
-func fold(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
-}
+func fold(name string) string { return strings.ToLower(joined.Replace(name)) }
 
 var (
 	byName      = map[string]string{} // folded name or alias → tool
