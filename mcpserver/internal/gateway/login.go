@@ -63,6 +63,21 @@ func loginOf(dir string, s *server, e *Entry, principal string) *login {
 	return l
 }
 
+// loginState tells how the login of the local user is, see [Status].
+func (s *server) loginState() string {
+	e, err := s.expanded()
+	if err != nil || e.Type != typeHTTP || s.store.file == "" {
+		return ""
+	}
+	switch t := loginOf(filepath.Dir(s.store.file), s, e, localPrincipal).read().Token; {
+	case t == nil:
+		return ""
+	case t.IsExpired() && t.RefreshToken == "":
+		return "login expired"
+	}
+	return "logged in"
+}
+
 // read returns what is kept. A file that cannot be read counts as none.
 func (l *login) read() (k keptLogin) {
 	text, err := privatefile.Read(l.file, maxLogin)

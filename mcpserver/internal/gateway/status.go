@@ -25,6 +25,7 @@ type Status struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 	Era    string `json:"era,omitempty"`
+	Login  string `json:"login,omitempty"` // "logged in", or "login expired"; "": the local user has none
 	// Tools is how many tools are served, and Withheld names what is not: see [Change].
 	Tools    int       `json:"tools"`
 	Withheld []string  `json:"withheld,omitempty"`
@@ -71,6 +72,7 @@ func (s *server) status(running int) Status {
 	if held, _ := s.withheld("instructions"); r.Offer != nil && !held {
 		out.Purpose, _, _ = strings.Cut(r.Offer.Instructions, "\n")
 	}
+	out.Login = s.loginState()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -86,7 +88,7 @@ func (s *server) status(running int) Status {
 	return out
 }
 
-// Restart stops a server and forgets why it was not started any more.
+// Restart stops a server, forgets why it was not started any more, and looks at what it offers now.
 func (g *Gateway) Restart(name string) error {
 	s, err := g.server(name)
 	if err != nil {
@@ -104,7 +106,7 @@ func (g *Gateway) Restart(name string) error {
 	for _, u := range mine {
 		u.stop()
 	}
-	g.work.Go(func() { g.look(s, localPrincipal) })
+	g.look(s, localPrincipal)
 	return nil
 }
 

@@ -46,8 +46,9 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	var change changeBody
 	var rewind, done rewindBody
 	var rules rulesBody
+	var servers serversBody
 	var log auditBody
-	for _, body := range []any{&live, &task, &history, &change, &rewind, &done, &rules, &log} {
+	for _, body := range []any{&live, &task, &history, &change, &rewind, &done, &servers, &rules, &log} {
 		fill(reflect.ValueOf(body).Elem(), full)
 	}
 	short := shortener("/ws")
@@ -69,7 +70,7 @@ func hostilePages(full bool, state string) map[string]g.Node {
 		pages["part/"+name] = live.part(name)
 	}
 	for name, body := range map[string]content{
-		"live": live, "task": task, "history": history, "change": change, "rewind": rewind, "rewound": done, "rules": rules, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0]}, "question": approvalBody{live, breakout},
+		"live": live, "task": task, "history": history, "change": change, "rewind": rewind, "rewound": done, "rules": rules, "servers": servers, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0]}, "question": approvalBody{live, breakout},
 	} {
 		var f layout
 		fill(reflect.ValueOf(&f).Elem(), full)

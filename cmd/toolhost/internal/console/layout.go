@@ -18,6 +18,7 @@ type layout struct {
 	Waiting     int
 	Kind        string
 	Roots       []string
+	Servers     bool   // other servers are configured
 	Closed      string // why nothing can be approved here; empty where it can
 	Said        string // what became of a form
 	Failed      bool   // and that it had no effect
@@ -62,6 +63,7 @@ func (f layout) bar() g.Node {
 		h.Nav(h.Aria("label", "Pages"), h.Ul(
 			f.tab("/", g.Group{g.Text("Live"), f.count()}, "live", "task", "call", "question"),
 			f.tab("/history", g.Text("History"), "history", "change", "rewind"),
+			g.If(f.Servers, f.tab("/servers", g.Text("Servers"), "servers")),
 			f.tab("/rules", g.Text("Rules"), "rules"),
 			f.tab("/audit", g.Text("Audit"), "audit"),
 		)),

@@ -38,6 +38,7 @@ type website struct {
 func (s *website) write(w http.ResponseWriter, v pageRequest, status int, f layout) {
 	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.operator.Roots()
 	f.Waiting = s.console.next().waiting
+	f.Servers = len(s.operator.Gateway().Servers()) > 0
 	if err := s.operator.MayAnswer(); err != nil {
 		f.Closed = err.Error()
 	}

@@ -26,7 +26,7 @@ func (s *website) routes() http.Handler {
 
 func (s *website) pages() http.Handler {
 	login, live, approvals := loginPages{s}, livePages{s}, approvalPages{s}
-	tasks, history, rules, audit := taskPages{s}, historyPages{s}, rulesPages{s}, auditPages{s}
+	tasks, history, servers, rules, audit := taskPages{s}, historyPages{s}, serverPages{s}, rulesPages{s}, auditPages{s}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /enter", login.show)
 	mux.HandleFunc("POST /enter", login.enter)
@@ -39,7 +39,7 @@ func (s *website) pages() http.Handler {
 		"GET /history": history.show, "GET /history/{id}": history.showChange, "GET /history/{id}/{view}": history.showChange,
 		"GET /history/{id}/rewind": history.showRewind,
 		"GET /sessions/{session}":  live.show, "GET /calls/{id}": live.showCall, "GET /approvals/{id}": approvals.show,
-		"GET /rules": rules.show, "GET /audit": audit.show,
+		"GET /servers": servers.show, "GET /servers/{name}": servers.show, "GET /rules": rules.show, "GET /audit": audit.show,
 		"GET /": func(w http.ResponseWriter, v pageRequest) { s.gone(w, v, "Not found", "The console has no such page.") },
 	} {
 		mux.HandleFunc(pattern, s.authenticated(p))
@@ -48,6 +48,7 @@ func (s *website) pages() http.Handler {
 		"POST /answer": approvals.answer, "POST /tasks/{key}/stop": tasks.stop,
 		"POST /history": history.show, "POST /history/{id}/undo": history.undo, "POST /history/undo": history.undoChosen,
 		"POST /history/{id}/rewind": history.rewind, "POST /sessions/{session}/mode": live.setMode,
+		"POST /servers/{name}/restart": servers.restart, "POST /servers/{name}/accept": servers.accept,
 		"POST /rules": rules.show, "POST /rules/change": rules.change, "POST /audit": audit.show, "POST /leave": login.leave,
 	} {
 		mux.HandleFunc(pattern, s.authenticated(checkToken(p)))

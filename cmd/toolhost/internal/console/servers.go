@@ -1,0 +1,128 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// The pages of other MCP servers: all of them, or one.
+type serverPages struct{ *website }
+
+// A serverStatus tells how a server is.
+type serverStatus struct {
+	Name, Type, File, Trust, State, Reason, Era, Login string
+	Tools                                              int
+	Withheld, Problems                                 []string
+	Running                                            int
+	Since                                              time.Time
+	Purpose                                            string
+}
+
+// A serverChange is a definition that is withheld until it is accepted.
+type serverChange struct {
+	Name    string
+	Since   time.Time
+	Was, Is string
+	Copies  []string
+}
+
+// A serverView is a server as its page shows it.
+type serverView struct {
+	Status  serverStatus
+	Changes []serverChange
+	Seen    string // stands for the changes, so that no others are accepted
+	Offered []*builtin.Def
+}
+
+// A serversBody is the page of servers.
+type serversBody struct{ Servers []serverView }
+
+// views returns the servers, or the one of a name.
+func (s serverPages) views(name string) (all []serverView) {
+	gateway := s.operator.Gateway()
+	for _, status := range gateway.Servers() {
+		if name != "" && status.Name != name {
+			continue
+		}
+		v := serverView{Status: serverStatus(status)}
+		changes, _ := gateway.Review(status.Name) // one that was removed since has none
+		for _, c := range changes {
+			v.Changes = append(v.Changes, serverChange(c))
+		}
+		v.Seen = digest(changes)
+		for _, d := range gateway.Tools() {
+			if d.Server == status.Name {
+				v.Offered = append(v.Offered, d)
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func (s serverPages) show(w http.ResponseWriter, v pageRequest) {
+	s.showWith(w, v, "", false, http.StatusOK)
+}
+
+func (s serverPages) showWith(w http.ResponseWriter, v pageRequest, said string, failed bool, status int) {
+	all := s.views(v.PathValue("name"))
+	if len(all) == 0 && v.PathValue("name") != "" {
+		s.gone(w, v, "Server", "There is no such server.")
+		return
+	}
+	s.write(w, v, status, layout{Page: "servers", Title: "Servers", Said: said, Failed: failed, Body: serversBody{all}})
+}
+
+// restart starts a server anew.
+func (s serverPages) restart(w http.ResponseWriter, v pageRequest) {
+	name := v.PathValue("name")
+	s.act(w, v, name+" is started anew.", func() error { return s.operator.Gateway().Restart(name) })
+}
+
+// accept accepts what the page showed of a server.
+func (s serverPages) accept(w http.ResponseWriter, v pageRequest) {
+	name := v.PathValue("name")
+	s.act(w, v, "What "+name+" offers is accepted.", func() error {
+		gateway := s.operator.Gateway()
+		changes, err := gateway.Review(name)
+		if err == nil && digest(changes) != v.PostFormValue("seen") {
+			err = errors.New("nothing was accepted: what the server offers has changed since the page was loaded. Look at it again")
+		}
+		if err == nil {
+			err = gateway.Shown(name, changes)
+		}
+		if err == nil {
+			err = gateway.Accept(name, changes)
+		}
+		return err
+	})
+}
+
+// act does what a form asks for, if forms count.
+func (s serverPages) act(w http.ResponseWriter, v pageRequest, said string, do func() error) {
+	err := s.operator.MayAnswer()
+	if err != nil {
+		err = fmt.Errorf("nothing was done. %w", err)
+	} else {
+		err = do()
+	}
+	if err != nil {
+		s.showWith(w, v, sentence(err.Error()), true, http.StatusConflict)
+		return
+	}
+	s.showWith(w, v, said, false, http.StatusOK)
+}
+
+// digest stands for what a page showed.
+func digest(shown any) string {
+	raw, _ := json.Marshal(shown) // it has texts and times
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
