@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/history"
 	"github.com/toolhost/toolhost/builtin/internal/worktree"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A Worktree is where an agent works on a copy of the user's work tree.
@@ -47,7 +49,7 @@ func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktree
 		}
 	}
 	w, err = room.Make(ctx, dir, worktree.Spec{
-		Kind: worktree.Agent, Branch: in.Name, Base: in.Base, Dirty: e.WorktreeDirty, Hidden: denied, Maker: e.Principal, Owner: e.Conversation,
+		Kind: worktree.Agent, Branch: in.Name, Base: in.Base, Dirty: e.WorktreeDirty, Hidden: denied, Start: e.gitStart(), Maker: e.Principal, Owner: e.Conversation,
 	})
 	return w, false, err
 }
@@ -69,7 +71,15 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return room.Make(ctx, dir.Real(), worktree.Spec{Kind: worktree.Agent, Name: name, Dirty: e.WorktreeDirty, Hidden: e.Policy.Commands().Denied, Maker: e.Principal})
+	return room.Make(ctx, dir.Real(), worktree.Spec{Kind: worktree.Agent, Name: name, Dirty: e.WorktreeDirty, Hidden: e.Policy.Commands().Denied, Start: e.gitStart(), Maker: e.Principal})
+}
+
+// gitStart returns how the git of the host is started that makes a worktree for the caller.
+func (e *Env) gitStart() worktree.Start {
+	paths := e.Policy.Commands().SandboxPaths()
+	return func(cmd *exec.Cmd, writable []string) error {
+		return sandbox.Policy{Writable: writable, Denied: paths.Denied, Masked: paths.Masked, Shown: paths.Shown}.StartRestricted(cmd)
+	}
 }
 
 // leaveTree commits what an agent left in its worktree, and says where it is.

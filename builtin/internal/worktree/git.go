@@ -47,6 +47,8 @@ type gitRun struct {
 	env []string // in addition
 	in  io.Reader
 	out *os.File // where its output goes; nil: git returns it
+	// start starts the process; nil: as any other.
+	start func(*exec.Cmd) error
 }
 
 // git runs git and returns what it prints.
@@ -58,7 +60,13 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 		cmd.Stdout = r.out
 	}
 	cmd.Env = append(plainEnvironment(), r.env...)
-	err := cmd.Run()
+	if r.start == nil {
+		r.start = (*exec.Cmd).Start
+	}
+	err := r.start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, errors.New("git is not installed: worktrees need git 2.38 or later")
 	}
@@ -99,6 +107,7 @@ func plainEnvironment() []string {
 type store struct {
 	dir     string
 	objects string // of the repository, "" for its own
+	start   Start
 }
 
 // run is a run of git on the store, whose index is the file of that name in it.
@@ -107,7 +116,15 @@ func (s store) run(index string) gitRun {
 	if s.objects != "" { // by their own path: alternates may be relative to it
 		env = append(env, "GIT_OBJECT_DIRECTORY="+s.objects)
 	}
-	return gitRun{dir: s.dir, env: env}
+	r := gitRun{dir: s.dir, env: env}
+	if s.start != nil {
+		writable := []string{filepath.Dir(s.dir)}
+		if s.objects != "" {
+			writable = append(writable, filepath.Dir(s.objects))
+		}
+		r.start = func(cmd *exec.Cmd) error { return s.start(cmd, writable) }
+	}
+	return r
 }
 
 // on is run with a work tree.

@@ -250,10 +250,10 @@ func (s *source) configure(ctx context.Context, r gitRun) error {
 	return nil
 }
 
-// openStore makes the store of a worktree at dir. It is linked to the repository's objects and refs, as git-new-workdir does it;
+// openStore makes the store of a worktree. It is linked to the repository's objects and refs, as git-new-workdir does it;
 // without a repository it has its own.
-func (s *source) openStore(ctx context.Context, dir, branch string) (store, error) {
-	st := store{dir: dir}
+func (s *source) openStore(ctx context.Context, st store, branch string) (store, error) {
+	dir := st.dir
 	if s.common != "" {
 		st.objects = filepath.Join(s.common, "objects")
 	}

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -67,6 +68,10 @@ type Hidden func(path string, dir bool) bool
 
 func (h Hidden) of(path string, dir bool) bool { return h != nil && h(path, dir) }
 
+// Start starts a process of the host's git, which reads no more than the caller may, and writes only what is writable: programs of the
+// caller can change the repository at any time. Nil: it is started without restrictions.
+type Start func(cmd *exec.Cmd, writable []string) error
+
 // In returns the room below a state directory.
 func In(stateDir string) Room { return Room{filepath.Join(stateDir, "worktrees")} }
 
@@ -97,6 +102,7 @@ type Spec struct {
 	Base   string // the commit that it begins at; "": HEAD
 	Dirty  bool   // the changes that are not committed come along, untracked files too, if Base is HEAD
 	Hidden Hidden
+	Start  Start
 	Maker  string // see [Meta]
 	Owner  string
 }
@@ -193,7 +199,7 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 			return err
 		}
 		step("store")
-		if w.store, err = s.openStore(ctx, filepath.Join(w.dir, "git"), w.branch()); err != nil {
+		if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start}, w.branch()); err != nil {
 			return err
 		}
 		if err := os.Mkdir(w.Tree(), 0o700); err != nil {
