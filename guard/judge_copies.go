@@ -250,7 +250,6 @@ func replaces(s command.Simple, t *target) bool {
 
 // cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its children. For
 // any other pattern last is empty.
-// second part.
 func cutGlob(glob string) (dir, last string) {
 	dir, last = ".", glob
 	if i := strings.LastIndexByte(glob, '/'); i >= 0 {

@@ -33,6 +33,11 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	if scratch == "" {
 		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
 	}
+	for _, root := range policy.Roots() { // before the whole disk is walked for its rules
+		if root == filepath.Dir(root) {
+			return nil, fmt.Errorf("%q is the root of the file system; name the directories that are meant", root)
+		}
+	}
 	env, err := makeScratch(scratch)
 	if err != nil {
 		return nil, fmt.Errorf("the directory for temporary files: %w", err)
