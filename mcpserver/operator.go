@@ -30,7 +30,8 @@ type Asker interface {
 // An OperatorQuestion is a question for an [Asker], and the caller that it is about.
 type OperatorQuestion struct {
 	Principal, Scope, Tool string
-	Client                 string // what the client calls itself, with its version; nothing verifies it
+	// Client is what the client calls itself, with its version. Nothing verifies it. The label of an agent precedes it.
+	Client string
 	*Question
 }
 
@@ -53,7 +54,7 @@ func (p *approver) pageOf(id string) string {
 func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q *Question) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
-	answer := p.asker.Ask(ctx, forOperator(a, req, q))
+	answer := p.asker.Ask(ctx, p.forOperator(a, req, q))
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}
@@ -62,8 +63,11 @@ func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q
 }
 
 // forOperator returns a question about a call, with its caller.
-func forOperator(a *Admission, req Request, q *Question) OperatorQuestion {
+func (p *approver) forOperator(a *Admission, req Request, q *Question) OperatorQuestion {
 	client := strings.TrimSpace(req.Origin.Client + " " + req.Origin.ClientVersion)
+	if label := p.policies.children.label(a.principal); label != "" {
+		client = strings.TrimSuffix(label+", "+client, ", ")
+	}
 	return OperatorQuestion{Principal: a.principal, Scope: a.scope.Label, Tool: req.Tool, Client: client, Question: q}
 }
 
@@ -75,7 +79,7 @@ func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context
 	}
 	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		q := &Question{ID: approvals.NewID(), Gist: req.Tool + ": questions of the agent", Form: params}
-		answer := p.asker.Ask(ctx, forOperator(a, req, q))
+		answer := p.asker.Ask(ctx, p.forOperator(a, req, q))
 		if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 			return nil, err
 		}
