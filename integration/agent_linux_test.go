@@ -41,6 +41,13 @@ type agentHost struct {
 func newAgentHost(t *testing.T, runner map[string]any, more string, flags ...string) agentHost {
 	t.Helper()
 	p := newRunner(t)
+	p.runs(t, runner, more)
+	return startAgentHost(t, p, setting{"stdio", client.Modern}, nil, flags...)
+}
+
+// runs makes the fake agent the runner, with other members than its usual ones, and sets more after them.
+func (p person) runs(t *testing.T, runner map[string]any, more string) {
+	t.Helper()
 	program, err := fakeAgent()
 	must(t, err)
 	all := map[string]any{"command": program, "args": []string{"{socket}", "{model}", "{resume}"}, "model": []string{"-m", "{model}"}, "resume": []string{"-r", "{id}"}, "parse": "claude"}
@@ -50,7 +57,11 @@ func newAgentHost(t *testing.T, runner map[string]any, more string, flags ...str
 	text, err := json.Marshal(all)
 	must(t, err)
 	p.settings(t, `{"agent": {"runner": `+string(text)+more+`}}`)
-	h, err := startHost(t.Context(), setting{"stdio", client.Modern}, p.project, cleanEnv(p.home), append([]string{"--root", p.project, "--trust-workspace"}, flags...)...)
+}
+
+func startAgentHost(t *testing.T, p person, s setting, env []string, flags ...string) agentHost {
+	t.Helper()
+	h, err := startHost(t.Context(), s, p.project, append(cleanEnv(p.home), env...), append([]string{"--root", p.project, "--trust-workspace"}, flags...)...)
 	must(t, err)
 	t.Cleanup(func() { _ = h.stop() })
 	return agentHost{h, p, t}
@@ -211,10 +222,14 @@ func TestAgentTask(t *testing.T) {
 		t.Errorf("processes are left: %s", found)
 	}
 
-	for _, c := range []struct{ step, says string }{
-		{`{"turns": 5}`, ""},
-		{`{"turns": 100}`, "it took more than 5 turns, the limit agent.maxTurns"},
+	for _, c := range []struct{ limits, step, says string }{
+		{`, "maxTurns": 5`, `{"turns": 5}`, ""},
+		{`, "maxTurns": 5`, `{"turns": 100}`, "it took more than 5 turns, the limit agent.maxTurns"},
+		{`, "maxTokens": 40`, `{"turns": 10}`, "it used more than 40 tokens, the limit agent.maxTokens"},
+		{`, "maxTime": "1s"`, `{"sleep": true}`, "it ran longer than 1s, the limit agent.maxTime"},
+		{``, `{"sleep": true}`, ""},
 	} {
+		h.runs(t, nil, c.limits+`}, "bash": {"foregroundWindow": "1ms"`)
 		_, out, _ = h.agent(map[string]any{"run_in_background": true}, c.step)
 		if c.says == "" {
 			h.call("TaskStop", map[string]any{"task_id": out["task_id"]})

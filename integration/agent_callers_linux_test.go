@@ -1,0 +1,174 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/integration/client"
+)
+
+// TestAgentQuestions has agents ask the person of their caller: the question names the agent, and the answer to one ends neither the
+// agent nor the call. Once the call has been answered, the question goes to the console.
+func TestAgentQuestions(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	p.runs(t, nil, "")
+	h := startAgentHost(t, p, setting{"http", client.Legacy}, nil, "--console")
+	s := newSDK(t, h.host, p.project, "2025-06-18")
+	const push = `{"tool": "Bash", "args": {"command": "git push origin main; echo pushed=$?"}}`
+	call := func(more string) string {
+		t.Helper()
+		prompt := push + "\n" + `{"say": "went on"}` + "\n"
+		r, err := s.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "Agent", Arguments: map[string]any{"description": "a test", "prompt": prompt, "run_in_background": more != ""}})
+		must(t, err)
+		text := r.Content[0].(*mcp.TextContent).Text
+		if r.IsError {
+			t.Errorf("the call failed: %s", text)
+		}
+		return text
+	}
+	names := regexp.MustCompile(`^agent [0-9a-f]{8} \(general\): `)
+	for _, c := range []struct {
+		answer mcp.ElicitResult
+		says   string
+	}{
+		{mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}, "pushed=128"},
+		{mcp.ElicitResult{Action: "decline"}, "refused: "},
+		{mcp.ElicitResult{Action: "cancel"}, "refused: "},
+	} {
+		s.answer, s.asked = c.answer, nil
+		if text := call(""); !strings.Contains(text, c.says) || !strings.Contains(text, "went on") {
+			t.Errorf("%s: it says\n%s", c.answer.Action, text)
+		}
+		if len(s.asked) != 1 || !names.MatchString(s.asked[0]) || !strings.Contains(s.asked[0], "git push origin main") {
+			t.Errorf("%s: a person was asked %q", c.answer.Action, s.asked)
+		}
+	}
+
+	c := &consoleHost{host: h.host, dir: p.project, home: p.home, web: newBrowser(t)}
+	c.link = c.openLink(t)
+	c.enter(t, c.web)
+	c.watch(t)
+	s.asked = nil
+	id := regexp.MustCompile(`[0-9a-f]{8}`).FindString(call("background"))
+	question := c.question(t)
+	if _, page := c.get(t, c.web, "/part/questions", nil); !strings.Contains(page, "agent "+id+" (general)") || !strings.Contains(page, "git push origin main") {
+		t.Errorf("the question on the page does not name the agent %s:\n%s", id, page)
+	}
+	c.post(t, "/answer", url.Values{"question": {question}, "decision": {"deny"}, "reason": {"not on Friday"}})
+	r, err := s.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "TaskOutput", Arguments: map[string]any{"task_id": id, "timeout": 60000}})
+	must(t, err)
+	if text := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "not on Friday") || !strings.Contains(text, "went on") || len(s.asked) > 0 {
+		t.Errorf("after it was denied, with the person asked %q:\n%s", s.asked, text)
+	}
+}
+
+// TestAgentDepth has agents start agents where the settings let them. The end of the first is the end of all.
+func TestAgentDepth(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, `, "depth": 2`)
+	nested := func(steps ...string) string {
+		return toolStep("Agent", `{"description": "a test", "prompt": `+quotedJSON(strings.Join(steps, "\n"))+`}`)
+	}
+	text, _, failed := h.agent(nil, `{"list": true}`, nested(`{"list": true}`, nested(`{"say": "BREACH"}`), shellStep("cat .env"), `{"say": "went on"}`))
+	tools := regexp.MustCompile(`tools: (.*)`).FindAllString(text, -1)
+	if failed || len(tools) != 2 || !strings.Contains(tools[0], " Agent ") || strings.Contains(tools[1], " Agent ") {
+		t.Errorf("the agents have the tools %q:\n%s", tools, text)
+	}
+	if !strings.Contains(text, "went on") || strings.Contains(text, "BREACH") || strings.Contains(text, "SECRET") {
+		t.Errorf("it says\n%s", text)
+	}
+	text, _, _ = h.agent(map[string]any{"subagent_type": "explore"}, nested(shellStep("echo x > made.txt"), `{"say": "BREACH"}`))
+	if strings.Contains(text, "BREACH") {
+		t.Errorf("one that only reads started an agent:\n%s", text)
+	}
+
+	mark := fmt.Sprintf("12%d", os.Getpid())
+	_, out, _ := h.agent(map[string]any{"run_in_background": true}, nested(`{"fork": "`+mark+`"}`, shellStep("touch begun"), `{"sleep": true}`))
+	eventually(t, func() string {
+		if _, err := os.Stat(filepath.Join(h.project, "begun")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if text, _, failed := h.call("TaskStop", map[string]any{"task_id": out["task_id"]}); failed {
+		t.Errorf("stopped it says\n%s", text)
+	}
+	if found, _ := exec.Command("pgrep", "-f", "sleep "+mark).Output(); len(found) > 0 {
+		t.Errorf("processes are left: %s", found)
+	}
+}
+
+// TestAgentOverHTTP has a caller over HTTP run an agent that prints what it finds: it gets no credentials of the host's environment, and
+// of the files that the program keeps in the user's home directory neither sessions nor history.
+func TestAgentOverHTTP(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	for name, text := range map[string]string{
+		"bin/claude": "#!/bin/sh\nenv; cat ~/.claude/projects/*/* ~/.claude/history.jsonl\n" +
+			"echo planted > ~/.claude/projects/one/s.jsonl; echo planted > ~/.claude/history.jsonl\n" +
+			`echo '{"type": "result", "subtype": "success", "session_id": "one", "result": "done"}'` + "\n",
+		".claude/projects/one/s.jsonl": "SECRET-session\n",
+		".claude/history.jsonl":        "SECRET-history\n",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(p.home, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(p.home, name), []byte(text), 0o700))
+	}
+	p.settings(t, `{"agent": {"runner": "claude"}}`)
+	env := []string{"PATH=" + filepath.Join(p.home, "bin") + ":" + os.Getenv("PATH"), "GITHUB_TOKEN=SECRET-token", "AWS_SECRET_ACCESS_KEY=SECRET-key", "ANTHROPIC_API_KEY=SECRET-model", "SOME_PASSWORD=SECRET-word"}
+	h := startAgentHost(t, p, setting{"http", client.Modern}, env)
+	for range 2 { // the second after what the first left
+		text, out, failed := h.call("Agent", map[string]any{"description": "a test", "prompt": "print"})
+		if failed || !strings.Contains(text, "done") {
+			t.Fatalf("it says\n%s", text)
+		}
+		printed, err := os.ReadFile(fmt.Sprint(out["output_path"]))
+		if err != nil || !strings.Contains(string(printed), "PATH=") {
+			t.Fatalf("it printed %s, %v", printed, err)
+		}
+		if strings.Contains(string(printed), "SECRET") || strings.Contains(string(printed), "planted") {
+			t.Errorf("it printed\n%s", printed)
+		}
+	}
+	for _, name := range []string{".claude/projects/one/s.jsonl", ".claude/history.jsonl"} {
+		if got, _ := os.ReadFile(filepath.Join(p.home, name)); !strings.HasPrefix(string(got), "SECRET") {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+}
+
+// TestAgentPatience has a client that waits 60 s: it gets a result before, and TaskOutput has the rest. With -long the agent is given the
+// usual time.
+func TestAgentPatience(t *testing.T) {
+	t.Parallel()
+	more := `}, "bash": {"foregroundWindow": "1ms"`
+	if *long {
+		more = ""
+	}
+	h := newAgentHost(t, nil, more)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	pending, err := h.Start(ctx, "Agent", `{"description": "a test", "prompt": `+quotedJSON(shellStep("until [ -e go ]; do sleep .05; done; echo x > made.txt")+"\n"+`{"say": "went on"}`)+`}`, nil)
+	must(t, err)
+	result, err := pending.Result(ctx)
+	must(t, err)
+	id := regexp.MustCompile(`TaskOutput \{"task_id":"([0-9a-f]{8})"\}`).FindStringSubmatch(result.Text())
+	if id == nil || result.IsError {
+		t.Fatalf("it says\n%s", result.Text())
+	}
+	must(t, os.WriteFile(filepath.Join(h.project, "go"), nil, 0o600))
+	text, _, failed := h.call("TaskOutput", map[string]any{"task_id": id[1], "timeout": 60000})
+	if failed || !strings.Contains(text, "went on") || !strings.Contains(text, "made.txt +1 -0") {
+		t.Errorf("the rest is\n%s", text)
+	}
+}
