@@ -21,7 +21,9 @@ const browserRules = `{"permissions":{"defaultMode":"default","deny":["Read(.env
 // stops.
 func TestConsoleInBrowser(t *testing.T) {
 	b := newChromium(t)
-	c := startConsole(t, setting{"http", client.Modern}, browserRules)
+	servers := filepath.Join(tempDir(t), "servers.json")
+	mustWrite(t, servers, `{"mcpServers":{"gone":{"url":"http://127.0.0.1:1"},"old":{"type":"sse","url":"http://127.0.0.1:1"}}}`)
+	c := startConsole(t, setting{"http", client.Modern}, browserRules, "--mcp-config", servers)
 	c.Meta = map[string]any{"threadId": "one"}
 	mustWrite(t, filepath.Join(c.dir, ".env"), "SECRET=1\n")
 	mustWrite(t, filepath.Join(c.dir, "app.toml"), "port = 8080\nhost = \"localhost\"\n")
@@ -316,7 +318,7 @@ func isAccessible(b browser, c *consoleHost) {
 	result()
 	b.open(c.at("/history"))
 	change := eval[string](b, `document.querySelector(".change a").getAttribute("href")`)
-	for _, path := range []string{"/history", change, change + "/file", "/rules", "/audit", "/nothing"} {
+	for _, path := range []string{"/history", change, change + "/file", "/servers", "/rules", "/audit", "/nothing"} {
 		b.open(c.at(path))
 		b.accessible(path)
 	}
@@ -324,7 +326,7 @@ func isAccessible(b browser, c *consoleHost) {
 
 func fitsPhone(b browser, c *consoleHost) {
 	b.size(360, 740)
-	for _, path := range []string{"/", "/history", "/rules", "/audit", "/calls/1", "/nothing"} {
+	for _, path := range []string{"/", "/history", "/servers", "/rules", "/audit", "/calls/1", "/nothing"} {
 		b.open(c.at(path))
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
 			b.Errorf("%s is %d pixels wide", path, wide)
