@@ -101,11 +101,11 @@ func (*Runtime) AgentTypes(dirs []string) (list string, wrong error) {
 type agentInput struct {
 	Description string `json:"description" jsonschema:"the task in 3 to 5 words"`
 	Prompt      string `json:"prompt" jsonschema:"what to do and what to report"`
-	Type        string `json:"subagent_type,omitempty" jsonschema:"the type of agent (default: general)"`
+	Type        string `json:"subagent_type,omitempty" jsonschema:"default: general"`
 	Model       string `json:"model,omitempty" jsonschema:"another model"`
 	Background  bool   `json:"run_in_background,omitempty" jsonschema:"return at once, with the id of a task"`
 	Isolation   string `json:"isolation,omitempty" jsonschema:"none, or worktree: work on a copy in a branch of its own"`
-	Resume      string `json:"resume,omitempty" jsonschema:"the id of an agent that has ended"`
+	Resume      string `json:"resume,omitempty" jsonschema:"the id of an agent that has ended, to continue it"`
 	Name        string `json:"name,omitempty" jsonschema:"a label"`
 }
 

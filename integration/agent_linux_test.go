@@ -67,14 +67,6 @@ func startAgentHost(t *testing.T, p person, s setting, env []string, flags ...st
 	return agentHost{h, p, t}
 }
 
-// settings writes the user's settings.
-func (p person) settings(t *testing.T, text string) {
-	t.Helper()
-	file := filepath.Join(p.home, "config/toolhost/toolhost.json")
-	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	must(t, os.WriteFile(file, []byte(text), 0o600))
-}
-
 // call calls a tool, and returns the text and the structure of the result.
 func (h agentHost) call(tool string, args map[string]any) (string, map[string]any, bool) {
 	h.t.Helper()

@@ -40,6 +40,14 @@ func (p person) run(t testing.TB, env []string, program string, args ...string) 
 	return string(out), err == nil
 }
 
+// settings writes the user's settings.
+func (p person) settings(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(p.home, "config/toolhost/toolhost.json")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+}
+
 // TestInstallCommand goes through the commands as a person does.
 func TestInstallCommand(t *testing.T) {
 	p := newPerson(t)

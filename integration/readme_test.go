@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 //go:generate go test . -run TestReadmeToolTable -update
@@ -103,6 +106,53 @@ func TestToolList(t *testing.T) {
 			if _, ok := tool.Annotations[hint]; !ok {
 				t.Errorf("%s: %s is missing", tool.Name, hint)
 			}
+		}
+	}
+}
+
+// TestOptInTools has every tool that is served on demand: each costs at most 350 tokens, by four bytes a token, and none is listed or
+// found without demand.
+func TestOptInTools(t *testing.T) {
+	const most = 350 * 4 // bytes
+	p := newPerson(t)
+	tools := func(flags ...string) map[string]json.RawMessage {
+		t.Helper()
+		out, ok := p.run(t, nil, binary, append([]string{"tools", "--json"}, flags...)...)
+		var list struct{ Tools []json.RawMessage }
+		if err := json.Unmarshal([]byte(out), &list); err != nil || !ok {
+			t.Fatal(err, out)
+		}
+		all := map[string]json.RawMessage{}
+		for _, raw := range list.Tools {
+			var tool listedTool
+			var compact bytes.Buffer
+			must(t, json.Unmarshal(raw, &tool))
+			must(t, json.Compact(&compact, raw))
+			all[tool.Name] = compact.Bytes()
+		}
+		return all
+	}
+	var with, demanded []string // by --with, and by it or settings
+	usual := tools()
+	for _, d := range builtin.All() {
+		if d.OptIn {
+			with = append(with, d.Name)
+		}
+		if usual[d.Name] == nil {
+			demanded = append(demanded, d.Name)
+		} else if d.OptIn {
+			t.Errorf("%s is listed without demand", d.Name)
+		}
+	}
+	found, _ := p.run(t, nil, binary, "call", "ToolSearch", `{"query": "select:`+strings.Join(demanded, ",")+`"}`)
+	p.settings(t, `{"agent": {"runner": "claude"}, "web": {"search": {"provider": "searxng", "url": "http://localhost:8888"}}}`)
+	asked := tools("--with", strings.Join(with, ","))
+	for _, name := range demanded {
+		if n := len(asked[name]); n == 0 || n > most {
+			t.Errorf("%s: its definition has %d bytes, expected 1 to %d", name, n, most)
+		}
+		if !strings.Contains(found, "There is no tool "+name) {
+			t.Errorf("ToolSearch finds %s:\n%s", name, found)
 		}
 	}
 }
