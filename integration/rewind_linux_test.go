@@ -138,6 +138,23 @@ func TestRewindOddNames(t *testing.T) {
 	}
 }
 
+// TestHistoryOff: the user can switch the history of commands off, a workspace cannot.
+func TestHistoryOff(t *testing.T) {
+	const off = `{"history":{"commands":"off"}}`
+	for file, recorded := range map[string]bool{"config/toolhost/toolhost.json": false, ".claude/settings.json": false, "work/.claude/settings.json": true} {
+		home := doctorHome(t)
+		writeIn(t, home, file, off)
+		t.Chdir(filepath.Join(home, "work"))
+		out, code := runCommand(t, home, "call", "Bash", `{"command":"echo 1 >made"}`)
+		if code != 0 || strings.Contains(out, "[changed 1 file: made]") != recorded {
+			t.Errorf("%s: exit code %d\n%s", file, code, out)
+		}
+		if out, _ := runCommand(t, home, "history", "--json"); strings.Contains(out, "echo 1") != recorded {
+			t.Errorf("%s: the history is %s", file, out)
+		}
+	}
+}
+
 // TestRewindOneCall: the command of a single call starts when its workspace has been read, so that all it changes can be taken back.
 func TestRewindOneCall(t *testing.T) {
 	home := doctorHome(t)
