@@ -5,17 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 	"github.com/toolhost/toolhost/integration/client"
 )
 
@@ -347,31 +344,6 @@ func TestAgentsApart(t *testing.T) {
 	if got, _ := os.ReadFile(filepath.Join(h.home, ".fake/settings")); string(got) != "the user's\n" {
 		t.Errorf("the user's file holds %q", got)
 	}
-}
-
-// TestAgentClient has Claude Code as the agent, for a model that this test plays: it has the tools of this host, and works by them.
-func TestAgentClient(t *testing.T) {
-	t.Parallel()
-	_, env := clientProgram(t, "claude")
-	p := newRunner(t)
-	for _, name := range []string{".toolhost/toolhost.json", ".toolhost", ".env"} {
-		must(t, os.Remove(filepath.Join(p.project, name)))
-	}
-	writeModelFiles(t, p.project)
-	p.settings(t, `{"agent": {"runner": "claude"}}`)
-	played := &scripted{calls: modelCalls}
-	server := httptest.NewServer(fakemodel.Model(played.next))
-	defer server.Close()
-	env = slices.Concat(cleanEnv(p.home), env, claudeEnv(server.URL))
-	started, err := startHost(t.Context(), setting{"stdio", client.Modern}, p.project, env, "--root", p.project)
-	must(t, err)
-	t.Cleanup(func() { _ = started.stop() })
-	h := agentHost{started, p, t}
-	text, out, failed := h.call("Agent", map[string]any{"description": "a test", "prompt": "go"})
-	if failed || out["status"] != "completed" || out["runner"] != "claude" {
-		t.Fatalf("it says\n%s", text)
-	}
-	played.check(t)
 }
 
 // TestAgentOff looks at a host without a runner, and at one whose workspace names a runner.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,10 +31,13 @@ func agentRunner(host *mcpserver.Host, text string, into *builtin.Env) error {
 	return nil
 }
 
-// runnerClient fills in what is known of a runner, and returns it as a client.
+// runnerClient fills in what is known of a runner, and returns it as a client. An object that has no arguments adds to what is known of
+// its command.
 func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 	r := &into.Agents.Runner
-	if strings.HasPrefix(text, "{") {
+	own := strings.HasPrefix(text, "{")
+	r.Name = text
+	if own {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(r); err != nil {
@@ -42,19 +47,32 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 			return nil, errors.New("the object names no command")
 		}
 		r.Name = filepath.Base(r.Command)
-		client, err := clients.Find("claude-code") // whose form of an entry others know too
-		run := clients.Run{Hosts: r.Hosts, Agent: &clients.Agent{}}
-		for _, dir := range r.Config {
-			if rest, ok := strings.CutPrefix(dir, "~/"); ok {
-				dir = "$HOME/" + rest
-			}
-			run.Layers = append(run.Layers, dir)
-		}
-		client.Name, client.Runs = r.Name, &run
-		return &client, err
 	}
-	client, err := clients.Find(text)
-	if err != nil || client.Runs == nil || client.Runs.Agent == nil {
+	var run clients.Run
+	client, err := clients.Find(r.Name)
+	switch {
+	case err == nil && client.Runs != nil && client.Runs.Agent != nil && len(r.Args) == 0:
+		run = *client.Runs
+		how := run.Agent
+		r.Name, r.Command, r.Args, r.Parse = client.Program, cmp.Or(r.Command, client.Program), how.Args, cmp.Or(r.Parse, how.Parse)
+		if r.Model == nil {
+			r.Model = how.Model
+		}
+		if r.Resume == nil {
+			r.Resume = how.Resume
+		}
+		env := maps.Clone(how.Env)
+		if env == nil {
+			env = map[string]string{}
+		}
+		maps.Copy(env, r.Env)
+		r.Env = env
+	case own:
+		if client, err = clients.Find("claude-code"); err != nil { // whose form of an entry others know too
+			return nil, err
+		}
+		client.Name, run = r.Name, clients.Run{Agent: &clients.Agent{}}
+	default:
 		var known []string
 		for _, c := range clients.All() {
 			if c.Runs != nil && c.Runs.Agent != nil {
@@ -63,8 +81,14 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 		}
 		return nil, fmt.Errorf("%q is no runner: expected %s, or an object with command and args", text, strings.Join(known, ", "))
 	}
-	how := client.Runs.Agent
-	r.Name, r.Command, r.Args, r.Model, r.Resume, r.Parse, r.Env = client.Program, client.Program, how.Args, how.Model, how.Resume, how.Parse, how.Env
+	run.Hosts = slices.Concat(run.Hosts, r.Hosts)
+	for _, dir := range r.Config {
+		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+			dir = "$HOME/" + rest
+		}
+		run.Layers = append(slices.Clip(run.Layers), dir)
+	}
+	client.Runs = &run
 	return &client, nil
 }
 

@@ -1,0 +1,64 @@
+package integration
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
+	"github.com/toolhost/toolhost/integration/client"
+)
+
+// TestAgentClients has each client that runs agents as the agent, for a model that this test plays: it has the tools of this host, and
+// works by them. TOOLHOST_RUN_ALL has those run as well whose model is reached in the same way as that of another.
+func TestAgentClients(t *testing.T) {
+	t.Parallel()
+	for _, c := range realClients {
+		usual := c.name == "claude" || c.name == "opencode"
+		if !usual && (os.Getenv("TOOLHOST_RUN_ALL") == "" || !slices.Contains([]string{"codex", "gemini", "qwen"}, c.name)) {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, env := clientProgram(t, c.program)
+			p := newRunner(t)
+			for _, name := range []string{".toolhost/toolhost.json", ".toolhost", ".env"} {
+				must(t, os.Remove(filepath.Join(p.project, name)))
+			}
+			writeModelFiles(t, p.project)
+			c.install = ""
+			c.add(t, p, env)
+			played := &scripted{calls: modelCalls}
+			server := httptest.NewServer(fakemodel.Model(played.next))
+			defer server.Close()
+			_, more := c.args(server.URL)
+			switch c.name {
+			case "claude":
+				p.settings(t, `{"agent": {"runner": "claude"}}`)
+			case "codex": // its arguments are not those of a person
+				writeIn(t, p.home, ".codex/config.toml", "model = \"none\"\nmodel_provider = \"none\"\ntool_output_token_limit = 10000\n[model_providers.none]\nname = \"none\"\nbase_url = \""+server.URL+"\"\nwire_api = \"responses\"\n")
+				fallthrough
+			default: // with the host of the model, and the variables with its key
+				p.settings(t, `{"bash": {"env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+`", "hosts": ["`+strings.TrimPrefix(server.URL, "http://")+`"]}}}`)
+			}
+			started, err := startHost(t.Context(), setting{"stdio", client.Modern}, p.project, slices.Concat(cleanEnv(p.home), env, more), "--root", p.project)
+			must(t, err)
+			t.Cleanup(func() { _ = started.stop() })
+			h := agentHost{started, p, t}
+			text, out, failed := h.call("Agent", map[string]any{"description": "a test", "prompt": "go"})
+			if failed || out["status"] != "completed" || out["runner"] != c.program {
+				t.Fatalf("it says\n%s", text)
+			}
+			played.check(t)
+			if os.Getenv("TOOLHOST_RUN_ALL") == "" {
+				return
+			}
+			if text, out, failed = h.call("Agent", map[string]any{"description": "a test", "prompt": "again", "resume": out["agent_id"]}); failed || out["status"] != "completed" {
+				t.Errorf("continued it says\n%s", text)
+			}
+		})
+	}
+}
