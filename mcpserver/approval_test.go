@@ -279,6 +279,9 @@ func TestAskInANewSession(t *testing.T) {
 
 // TestAlwaysAllowed offers to remember an answer where one person's client calls, and says why where it does not.
 func TestAlwaysAllowed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	const ask = `{"permissions":{"defaultMode":"default","ask":["Bash(rm:*)"]},"sandbox":{"autoAllowBashIfSandboxed":false}}`
 	for _, tt := range []struct {
 		name, command, rule string

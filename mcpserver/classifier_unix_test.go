@@ -12,6 +12,9 @@ import (
 
 // TestClassifier lets a classifier answer in the mode auto, and nowhere else.
 func TestClassifier(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	const (
 		allows = `cat >/dev/null; echo '{"hookSpecificOutput":{"permissionDecision":"allow"}}'`
 		asks   = `echo '{"decision":"ask"}'`

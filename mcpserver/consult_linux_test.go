@@ -108,6 +108,9 @@ func TestTokenServers(t *testing.T) {
 
 // TestConsultHooks: what a hook makes of a prompt or a resource is what the client gets.
 func TestConsultHooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	const prompt, resource = `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/read","params":{"uri":"toolhost-mcp://s/a:listed"`
 	for _, tt := range []struct{ name, says, request, want, not string }{
 		{"a prompt is replaced", `{"hookSpecificOutput": {"updatedToolOutput": "changed"}}`, prompt, `"text":"changed"`, "the prompt ran"},

@@ -50,6 +50,9 @@ var effectCalls = [][2]string{
 // TestEffectsAreShown compares what the audit log, "toolhost check --json" and questions say of calls of every kind, in each mode, with what
 // they said when the file was written.
 func TestEffectsAreShown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	var b strings.Builder
 	for _, mode := range []string{settings.ModeDefault, settings.ModeAcceptEdits, settings.ModePlan, settings.ModeDontAsk, settings.ModeBypass} {
 		for _, call := range effectCalls {

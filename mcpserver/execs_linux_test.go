@@ -34,6 +34,9 @@ func exists(c *pipeClient, name string) bool {
 }
 
 func TestExecAskLegacy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	c := startGated(t)
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
 	c.receive()
@@ -146,6 +149,9 @@ func TestExecAnswerIsBound(t *testing.T) {
 }
 
 func TestExecAlways(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	c := startGated(t)
 	state := execQuestion(t, c, python, "")
 	c.send(modernBash("2", python, answering(state, AlwaysAllow)))
@@ -169,6 +175,9 @@ func TestExecAlways(t *testing.T) {
 }
 
 func TestExecAskBackground(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	for _, test := range []struct {
 		name  string
 		owner *owner

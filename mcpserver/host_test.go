@@ -211,6 +211,9 @@ func scopesOf(h *Host) (n int) {
 
 // Sessions come and go; nothing of them stays.
 func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	lifecycles := often(1_000, 30_000)
 	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
 	run := func(n int) {

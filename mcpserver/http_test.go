@@ -221,6 +221,9 @@ func TestModernCancelIsNotAnybodys(t *testing.T) {
 
 // TestLegacyCancelIsNotAnswered cancels calls of a legacy session: no response is sent to them, and the id is free again.
 func TestLegacyCancelIsNotAnswered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	resp, _ := webRequest{body: initialize}.do(t, url)
 	session := map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "MCP-Protocol-Version": "2025-11-25"}
@@ -245,6 +248,9 @@ func TestLegacyCancelIsNotAnswered(t *testing.T) {
 }
 
 func TestDisconnectCancelsInTheModernEra(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	ctx, cancel := context.WithCancel(context.Background())
 	q := modern(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"echo $$ > pid; sleep 600"},` + modernMeta + `}}`)

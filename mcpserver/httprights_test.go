@@ -128,6 +128,9 @@ func (o *office) listen(t *testing.T, bearer string, session map[string]string) 
 }
 
 func TestRevocationEndsWhatIsOpen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	o := openOffice(t)
 	alice, bob := o.add(t, "alice", auth.All), o.add(t, "bob", auth.All)
 	session, bobs := o.open(t, alice), o.open(t, bob)

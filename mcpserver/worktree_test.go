@@ -262,6 +262,9 @@ func TestWorktreeRules(t *testing.T) {
 
 // TestWorktreeLinks enters worktrees whose commits have a link in the place of a root, or of the caller's directory.
 func TestWorktreeLinks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	for _, roots := range [][]string{{"", "sub"}, {"sub"}, {""}} {
 		m := openMover(t, nil, func(c *Config) {
 			top := c.Roots[0]
@@ -290,6 +293,9 @@ func TestWorktreeLinks(t *testing.T) {
 
 // TestWorktreeCommands runs commands in the worktree, which cannot write the checkout or its repository.
 func TestWorktreeCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	m := openMover(t, map[string]string{".claude/settings.json": `{"permissions":{"deny":["Read(*.key)"]}}`, "sub/x.key": "k3y\n"})
 	if held := m.h.policies.of(LocalPrincipal).Commands().Containment(); !held.Denies {
 		t.Skip("commands are not contained on this machine: " + held.Why)

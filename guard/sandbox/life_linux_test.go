@@ -95,6 +95,9 @@ func start1(t testing.TB, p Policy) *Sandbox {
 const hide = `T=$TMPDIR; [ -d "$WS/theirs" ] && T=$WS/theirs; T=$T/$D; mkdir "$T"; cp /bin/sleep "$T"; chmod 111 "$T/sleep"; `
 
 func TestKillEndsTheTree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	f := newFixture(t)
 	f.shareDirectory(t)
 	for backend, s := range available(t, f) {

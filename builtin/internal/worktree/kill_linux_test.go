@@ -87,6 +87,9 @@ var commands = []string{
 
 // TestKilled kills a host at each step, after random work: what stood in the worktree is on its branch afterwards, or stands there still.
 func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

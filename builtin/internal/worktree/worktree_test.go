@@ -195,6 +195,9 @@ func TestRefused(t *testing.T) {
 }
 
 func TestOtherParents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	for name, script := range map[string]string{
 		"a linked worktree": "git worktree add -q ../linked-$$ -b side; cd ../linked-$$; echo s >> a; git commit -qam side; pwd",
 		"detached":          "git checkout -q --detach; echo s >> a; git commit -qam side; pwd",
@@ -394,6 +397,9 @@ func TestHidden(t *testing.T) {
 
 // TestLargeCommit: the host does not hold what a child committed in its memory.
 func TestLargeCommit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	const size = 32 << 20
 	dir, r := repository(t), room(t)
 	w := mustMake(t, r, dir, false)

@@ -53,6 +53,9 @@ func TestReplaceGolden(t *testing.T) {
 
 // TestRestoreUndoesReplace: whatever the files were, they are that again, to the byte.
 func TestRestoreUndoesReplace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	for _, c := range replaceable() {
 		for _, s := range samplesOf(c) {
 			r := scratch(t, c)

@@ -26,6 +26,9 @@ func offer(results string, tools ...string) string {
 
 // TestVerify tries clients of all kinds. The bounds must hold for each, and nothing of them is left.
 func TestVerify(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
 	denied := `{"role":"tool","content":"Read(//**/canary.txt) denies it"}`
 	tests := []struct {
 		name, script  string
