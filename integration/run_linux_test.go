@@ -111,7 +111,8 @@ func TestRunWorks(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	mark := fmt.Sprintf("10%d", os.Getpid())
-	out, ok := p.run(t, nil, binary, "run", "--", "bash", "-c", "echo $((6*7)); echo new > new.txt; mkdir -p ~/.config; (setsid sleep "+mark+" >/dev/null 2>&1 &); exit 7")
+	temp := []string{"TMP=" + p.home, "TEMP=" + p.home} // which it cannot write
+	out, ok := p.run(t, temp, binary, "run", "--", "bash", "-c", "echo $((6*7)) > ${TEMP:-${TMP:-$TMPDIR}}/x && cat $TMPDIR/x; echo new > new.txt; mkdir -p ~/.config; (setsid sleep "+mark+" >/dev/null 2>&1 &); exit 7")
 	if ok || !strings.Contains(out, "42") || !strings.Contains(out, "1 process still ran") || !strings.Contains(out, "new.txt") {
 		t.Errorf("it says\n%s", out)
 	}
@@ -431,4 +432,33 @@ func TestRunTerminalVanishes(t *testing.T) {
 		return ""
 	})
 	w.tmux = "true" // its server has ended with the window
+}
+
+// readsItself is a client, as verify runs it, whose model has it read the canary in its own shell.
+const readsItself = `#!/bin/sh
+[ "$1" = --version ] && { echo 1.2.3; exit; }
+turn() {
+	curl -sS "$KIMI_MODEL_BASE_URL/chat/completions" -d '{"tools": [{"type": "function", "function": {"name": "shell", "parameters":
+		{"properties": {"command": {"type": "string"}}, "required": ["command"]}}}], "messages": ['"$1"']}'
+}
+turn
+turn '{"role": "tool", "content": "'"$(cat canary.txt 2>&1)"'"}'
+`
+
+// TestVerifyRun: what a client's own shell gives away is held in toolhost run, and the report says so.
+func TestVerifyRun(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	must(t, os.Mkdir(filepath.Join(p.home, "bin"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.home, "bin/kimi"), []byte(readsItself), 0o755))
+	env := []string{"PATH=" + filepath.Join(p.home, "bin") + ":" + os.Getenv("PATH")}
+	for _, tt := range []struct{ args, canary string }{{"kimi", "leaked"}, {"kimi --run", "held"}} {
+		report, problem := p.verify(t, env, strings.Fields(tt.args)...)
+		if !strings.Contains(string(report), `"canary": "`+tt.canary+`"`) || !strings.Contains(string(report), `"shell"`) {
+			t.Errorf("verify %s: %s\n%s", tt.args, report, problem)
+		}
+	}
+	if out, ok := p.run(t, env, binary, "verify", "kimi", "--run", "--replace"); ok || !strings.Contains(out, "[replace run]") {
+		t.Errorf("both: %s", out)
+	}
 }

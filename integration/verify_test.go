@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,8 @@ var verified = map[string]string{
 // machine is too busy for is not judged.
 func TestVerifyClients(t *testing.T) {
 	for client, program := range verified {
-		for _, args := range [][]string{{client}, {client, "--replace"}} {
-			if len(args) > 1 && (client == "copilot" || client == "kimi") { // no setting switches their tools off
+		for _, args := range [][]string{{client}, {client, "--replace"}, {client, "--run"}} {
+			if slices.Contains(args, "--replace") && (client == "copilot" || client == "kimi") { // no setting switches their tools off
 				continue
 			}
 			name := strings.Join(args, "")

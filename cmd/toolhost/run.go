@@ -233,8 +233,9 @@ func clientDir(roots []string) (string, error) {
 	return roots[0], nil
 }
 
-// withheldVariables are those of this process that a client must not have: what is ours, and what loads code into programs.
-var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_"}
+// withheldVariables are those of this process that a client must not have: what is ours, what loads code into programs, and directories
+// for temporary files in place of TMPDIR, which it cannot write.
+var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_", "TMP", "TEMP"}
 
 // clientEnv is the environment of the client: the user's, without what the settings keep from commands.
 func clientEnv(host *mcpserver.Host) []string {

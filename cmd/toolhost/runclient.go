@@ -158,33 +158,33 @@ func (r *runClient) layer(spec *builtin.CellSpec, dir string, number int) (layer
 	return layer, os.MkdirAll(layer, 0o700)
 }
 
+// commonLayers are where clients keep their configuration and files. They are made, since a client cannot make them.
+var commonLayers = clients.Run{Layers: []string{
+	"$CONFIG", "${XDG_CACHE_HOME:-$HOME/.cache}", "${XDG_DATA_HOME:-$HOME/.local/share}", "${XDG_STATE_HOME:-$HOME/.local/state}",
+}}
+
 // unknown gives a client that is not in the table private directories in the place of those for configuration and caches, with copies of
 // what is called as it is.
 func (r *runClient) unknown(spec *builtin.CellSpec) error {
-	for i, name := range []string{".config", ".cache", ".local/share", ".local/state", "." + r.name} {
-		dir := filepath.Join(r.env.Home, filepath.FromSlash(name))
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			continue
+	for i, dir := range commonLayers.OnPlatform(r.env).Layers {
+		if os.MkdirAll(dir, 0o700) != nil {
+			continue // the client sees none either
 		}
 		if _, err := r.layer(spec, dir, i); err != nil {
 			return err
 		}
-		seeds := []string{r.name}
-		if name == "."+r.name {
-			entries, err := os.ReadDir(dir)
-			if err != nil {
-				return err
-			}
-			seeds = nil
-			for _, e := range entries {
-				seeds = append(seeds, e.Name())
-			}
-		}
-		for _, seed := range seeds {
-			spec.Seed = append(spec.Seed, filepath.Join(dir, seed))
-		}
+		spec.Seed = append(spec.Seed, filepath.Join(dir, r.name))
 	}
-	return nil
+	own := filepath.Join(r.env.Home, "."+r.name)
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return nil // there is none
+	}
+	for _, e := range entries {
+		spec.Seed = append(spec.Seed, filepath.Join(own, e.Name()))
+	}
+	_, err = r.layer(spec, own, len(commonLayers.Layers))
+	return err
 }
 
 // entry writes the client's entry of this host, and returns the arguments that name it.

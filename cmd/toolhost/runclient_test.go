@@ -71,16 +71,19 @@ func TestLayersOfWorkspaces(t *testing.T) {
 	if err := os.Mkdir(config, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(home, ".x"), nil, 0o600); err != nil { // no directory
+		t.Fatal(err)
+	}
 	layers := map[string]string{}
+	cache := filepath.Join(home, "cache") // is made
+	getenv := func(name string) string { return map[string]string{"XDG_CACHE_HOME": cache}[name] }
 	for _, root := range []string{"/a", "/b"} {
-		r := runClient{name: "x", env: clients.Env{Home: home}, state: filepath.Join(home, "run", "x")}
+		r := runClient{name: "x", env: clients.Env{Home: home, Getenv: getenv}, state: filepath.Join(home, "run", "x")}
 		spec := builtin.CellSpec{}
-		if err := r.files(&spec, []string{root}); err != nil || len(spec.Layers) != 1 {
+		if err := r.files(&spec, []string{root}); err != nil || len(spec.Layers) != 4 || spec.Layers[cache] == "" {
 			t.Fatal(spec.Layers, err)
 		}
-		for _, layer := range spec.Layers {
-			layers[root] = layer
-		}
+		layers[root] = spec.Layers[config]
 	}
 	if err := forgetLayers(home, []string{"/a"}); err != nil {
 		t.Fatal(err)

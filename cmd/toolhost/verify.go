@@ -14,7 +14,7 @@ import (
 
 func verifyCommand() *cobra.Command {
 	flags := installFlags{name: serverEntry}
-	var asJSON bool
+	var asJSON, inRun bool
 	cmd := &cobra.Command{
 		Use: "verify CLIENT", Short: "Try what an MCP client makes of toolhost, with a model that is played",
 		Long: `Try what an MCP client makes of toolhost: it is run in a directory of its own, with toolhost in its configuration, for a model on this
@@ -27,7 +27,7 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, r, err := flags.client(args[0])
 			if err == nil {
-				r.Replace = flags.replace
+				r.Replace, r.Run = flags.replace, inRun
 				r.Server.Command, err = clients.Self()
 			}
 			if err != nil {
@@ -49,7 +49,9 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 		},
 	}
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "with the configuration that install --replace writes")
+	cmd.Flags().BoolVar(&inRun, "run", false, "in toolhost run, where the rules hold for its own tools too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.MarkFlagsMutuallyExclusive("replace", "run")
 	return cmd
 }
 

@@ -36,8 +36,8 @@ type Request struct {
 	DryRun bool
 	// Force replaces what is not ours and makes files for clients that do not seem to be installed.
 	Force bool
-	// Replace has a trial switch the client's own tools off.
-	Replace bool
+	// Replace has a trial switch the client's own tools off, and Run has it run the client in toolhost run.
+	Replace, Run bool
 }
 
 // A Report is what was done.

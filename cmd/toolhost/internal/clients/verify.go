@@ -121,7 +121,11 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	defer model.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience, fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
 	defer cancel()
-	t.run(ctx, program, url)
+	argv := append([]string{program}, filled(c.Verifies.Args, nil, t.names(url)).([]string)...)
+	if r.Run {
+		argv = append([]string{r.Server.Command, "run", "--allow-host=" + listener.Addr().String(), "--"}, argv...)
+	}
+	t.run(ctx, program, url, argv)
 	v := t.verdict
 	v.OK = v.Problem == nil && len(v.Deferred)+len(v.Missing) == 0 && v.Canary == Held
 	return v, nil
@@ -151,8 +155,10 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	if err := os.Mkdir(filepath.Join(t.home, "tmp"), newDirMode); err != nil {
 		return err
 	}
-	if _, err := t.client.Install(ctx, r); err != nil {
-		return err
+	if !r.Run { // which makes an entry for the run
+		if _, err := t.client.Install(ctx, r); err != nil {
+			return err
+		}
 	}
 	if r.Replace {
 		if _, err := t.client.Replace(ctx, r); err != nil {
@@ -214,8 +220,8 @@ func (t *trial) environment(url string) []string {
 	return env
 }
 
-// run runs the client until it ends, the model is done, or ctx ends. No process of it is left.
-func (t *trial) run(ctx context.Context, program, url string) {
+// run runs the client, by argv, until it ends, the model is done, or ctx ends. No process of it is left.
+func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 	whole := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -227,7 +233,7 @@ func (t *trial) run(ctx context.Context, program, url string) {
 		t.verdict.Version = string(versionNumber.Find(out))
 		close(told)
 	}()
-	cmd := t.command(ctx, program, env, filled(t.client.Verifies.Args, nil, t.names(url)).([]string)...)
+	cmd := t.command(ctx, argv[0], env, argv[1:]...)
 	cmd.Stdout, cmd.Stderr = printed, printed
 	go func() { // a client that stays is ended
 		select {
