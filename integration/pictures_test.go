@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/integration/client"
 )
 
-//go:generate go test -run ^TestPictures$ -pictures ../cmd/toolhost/docs .
+//go:generate go test -run ^(TestPictures|TestTryPicture)$ -pictures ../cmd/toolhost/docs .
 
 var picturesDir = flag.String("pictures", "", "the directory that TestPictures writes the pictures of the documentation to; -run TestPictures/NAME writes one")
 
