@@ -48,14 +48,14 @@ func TestConformance(t *testing.T) {
 }
 
 // clientScenarios are those that the suite judges a client by and that the gateway has a part in: without those of grants that it does
-// not offer (client credentials, JWT, DPoP), of scopes that are asked for in the middle of a session, and of servers that ask in
-// parallel. The first four are a sample.
+// not offer (client credentials, JWT, DPoP), and of servers that ask in parallel. The first five are a sample.
 var clientScenarios = []string{
-	"request-metadata", "tools_call", "auth/metadata-var2", "auth/iss-supported-missing",
+	"request-metadata", "tools_call", "auth/metadata-var2", "auth/iss-supported-missing", "auth/scope-step-up",
 	"initialize", "sse-retry", "http-standard-headers", "http-invalid-tool-headers", "json-schema-ref-no-deref",
 	"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var3", "auth/scope-from-www-authenticate",
 	"auth/scope-omitted-when-undefined", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none",
 	"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/iss-supported",
+	"auth/scope-from-scopes-supported", "auth/scope-retry-limit",
 	"auth/iss-not-advertised", "auth/iss-wrong-issuer", "auth/metadata-issuer-mismatch",
 }
 
@@ -68,7 +68,7 @@ func TestConformanceClient(t *testing.T) {
 	}
 	scenarios := clientScenarios
 	if !*long {
-		scenarios = scenarios[:4]
+		scenarios = scenarios[:5]
 	}
 	for _, scenario := range scenarios {
 		t.Run(scenario, func(t *testing.T) {

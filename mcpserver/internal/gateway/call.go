@@ -103,8 +103,11 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 		}
 		raw, err = sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit})
 	}
-	if isAuth(err) { // the next session asks for new headers
-		u.stopSession(sess)
+	if auth, ok := errors.AsType[*authError](err); ok {
+		u.remember(auth)
+		if !auth.lacksScope() { // the next session asks for new headers
+			u.stopSession(sess)
+		}
 	}
 	sess.noteEnd()
 	if sess.ignoresCancel() {

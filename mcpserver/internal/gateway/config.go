@@ -75,6 +75,14 @@ type OAuthEntry struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
+// scopes are those that a login asks for, whatever the server names.
+func (e *Entry) scopes() []string {
+	if e.OAuth == nil {
+		return nil
+	}
+	return e.OAuth.Scopes
+}
+
 // A NetworkEntry is the "network" of an entry.
 type NetworkEntry struct {
 	AllowedDomains []string `json:"allowedDomains,omitempty"`

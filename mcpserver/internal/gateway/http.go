@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,15 +32,29 @@ const (
 // errSession is the answer of a server that has forgotten its session.
 var errSession = errors.New("its session has ended")
 
-// An authError says that a server wants a login.
+// An authError says that a server wants a login, or one with more rights.
 type authError struct {
 	server   string
 	status   int
 	response *http.Response // its body is closed
+	pinned   bool           // the entry says for which scopes a login asks
 }
 
 func (e *authError) Error() string {
+	if c := challengeOf(e.response.Header); e.lacksScope() {
+		first := ""
+		if e.pinned {
+			first = `add them to the "scopes" of "oauth" in its entry, then `
+		}
+		return fmt.Sprintf("your login does not suffice for it (HTTP %d, scopes: %s): %s`toolhost mcp login %s` asks for more", e.status,
+			cmp.Or(cleanText(c["scope"], maxLine), "not named"), first, e.server)
+	}
 	return fmt.Sprintf("it asks for a login (HTTP %d): `toolhost mcp login %s` logs in", e.status, e.server)
+}
+
+// lacksScope reports whether the login does not give the right to what was asked.
+func (e *authError) lacksScope() bool {
+	return e.status == http.StatusForbidden && challengeOf(e.response.Header)["error"] == "insufficient_scope"
 }
 
 // An httpWire speaks to a server over streamable HTTP.
@@ -49,6 +64,7 @@ type httpWire struct {
 	client  *http.Client
 	headers func(ctx context.Context) (http.Header, error)
 	to      listener
+	pinned  bool // see authError
 
 	mu      sync.Mutex
 	next    int64
@@ -63,7 +79,7 @@ type httpWire struct {
 
 // newHTTPWire speaks to the server of an entry whose variables are replaced. headers are added to each request.
 func newHTTPWire(e *Entry, headers func(ctx context.Context) (http.Header, error), to listener) *httpWire {
-	w := &httpWire{server: e.Name, url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{})}
+	w := &httpWire{server: e.Name, url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{}), pinned: len(e.scopes()) > 0}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -189,7 +205,7 @@ func (w *httpWire) status(resp *http.Response, session string) error {
 		return nil
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		resp.Body.Close()
-		return &authError{w.server, code, resp}
+		return &authError{w.server, code, resp, w.pinned}
 	case code == http.StatusNotFound && session != "":
 		resp.Body.Close()
 		w.end(errSession)

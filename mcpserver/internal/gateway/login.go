@@ -35,12 +35,21 @@ type login struct {
 	file  string
 	// named says that the authorization server names itself in its answer to a login (RFC 9207).
 	named atomic.Bool
+	// supported are the scopes that the server names for clients that were not told which ones they need.
+	supported atomic.Pointer[[]string]
 }
 
 // A keptLogin is the content of the file of a login. The registration outlives the token.
 type keptLogin struct {
 	Token  *transport.Token `json:"token,omitempty"`
 	Client *registration    `json:"client,omitempty"`
+	Asked  asked            `json:"asked,omitzero"`
+}
+
+// asked is what the server and its calls have asked of a login so far.
+type asked struct {
+	Scopes   []string `json:"scopes,omitempty"`
+	Metadata string   `json:"metadata,omitempty"` // see registration
 }
 
 // A registration is the client as which a host logs in.
@@ -189,7 +198,7 @@ func (l *login) refused(auth *authError) (again bool) {
 // handler speaks to the authorization server of the server.
 func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
 	client := httpClient(l.entry)
-	client.Timeout, client.Transport = connectTime, oauthTransport{client.Transport, &l.named}
+	client.Timeout, client.Transport = connectTime, oauthTransport{client.Transport, l}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme {
 			return fmt.Errorf("the authorization server redirects to %s", r.URL.Host)
@@ -212,7 +221,7 @@ const protectedMetadata = "/.well-known/oauth-protected-resource"
 // An oauthTransport bounds the answers of authorization servers, and does what the library does not.
 type oauthTransport struct {
 	http.RoundTripper
-	named *atomic.Bool // see login
+	login *login
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -241,9 +250,14 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var metadata struct {
 		Issuer string `json:"issuer"`
 		Named  bool   `json:"authorization_response_iss_parameter_supported"`
+		// Of the server itself, which has no issuer:
+		Resource string
+		Scopes   []string `json:"scopes_supported"`
 	}
 	if json.Unmarshal(text, &metadata) == nil && metadata.Issuer != "" {
-		t.named.Store(metadata.Named)
+		t.login.named.Store(metadata.Named)
+	} else if metadata.Resource != "" {
+		t.login.supported.Store(&metadata.Scopes)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil

@@ -1,18 +1,21 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +39,9 @@ type authServer struct {
 	seen      map[string]string // the last form that was sent to a path
 	moved     string            // where tokens are given; "": here
 	life      int
+	open      bool   // all but calls work without a token
+	need      string // the scope that a call needs; "": none
+	refusals  int    // of calls, for that
 }
 
 func startAuthServer(t *testing.T) *authServer {
@@ -50,7 +56,16 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	switch {
 	case r.URL.Path == "/mcp":
-		if r.Header.Get("Authorization") != "Bearer "+a.valid || a.valid == "" {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		call := bytes.Contains(body, []byte(`"tools/call"`))
+		asked, _ := url.ParseQuery(a.seen["authorize"])
+		if authorized := r.Header.Get("Authorization") == "Bearer "+a.valid && a.valid != ""; authorized && call && a.need != "" && !slices.Contains(strings.Fields(asked.Get("scope")), a.need) {
+			a.refusals++
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s", resource_metadata="%s/prm", error_description="more"`, a.need, a.URL))
+			w.WriteHeader(http.StatusForbidden)
+			return
+		} else if !authorized && (call || !a.open) {
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata="%s/prm", scope="read write"`, a.URL))
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -141,8 +156,8 @@ func (a *authServer) change(f func()) {
 	f()
 }
 
-func loginGateway(t *testing.T, a *authServer, dir string) *Gateway {
-	entries := []*Entry{{Name: "s", Trust: User, Type: typeHTTP, URL: a.URL + "/mcp", File: "test"}}
+func loginGateway(t *testing.T, a *authServer, dir string, pinned ...string) *Gateway {
+	entries := []*Entry{{Name: "s", Trust: User, Type: typeHTTP, URL: a.URL + "/mcp", File: "test", OAuth: &OAuthEntry{Scopes: pinned}}}
 	g := Open(Config{
 		Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: dir, Changed: func(*Gateway, bool) {}, Start: startPlain, Log: slog.New(slog.DiscardHandler),
 	})
@@ -316,5 +331,68 @@ func TestLoginRefused(t *testing.T) {
 	a.change(func() { a.moved = "http://other.example" })
 	if err := g.Login(t.Context(), "s", a.browser(t)); err == nil || !strings.Contains(err.Error(), "https is required") {
 		t.Errorf("tokens in clear: %v", err)
+	}
+}
+
+// TestLoginScopes: a call that the login does not suffice for says so once, and the next login asks for what it lacked as well.
+func TestLoginScopes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pinned []string
+		open   bool   // the server can be looked at without a login
+		says   string // the call without the scope
+		scope  string // that the login asks for then
+		ok     bool   // the call afterwards
+	}{
+		{"more", nil, false, "your login does not suffice for it (HTTP 403, scopes: admin): `toolhost mcp login s`", "read write admin", true},
+		{"of the entry alone", []string{"read"}, false, "add them to the \"scopes\" of \"oauth\" in its entry, then `toolhost mcp login s`", "read", false},
+		{"only calls want a login", nil, true, "scopes: admin", "read write admin", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := startAuthServer(t)
+			a.open = tt.open
+			dir := t.TempDir()
+			g := loginGateway(t, a, dir, tt.pinned...)
+			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "it asks for a login (HTTP 401): `toolhost mcp login s`") {
+				t.Errorf("without a login: %v", err)
+			}
+			login := func() string {
+				t.Helper()
+				if err := g.Login(t.Context(), "s", a.browser(t)); err != nil {
+					t.Fatal(err)
+				}
+				q, _ := url.ParseQuery(a.seen["authorize"])
+				return q.Get("scope")
+			}
+			login()
+			if err := say(t, g, localPrincipal); err != nil {
+				t.Error(err)
+			}
+			a.change(func() { a.need = "admin" })
+			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the call says %v", err)
+			}
+			if a.refusals != 1 {
+				t.Errorf("the call was put to the server %d times", a.refusals)
+			}
+			if k, _ := kept(t, dir); k.Token == nil {
+				t.Error("the login was dropped")
+			}
+			if scope := login(); scope != tt.scope {
+				t.Errorf("the login asks for %q, want %q", scope, tt.scope)
+			}
+			if err := say(t, g, localPrincipal); (err == nil) != tt.ok {
+				t.Errorf("after the login: %v", err)
+			}
+			if a.clients != 1 {
+				t.Errorf("%d clients were registered", a.clients)
+			}
+			if _, err := g.Logout("s"); err != nil {
+				t.Error(err)
+			}
+			if k, _ := kept(t, dir); len(k.Asked.Scopes) > 0 {
+				t.Errorf("after the logout a login would ask for %q", k.Asked.Scopes)
+			}
+		})
 	}
 }

@@ -39,7 +39,12 @@ func (g *Gateway) Login(ctx context.Context, name string, open func(address stri
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, loginTime)
 		defer cancel()
-		err = loginOf(g.cfg.Dir, s, e, localPrincipal).run(ctx, open)
+		l := loginOf(g.cfg.Dir, s, e, localPrincipal)
+		if err = l.run(ctx, open); errors.Is(err, errNoLogin) { // of its first request; others may want one
+			s.forgive()
+			g.look(s, localPrincipal)
+			err = l.run(ctx, open)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the login to %s failed: %w", name, err)
@@ -67,58 +72,97 @@ func (g *Gateway) Logout(name string) (found bool, err error) {
 		return false, nil
 	}
 	err = l.update(func(k *keptLogin) error {
-		found, k.Token = k.Token != nil, nil
+		found, k.Token, k.Asked = k.Token != nil, nil, asked{}
 		return nil
 	})
 	return found, err
 }
 
+var errNoLogin = errors.New("it answers without a login")
+
 // run logs in. A registration that is not known any more is replaced once.
 func (l *login) run(ctx context.Context, open func(string) error) error {
-	metadata, scopes, err := l.challenge(ctx)
+	a, err := l.challenge(ctx)
 	if err != nil {
 		return err
 	}
-	if err = l.try(ctx, open, metadata, scopes); refusal(err) == "invalid_client" {
-		err = l.try(ctx, open, metadata, scopes)
+	if err = l.try(ctx, open, a); refusal(err) == "invalid_client" {
+		err = l.try(ctx, open, a)
 	}
 	return err
 }
 
-// What a challenge names.
-var (
-	challengedScope    = regexp.MustCompile(`(?i)\bscope="([^"]*)"`)
-	challengedMetadata = regexp.MustCompile(`(?i)\bresource_metadata="([^"]*)"`)
-)
+// challengeParameter is what a challenge names.
+var challengeParameter = regexp.MustCompile(`(?i)\b(scope|resource_metadata|error)=(?:"([^"]*)"|([^\s",]+))`)
+
+// challengeOf returns what the challenges of an answer name.
+func challengeOf(header http.Header) map[string]string {
+	all := map[string]string{}
+	for _, value := range header.Values("WWW-Authenticate") {
+		for _, m := range challengeParameter.FindAllStringSubmatch(value, -1) {
+			all[strings.ToLower(m[1])] = cmp.Or(m[2], m[3])
+		}
+	}
+	return all
+}
+
+// add takes in what a challenge asks for.
+func (a *asked) add(l *login, auth *authError) {
+	c := challengeOf(auth.response.Header)
+	a.addScopes(strings.Fields(c["scope"]))
+	if m := c["resource_metadata"]; m != "" && sameOrigin(m, l.entry.URL) {
+		a.Metadata = m
+	}
+}
+
+func (a *asked) addScopes(scopes []string) {
+	for _, scope := range scopes {
+		if !slices.Contains(a.Scopes, scope) {
+			a.Scopes = append(a.Scopes, scope)
+		}
+	}
+}
+
+// remember keeps what a request has asked of the login.
+func (l *login) remember(auth *authError) {
+	if l.file == "" {
+		return
+	}
+	_ = l.update(func(k *keptLogin) error { // what cannot be kept is asked again by the next request
+		if k.Token != nil {
+			k.Asked.addScopes(strings.Fields(k.Token.Scope))
+		}
+		k.Asked.add(l, auth)
+		return nil
+	})
+}
 
 // challenge asks the server what login it wants.
-func (l *login) challenge(ctx context.Context) (metadata string, scopes []string, err error) {
+func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	none := func(context.Context) (http.Header, error) { return http.Header{}, nil }
 	w := newHTTPWire(l.entry, none, nil)
 	defer w.close()
 	resp, err := w.post(ctx, message{ID: json.RawMessage("1"), Method: "initialize", Params: marshal(map[string]any{
 		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "toolhost", "version": "0"},
 	})})
+	known := l.read().Asked
 	auth, asks := errors.AsType[*authError](err)
-	if !asks {
-		if err == nil {
-			resp.Body.Close()
-			err = errors.New("it answers without a login")
-		}
-		return "", nil, err
-	}
-	for _, value := range auth.response.Header.Values("WWW-Authenticate") {
-		if m := challengedScope.FindStringSubmatch(value); m != nil {
-			scopes = strings.Fields(m[1])
-		}
-		if m := challengedMetadata.FindStringSubmatch(value); m != nil && sameOrigin(m[1], l.entry.URL) {
-			metadata = m[1]
+	switch {
+	case asks:
+		a.add(l, auth)
+	case err != nil:
+		return a, err
+	default:
+		if resp.Body.Close(); known.Scopes == nil && known.Metadata == "" { // no other request has asked for a login either
+			return a, errNoLogin
 		}
 	}
-	if o := l.entry.OAuth; o != nil && len(o.Scopes) > 0 {
-		scopes = o.Scopes
+	a.addScopes(known.Scopes)
+	a.Metadata = cmp.Or(a.Metadata, known.Metadata)
+	if pinned := l.entry.scopes(); len(pinned) > 0 {
+		a.Scopes = pinned
 	}
-	return metadata, scopes, nil
+	return a, nil
 }
 
 func sameOrigin(a, b string) bool {
@@ -128,13 +172,16 @@ func sameOrigin(a, b string) bool {
 }
 
 // try logs in as the client that is registered, or registers one.
-func (l *login) try(ctx context.Context, open func(string) error, metadataURL string, scopes []string) error {
-	found, err := l.handler(registration{Metadata: metadataURL}, nil, nil).GetServerMetadata(ctx)
+func (l *login) try(ctx context.Context, open func(string) error, a asked) error {
+	found, err := l.handler(registration{Metadata: a.Metadata}, nil, nil).GetServerMetadata(ctx)
 	if err == nil {
 		err = checkMetadata(found)
 	}
 	if err != nil {
 		return withoutURL(err)
+	}
+	if scopes := l.supported.Load(); len(a.Scopes) == 0 && scopes != nil {
+		a.Scopes = *scopes
 	}
 	client := l.read().Client
 	own := ""
@@ -152,16 +199,16 @@ func (l *login) try(ctx context.Context, open func(string) error, metadataURL st
 	if client == nil {
 		client = &registration{ID: own, Redirect: fmt.Sprintf("http://localhost:%d%s", in.Addr().(*net.TCPAddr).Port, callbackPath), Endpoint: found.TokenEndpoint}
 	}
-	client.Metadata = metadataURL
+	client.Metadata = a.Metadata
 	tokens := transport.NewMemoryTokenStore()
-	h := l.handler(*client, scopes, tokens)
+	h := l.handler(*client, a.Scopes, tokens)
 	if client.ID == "" {
 		if err := h.RegisterClient(ctx, "toolhost"); err != nil {
 			return fmt.Errorf(`this host could not be registered as a client: %w: give "oauth": {"clientId": ID} in its entry if you have one`, withoutURL(err))
 		}
 		client.ID, client.Secret, client.Method = h.GetClientID(), h.GetClientSecret(), h.GetTokenEndpointAuthMethod()
 	}
-	if err := l.update(func(k *keptLogin) error { k.Client = client; return nil }); err != nil {
+	if err := l.update(func(k *keptLogin) error { k.Client, k.Asked = client, a; return nil }); err != nil {
 		return err
 	}
 	return l.authorize(ctx, open, h, tokens, in, found.Issuer)

@@ -133,6 +133,9 @@ func (u *upstream) connect() (*session, error) {
 		if ctx.Err() != nil && u.g.ctx.Err() == nil {
 			err = fmt.Errorf("it was not ready within %s: %w", connectTime, err)
 		}
+		if auth, ok := errors.AsType[*authError](err); ok {
+			u.remember(auth)
+		}
 		if u.principal == localPrincipal || !isAuth(err) { // the credentials of one caller say nothing of another
 			u.srv.failed(err)
 		}
@@ -174,6 +177,13 @@ func (u *upstream) renewed(err error) bool {
 	}
 	e, err := u.srv.expanded()
 	return err == nil && (e.HeadersHelper != "" || loginOf(u.g.cfg.Dir, u.srv, e, u.principal).refused(auth))
+}
+
+// remember keeps what a request has asked of the login of the local user.
+func (u *upstream) remember(auth *authError) {
+	if e, err := u.srv.expanded(); err == nil && u.principal == localPrincipal {
+		loginOf(u.g.cfg.Dir, u.srv, e, u.principal).remember(auth)
+	}
 }
 
 func isDeath(err error) bool {
