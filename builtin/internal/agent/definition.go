@@ -195,22 +195,8 @@ var (
 	fence = []byte("---")
 )
 
-// modes are the modes that a definition may name, the strictest first. Another is ignored.
+// modes are the modes that a definition may name. Another is ignored.
 var modes = []string{"plan", "dontAsk", "default", "acceptEdits"}
-
-// Stricter returns the stricter of two modes of permissions. One that is not known is looser than all others.
-func Stricter(a, b string) string {
-	rank := func(mode string) int {
-		if i := slices.Index(modes, mode); i >= 0 {
-			return i
-		}
-		return len(modes)
-	}
-	if rank(b) < rank(a) {
-		return b
-	}
-	return a
-}
 
 // parse parses the text of a definition. It may return one together with an error that tells what of it is ignored.
 func parse(file string, text []byte, tool func(string) string) (d Definition, err error) {
@@ -329,18 +315,15 @@ func List(all []Definition) string {
 	most := max(room/max(left, 1), maxName+10)
 	text := head
 	for _, d := range all {
-		line := []rune("- " + d.Name + ": " + d.Description)
-		if cut := most - 2; len(string(line)) > cut {
-			for len(string(line)) > cut-3 {
-				line = line[:len(line)-1]
-			}
-			line = append(line, '…')
+		line := "- " + d.Name + ": " + d.Description
+		if cut := most - 2; len(line) > cut {
+			line = strings.ToValidUTF8(line[:cut-len("…")], "") + "…"
 		}
-		if len(text)+len(string(line))+1 > room+len(head) {
+		if len(text)+len(line)+1 > room+len(head) {
 			text += fmt.Sprintf(more, left)
 			break
 		}
-		text += string(line) + "\n"
+		text += line + "\n"
 		left--
 	}
 	return strings.TrimSuffix(text, "\n")

@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const testDefinition = "---\nname: reviewer\ndescription: reviews\n---\nReview it.\n"
@@ -66,6 +70,107 @@ func TestSwapped(t *testing.T) {
 	replace(t, dir, denied)
 	if isAt(dir, opened) {
 		t.Error("a link to another directory was taken for the directory opened")
+	}
+}
+
+// TestParse has the members of definitions, and what is wrong with them.
+func TestParse(t *testing.T) {
+	const needed = "name: one\ndescription: does\n  it\n"
+	base := Definition{Name: "one", Description: "does it", Prompt: "Do it.", File: "f"}
+	with := func(change func(*Definition)) Definition {
+		d := base
+		change(&d)
+		return d
+	}
+	for _, tc := range []struct {
+		members string
+		want    Definition
+		wrong   string // part of the error
+	}{
+		{needed, base, ""},
+		{needed + "tools: Read, Grep", with(func(d *Definition) { d.Tools = []string{"Read", "Grep"} }), ""},
+		{needed + "tools: [Read, 'Bash(git:*)', Task, mcp__s]", with(func(d *Definition) { d.Tools = []string{"Read", "Bash", "Agent", "mcp__s"} }), ""},
+		{needed + "tools: []", with(func(d *Definition) { d.Tools = []string{"none"} }), ""},
+		{needed + "tools:", base, ""},
+		{needed + "disallowedTools: Bash", with(func(d *Definition) { d.Denied = []string{"Bash"} }), ""},
+		{needed + "mcpServers: []", with(func(d *Definition) { d.Servers = []string{} }), ""},
+		{needed + "mcpServers: {b: {}, a: {}}", with(func(d *Definition) { d.Servers = []string{"a", "b"} }), ""},
+		{needed + "model: inherit", base, ""},
+		{needed + "model: small", with(func(d *Definition) { d.Model = "small" }), ""},
+		{needed + "permissionMode: plan", with(func(d *Definition) { d.Mode = "plan" }), ""},
+		{needed + "permissionMode: bypassPermissions", base, "ignored: permissionMode bypassPermissions"},
+		{needed + "permissionMode: [plan]", base, "ignored: permissionMode [plan]"},
+		{needed + "maxTurns: 3", with(func(d *Definition) { d.MaxTurns = 3 }), ""},
+		{needed + "maxTurns: -3", base, "ignored: maxTurns -3"},
+		{needed + "maxTurns: many", base, "ignored: maxTurns many"},
+		{needed + "isolation: worktree\nbackground: true\ncolor: red", with(func(d *Definition) { d.Isolation, d.Background = "worktree", true }), ""},
+		{needed + "isolation: remote", base, "ignored: isolation remote"},
+		{needed + "skills: [x]\nhooks: {}", base, "the agent one: ignored: hooks, skills"},
+		{"description: nameless", Definition{}, "left out: name: expected letters"},
+		{"name: ../one\ndescription: x", Definition{}, `got "../one"`},
+		{"name: one\ndescription: \" \"", Definition{}, "left out: it has no description"},
+		{"name: one\nname: two", Definition{}, "is not YAML"},
+		{"{{", Definition{}, "is not YAML"},
+		{"- a list", Definition{}, "is not YAML"},
+	} {
+		for _, end := range []string{"\n", "\r\n"} {
+			text := strings.ReplaceAll("---\n"+strings.TrimSuffix(tc.members, "\n")+"\n---\n\nDo it.\n", "\n", end)
+			got, err := parse("f", []byte(text), func(name string) string { return map[string]string{"Task": "Agent"}[name] })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%q (-want +got)\n%s", text, diff)
+			}
+			if tc.wrong == "" && err != nil || tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)) {
+				t.Errorf("%q: got error %v, expected %q", text, err, tc.wrong)
+			}
+		}
+	}
+	for _, text := range []string{"", "---", "---\n---\n", "name: one\n---\n", "---\nname: one\ndescription: x\n"} {
+		if d, err := parse("f", []byte(text), nil); err == nil || !strings.Contains(err.Error(), "left out") {
+			t.Errorf("%q: got %v, error %v, expected that it is left out", text, d, err)
+		}
+	}
+}
+
+// TestPrecedence has a directory of a root go before that of the user, and neither before what is built in.
+func TestPrecedence(t *testing.T) {
+	root, user := filepath.Join(t.TempDir(), "agents"), filepath.Join(t.TempDir(), "agents")
+	write(t, root, "---\nname: Reviewer\ndescription: of the root\n---\n")
+	write(t, user, testDefinition)
+	for _, dir := range []string{root, user} {
+		if err := os.WriteFile(filepath.Join(dir, "explore.md"), []byte("---\nname: Explore\ndescription: with all tools\n---\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, wrong := Load([]string{root, user, filepath.Join(root, "none")}, func(name string) string { return name })
+	if got := len(all); got != len(builtIn())+1 || all[0].Description != "of the root" {
+		t.Errorf("got %v, expected that of the root and what is built in", all)
+	}
+	for _, d := range all {
+		if d.Name == "explore" && !d.ReadsOnly() {
+			t.Errorf("the built-in explore was replaced by %v", d)
+		}
+	}
+	if wrong == nil || strings.Count(wrong.Error(), "is built in: give it another name") != 2 {
+		t.Errorf("got error %v, expected one for each explore.md", wrong)
+	}
+}
+
+// TestList holds the list to its bytes, whatever the definitions say.
+func TestList(t *testing.T) {
+	for _, n := range []int{1, 20, 100, maxDefinitions} {
+		for _, size := range []int{1, 100, 60_000} {
+			all := builtIn()
+			for i := range n {
+				all = append(all, Definition{Name: fmt.Sprintf("agent-%d", i), Description: strings.Repeat("é", size)})
+			}
+			text := List(all)
+			if len(text) > maxListed || !utf8.ValidString(text) || !strings.Contains(text, "- general: ") {
+				t.Errorf("%d definitions of %d characters: got %d bytes\n%s", n, size, len(text), text)
+			}
+			if listed := strings.Count(text, "\n- "); listed < len(all) && !strings.Contains(text, fmt.Sprintf("- and %d more: ", len(all)-listed+1)) {
+				t.Errorf("%d definitions of %d characters: %d lines, and the rest is not counted\n%s", n, size, listed, text)
+			}
+		}
 	}
 }
 
