@@ -137,8 +137,7 @@ type Simple struct {
 	// them; nil if that is not understood, so that it may run in any of them.
 	Places []Place
 
-	variants    []string // other spellings a deny rule must see
-	spellings   [][]Word // those of them that are given word by word
+	spellings   [][]Word // other words that say the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does
 	Local       bool     // calls a function whose body is in the text
 	moved       bool     // may run in another directory than the text started in
@@ -151,7 +150,12 @@ type Simple struct {
 // options left out that stand between a program and its subcommand
 // (`git -C dir push` is also `git push`).
 func (c Simple) Forms() []string {
-	forms := append([]string{c.Text}, c.variants...)
+	forms := []string{c.Text}
+	for _, words := range c.Spellings() {
+		for _, form := range append([]string{join(words)}, shortForms(path.Base(words[0].Text), words)...) {
+			forms = appendNew(forms, form)
+		}
+	}
 	if c.Name != "" && len(c.Args) > 0 && c.Args[0].Text != c.Name {
 		forms = append(forms, c.Name+strings.TrimPrefix(c.Text, c.Args[0].Text))
 	}

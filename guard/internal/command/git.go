@@ -2,6 +2,7 @@ package command
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -304,23 +305,18 @@ func gitPaths(c Simple) (writesTo []Word) {
 		options.short = "f:"
 	}
 	p := options.parse(c.Args[index:])
-	writesTo = p.values("output output-directory separate-git-dir")
+	written := table().records["git writes "+sub]
+	writesTo = p.values("output output-directory separate-git-dir " + written.lists["values"])
+	if from, err := strconv.Atoi(written.lists["from"]); err == nil {
+		writesTo = append(writesTo, p.operands[min(from, len(p.operands)):]...)
+	}
 	switch sub {
-	case "archive", "format-patch":
-		return append(writesTo, p.values("o")...)
-	case "mv", "rm", "restore", "init":
-		return append(writesTo, p.operands...)
 	case "checkout":
 		return append(writesTo, p.operands[max(p.dashes, 0):]...)
-	case "clone":
-		return append(writesTo, p.operands[min(1, len(p.operands)):]...)
 	case "config":
-		writesTo = append(writesTo, p.values("f file")...)
 		if rest := c.Args[index+1:]; len(writesTo) == 0 && !p.has("global system worktree blob") && !gitReadsConfig(rest) && !gitHarmlessKey(rest) {
 			return []Word{fixed(".git/config")}
 		}
-	case "read-tree", "checkout-index":
-		return append(writesTo, p.values("prefix")...)
 	case "update-index": // what it puts there a checkout writes
 		for _, word := range p.operands {
 			if parts := strings.SplitN(word.Text, ",", 3); len(parts) == 3 {

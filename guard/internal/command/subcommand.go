@@ -14,7 +14,6 @@ func (c Simple) Spellings() [][]Word { return append([][]Word{c.Args}, c.spellin
 func (c *Simple) spelled(words []Word) {
 	for ; len(words) > 0; words = otherName(words) {
 		c.spellings = append(c.spellings, words)
-		c.variants = appendNew(c.variants, join(words))
 	}
 }
 
@@ -24,11 +23,6 @@ func (c *Simple) spell() {
 	if c.Name == "dd" && len(c.Args) <= maxDD { // whose operands stand in any order
 		for i := 2; i < len(c.Args); i++ {
 			c.spelled(slices.Concat(c.Args[:1], c.Args[i:i+1], c.Args[1:i], c.Args[i+1:]))
-		}
-	}
-	for _, words := range c.Spellings() {
-		for _, form := range shortForms(path.Base(words[0].Text), words) {
-			c.variants = appendNew(c.variants, form)
 		}
 	}
 }

@@ -57,14 +57,15 @@ func (t *tables) add(section, line string) {
 		r := parseRecord(line)
 		short, open := strings.CutPrefix(r.lists["short"], "*")
 		for _, name := range r.names {
-			t.wrappers[name] = wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"], r.flags["loud"]}
+			t.wrappers[name] = wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"], r.flags["loud"],
+				r.lists["moves"], r.lists["stops"], r.lists["reads"], r.lists["writes"]}
 		}
 	case "launchers":
 		r := parseRecord(line)
 		for _, name := range r.names {
 			t.launchers[name] = launcher{r.lists["short"], r.lists["launch"], r.lists["words"]}
 		}
-	case "git listers", "hands over", "variable names":
+	case "git listers", "git writes", "hands over", "variable names":
 		r := parseRecord(line)
 		for _, name := range r.names {
 			t.records[section+" "+name] = r

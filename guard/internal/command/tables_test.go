@@ -8,7 +8,7 @@ import (
 // TestTables holds that every line of tables.txt says something that is understood, once.
 func TestTables(t *testing.T) {
 	flags := map[string]string{"programs": strings.Join(roleNames[:], " ") + " looks", "wrappers": "skip assigns loud", "variable names": "operands"}
-	lists := map[string]string{"programs": "short long danger reads writes follow instead", "wrappers": "short long", "launchers": "short launch words", "subcommands": "name others", "git listers": "options listing first", "hands over": "if unless", "variable names": "short by"}
+	lists := map[string]string{"programs": "short long danger reads writes follow instead", "wrappers": "short long moves stops reads writes", "git writes": "values from", "launchers": "short launch words", "subcommands": "name others", "git listers": "options listing first", "hands over": "if unless", "variable names": "short by"}
 	section, seen := "", map[string]bool{}
 	for line := range strings.Lines(tablesText) {
 		line = strings.TrimSpace(line)

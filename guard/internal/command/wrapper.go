@@ -15,6 +15,8 @@ type wrapper struct {
 	// loud: it adds something that a rule would want to see, so that an allow rule for
 	// the inner command is not enough.
 	loud bool
+
+	moves, stops, reads, writes string // lists of options, see tables.txt
 }
 
 // wrapperOf returns how a program wraps another.
@@ -50,7 +52,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 		}
 		inner = inner[1:]
 	}
-	if !readWrapperOptions(w, c.Name, p, &inner) || wr.skip && len(inner) == 0 {
+	if !readWrapperOptions(w, wr, c.Name, p, &inner) || wr.skip && len(inner) == 0 {
 		return
 	}
 	if wr.skip {
@@ -73,14 +75,14 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 
 // readWrapperOptions deals with options that change what a wrapper does. It
 // reports whether the words after them are a command still.
-func readWrapperOptions(w *walker, name string, p parsed, inner *[]Word) bool {
+func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner *[]Word) bool {
+	if p.has(wr.moves) {
+		w.moves()
+	}
+	w.out.Reads = append(w.out.Reads, p.values(wr.reads)...)
+	w.out.Writes = append(w.out.Writes, p.values(wr.writes)...)
 	switch name {
-	case "command":
-		return !p.has("v V")
 	case "env", "genv":
-		if p.has("C chdir") {
-			w.moves()
-		}
 		for _, value := range p.values("u unset") {
 			w.setsVariable(value.Text, "")
 		}
@@ -89,19 +91,11 @@ func readWrapperOptions(w *walker, name string, p parsed, inner *[]Word) bool {
 			return false
 		}
 	case "sudo", "doas":
-		if p.has("D chdir R chroot i login") {
-			w.moves()
-		}
 		if p.has("e edit") || len(*inner) == 0 && p.has("i s login shell") {
 			w.undecided(true, name+" starts an editor, or a shell that reads its standard input")
 			return false
 		}
-	case "ionice", "taskset", "chrt":
-		return !p.has("p pid P pgid u uid")
-	case "time":
-		w.out.Writes = append(w.out.Writes, p.values("o output")...)
 	case "xargs", "gxargs":
-		w.out.Reads = append(w.out.Reads, p.values("a arg-file")...)
 		for _, value := range p.values("process-slot-var") {
 			w.setsVariable(value.Text, "0")
 		}
@@ -123,7 +117,7 @@ func readWrapperOptions(w *walker, name string, p parsed, inner *[]Word) bool {
 			return false
 		}
 	}
-	return true
+	return !p.has(wr.stops)
 }
 
 // readSplitText analyses words that are run as the text of a shell. What env -S makes of quotes and
