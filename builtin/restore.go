@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -68,6 +69,18 @@ func ledAway(path string, now guard.Path) error {
 		return nil
 	}
 	return fmt.Errorf("a directory of its path has become a link, so that it is %s now: take the link away, and undo again", now.Real())
+}
+
+// emptied returns an error if a directory that is to go holds more than what goes before it.
+func emptied(f history.FileUndo, gone map[string]bool) error {
+	if !f.Expect.Mode.IsDir() || f.Restore.Mode.IsDir() {
+		return nil
+	}
+	entries, _ := os.ReadDir(f.Path) // an error shows when it is removed
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !gone[filepath.Join(f.Path, e.Name())] }) {
+		return errors.New("the directory holds .git, or other files that stay, so it stays too: look at what is in it, and remove it yourself")
+	}
+	return nil
 }
 
 // chmodDir gives a directory a mode.

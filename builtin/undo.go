@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,8 +210,9 @@ func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([
 // undo does what was planned, as one entry of the history.
 func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, r *UndoResult) error {
 	var files []history.FileUndo
+	gone := map[string]bool{}
 	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, Err: mayRestore(env, f, plan.Files)}
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, Err: cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))}
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
 			if u.Diff, err = env.Runtime.history.Preview(f); err != nil {
@@ -219,7 +221,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 		}
 		r.Files = append(r.Files, u)
 		if u.Err == nil {
-			files = append(files, f)
+			files, gone[f.Path] = append(files, f), f.Restore.IsAbsent()
 		}
 	}
 	for _, f := range plan.Refused {

@@ -46,8 +46,10 @@ func treeOf(t *testing.T, root string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.Name() == ".git":
+		case d.Name() == ".git" && d.IsDir():
 			return filepath.SkipDir
+		case d.Name() == ".git": // of a worktree or a submodule
+			return nil
 		case path == root:
 			return nil
 		}
