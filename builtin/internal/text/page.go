@@ -80,13 +80,6 @@ func ReadPage(r io.Reader, o PageOptions) (*Page, error) {
 	return readPage(newLineScanner(r, block[:], o.Charset), o)
 }
 
-// PageOf is [ReadPage] of a file that is in memory. The page may share the
-// memory of content, which must not be written to as long as it is in use.
-func PageOf(content []byte, o PageOptions) *Page {
-	p, _ := readPage(scannerOf(content, o.Charset), o) // what is in memory can be read
-	return p
-}
-
 func readPage(s *lineScanner, o PageOptions) (*Page, error) {
 	p := beginPage(s, &o)
 	p.read(s, o)

@@ -15,6 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+// pageOf is [ReadPage] of a file that is in memory.
+func pageOf(content []byte, o PageOptions) *Page {
+	p, _ := readPage(scannerOf(content, o.Charset), o) // what is in memory can be read
+	return p
+}
+
 func TestReadPage(t *testing.T) {
 	crlf := strings.ReplaceAll(numbered(3), "\n", "\r\n")
 	tests := []struct {
@@ -51,7 +57,7 @@ func TestReadPage(t *testing.T) {
 			if d := cmp.Diff(&tt.want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
-			if d := cmp.Diff(&tt.want, PageOf([]byte(tt.raw), tt.opts), cmpopts.EquateEmpty()); d != "" {
+			if d := cmp.Diff(&tt.want, pageOf([]byte(tt.raw), tt.opts), cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("in memory (-want +got)\n%s", d)
 			}
 		})
@@ -78,7 +84,7 @@ func TestReadPageLegacyBehindTheHead(t *testing.T) {
 	if d := cmp.Diff([]Line{{Text: "café"}}, got.Lines); d != "" || got.Charset != "windows-1252" {
 		t.Errorf("%s %s", got.Charset, d)
 	}
-	if d := cmp.Diff(got, PageOf([]byte(raw), PageOptions{Offset: readLen/10 + 1})); d != "" {
+	if d := cmp.Diff(got, pageOf([]byte(raw), PageOptions{Offset: readLen/10 + 1})); d != "" {
 		t.Errorf("(-read +in memory)\n%s", d)
 	}
 }
@@ -87,7 +93,7 @@ func TestReadPageLegacyBehindTheHead(t *testing.T) {
 func TestPageOfLegacyBehindTheHead(t *testing.T) {
 	number := "no. " + string(encoded(t, "windows-1251", "№")) + "1\n"
 	raw := strings.Repeat("plain\n", readLen/6) + number + strings.Repeat("plain\n", 1000) + string(encoded(t, "windows-1251", russian))
-	p := PageOf([]byte(raw), PageOptions{Offset: readLen/6 + 1, Limit: 1})
+	p := pageOf([]byte(raw), PageOptions{Offset: readLen/6 + 1, Limit: 1})
 	if whole := Decode([]byte(raw)); p.Charset != "windows-1251" || whole.Charset() != p.Charset || p.Lines[0].Text != "no. №1" {
 		t.Errorf("shown in %s, edited in %s: %+v", p.Charset, whole.Charset(), p.Lines)
 	}
@@ -121,7 +127,7 @@ func FuzzReadPage(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(got, PageOf(bytes.Clone(raw), o), cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(got, pageOf(bytes.Clone(raw), o), cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("(-read +in memory)\n%s", d)
 		}
 		text := Decode(bytes.Clone(raw))

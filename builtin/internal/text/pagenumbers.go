@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// NumberPage is [PageOf] of a file, and its lines as [Number] writes them. Of most files no lines are made: they are copied from the
-// file to where they are shown, and Lines is nil.
+// NumberPage is [ReadPage] of a file that is in memory, and its lines as [Number] writes them. Of most files no lines are made: they
+// are copied from the file to where they are shown, and Lines is nil.
 func NumberPage(content []byte, o PageOptions, clip int) (shown string, p *Page) {
 	s := scannerOf(content, o.Charset)
 	p = beginPage(s, &o)

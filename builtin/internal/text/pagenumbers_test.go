@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// samePage holds [NumberPage] against [PageOf] and [Number].
+// samePage holds [NumberPage] against pageOf and [Number].
 func samePage(t *testing.T, raw string, o PageOptions, clip int) {
 	t.Helper()
-	want := PageOf([]byte(raw), o)
+	want := pageOf([]byte(raw), o)
 	var lines strings.Builder
 	Number(&lines, want.Lines, want.First, clip)
 	content := []byte(raw)
@@ -141,6 +141,6 @@ func BenchmarkPageOf(b *testing.B) {
 	content := bytes.Repeat([]byte("line 003 of file 02 is neither long nor short, as code is\n"), 200)
 	b.ReportAllocs()
 	for b.Loop() {
-		PageOf(content, PageOptions{}).Numbered(2000)
+		pageOf(content, PageOptions{}).Numbered(2000)
 	}
 }
