@@ -42,7 +42,18 @@ func (e *Env) agentPlace(ctx context.Context, id, isolation string) (*agentPlace
 	if err != nil {
 		return nil, err
 	}
-	return &agentPlace{Dir: dir.Real(), Worktree: e.Worktree, Leave: func(context.Context) []string { return nil }}, nil
+	place := &agentPlace{Dir: dir.Real(), Worktree: e.Worktree, Leave: func(context.Context) []string { return nil }}
+	if e.Worktree != nil { // the caller must not leave it while the agent works there
+		release, err := e.Worktree.Use()
+		if err != nil {
+			return nil, err
+		}
+		place.Leave = func(context.Context) []string {
+			release()
+			return nil
+		}
+	}
+	return place, nil
 }
 
 // checkIsolation refuses what is no isolation.

@@ -134,7 +134,7 @@ func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Res
 		time.Sleep(leaveWait / 50)
 	}
 	if errors.Is(err, worktree.ErrInUse) {
-		return Result{}, fmt.Errorf("commands still run in the worktree: stop them with TaskStop, or wait for them with TaskOutput, and then leave: %w", err)
+		return Result{}, fmt.Errorf("commands or agents still run in the worktree: stop them with TaskStop, or wait for them with TaskOutput, and then leave: %w", err)
 	}
 	if err != nil {
 		return Result{}, err

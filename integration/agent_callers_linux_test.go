@@ -172,3 +172,77 @@ func TestAgentPatience(t *testing.T) {
 		t.Errorf("the rest is\n%s", text)
 	}
 }
+
+// TestAgentTypes has what definitions and rules say of types of agents, and the other name of the tool.
+func TestAgentTypes(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, "", "--deny", "Task(explore)")
+	h.commit()
+	for name, members := range map[string]string{"apart": "isolation: worktree", "slow": "background: true", "brief": "maxTurns: 2"} {
+		file := filepath.Join(h.project, ".claude/agents", name+".md")
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte("---\nname: "+name+"\ndescription: x\n"+members+"\n---\n"), 0o600))
+	}
+	args := func(kind string, steps ...string) map[string]any {
+		return map[string]any{"description": "a test", "subagent_type": kind, "prompt": strings.Join(steps, "\n") + "\n"}
+	}
+	write := shellStep("echo x > made.txt")
+	text, out, failed := h.call("Task", args("Apart", write)) // by the name that other clients have for it
+	branch := fmt.Sprint("toolhost/agent-", out["agent_id"])
+	if _, err := os.Stat(filepath.Join(h.project, "made.txt")); failed || err == nil || !strings.Contains(text, "git merge "+branch) {
+		t.Errorf("apart: %v, it says\n%s", err, text)
+	}
+	if list, ok := h.run(t, nil, binary, "agent", "list"); !ok || !strings.Contains(list, branch) || !strings.Contains(list, h.project) {
+		t.Errorf("the list of what agents left is\n%s", list)
+	}
+	if text, out, failed = h.call("Agent", args("slow", `{"say": "went on"}`)); failed || out["status"] != "running" {
+		t.Errorf("slow: it says\n%s", text)
+	}
+	if text, _, _ := h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "timeout": 60000}); !strings.Contains(text, "went on") {
+		t.Errorf("slow: its end is\n%s", text)
+	}
+	if text, _, failed := h.call("Agent", args("brief", `{"turns": 100}`)); !failed || !strings.Contains(text, "it took more than 2 turns, the limit maxTurns of its definition") {
+		t.Errorf("brief: it says\n%s", text)
+	}
+	if text, _, failed := h.call("Agent", args("explore", write)); !failed || !strings.Contains(text, "Agent(explore)") && !strings.Contains(text, "Task(explore)") {
+		t.Errorf("explore, which a rule denies: it says\n%s", text)
+	}
+}
+
+// TestAgentInWorktree has a caller in a worktree run agents: they work there, and cannot write the checkout. The worktree is not left
+// while one runs in it.
+func TestAgentInWorktree(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, "", "--with", "EnterWorktree,ExitWorktree")
+	h.commit()
+	h.Meta = map[string]any{"threadId": "one"}
+	kept := filepath.Join(h.project, "kept.txt")
+	if text, _, failed := h.call("EnterWorktree", map[string]any{"name": "fix"}); failed {
+		t.Fatal(text)
+	}
+	text, _, failed := h.agent(nil, toolStep("Read", `{"file_path": "kept.txt"}`), toolStep("Edit", `{"file_path": "kept.txt", "old_string": "kept", "new_string": "changed"}`),
+		shellStep("echo x > made.txt; echo BREACH > "+shellQuoted(kept)), toolStep("Write", `{"file_path": `+quotedJSON(kept)+`, "content": "BREACH"}`),
+		toolStep("ExitWorktree", `{}`), toolStep("Agent", `{"description": "x", "prompt": "x"}`))
+	if failed || strings.Count(text, "refused") < 3 || !strings.Contains(text, "Read-only file system") {
+		t.Errorf("it says\n%s", text)
+	}
+	if text, _, _ := h.call("Bash", map[string]any{"command": "cat kept.txt made.txt"}); !strings.Contains(text, "changed\nx\n") {
+		t.Errorf("in the worktree there is\n%s", text)
+	}
+	_, out, _ := h.agent(map[string]any{"run_in_background": true}, `{"sleep": true}`)
+	if text, _, failed := h.call("ExitWorktree", map[string]any{}); !failed {
+		t.Errorf("left while an agent runs in it:\n%s", text)
+	}
+	if text, _, failed := h.call("TaskStop", map[string]any{"task_id": out["task_id"]}); failed {
+		t.Errorf("stopped it says\n%s", text)
+	}
+	if text, _, failed := h.call("ExitWorktree", map[string]any{}); failed || !strings.Contains(text, "git merge toolhost/fix") {
+		t.Errorf("left it says\n%s", text)
+	}
+	if diff, _ := h.run(t, nil, "git", "diff", "--stat", "HEAD...toolhost/fix"); !strings.Contains(diff, "made.txt") || !strings.Contains(diff, "kept.txt") {
+		t.Errorf("the branch has %s", diff)
+	}
+	if got, _ := os.ReadFile(kept); string(got) != "kept\n" {
+		t.Errorf("the checkout holds %q", got)
+	}
+}
