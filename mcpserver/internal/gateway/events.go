@@ -10,8 +10,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -103,3 +105,68 @@ func (w *httpWire) resume(ctx context.Context, at position) (*http.Response, err
 
 // resumeKey carries the id of the event after which a stream goes on.
 type resumeKey struct{}
+
+// expect ends the request of an id by cancel when another stream brings its answer, which the function that is returned then returns.
+func (w *httpWire) expect(id string, cancel context.CancelCauseFunc) func() *message {
+	var found atomic.Pointer[message]
+	w.expected.Store(id, func(m message) { found.Store(&m); cancel(nil) })
+	return func() *message { w.expected.Delete(id); return found.Load() }
+}
+
+// take handles a message that the stream it came on was not opened for, and reports whether it is one.
+func (w *httpWire) take(data []byte) bool {
+	var m message
+	switch err := json.Unmarshal(data, &m); {
+	case err != nil:
+		return false
+	case m.Method == "":
+		if deliver, ok := w.expected.Load(string(m.ID)); ok {
+			deliver.(func(message))(m)
+		}
+		return true
+	case len(m.ID) == 0:
+		w.to.notified(m.Method, m.Params)
+		return true
+	}
+	w.to.asked(m.ID, m.Method, m.Params, func(reply message) {
+		ctx, cancel := context.WithTimeout(w.ctx, connectTime)
+		defer cancel()
+		if resp, err := w.post(ctx, reply); err == nil {
+			resp.Body.Close()
+		}
+	})
+	return true
+}
+
+// listen reads the event stream of a server of the old era, for messages outside of answers, if it has one. It calls asked when the server
+// was asked for the stream.
+func (w *httpWire) listen(asked func()) {
+	defer asked()
+	at, pause := position{retry: retryUsual}, retryLeast
+	ctx := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { asked() }})
+	for w.ctx.Err() == nil {
+		resp, err := w.do(ctx, http.MethodGet, nil, message{})
+		if err != nil {
+			return // it has no such stream
+		}
+		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+			resp.Body.Close()
+			return
+		}
+		_ = readEvents(resp.Body, &at, func(data []byte) bool {
+			if w.take(data) {
+				pause = retryLeast
+			}
+			return true
+		})
+		resp.Body.Close()
+		pause = min(max(pause, at.retry), backoffMost)
+		select {
+		case <-time.After(pause):
+		case <-w.ctx.Done():
+		}
+		if pause *= 2; at.id != "" { // what was sent meanwhile is not lost
+			ctx = context.WithValue(w.ctx, resumeKey{}, at.id)
+		}
+	}
+}

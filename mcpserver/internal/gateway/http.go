@@ -66,6 +66,8 @@ type httpWire struct {
 	to      listener
 	pinned  bool // see authError
 
+	expected sync.Map // by id: the func(message) that takes an answer of another stream
+
 	mu      sync.Mutex
 	next    int64
 	version string
@@ -229,6 +231,7 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.ctx, func() { cancel(errStopped) })()
+	elsewhere := w.expect(string(raw), cancel)
 	resp, err := w.post(ctx, message{ID: raw, Method: method, Params: params})
 	if err == nil {
 		defer resp.Body.Close()
@@ -241,6 +244,9 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 		if m, err = w.answer(ctx, resp, string(raw)); err == nil {
 			return m.outcome()
 		}
+	}
+	if m := elsewhere(); m != nil {
+		return m.outcome()
 	}
 	if ctx.Err() != nil {
 		if !w.modern() && method != "initialize" {
@@ -290,50 +296,11 @@ func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (
 	return m, fmt.Errorf("its answer is of the type %q: JSON or an event stream is expected", cleanText(kind, maxLine))
 }
 
-// take handles a message that is no answer.
-func (w *httpWire) take(data []byte) {
-	var m message
-	if json.Unmarshal(data, &m) != nil || m.Method == "" {
-		return
-	}
-	if len(m.ID) == 0 {
-		w.to.notified(m.Method, m.Params)
-		return
-	}
-	w.to.asked(m.ID, m.Method, m.Params, func(reply message) {
-		ctx, cancel := context.WithTimeout(w.ctx, connectTime)
-		defer cancel()
-		if resp, err := w.post(ctx, reply); err == nil {
-			resp.Body.Close()
-		}
-	})
-}
-
 func (w *httpWire) notify(method string, params json.RawMessage) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTime)
 	defer cancel()
 	if resp, err := w.post(ctx, message{Method: method, Params: params}); err == nil {
 		resp.Body.Close()
-	}
-}
-
-// listen reads the event stream of a server of the old era, for messages outside of answers, if it has one.
-func (w *httpWire) listen() {
-	for pause := time.Second; w.ctx.Err() == nil; pause = min(2*pause, backoffMost) {
-		resp, err := w.do(w.ctx, http.MethodGet, nil, message{})
-		if err != nil {
-			return // it has no such stream
-		}
-		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-			resp.Body.Close()
-			return
-		}
-		_ = readEvents(resp.Body, &position{}, func(data []byte) bool { w.take(data); return true })
-		resp.Body.Close()
-		select {
-		case <-time.After(pause):
-		case <-w.ctx.Done():
-		}
 	}
 }
 

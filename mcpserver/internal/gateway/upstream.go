@@ -201,7 +201,12 @@ func stderrOf(w wire) string {
 // follow notices the end of a session, and listens for changes of what the server offers.
 func (u *upstream) follow(s *session) {
 	if w, ok := s.w.(*httpWire); ok && s.era == legacyEra {
-		go w.listen()
+		asked := make(chan struct{})
+		go w.listen(sync.OnceFunc(func() { close(asked) }))
+		select { // a call must not overtake it: the server would answer the call on this stream
+		case <-asked:
+		case <-time.After(probeTime):
+		}
 	}
 	if t := s.capabilities.Tools; s.era == modernEra && t != nil && t.ListChanged {
 		go s.request(u.g.ctx, "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
