@@ -55,6 +55,7 @@ func openInstanceFile(state string, i Instance) (*instanceFile, error) {
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return nil, err
 	}
+	_, _ = Find(state) // removes what killed hosts left
 	r := &instanceFile{file: i, lock: newLock(i)}
 	ok, err := r.lock.TryLock()
 	if err == nil && !ok {
@@ -106,10 +107,14 @@ func Find(state string) ([]Instance, error) {
 	var all []Instance
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
+		i := Instance{dir: dir, ID: id}
 		if !ok {
+			i.ID, ok = strings.CutSuffix(e.Name(), ".lock")
+			if _, err := os.Lstat(i.path(".json")); ok && errors.Is(err, fs.ErrNotExist) && isOld(e) {
+				i.alive() // its host was killed before it wrote the file
+			}
 			continue
 		}
-		i := Instance{dir: dir, ID: id}
 		if !e.Type().IsRegular() { // a pipe would be waited for
 			continue
 		}
@@ -121,6 +126,14 @@ func Find(state string) ([]Instance, error) {
 	}
 	slices.SortFunc(all, func(a, b Instance) int { return cmp.Or(a.Began.Compare(b.Began), strings.Compare(a.ID, b.ID)) })
 	return all, nil
+}
+
+// startTime is how long a console may take at most between the lock and the file of its instance.
+const startTime = time.Minute
+
+func isOld(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > startTime
 }
 
 // alive reports whether the instance's process holds its lock. What a dead one left is removed.
