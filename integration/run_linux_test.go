@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 )
@@ -460,5 +462,86 @@ func TestVerifyRun(t *testing.T) {
 	}
 	if out, ok := p.run(t, env, binary, "verify", "kimi", "--run", "--replace"); ok || !strings.Contains(out, "[replace run]") {
 		t.Errorf("both: %s", out)
+	}
+}
+
+// pastes is a person who pastes into the terminal of a program that reads it all, in Python. It prints how much memory toolhost run has
+// taken meanwhile, in KiB.
+const pastes = `
+import os, pty, re, sys
+size, argv = int(sys.argv[1]), sys.argv[2:]
+reads = "import os, sys, tty; tty.setraw(0); print('re'+'ady', flush=True)\nn = %d\nwhile n > 0: n -= len(os.read(0, 65536))\nprint('do'+'ne', flush=True)" % size
+pid, fd = pty.fork()
+if pid == 0: os.execvp(argv[0], argv + ["--", "python3", "-c", reads])
+peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", open("/proc/%d/status" % pid).read()).group(1))
+def until(word):
+    said = b""
+    while word not in said: said += os.read(fd, 65536)
+until(b"ready")
+before, left = peak(), size
+while left > 0: left -= os.write(fd, b"x" * min(left, 65536))
+until(b"done")
+print("took", peak() - before)
+`
+
+// TestRunPaste: a paste of any size takes no memory of toolhost run.
+func TestRunPaste(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	size := 32 << 20
+	if *long {
+		size = 1 << 30
+	}
+	out, ok := p.run(t, nil, "python3", "-c", pastes, fmt.Sprint(size), binary, "run")
+	took := 0
+	if _, err := fmt.Sscanf(out, "took %d\n", &took); !ok || err != nil || took > 8<<10 {
+		t.Errorf("%d KiB, %v\n%s", took, err, out)
+	}
+}
+
+// TestRunKilled kills toolhost run at random moments: nothing of it runs on, and the next one removes what it has left.
+func TestRunKilled(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	runs := 6
+	if *long {
+		runs = 100
+	}
+	var whole time.Duration // of a run that is not killed
+	for run := range runs {
+		mark := fmt.Sprintf("40%d%d", os.Getpid(), run)
+		cmd := exec.Command(binary, "run", "--", "sh", "-c", ": "+mark+"; (setsid sleep "+mark+" &); for i in $(seq 30); do echo $i > f$i; ls > /dev/null; done")
+		cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+		began, alarm := time.Now(), time.Hour
+		if run > 0 {
+			alarm = rand.N(whole)
+		}
+		must(t, cmd.Start())
+		kill := time.AfterFunc(alarm, func() { cmd.Process.Kill() })
+		_ = cmd.Wait() // it is killed, or not
+		if kill.Stop() && run == 0 {
+			whole = time.Since(began)
+		}
+		eventually(t, func() string {
+			if found, _ := exec.Command("pgrep", "-f", mark).Output(); len(found) > 0 {
+				return fmt.Sprintf("killed after %v: it runs on: %s", alarm, found)
+			}
+			return ""
+		})
+	}
+	old := time.Now().Add(-2 * time.Minute) // so that no host is about to begin there
+	for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/console/*"} {
+		left, _ := filepath.Glob(filepath.Join(p.home, pattern))
+		for _, path := range left {
+			must(t, os.Chtimes(path, old, old))
+		}
+	}
+	if out, ok := p.run(t, nil, binary, "run", "--", "sh", "-c", "echo again; cat f1"); !ok || !strings.Contains(out, "again\n1\n") {
+		t.Errorf("the next one says\n%s", out)
+	}
+	for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/private/host-*", "state/toolhost/console/*"} {
+		if left, _ := filepath.Glob(filepath.Join(p.home, pattern)); len(left) > 0 {
+			t.Errorf("left: %s", left)
+		}
 	}
 }
