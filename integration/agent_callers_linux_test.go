@@ -29,6 +29,9 @@ func TestAgentQuestions(t *testing.T) {
 	call := func(more string) string {
 		t.Helper()
 		prompt := push + "\n" + `{"say": "went on"}` + "\n"
+		if more != "" { // until the call has been answered
+			prompt = shellStep("until [ -e go ]; do sleep .05; done") + "\n" + prompt
+		}
 		r, err := s.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "Agent", Arguments: map[string]any{"description": "a test", "prompt": prompt, "run_in_background": more != ""}})
 		must(t, err)
 		text := r.Content[0].(*mcp.TextContent).Text
@@ -61,6 +64,7 @@ func TestAgentQuestions(t *testing.T) {
 	c.watch(t)
 	s.asked = nil
 	id := regexp.MustCompile(`[0-9a-f]{8}`).FindString(call("background"))
+	must(t, os.WriteFile(filepath.Join(p.project, "go"), nil, 0o600))
 	question := c.question(t)
 	if _, page := c.get(t, c.web, "/part/questions", nil); !strings.Contains(page, "agent "+id+" (general)") || !strings.Contains(page, "git push origin main") {
 		t.Errorf("the question on the page does not name the agent %s:\n%s", id, page)
@@ -245,4 +249,35 @@ func TestAgentInWorktree(t *testing.T) {
 	if got, _ := os.ReadFile(kept); string(got) != "kept\n" {
 		t.Errorf("the checkout holds %q", got)
 	}
+}
+
+// TestAgentSockets has an agent look for the sockets of another: a connection there would have the rights of that one.
+func TestAgentSockets(t *testing.T) {
+	t.Parallel()
+	h := newAgentHost(t, nil, "")
+	_, out, _ := h.agent(map[string]any{"run_in_background": true}, shellStep("touch begun"), `{"sleep": true}`)
+	eventually(t, func() string {
+		if _, err := os.Stat(filepath.Join(h.project, "begun")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	cells, _ := filepath.Glob(filepath.Join(h.home, ".cache/toolhost/cell-*/*.sock"))
+	if len(cells) == 0 {
+		t.Fatal("the first agent has no socket")
+	}
+	const connect = `python3 -c '
+import socket, sys
+for path in sys.argv[1:]:
+    try: socket.socket(socket.AF_UNIX).connect(path); print("BREACH", path)
+    except OSError as e: print("held:", e)' `
+	var paths string
+	for _, path := range cells {
+		paths += " " + shellQuoted(path)
+	}
+	text, _, failed := h.agent(nil, shellStep(connect+paths), toolStep("Bash", `{"command": `+quotedJSON(connect+paths)+`}`))
+	if failed || strings.Count(text, "held:") != 2*len(cells) || strings.Contains(text, "BREACH /") {
+		t.Errorf("it says\n%s", text)
+	}
+	h.call("TaskStop", map[string]any{"task_id": out["task_id"]})
 }
