@@ -340,7 +340,7 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 
 func assigns(name string) bool {
 	before, _, ok := strings.Cut(name, "=")
-	return ok && isName(strings.TrimSuffix(before, "+"))
+	return ok && syntax.ValidName(strings.TrimSuffix(before, "+"))
 }
 
 func join(words []Word) string {

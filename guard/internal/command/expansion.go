@@ -145,7 +145,7 @@ func (e *expansion) literal(s string, first, last bool) {
 // looks like an assignment: `dd of=~/x`, `make PREFIX=/a:~/b`.
 func assignedTilde(s string) bool {
 	name, value, ok := strings.Cut(s, "=")
-	return ok && isName(name) && (strings.HasPrefix(value, "~") || strings.Contains(value, ":~"))
+	return ok && syntax.ValidName(name) && (strings.HasPrefix(value, "~") || strings.Contains(value, ":~"))
 }
 
 // param adds a parameter expansion. Only $HOME is known: where it is assigned,

@@ -1,6 +1,10 @@
 package command
 
-import "strings"
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // Paths returns the operands that name files, for the programs whose words are
 // understood; none for others. A word that is not static is returned too: which
@@ -207,7 +211,7 @@ func (c Simple) Mentions() []Word {
 		if c.Name == "git" && i > 0 && strings.ContainsAny(word.Text, " \n") && givesMessage(words[i-1].Text) {
 			continue
 		}
-		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && isName(scheme) {
+		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && syntax.ValidName(scheme) {
 			if scheme == "file" {
 				out = append(out, Word{Text: path, Static: word.Static, single: word.single})
 			}

@@ -90,7 +90,7 @@ func readDeclare(w *walker, c Simple) {
 			if strings.Trim(word.Text[1:], "xrglu") != "" {
 				w.undecided(true, "an array, an integer or a reference, whose value bash evaluates")
 			}
-		case !isName(name) || !word.Static && word.prefix == "":
+		case !syntax.ValidName(name) || !word.Static && word.prefix == "":
 			w.undecided(true, c.Name+" of a name or a value that bash evaluates: "+word.Text)
 		default:
 			// A variable that is an array by now evaluates a value that begins with "(".
@@ -214,7 +214,7 @@ func readTests(w *walker, n syntax.Node) {
 // variableName judges a word that a builtin takes for the name of a variable
 // and evaluates if it has a subscript.
 func (w *walker) variableName(of string, word Word) {
-	if !word.Static || !isName(word.Text) {
+	if !word.Static || !syntax.ValidName(word.Text) {
 		w.undecided(true, of+" of a name that bash evaluates: "+word.Text)
 	}
 }

@@ -190,18 +190,6 @@ func plain(s string) bool { return !strings.ContainsAny(s, "\\*?[~") }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
-func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
-
-// isName reports whether s can be the name of a variable.
-func isName(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if b := s[i]; b != '_' && !isLetter(b) && (i == 0 || !isDigit(b)) {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // source returns a word as it was written.
 func (w *walker) source(n syntax.Node) string {
 	start, end := int(n.Pos().Offset()), int(n.End().Offset())

@@ -41,7 +41,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 	var assigns []string
 	for wr.assigns && len(inner) > 0 {
 		name, value, ok := strings.Cut(inner[0].Text, "=")
-		if ok && (inner[0].Static || isName(name)) {
+		if ok && (inner[0].Static || syntax.ValidName(name)) {
 			if !inner[0].Static {
 				value = "$"
 			}
