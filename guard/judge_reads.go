@@ -97,23 +97,22 @@ func (c *readCheck) reads(s command.Simple) bool {
 // readableGlobs reports whether Read may read the files that wildcards outside of commands match:
 // for f in /root/*.
 func (c *readCheck) readableGlobs() bool {
-	for _, w := range c.line.analysis.Globs {
-		if w.Wild {
+	return !slices.ContainsFunc(c.line.analysis.Globs, func(w command.Word) bool { return w.Wild || !c.readableMatches(w, c.line.dirs) })
+}
+
+// readableMatches reports whether Read may read every file that a wildcard matches now, and those that
+// also names.
+func (c *readCheck) readableMatches(w command.Word, dirs []Path, also ...string) bool {
+	for _, dir := range dirs {
+		names, err := c.line.expand(w, dir, maxListed, maxGlob)
+		if err != nil || slices.ContainsFunc(append(names, also...), func(name string) bool {
+			p, err := c.line.resolve(w, name, dir)
+			return err != nil || !c.readable(p)
+		}) {
 			return false
-		}
-		for _, dir := range c.line.dirs {
-			names, err := c.line.expand(w, dir, maxListed, maxGlob)
-			if err != nil || slices.ContainsFunc(names, func(name string) bool { return !c.readableName(w, name, dir) }) {
-				return false
-			}
 		}
 	}
 	return true
-}
-
-func (c *readCheck) readableName(w command.Word, name string, dir Path) bool {
-	p, err := c.line.resolve(w, name, dir)
-	return err == nil && c.readable(p)
 }
 
 // inReadable reports whether the line stays in directories that Read may read: many commands read
@@ -156,22 +155,11 @@ func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
 
 // readableGlob judges every file that a wildcard matches now, and the directory that it lists.
 func (c *readCheck) readableGlob(w command.Word, dirs []Path) bool {
-	for _, dir := range dirs {
-		base, _ := cutGlob(w.Text)
-		if pathname.HasMeta(base) {
-			base = "."
-		}
-		names, err := c.line.expand(w, dir, maxListed, maxGlob)
-		if err != nil {
-			return false
-		}
-		for _, name := range append(names, base) {
-			if !c.readableName(w, name, dir) {
-				return false
-			}
-		}
+	base, _ := cutGlob(w.Text)
+	if pathname.HasMeta(base) {
+		base = "."
 	}
-	return true
+	return c.readableMatches(w, dirs, base)
 }
 
 func (c *readCheck) readable(p Path) bool {
