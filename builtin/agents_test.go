@@ -68,3 +68,15 @@ func TestAgentsForgotten(t *testing.T) {
 		t.Error("the agent of one caller is found for another")
 	}
 }
+
+// TestAgentConcurrency has the calls that may run while others run: an agent that works on the files of the caller must not.
+func TestAgentConcurrency(t *testing.T) {
+	for more, want := range map[string]bool{
+		"": false, `, "isolation": "none"`: false, `, "isolation": "worktree"`: true, `, "run_in_background": true`: true,
+	} {
+		call, err := agentTool.Bind([]byte(`{"description": "x", "prompt": "x"` + more + `}`))
+		if err != nil || call.ConcurrencySafe != want {
+			t.Errorf("%s: got %+v, error %v, expected that it may run with others: %v", more, call, err, want)
+		}
+	}
+}
