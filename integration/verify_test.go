@@ -99,6 +99,8 @@ func TestVerifyRefuses(t *testing.T) {
 		{"verify", "accepts 1 arg", 2},
 		{"verify claud-code", `did you mean "claude-code"?`, 2},
 		{"verify zed", "Zed: it cannot be verified", 3},
+		{"verify crush", "Crush: it cannot be verified: toolhost has not been taught how", 3},
+		{"verify kiro", "Kiro: it cannot be verified: its model is reached through an account", 3},
 		{"verify cursor --json", "Cursor: it cannot be verified", 3},
 		{"verify codex", "Codex is not installed here: there is no program codex on the PATH", 1},
 		{"install claude-code --replace --project", "exclude each other", 2},

@@ -61,6 +61,8 @@ func TestUserFiles(t *testing.T) {
 		{"vscode", "linux", nil, nil, "/h/.config/Code/User/mcp.json"},
 		{"vscode", "darwin", nil, nil, "/h/Library/Application Support/Code/User/mcp.json"},
 		{"vscode", "windows", windows, nil, `C:\R\Code\User\mcp.json`},
+		{"crush", "linux", nil, nil, "/h/.config/crush/crush.json"},
+		{"kiro", "linux", nil, nil, "/h/.kiro/settings/mcp.json"},
 		{"windsurf", "linux", nil, nil, "/h/.codeium/windsurf/mcp_config.json"},
 		{"zed", "linux", map[string]string{"XDG_CONFIG_HOME": "/x"}, nil, "/x/zed/settings.json"},
 		{"zed", "darwin", nil, nil, "/h/.config/zed/settings.json"},
