@@ -96,6 +96,7 @@ type Gateway struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	nextID atomic.Int64
+	dial   func(*upstream, context.Context, *session) error // connects the wire of a session
 }
 
 // A server is one that is configured.
@@ -116,7 +117,7 @@ type server struct {
 
 // Open reads the configuration and what is known of its servers. It starts none.
 func Open(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{}, looks: make(chan struct{}, lookers), first: make(chan struct{}), late: make(chan struct{})}
+	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{}, looks: make(chan struct{}, lookers), first: make(chan struct{}), late: make(chan struct{}), dial: (*upstream).open}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.tools.Store(&[]*builtin.Def{})
 	g.Reload()

@@ -88,6 +88,9 @@ func (s *session) learn(ctx context.Context) error {
 			s.u.srv.keep(s.u.principal, &all)
 		}
 	}
+	if isStopped(s.w) { // the lists that it may lack are not known
+		return s.w.why()
+	}
 	s.u.srv.store.learned(s.u.srv.Entry, found, s.first && time.Since(s.began) < settleTime)
 	s.u.g.rebuild(false)
 	return nil

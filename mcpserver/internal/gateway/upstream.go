@@ -149,7 +149,7 @@ func (u *upstream) connect() (*session, error) {
 // begin makes one attempt to connect.
 func (u *upstream) begin(ctx context.Context) (*session, error) {
 	s := &session{u: u, began: time.Now(), first: !u.srv.store.seen()}
-	if err := u.open(ctx, s); err != nil {
+	if err := u.g.dial(u, ctx, s); err != nil {
 		return nil, err
 	}
 	err := s.agree(ctx, u.srv.store.era())

@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolhost/toolhost/builtin"
+)
+
+// A stepWire is a server that is silent, or dies, when it is asked for a method.
+type stepWire struct {
+	silent, dies string
+	modern       bool
+	progress     time.Duration // between reports of a silent call; 0: there are none
+	to           *session
+	gone         chan struct{}
+	once         sync.Once
+	reason       error
+}
+
+func (w *stepWire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if method == w.dies {
+		w.end(&errDied{"it exited with the status 3"})
+		return nil, w.reason
+	}
+	for strings.Contains(w.silent, method) {
+		var again <-chan time.Time
+		if w.progress > 0 {
+			again = time.After(w.progress)
+		}
+		select {
+		case <-again:
+			w.to.notified("notifications/progress", json.RawMessage(`{"progressToken":"t1","progress":1}`))
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-w.gone:
+			return nil, w.reason
+		}
+	}
+	switch {
+	case method == "server/discover" && w.modern:
+		return json.RawMessage(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{}}}`), nil
+	case method == "server/discover":
+		return nil, &rpcError{Code: codeNoMethod, Message: "no such method"}
+	case method == "initialize":
+		return json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{}}}`), nil
+	case method == "tools/list":
+		return json.RawMessage(`{"tools":[{"name":"say","inputSchema":{"type":"object"}}]}`), nil
+	}
+	return json.RawMessage(`{}`), nil
+}
+
+func (w *stepWire) end(reason error) {
+	w.once.Do(func() { w.reason = reason; close(w.gone) })
+}
+
+func (w *stepWire) notify(string, json.RawMessage) {}
+func (w *stepWire) setVersion(string)              {}
+func (w *stepWire) ended() <-chan struct{}         { return w.gone }
+func (w *stepWire) why() error                     { return w.reason }
+func (w *stepWire) close()                         { w.end(errStopped) }
+
+// TestSteps has servers be silent, or die, at each step of a call. The clock is that of the test.
+func TestSteps(t *testing.T) {
+	const all = "server/discover initialize"
+	for _, tt := range []struct {
+		name     string
+		wire     *stepWire
+		patience time.Duration // of the caller; 0: no end
+		after    time.Duration
+		want     string // in the error; "": there is none
+	}{
+		{"answers", &stepWire{}, 0, 0, ""},
+		{"silent about its era", &stepWire{silent: "server/discover"}, 0, probeTime, ""},
+		{"silent", &stepWire{silent: all}, 0, connectTime, "it was not ready within 30s"},
+		{"silent at initialize", &stepWire{silent: "initialize"}, 0, connectTime, "it was not ready within 30s"},
+		{"silent at the list", &stepWire{silent: "tools/list"}, 0, connectTime, "it was not ready within 30s"},
+		{"silent at the list, modern", &stepWire{silent: "tools/list", modern: true}, 0, connectTime, "it was not ready within 30s"},
+		{"silent at the list of prompts", &stepWire{silent: "prompts/list"}, 0, connectTime, ""},
+		{"silent at the call", &stepWire{silent: "tools/call"}, 0, silence, "it was silent for 5m0s"},
+		{"silent at the call, modern", &stepWire{silent: "tools/call", modern: true}, 0, silence, "it was silent for 5m0s"},
+		{"reports without end", &stepWire{silent: "tools/call", progress: silence - time.Second}, 0, callTime, "it did not answer within 10m0s"},
+		{"silent and cancelled", &stepWire{silent: "tools/call"}, time.Second, time.Second, "context deadline exceeded"},
+		{"dies about its era", &stepWire{dies: "server/discover"}, 0, 0, "it exited with the status 3"},
+		{"dies at initialize", &stepWire{dies: "initialize"}, 0, 0, "it exited with the status 3"},
+		{"dies at the list", &stepWire{dies: "tools/list"}, 0, 0, "it exited with the status 3"},
+		{"dies at the list of prompts", &stepWire{dies: "prompts/list"}, 0, 0, "it exited with the status 3"},
+		{"dies at the call", &stepWire{dies: "tools/call"}, 0, 0, "it exited with the status 3"},
+		{"dies at the call, modern", &stepWire{dies: "tools/call", modern: true}, 0, 0, "it exited with the status 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				entries := []*Entry{{Name: "s", Trust: User, Type: typeStdio, Command: "none"}}
+				g := Open(Config{
+					Servers: func() ([]*Entry, []string) { return entries, nil }, Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler),
+				})
+				defer g.Close()
+				g.dial = func(_ *upstream, _ context.Context, s *session) error {
+					s.w = &stepWire{silent: tt.wire.silent, dies: tt.wire.dies, modern: tt.wire.modern, progress: tt.wire.progress, to: s, gone: make(chan struct{})}
+					return nil
+				}
+				ctx := t.Context()
+				if tt.patience > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tt.patience)
+					defer cancel()
+				}
+				s, err := g.server("s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				_, err = caller{g, &builtin.Env{Principal: localPrincipal, Scope: "one"}, s}.runHere(ctx, request{method: "tools/call", params: map[string]any{"name": "say"}},
+					func(json.RawMessage) (builtin.Result, error) { return builtin.Result{}, nil })
+				if took := time.Since(began); took != tt.after {
+					t.Errorf("it took %s, want %s", took, tt.after)
+				}
+				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("got %v, want %q", err, tt.want)
+				}
+			})
+		})
+	}
+}
