@@ -207,6 +207,8 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"--", "./plain"}, 126, "permission denied"},
 		{[]string{"--", "sh", "-c", "kill -9 $$"}, 137, ""},
 		{[]string{"--", "sh", "-c", "exit 3"}, 3, ""},
+		{[]string{"--", "sh", "-c", "kill -TERM $$"}, 143, ""},
+		{[]string{"--", "/tmp"}, 126, "is a directory"},
 		{[]string{"--allow-host", "https://x/", "--", "true"}, 2, "without scheme and path"},
 		{nil, 2, "CLIENT"},
 	} {
