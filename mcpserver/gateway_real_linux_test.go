@@ -24,12 +24,33 @@ func realServer(t testing.TB, name string) string {
 	return filepath.Join(dir, "mcp-server-"+name)
 }
 
-// TestRealServers: the reference servers work in their sandboxes as they are.
+// marked counts the processes that have a text in their environment.
+func marked(t *testing.T, text string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), text) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRealServers: the reference servers work in their sandboxes as they are, and none of their processes outlives the host.
 func TestRealServers(t *testing.T) {
 	root := t.TempDir()
-	entries := map[string]any{
-		"everything": map[string]any{"command": realServer(t, "everything")}, "memory": map[string]any{"command": realServer(t, "memory")},
-		"fs": map[string]any{"command": realServer(t, "filesystem"), "args": []string{root}}, "thinking": map[string]any{"command": realServer(t, "sequential-thinking")},
+	mark := "SERVERS_OF=" + root
+	t.Cleanup(func() { // after the host was closed
+		if n := marked(t, mark); n > 0 {
+			t.Errorf("%d processes of servers outlive the host", n)
+		}
+	})
+	entries := map[string]any{}
+	for name, words := range map[string][]string{"everything": {"everything"}, "memory": {"memory"}, "fs": {"filesystem", root}, "thinking": {"sequential-thinking"}} {
+		entries[name] = map[string]any{"command": realServer(t, words[0]), "args": words[1:], "env": map[string]string{"SERVERS_OF": root}}
 	}
 	h := servedBy(t, entries, func(c *Config) {
 		c.Roots, c.Allow = []string{root}, []string{"mcp__everything", "mcp__memory", "mcp__fs", "mcp__thinking"}
@@ -44,6 +65,9 @@ func TestRealServers(t *testing.T) {
 		if r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: call[0], Args: json.RawMessage(call[1])}); r.IsError || !strings.Contains(r.Text, call[2]) {
 			t.Errorf("%s: %.300s", call[0], r.Text)
 		}
+	}
+	if n := marked(t, mark); n < len(entries) {
+		t.Errorf("%d processes of %d servers run", n, len(entries))
 	}
 	if text, err := os.ReadFile(filepath.Join(root, "made.txt")); err != nil || string(text) != "x" {
 		t.Errorf("the file that a server wrote: %q, %v", text, err)
