@@ -66,6 +66,48 @@ func (w *stepWire) ended() <-chan struct{}         { return w.gone }
 func (w *stepWire) why() error                     { return w.reason }
 func (w *stepWire) close()                         { w.end(errStopped) }
 
+// stepped opens a gateway of a server that behaves as a wire does. connected counts its connections.
+func stepped(t *testing.T, as *stepWire) (g *Gateway, s *server, connected *int) {
+	entries := []*Entry{{Name: "s", Trust: User, Type: typeStdio, Command: "none"}}
+	g = Open(Config{
+		Servers: func() ([]*Entry, []string) { return entries, nil }, Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler),
+	})
+	connected = new(int)
+	g.dial = func(_ *upstream, _ context.Context, s *session) error {
+		*connected++
+		s.w = &stepWire{silent: as.silent, dies: as.dies, modern: as.modern, progress: as.progress, to: s, gone: make(chan struct{})}
+		return nil
+	}
+	s, err := g.server("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, s, connected
+}
+
+// sayAt calls the tool of a server.
+func sayAt(ctx context.Context, g *Gateway, s *server) error {
+	_, err := caller{g, &builtin.Env{Principal: localPrincipal, Scope: "one"}, s}.runHere(ctx, request{method: "tools/call", params: map[string]any{"name": "say"}},
+		func(json.RawMessage) (builtin.Result, error) { return builtin.Result{}, nil })
+	return err
+}
+
+// TestIgnoredCancel: a server that leaves three cancelled calls in a row unanswered is started anew by the next one.
+func TestIgnoredCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s, connected := stepped(t, &stepWire{silent: "tools/call"})
+		defer g.Close()
+		for i := range 2 * maxIgnored {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := sayAt(ctx, g, s)
+			cancel()
+			if want := 1 + i/maxIgnored; err == nil || *connected != want {
+				t.Errorf("call %d: %d connections, want %d; %v", i, *connected, want, err)
+			}
+		}
+	})
+}
+
 // TestSteps has servers be silent, or die, at each step of a call. The clock is that of the test.
 func TestSteps(t *testing.T) {
 	const all = "server/discover initialize"
@@ -96,28 +138,16 @@ func TestSteps(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				entries := []*Entry{{Name: "s", Trust: User, Type: typeStdio, Command: "none"}}
-				g := Open(Config{
-					Servers: func() ([]*Entry, []string) { return entries, nil }, Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler),
-				})
+				g, s, _ := stepped(t, tt.wire)
 				defer g.Close()
-				g.dial = func(_ *upstream, _ context.Context, s *session) error {
-					s.w = &stepWire{silent: tt.wire.silent, dies: tt.wire.dies, modern: tt.wire.modern, progress: tt.wire.progress, to: s, gone: make(chan struct{})}
-					return nil
-				}
 				ctx := t.Context()
 				if tt.patience > 0 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, tt.patience)
 					defer cancel()
 				}
-				s, err := g.server("s")
-				if err != nil {
-					t.Fatal(err)
-				}
 				began := time.Now()
-				_, err = caller{g, &builtin.Env{Principal: localPrincipal, Scope: "one"}, s}.runHere(ctx, request{method: "tools/call", params: map[string]any{"name": "say"}},
-					func(json.RawMessage) (builtin.Result, error) { return builtin.Result{}, nil })
+				err := sayAt(ctx, g, s)
 				if took := time.Since(began); took != tt.after {
 					t.Errorf("it took %s, want %s", took, tt.after)
 				}
