@@ -337,7 +337,7 @@ func (a commandChanges) structured() *changedFiles {
 	return c
 }
 
-// lines is the line of a result that tells it, none if nothing is to be told.
+// lines returns the line of a result that reports the changes, or nil if there is nothing to report.
 func (a commandChanges) lines() []string {
 	var parts []string
 	if a.count > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// What Read says of names that cannot be shown as text. Each answer tells the next step.
+// This file holds the errors of Read for files that cannot be shown as text. Each error names the next step.
 
 // processSecrets are the files of /proc that look regular and are another process's memory, environment or
 // open files.

@@ -26,8 +26,8 @@ func HistoryBounds(roots []string) string {
 	return text
 }
 
-// Which files a look at the history is about, whoever changed them. No rule is asked: that serves to find out
-// which rules apply, and nothing of it may be shown before they were asked.
+// The functions of this file return the files that a query of the history concerns, for changes by any caller.
+// They apply no rules: their result is used to find the rules that apply. Do not show it before those are applied.
 
 // ChangedPaths returns the files of the changes that a filter finds and whose ids begin with id.
 func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, err error) {

@@ -17,8 +17,8 @@ import (
 // wait for keys from where it writes its errors to, and watch. Editors such as nano and nvim, pagers, top, prompts for passwords and
 // the shells of languages find no terminal or the end of /dev/null, and git an editor that fails.
 
-// needsTerminal names the program of a command that would wait for keys in vain: an editor that is given files and nothing to do, or
-// watch, which goes on until it is ended. What is piped or redirected into it may be its keys.
+// needsTerminal returns the program of a command that would wait for keys that never arrive: an editor with files but no commands, or
+// watch, which runs until it is stopped. Input that is piped or redirected into the program may be its keys.
 func needsTerminal(command string) string {
 	if !strings.Contains(command, "vi") && !strings.Contains(command, "watch") && !strings.Contains(command, "editor") {
 		return "" // as of nearly every command

@@ -94,8 +94,8 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 	l.out.Write([]byte(text + "\n"))
 }
 
-// end notes that the work has ended, unless it is a task, whose questions are to be answered first. It reports whether the call gets the
-// result.
+// end records that the work has ended, unless it is a task, whose questions must be answered first. It reports whether the call gets
+// the result.
 func (l *longWork) end() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

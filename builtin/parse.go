@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What is made of a command's text here only words its result: the guard judges commands by itself.
+// The functions of this file only choose the text of a command's result. The guard judges commands separately.
 
 // parseLine takes a command apart.
 func parseLine(command string) (*syntax.File, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// What the owner of the machine sees of the history, and how changes are undone.
+// This file lists the history for the owner of the machine and undoes changes.
 
 type (
 	// A Change is one change of one file.
@@ -187,7 +187,7 @@ func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r Undo
 	return r, undo(ctx, env, sel, plan, &r)
 }
 
-// runningIn returns the commands that run where changes are to be undone.
+// runningIn returns the commands that run where sel would undo changes.
 func runningIn(store *history.Store, policy *guard.Policy, sel UndoSelection) ([]history.Running, error) {
 	if sel.Path != "" {
 		return history.RunningIn(store, sel.Path)
@@ -279,8 +279,8 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 	return entry.End()
 }
 
-// mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner undoes. Where a
-// directory of the path is to be restored first, the path leads elsewhere until then: it is judged when it is restored.
+// mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner undoes. If a
+// directory of the path must be restored first, the path leads elsewhere until then; it is judged when it is restored.
 func mayRestore(env *Env, f history.FileUndo, all []history.FileUndo) error {
 	entry, err := env.Policy.ResolveEntry(f.Path)
 	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir history.FileUndo) bool {

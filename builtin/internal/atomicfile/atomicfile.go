@@ -32,10 +32,10 @@ type Options struct {
 	// MustNotExist refuses with fs.ErrExist if there is a file.
 	MustNotExist bool
 
-	// Expect, if set, is called with the file that is to be replaced, open
-	// for reading, or nil if there is none. An error stops the replacement and
-	// is returned as it is. Where writers cannot be kept away it is called again
-	// at the last moment.
+	// Expect, if set, is called with the file to replace, open for reading,
+	// or nil if there is none. An error stops the replacement and is returned
+	// unchanged. If writers cannot be excluded, Expect is called again
+	// immediately before the replacement.
 	Expect func(current *os.File) error
 
 	// JournalDir is the directory of the journal. It is created, for the owner

@@ -69,7 +69,7 @@ func (a attrs) applyXattrs(f *os.File, have map[string][]byte) error {
 			return &keepError{"extended attribute " + name, err}
 		}
 	}
-	// What the directory passes on to new files, such as its default ACL.
+	// Remove attributes that the file inherits from the directory, such as its default ACL.
 	for name := range have {
 		if _, ok := a.xattrs[name]; ok || strings.HasPrefix(name, "security.") {
 			continue

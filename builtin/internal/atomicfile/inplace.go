@@ -67,7 +67,7 @@ func (r *replacement) makeRoom(f *os.File, size int64) error {
 		return r.failed("write", ErrOvertaken)
 	}
 	if err := reserve(f, sizeOf(r.content)); err != nil {
-		// What was reserved after the end is freed. Where others write, the end could have moved by the time of the call.
+		// Free the space reserved after the end, unless others write: the end could then move before the call.
 		if info, statErr := f.Stat(); statErr == nil && !r.hold.busy {
 			_ = f.Truncate(info.Size())
 		}

@@ -28,7 +28,7 @@ type temp struct {
 	gone   bool     // not yet created, renamed or removed
 	noted  bool     // the record says what it is exchanged for
 
-	// Where the name goes back to.
+	// The name returns here.
 	temps *Temps
 	path  string
 }

@@ -20,7 +20,7 @@ type Temps struct {
 	closed bool
 
 	spares  map[string]*os.File // files without names, by directory; see preallocate_fast.go
-	sparing []sparing           // where files without names are to be made
+	sparing []sparing           // directories in which to make files without names
 	stale   *time.Timer         // fires when no write has needed them for spareAge
 }
 

@@ -135,7 +135,7 @@ func (e *events) touch(d *dir, name string) {
 	e.dirty[d][name] = true
 }
 
-// take returns what is to be looked at, and forgets it.
+// take returns the entries to examine, and clears them.
 func (e *events) take() (dirty map[*dir]map[string]bool, overflow bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

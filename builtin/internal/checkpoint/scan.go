@@ -82,7 +82,7 @@ const (
 	scanRules             // in what was ignored until now: what is not known was there before
 )
 
-// list watches a directory and looks at its entries. It returns its subdirectories that are to be listed.
+// list watches a directory and looks at its entries. It returns the subdirectories to list.
 func (t *Tracker) list(d *dir) (subs []*dir) {
 	if d.gone || t.stopped() {
 		return nil
@@ -241,7 +241,7 @@ func (t *Tracker) listKnown(d *dir) {
 	known(d)
 }
 
-// look compares what stands at a name with the base. It returns a directory that is to be listed.
+// look compares the entry of a name with the base. It returns the directory to list, if any.
 func (t *Tracker) look(d *dir, name string, why scan) *dir {
 	if name == ".git" || d.entries == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// Where the formats keep metadata of EXIF, which are laid out as a TIFF file (Exif 2.32, 4.5.2). Nil: there are none.
+// The functions of this file return the EXIF metadata of an image, in TIFF format (Exif 2.32, 4.5.2), or nil if it has none.
 
 // exifInJPEG looks through the segments before the image (Exif 2.32, 4.5.4).
 func exifInJPEG(raw []byte) []byte {

@@ -29,8 +29,9 @@ type NotebookEdit struct {
 	// or "cell-3" by the index from 0. Inserting without one is at the start.
 	CellID string
 
-	// CellType is "code", "markdown" or "raw". It is needed to insert; to replace
-	// it is what the cell is to become, empty to stay what it is.
+	// CellType is "code", "markdown" or "raw". An insertion requires it; a
+	// replacement changes the type of the cell to it, or keeps the type if it
+	// is empty.
 	CellType string
 
 	// Source is the new text.

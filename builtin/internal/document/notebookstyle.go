@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// What is written into a notebook looks as what stands around it. A gap is the
-// white space before a key or an element: with a line break and indentation, or
-// without.
+// New JSON in a notebook takes the format of the JSON around it. A gap is the
+// white space before a key or an element, with or without a line break and
+// indentation.
 
 // addIndent returns the gap one level further in.
 func (n *Notebook) addIndent(gap string) string {

@@ -18,7 +18,7 @@ type Entry struct {
 	journal *journal // of the principal
 	change  Change
 	lost    bool // what was there before is not kept
-	full    bool // the journal is to be tidied
+	full    bool // the journal must be tidied
 	ended   atomic.Bool
 }
 

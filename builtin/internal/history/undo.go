@@ -34,7 +34,7 @@ func (sel Selection) IsRewind() bool { return sel.Before != "" || !sel.Since.IsZ
 
 // An Undo is what has to be done to undo changes. Nothing has been done yet.
 type Undo struct {
-	Files   []FileUndo // in the order in which they are to be restored
+	Files   []FileUndo // in the order of restoring
 	Refused []Refusal  // files that cannot be restored
 	// HeadMoved are the IDs of the calls after which git had another commit checked out.
 	HeadMoved []string
@@ -157,7 +157,7 @@ func (sel Selection) choose(all []record) ([]record, error) {
 			within[r.ID] = true
 		}
 	}
-	// What was undone from elsewhere is not undone again. Where the undo itself is among the chosen, the two cancel out.
+	// A change that an undo outside the selection has undone is not undone again. If that undo is selected too, both cancel out.
 	some = slices.DeleteFunc(some, func(r record) bool {
 		return r.UndoneBy != "" && !within[r.UndoneBy] || sel.Last > 0 && (r.UndoneBy != "" || len(r.UndoOf) > 0)
 	})

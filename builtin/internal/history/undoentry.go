@@ -23,7 +23,7 @@ type undoPart struct {
 	journal *journal
 	changes []PathChange
 	failed  []int
-	full    bool // the journal is to be tidied
+	full    bool // the journal must be tidied
 }
 
 // An undoFile is one of the changes of a part.

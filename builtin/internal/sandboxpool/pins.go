@@ -56,8 +56,8 @@ func (c *Sandbox) pinsIntact() bool {
 	return true
 }
 
-// repin has a protected or masked file held again if another one has its name. It is false when that takes a new sandbox:
-// where nothing has the name, it is to be watched from now on.
+// repin pins a protected or masked file again if another file has taken its name. It returns false if that takes a new sandbox:
+// a name without a file must be watched from now on.
 func (c *Sandbox) repin(path string) bool {
 	file, err := lookAt(path)
 	switch old := c.fixed[path]; {

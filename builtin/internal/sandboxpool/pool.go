@@ -62,7 +62,7 @@ type Sandbox struct {
 	users   int
 	used    time.Time // when the last command began
 	idle    bool      // out of use for good: no command has used it for long
-	retired bool      // closed by whoever leaves last
+	retired bool      // closed by its last user
 
 	once  sync.Once // closes it
 	ended error     // what came of that

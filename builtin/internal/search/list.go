@@ -197,7 +197,7 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 	return l, nil
 }
 
-// visit lists one directory and returns those below it that are to be visited.
+// visit lists one directory and returns the directories in it to visit.
 func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	entries, err := l.root.List(strings.TrimSuffix(d.rel, "/"), buf)
 	if err != nil && !walk.IsGone(err) {

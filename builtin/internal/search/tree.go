@@ -68,7 +68,7 @@ type node struct {
 	err     error
 	watch   atomic.Int32    // 0: none
 	changed map[string]bool // entries to look at again
-	dirty   bool            // all entries are to be looked at again
+	dirty   bool            // all entries must be read again
 	gone    bool            // no longer part of the tree
 	gen     uint64          // the tree's gen when something in it or below last changed
 }

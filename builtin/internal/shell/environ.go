@@ -17,9 +17,9 @@ var stripped = []string{
 	// The server's own settings and tokens.
 	"TOOLHOST_*",
 
-	// What changes how bash reads a command, so that it would no longer do what
+	// These change how bash reads a command, so that it would differ from what
 	// was judged: start-up files, exported functions (BASH_FUNC_name%%), options,
-	// prompts that are executed, and what redirects cd and globbing.
+	// prompts that are executed, and variables that redirect cd and globbing.
 	"BASH*", "ENV", "SHELLOPTS", "POSIXLY_CORRECT", "PROMPT_COMMAND", "PS0", "PS4",
 	"CDPATH", "GLOBIGNORE", "EXECIGNORE",
 
@@ -27,8 +27,8 @@ var stripped = []string{
 	// stays: programs in unusual places need it.
 	"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES",
 
-	// What contradicts NO_COLOR and TERM=dumb (node warns about both), and what
-	// describes the server's own process rather than the command's.
+	// These contradict NO_COLOR and TERM=dumb (node warns about both), or
+	// describe the server's process rather than the command's.
 	"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "PWD", "OLDPWD", "SHLVL", "_",
 }
 

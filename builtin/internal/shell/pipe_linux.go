@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatchedPipe returns a pipe whose read end is only ever asked for what it
-// holds: no one is to be woken because something was written.
+// unwatchedPipe returns a pipe whose read end is only polled for its content:
+// a write wakes no goroutine.
 func unwatchedPipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

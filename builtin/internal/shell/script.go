@@ -39,7 +39,7 @@ const wrapper = openReport +
 
 // rehearsal does once what will be done with the message. Bash asks the system for
 // the state of every signal when it first shows traps, and for memory as it goes.
-// What is wrong with the directory of the message goes into the report.
+// Errors about the directory of the message go into the report.
 const rehearsal = `builtin trap -p EXIT >/dev/null; exec 2>&` + reportFD + `; cd -P /; ` +
 	`eval "{ builtin pwd -P; builtin trap -p DEBUG; } >/dev/null` + hideScript + `"; set -- x; set --; `
 

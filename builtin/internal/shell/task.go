@@ -47,9 +47,9 @@ var (
 	errFlooded = errors.New("it wrote more output than a task may")
 )
 
-// Tasks runs commands in the background on behalf of principals. A principal is
-// whoever may see a task: the string is compared and not interpreted. A handle is
-// random (128 bits and more), and is good for its principal alone.
+// Tasks runs commands in the background on behalf of principals. A principal
+// identifies the callers that may see a task; the string is only compared. A handle
+// is random (128 bits and more), and is valid for its principal alone.
 type Tasks struct {
 	limits TaskLimits
 

@@ -216,7 +216,7 @@ func (t *task) answered(scope string, c Chunk) {
 	t.read[scope] = c.Next
 }
 
-// tellEnd notes that a scope was told of the end of the task, and reports whether it is the one that is to be told and was not yet.
+// tellEnd records that scope was told of the end of the task. It reports whether scope started the task and had not been told before.
 func (t *task) tellEnd(scope string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

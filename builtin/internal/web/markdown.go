@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// What decides which part of a page is shown.
+// These limits decide which part of a page is shown.
 const (
 	// enoughText is the least number of characters of a chosen article, and of what remains after hidden parts are cut.
 	enoughText = 500
@@ -136,7 +136,7 @@ func (p *page) linkedData(source string) {
 	}
 }
 
-// prepare rids the page of what no reader sees, and writes links, images and headings as they are to be shown.
+// prepare removes invisible parts of the page, and rewrites links, images and headings for display.
 func (p *page) prepare(fragment string) {
 	var gone []*html.Node
 	var part *html.Node

@@ -123,7 +123,7 @@ func (m *Merge) checkOut(ctx context.Context, merged, now string, sides [2]strin
 	return nil
 }
 
-// compare lists what is to be written: what is removed first, so that a file can take the place of a directory.
+// compare lists the changes to write, removals first, so that a file can take the place of a directory.
 func (m *Merge) compare(ctx context.Context, now, merged string) error {
 	out, err := m.w.store.run(index).git(ctx, "diff-tree", "-r", "-z", "--no-renames", "--name-status", now, merged)
 	if err != nil {

@@ -11,8 +11,8 @@
 //	NAME/tree    the worktree
 //	locks/HASH   held while a worktree is made or ended, one for each repository
 //
-// What was changed is committed before anything is removed. What a killed host left is ended by the next one, in the same way. The
-// worktrees of which something is left are listed, and removed after 30 days; their branches stay.
+// Changes are committed before anything is removed. The next host ends the worktrees of a killed host in the same way. Worktrees
+// that hold changes or ignored files are kept and listed, and removed after 30 days; their branches stay.
 package worktree
 
 import (

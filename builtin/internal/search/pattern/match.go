@@ -187,7 +187,7 @@ func (m *Matcher) Within(s Span) iter.Seq[Span] {
 	}
 }
 
-// Where returns the position in a matching line by which a match has ended.
+// Where returns a position in a matching line at or after the end of a match.
 func (m *Matcher) Where(line []byte) (end int) {
 	ok := true
 	defer stopped(&ok)

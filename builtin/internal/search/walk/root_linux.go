@@ -179,8 +179,8 @@ func kindAt(fd int, name string) Kind {
 type Handle struct{ fd int }
 
 // Open opens the file rel without following links and without blocking.
-// Whether it is a regular file is the caller's to know (from List) or to
-// learn (from Handle.Stat); reading a FIFO or a device returns at once.
+// It does not check that rel is a regular file: the caller knows that from
+// List or checks Handle.Stat. Reading a FIFO or a device returns at once.
 func (r *Root) Open(rel string) (Handle, error) {
 	fd, err := r.open(rel, unix.O_NONBLOCK|unix.O_NOCTTY)
 	return Handle{fd}, err

@@ -91,7 +91,7 @@ func Parallel[T any](ctx context.Context, workers int, first T, visit func(worke
 	wg.Wait()
 }
 
-// queue holds the items that are to be visited.
+// A queue holds the items to visit.
 type queue[T any] struct {
 	mu    sync.Mutex
 	wake  sync.Cond // items, busy or done has changed

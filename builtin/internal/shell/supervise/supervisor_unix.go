@@ -151,7 +151,7 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 		return err
 	}
 	if judged {
-		// It stays open here: what is to be judged waits when the server has been killed, until it is ended.
+		// The listener stays open here: if the server is killed, a program that waits for a verdict keeps waiting until it is ended.
 		listener, err := sandbox.ListenExecs()
 		if err != nil {
 			return err
