@@ -27,15 +27,15 @@ type CellSpec struct {
 	// Sockets are Unix sockets that it may connect to, and Ports TCP ports on the loopback interface of the host that it finds on its own.
 	Sockets []string
 	Ports   []int
-	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. Of the host's
-	// entries the program sees, read-only, those that the layer has none of. Seed are paths in those directories that are copied into
-	// a layer which has none of that name, or an older file.
+	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. The program
+	// sees the host's entries, read-only, where the layer has none of that name. Seed lists paths in those directories; each is copied
+	// into a layer that has no entry of that name, or an older file.
 	Layers map[string]string
 	Seed   []string
 	// AskHost is asked about a host that no setting names. Nil: it is refused.
 	AskHost func(ctx context.Context, host, port string) bool
 
-	// What follows is for a host that starts the program.
+	// The fields below are for a host that starts the program.
 
 	// Name is how the history, the console and the audit log call the program: "claude" is "run: claude" there.
 	Name string
@@ -147,8 +147,8 @@ const loginTime = 10 * time.Minute
 // PublishLogin has a port that the program listens on reached on the host, for as long as a login takes.
 func (c *Cell) PublishLogin(port int) { c.publish(port) }
 
-// Close ends the program with everything that it started, and tells, a line each, what is to be known of it: programs and hosts that were
-// refused, and what it changed. It may be called again.
+// Close ends the program and everything that it started. It returns lines of a report: programs and hosts that were refused, and
+// files that the program changed. It may be called again.
 func (c *Cell) Close() []string { return c.close() }
 
 func (c *Cell) end() (lines []string) {

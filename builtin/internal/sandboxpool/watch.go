@@ -167,7 +167,7 @@ func (f follower) cover(path string, appeared bool) {
 		f.pool.log.Debug("a denied file could not be hidden", "file", path, "error", err)
 		return
 	}
-	// What was there before: if another has taken its place meanwhile, that is not covered, and its event is still to come.
+	// Record the file seen before it was hidden. If another has taken its place since, that one is not covered, and its event follows.
 	f.box.deniedAtMount[path] = file
 	f.box.watch.add(filepath.Dir(path))
 	f.box.denied.count([]string{path})

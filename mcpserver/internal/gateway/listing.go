@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// What a server lists to one caller is shown to that caller alone, unless the owner has all callers share it.
+// The list that a server returns to one caller is shown to that caller alone, unless the owner lets all callers share it.
 
-// listing returns what the server lists to a caller. Nil: that is not known.
+// listing returns the list of the server for a caller, or nil if it is not known.
 func (s *server) listing(principal string) *listing {
 	if principal == localPrincipal || s.sharing() == "host" {
 		if r := s.store.get(); r.Offer != nil {
