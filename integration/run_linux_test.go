@@ -77,7 +77,7 @@ func TestRunAttacks(t *testing.T) {
 		{"a program that a rule asks for, and no one answers", "git push origin main", "rule Bash(git push:*)"},
 		{"the rules", "echo '{}' > .toolhost/toolhost.json; mv .toolhost x; mkdir -p .toolhost", "Read-only"},
 		{"the settings of another agent", "echo '{}' > ~/.claude/settings.json", "Read-only"},
-		{"the state of the host", "ls -A ~/state/toolhost; echo x > ~/state/toolhost/x", "Read-only"},
+		{"the state of the host", "ls -A ~/state/toolhost; mkdir -p ~/state/toolhost; echo x > ~/state/toolhost/x", "No such file"}, // it has a layer there
 		{"a host", "curl -sS --max-time 5 http://example.com/", "example.com"},
 		{"a service of the host", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && echo BREACH", "refused"},
 		{"a service of the host through the proxy", "curl -sS --noproxy '' --max-time 5 http://127.0.0.1:" + port + "/ http://localhost:" + port + "/", "refused"},
@@ -103,8 +103,10 @@ func TestRunAttacks(t *testing.T) {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
-	if _, err := os.Stat(outside); err == nil {
-		t.Error("a file was written outside")
+	for _, name := range []string{outside, filepath.Join(p.home, "state/toolhost/x")} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s was written", name)
+		}
 	}
 }
 
