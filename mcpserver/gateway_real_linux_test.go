@@ -74,6 +74,21 @@ func TestRealServers(t *testing.T) {
 	}
 }
 
+// TestListedServer: the tools of a server that needs a browser to be called are listed without one.
+func TestListedServer(t *testing.T) {
+	command := filepath.Join(filepath.Dir(realServer(t, "")), "playwright-mcp")
+	if _, err := os.Stat(command); err != nil {
+		t.Skip("TOOLHOST_SERVERS does not hold @playwright/mcp")
+	}
+	h := servedBy(t, map[string]any{"pw": map[string]any{"command": command, "args": []string{"--headless"}}}, nil)
+	h.gateway.Look()
+	for end := time.Now().Add(time.Minute); !h.tools.has("mcp__pw__browser_navigate") && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	}
+	if !h.tools.has("mcp__pw__browser_navigate") {
+		t.Errorf("the servers are %+v", h.gateway.Servers())
+	}
+}
+
 // BenchmarkServerCall compares a call of a server through the host with one of the server alone, in turn. The goal is 1 ms more.
 func BenchmarkServerCall(b *testing.B) {
 	command := realServer(b, "everything")
