@@ -57,7 +57,7 @@ type Config struct {
 	// PrepareSearch prepares the first root for a search while the host is opened, if it was searched before. Set it
 	// when calls are expected.
 	PrepareSearch bool
-	// CommandWait is how long a command waits until its workspace has been read; what it changes before can not be taken back.
+	// CommandWait is how long a command waits until its workspace has been read; what it changes before then cannot be taken back.
 	// Zero: 50 ms. A host for one call waits longer.
 	CommandWait time.Duration
 	// OnWarm is called whenever the host has prepared for a caller's first command. Nil: it is not called.

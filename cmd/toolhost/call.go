@@ -38,7 +38,8 @@ or the call is refused. At a terminal the progress of a long call is shown.
 Arguments are one JSON object, - to read it from stdin, or words such as file_path=README.md; KEY:=JSON gives a value that is not
 text, such as edits:='[...]'. An image of a result is saved to a file, which is named.
 
-Calls with the same --session share what was read, so that an Edit can follow a Read.`,
+Calls with the same --session share what was read, so that an Edit can follow a Read. A command starts when the workspace has been
+read, so that what it changes can be taken back; it waits at most 10 seconds for that.`,
 		Args: atLeast(2, `toolhost call Read '{"file_path":"README.md"}'`), ValidArgsFunction: completeTools,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, roots, err := arguments(cmd, args[1:])
