@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -107,6 +108,8 @@ func testHookFiles(t *testing.T, root string) {
 		{"jq -f tools/guard", nil, true, "tools/guard"},
 		{"jq -L tools 'import \"x\" as x; .'", nil, false, ""},
 		{"bash -c '. tools/lib.sh; say x'", nil, true, "tools/lib.sh"},
+		{"bash -c 'bash tools/lib.sh'", nil, true, "tools/lib.sh"},
+		{"sh -c \"bash -c 'sh tools/lib.sh'\"", nil, true, "tools/lib.sh"},
 		{"cat main.go", nil, true, ""},
 		{"node_modules/.bin/eslint .", nil, false, ""},
 		{"/usr/bin/true main.go; ~/bin/x", nil, true, ""},
@@ -173,6 +176,26 @@ func TestHookHonest(t *testing.T) {
 			t.Errorf("is contained, since %s: %s", run.Why, line)
 		} else if strings.Contains(strings.Join(run.Held, " "), "data.json") {
 			t.Errorf("holds %q: %s", run.Held, line)
+		}
+	}
+}
+
+// TestHookAny plans every command of the tables of the parser as a hook, in a shell and in a shell within a shell: none makes
+// the plan fail.
+func TestHookAny(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	makeHookWorkspace(t, root)
+	for _, name := range []string{"tricky.txt", "commands.txt", "benign.txt"} {
+		text, err := os.ReadFile(filepath.Join("internal", "command", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			hookPolicy(t, root, settings.Hook{Type: "command", Command: line})
+			hookPolicy(t, root, settings.Hook{Type: "command", Command: "bash -c " + command.Quote(line)})
 		}
 	}
 }

@@ -30,6 +30,7 @@ func FuzzAnalyze(f *testing.F) {
 		for i, c := range a.Commands {
 			check(t, a, i, c)
 		}
+		a.RunsDownload()
 		if len(a.Undecidable) == 0 {
 			namesAreListed(t, a, text)
 		}
@@ -55,6 +56,18 @@ func check(t *testing.T, a *Analysis, i int, c Simple) {
 	c.Forms()
 	c.Paths()
 	c.Mentions()
+	c.Outputs()
+	c.Lists()
+	c.Patches()
+	c.HandsOver()
+	c.ShowsGitSettings()
+	c.FollowsLinks()
+	a.Lister(c)
+	Writes(c)
+	Starts(c)
+	if IsShell(c) {
+		Scripts(c)
+	}
 }
 
 // namesAreListed walks the text anew and asks for every literal name.

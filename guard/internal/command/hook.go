@@ -18,9 +18,9 @@ func Scripts(c Simple) (files []Word) {
 	if oneOf(c.Name, "source .") {
 		return c.Args[1:min(len(c.Args), 2)]
 	}
-	for _, reason := range c.Undecidable {
-		if file, ok := strings.CutPrefix(reason, c.Name+" "+runsFile); ok {
-			files = append(files, c.Args[slices.IndexFunc(c.Args, func(w Word) bool { return w.Text == file })])
+	for _, w := range c.Args[1:] { // a script in -c has reasons of its own, about other words
+		if slices.Contains(c.Undecidable, c.Name+" "+runsFile+w.Text) {
+			files = append(files, w)
 		}
 	}
 	return files
