@@ -13,24 +13,24 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// Limits of the HTTP server in addition to those of every host.
+// Limits of the HTTP server, in addition to those of package transport.
 const (
 	// SessionIdle is how long an idle legacy session lives: longer than the longest command.
 	SessionIdle = time.Hour
-	// headerTime bounds how long a client may take to send its headers, and a body that the server does not wait for.
+	// headerTime limits the time to send the headers, and the body of a request that is refused.
 	headerTime = 10 * time.Second
-	// bodyTime bounds how long a client may take to send a message: [transport.MaxMessage] at about 300 KB a second.
+	// bodyTime limits the time to send a message: [transport.MaxMessage] at about 300 KB a second.
 	bodyTime = 2 * time.Minute
-	// writeTime bounds how long a client may leave data unread.
+	// writeTime limits the time to read what was sent.
 	writeTime = time.Minute
 	// idleTime is how long a connection without a request is kept.
 	idleTime = 2 * time.Minute
-	// maxHeader bounds the headers of a request, in bytes.
+	// maxHeader limits the headers of a request, in bytes.
 	maxHeader = 64 << 10
-	// MaxStreams is how many streams of legacy sessions may be open without a call.
+	// MaxStreams limits the GET streams of legacy sessions.
 	MaxStreams = 2048
-	// maxInitialize bounds the message that begins a legacy session, in bytes: the client's description in it is kept
-	// as long as the session.
+	// maxInitialize limits an initialize message, in bytes: the client's description in it is kept as long as the
+	// session.
 	maxInitialize = 64 << 10
 	// retryAfter is how long a client should wait after a refusal because of a limit.
 	retryAfter = 2 * time.Second
@@ -38,11 +38,12 @@ const (
 
 // Limits are the limits of one server.
 type Limits struct {
-	InFlight, Streams         int           // requests, and streams of sessions
-	Reading                   int           // messages that are on their way in
-	Sessions                  int           // of legacy clients
-	Bytes                     int64         // of the messages in flight
-	Header, Body, Write, Idle time.Duration // to send each, to read an answer, without a request
+	InFlight                  int           // requests
+	Streams                   int           // GET streams
+	Reading                   int           // messages that are being received
+	Sessions                  int           // legacy sessions
+	Bytes                     int64         // of all messages in flight
+	Header, Body, Write, Idle time.Duration // see headerTime, bodyTime, writeTime, idleTime
 }
 
 // UsualLimits returns the limits of every server outside of tests.
@@ -53,11 +54,11 @@ func UsualLimits() Limits {
 	}
 }
 
-// perPrincipalLimit returns the share of a limit that one principal may use, three quarters, so that some is always
-// left for others.
+// perPrincipalLimit returns the share of a limit that one principal may use: three quarters, so that others always get
+// some.
 func perPrincipalLimit[N int | int64](all N) N { return max(all-all/4, 1) }
 
-// A load is what requests hold.
+// A load is an amount of the limited resources.
 type load struct {
 	requests, streams, reading int
 	bytes                      int64
@@ -69,22 +70,22 @@ type admission struct {
 
 	mu           sync.Mutex
 	total        load
-	perPrincipal map[string]*load  // principal
-	ids          map[string]*lease // of requests in flight, by session and id
+	perPrincipal map[string]*load
+	ids          map[string]*lease // requests in flight, by requestKey
 	draining     bool
-	empty        chan struct{} // closed when nothing is in flight; nil while nothing waits for that
+	empty        chan struct{} // closed when nothing is in flight; nil unless drain waits for that
 }
 
 func newAdmission(limits Limits) *admission {
 	return &admission{limits: limits, perPrincipal: map[string]*load{}, ids: map[string]*lease{}}
 }
 
-// A lease is what one request holds. It must be released; releasing it twice does nothing.
+// A lease is the load of one request. It must be released. A second release does nothing.
 type lease struct {
 	admission *admission
 	principal string
 	held      load
-	key       string // of ids
+	key       string // in admission.ids
 
 	cancelled atomic.Bool // by the client: no response may be sent
 }
@@ -121,23 +122,23 @@ func over[N int | int64](more, all, mine, limit N) bool {
 	return more > 0 && (all+more > limit || mine+more > perPrincipalLimit(limit))
 }
 
-// admitRead counts a message whose reading begins (1) or ends (-1). A slow sender holds a connection, and none may hold
-// so many that others get none. It reports whether the limits allow it.
+// admitRead counts the start (1) or the end (-1) of reading a message, and reports whether the limits allow it. The
+// limit keeps slow senders from using up the connections.
 func (p *lease) admitRead(n int) bool {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
 	return p.reserve(load{reading: n})
 }
 
-// takeBytes reserves n more bytes for the message.
+// takeBytes reserves n more bytes for the message, and reports whether the limits allow it.
 func (p *lease) takeBytes(n int) bool {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
 	return p.reserve(load{bytes: int64(n)})
 }
 
-// admitRequest admits the request of a message. In a session an id names one request at a time. Modern requests belong
-// to no session, so their ids need not differ. Notifications and answers are always admitted.
+// admitRequest admits a message. In a session, the ids of running requests must differ. Modern requests have no session,
+// so their ids may be equal. Notifications and responses are always admitted.
 func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 	if m.Method == "" || m.ID == nil {
 		return nil
@@ -149,10 +150,10 @@ func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 	case p.admission.draining:
 		return errClosing()
 	case session != "" && p.admission.ids[key] != nil:
-		return &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running: give each request an id of its own", m.ID)}
+		return &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running: use a different id for each request", m.ID)}
 	case !p.reserve(load{requests: 1}):
 		return errNoRoom(http.StatusServiceUnavailable, fmt.Sprintf(
-			"too many requests are in flight (%d in all, %d of one caller): try again when some are answered", p.admission.limits.InFlight, perPrincipalLimit(p.admission.limits.InFlight)))
+			"too many requests are in flight (limits: %d in total, %d for one caller): try again after some have finished", p.admission.limits.InFlight, perPrincipalLimit(p.admission.limits.InFlight)))
 	}
 	if session != "" {
 		p.key, p.admission.ids[key] = key, p
@@ -174,7 +175,7 @@ func (a *admission) cancel(session string, id json.RawMessage) {
 	}
 }
 
-// admitStream admits a stream for messages of the server.
+// admitStream admits a GET stream.
 func (p *lease) admitStream() *httpError {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
@@ -182,7 +183,7 @@ func (p *lease) admitStream() *httpError {
 	case p.admission.draining:
 		return errClosing()
 	case !p.reserve(load{streams: 1}):
-		return errNoRoom(http.StatusServiceUnavailable, fmt.Sprintf("too many streams are open (%d in all): try again when some have ended", p.admission.limits.Streams))
+		return errNoRoom(http.StatusServiceUnavailable, fmt.Sprintf("too many streams are open (limit: %d in total): try again after some have ended", p.admission.limits.Streams))
 	}
 	return nil
 }
@@ -202,7 +203,7 @@ func (p *lease) release() {
 	}
 }
 
-// drain admits nothing more. The returned channel is closed when everything in flight has been answered.
+// drain stops admitting requests and streams. The returned channel is closed when no request is in flight.
 func (a *admission) drain() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -216,7 +217,7 @@ func (a *admission) drain() <-chan struct{} {
 	return empty
 }
 
-// closing reports whether the server admits nothing more.
+// closing reports whether drain was called.
 func (a *admission) closing() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,59 +16,59 @@ func TestAdmission(t *testing.T) {
 	a := newAdmission(Limits{InFlight: 4, Streams: 4, Reading: 4, Bytes: 400})
 	greedy, other := a.lease("greedy"), a.lease("other")
 	for _, id := range []string{"1", "2", "3"} {
-		if no := greedy.admitRequest("", request(id)); no != nil {
-			t.Fatalf("request %s: %s", id, no.text)
+		if refused := greedy.admitRequest("", request(id)); refused != nil {
+			t.Fatalf("request %s: %s", id, refused.text)
 		}
 	}
-	if no := greedy.admitRequest("", request("4")); no == nil || no.status != http.StatusServiceUnavailable || !no.retry {
-		t.Errorf("one caller takes all: %+v", no)
+	if refused := greedy.admitRequest("", request("4")); refused == nil || refused.status != http.StatusServiceUnavailable || !refused.retry {
+		t.Errorf("request over the limit of one caller: got %+v, want status 503 with retry", refused)
 	}
-	if no := other.admitRequest("", request("1")); no != nil {
-		t.Errorf("another caller is kept out: %s", no.text)
+	if refused := other.admitRequest("", request("1")); refused != nil {
+		t.Errorf("request of another caller: %s", refused.text)
 	}
-	if no := a.lease("third").admitRequest("", request("1")); no == nil {
-		t.Error("more requests than room")
+	if refused := a.lease("third").admitRequest("", request("1")); refused == nil {
+		t.Error("request over the total limit was admitted")
 	}
 	for _, m := range []jsonrpc.Envelope{{Method: "notifications/cancelled"}, {ID: json.RawMessage("1"), Result: json.RawMessage("{}")}} {
-		if no := greedy.admitRequest("", m); no != nil {
-			t.Errorf("%+v: %s", m, no.text)
+		if refused := greedy.admitRequest("", m); refused != nil {
+			t.Errorf("%+v: %s", m, refused.text)
 		}
 	}
 	if !greedy.takeBytes(300) || greedy.takeBytes(1) || !other.takeBytes(100) || other.takeBytes(1) {
-		t.Error("bytes are not counted")
+		t.Error("takeBytes does not enforce the limits")
 	}
 	for range 3 {
 		if !greedy.admitRead(1) {
-			t.Error("a message finds no room")
+			t.Error("admitRead refused a message within the limit")
 		}
 	}
 	if greedy.admitRead(1) || !other.admitRead(1) || other.admitRead(1) {
-		t.Error("messages on their way in are not counted")
+		t.Error("admitRead does not enforce the limits")
 	}
 	if other.admitRead(-1); !other.admitRead(1) {
-		t.Error("the place of a message that was read is not free")
+		t.Error("admitRead(-1) did not release the message")
 	}
 	for range 3 {
-		if no := greedy.admitStream(); no != nil {
-			t.Error(no.text)
+		if refused := greedy.admitStream(); refused != nil {
+			t.Error(refused.text)
 		}
 	}
-	if no := greedy.admitStream(); no == nil || no.status != http.StatusServiceUnavailable {
-		t.Errorf("one caller takes all streams: %+v", no)
+	if refused := greedy.admitStream(); refused == nil || refused.status != http.StatusServiceUnavailable {
+		t.Errorf("stream over the limit of one caller: got %+v, want status 503", refused)
 	}
 	greedy.release()
 	greedy.release()
 	other.release()
 	if a.total != (load{}) || len(a.perPrincipal) != 0 || len(a.ids) != 0 {
-		t.Errorf("after all have left: %+v, %v, %v", a.total, a.perPrincipal, a.ids)
+		t.Errorf("after all releases: total %+v, per principal %v, ids %v", a.total, a.perPrincipal, a.ids)
 	}
 }
 
 func TestAdmissionOfIDs(t *testing.T) {
 	a := newAdmission(UsualLimits())
 	first := a.lease("p")
-	if no := first.admitRequest("session", request("1")); no != nil {
-		t.Fatal(no.text)
+	if refused := first.admitRequest("session", request("1")); refused != nil {
+		t.Fatal(refused.text)
 	}
 	for _, tt := range []struct {
 		session, id string
@@ -77,16 +77,16 @@ func TestAdmissionOfIDs(t *testing.T) {
 		{"session", "1", http.StatusBadRequest}, {"session", `"1"`, 0}, {"session", `"\u0031"`, http.StatusBadRequest}, {"other", "1", 0}, {"", "1", 0}, {"", "1", 0},
 	} {
 		status := 0
-		if no := a.lease("p").admitRequest(tt.session, request(tt.id)); no != nil {
-			status = no.status
+		if refused := a.lease("p").admitRequest(tt.session, request(tt.id)); refused != nil {
+			status = refused.status
 		}
 		if status != tt.status {
 			t.Errorf("session %q, id %s: status %d, want %d", tt.session, tt.id, status, tt.status)
 		}
 	}
 	first.release()
-	if no := a.lease("p").admitRequest("session", request("1")); no != nil {
-		t.Errorf("an id that was answered: %s", no.text)
+	if refused := a.lease("p").admitRequest("session", request("1")); refused != nil {
+		t.Errorf("reused id after the release: %s", refused.text)
 	}
 }
 
@@ -95,17 +95,17 @@ func TestDraining(t *testing.T) {
 	running := a.lease("p")
 	running.admitRequest("s", request("1"))
 	empty := a.drain()
-	for name, no := range map[string]*httpError{"a request": a.lease("p").admitRequest("", request("2")), "a stream": a.lease("p").admitStream()} {
-		if no == nil || no.status != http.StatusServiceUnavailable || !no.retry {
-			t.Errorf("%s while draining: %+v", name, no)
+	for name, refused := range map[string]*httpError{"a request": a.lease("p").admitRequest("", request("2")), "a stream": a.lease("p").admitStream()} {
+		if refused == nil || refused.status != http.StatusServiceUnavailable || !refused.retry {
+			t.Errorf("%s while draining: %+v", name, refused)
 		}
 	}
-	if no := a.lease("p").admitRequest("s", jsonrpc.Envelope{ID: json.RawMessage("9"), Result: json.RawMessage("{}")}); no != nil {
-		t.Errorf("the answer to a question of a running call: %s", no.text)
+	if refused := a.lease("p").admitRequest("s", jsonrpc.Envelope{ID: json.RawMessage("9"), Result: json.RawMessage("{}")}); refused != nil {
+		t.Errorf("response to an elicitation of a running call: %s", refused.text)
 	}
 	select {
 	case <-empty:
-		t.Error("it is empty while a request runs")
+		t.Error("empty is closed while a request runs")
 	default:
 	}
 	running.release()

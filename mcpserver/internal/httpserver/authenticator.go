@@ -12,25 +12,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// errRevoked is the cause of cancelling a call whose credential was revoked.
+// errRevoked is the cause of cancelling a call if its credential is revoked.
 var errRevoked = errors.New("the credential of this call was revoked, the call was ended")
 
-// An authenticator identifies callers, and slows down and records those that it refuses.
+// An authenticator identifies callers. It throttles and records failures.
 type authenticator struct {
 	verifier auth.Verifier
-	metadata *auth.Metadata // nil: there is no authorization server
+	metadata *auth.Metadata // nil without an authorization server
 	host     transport.Handler
 	throttle *throttle
 	refused  *transport.RejectionLog
-	watched  sync.Map // credentials whose end is watched
+	watched  sync.Map // set of Identity.Valid: credentials whose revocation is watched
 }
 
 func newAuthenticator(h transport.Handler, cfg Config) *authenticator {
@@ -39,11 +36,11 @@ func newAuthenticator(h transport.Handler, cfg Config) *authenticator {
 	}
 }
 
-// identify returns the caller of a request. If it cannot, it has answered the request.
+// identify returns the caller of a request. If it reports false, it has answered the request.
 func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who auth.Identity, ok bool) {
 	bearer, wrong := auth.ParseAuthorization(r.Header.Values("Authorization"))
 	if wait := c.throttle.Delay(r.RemoteAddr, bearer); wait > 0 {
-		c.refuse(w, r, errors.New("not looked at: too many wrong tokens"), wait)
+		c.refuse(w, r, errors.New("token not verified: too many wrong tokens from this address"), wait)
 		return auth.Identity{}, false
 	}
 	who, err := c.verifier.Verify(r.Context(), bearer)
@@ -66,7 +63,7 @@ func (c *authenticator) identify(w http.ResponseWriter, r *http.Request) (who au
 	return auth.Identity{}, false
 }
 
-// refuse answers and records a request of an unknown caller. A wait means that there were too many.
+// refuse answers and records a request without a valid token. A positive wait means that the address has sent too many.
 func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error, wait time.Duration) {
 	c.record(r, err)
 	c.host.CountUnauthorized()
@@ -76,10 +73,10 @@ func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error
 	}
 	switch {
 	case wait > 0:
-		status, text = http.StatusTooManyRequests, "too many wrong tokens came from this address: try again later"
+		status, text = http.StatusTooManyRequests, "too many wrong tokens from this address: try again later"
 		w.Header().Set("Retry-After", wholeSeconds(wait))
 	case status == http.StatusUnauthorized:
-		text += "; a bearer token is needed: send Authorization: Bearer <token>"
+		text += "; a bearer token is required: send Authorization: Bearer <token>"
 		fallthrough
 	case status == http.StatusForbidden:
 		w.Header().Set("WWW-Authenticate", auth.Challenge(err, c.metadataURL(r)))
@@ -89,8 +86,7 @@ func (c *authenticator) refuse(w http.ResponseWriter, r *http.Request, err error
 
 func wholeSeconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }
 
-// record writes a line for a refused request. The token is not recorded: it may be one that was meant for another
-// server.
+// record writes an audit record of a refused request. It leaves out the token, which may be valid for another server.
 func (c *authenticator) record(r *http.Request, err error) {
 	text := err.Error()
 	if cause := errors.Unwrap(err); cause != nil {
@@ -99,8 +95,7 @@ func (c *authenticator) record(r *http.Request, err error) {
 	c.refused.FromPeer(r, audit.Record{Tool: "(authentication)", Rule: "authentication", Error: text})
 }
 
-// watch ends the background tasks of a credential when it is revoked. Its requests end by themselves: see
-// [bindCredential].
+// watch ends the background tasks of a principal when its credential is revoked. [bindCredential] ends the requests.
 func (c *authenticator) watch(who auth.Identity) {
 	if who.Valid == nil {
 		return
@@ -114,39 +109,26 @@ func (c *authenticator) watch(who auth.Identity) {
 	})
 }
 
-// bindCredential returns a context that ends when the credential of a request is revoked. For a stream, which has no
-// end of its own, it also ends when the credential expires.
+// bindCredential returns a context that is done when the credential of a request is revoked. A stream has no end of its
+// own, so its context is also done when the credential expires.
 func bindCredential(ctx context.Context, who auth.Identity, stream bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	forget, over := func() bool { return true }, func() {}
+	stopWatching, stopTimer := func() bool { return true }, func() {}
 	if who.Valid != nil {
-		forget = context.AfterFunc(who.Valid, func() { cancel(errRevoked) })
+		stopWatching = context.AfterFunc(who.Valid, func() { cancel(errRevoked) })
 	}
 	if stream && !who.Expires.IsZero() {
-		ctx, over = context.WithDeadline(ctx, who.Expires)
+		ctx, stopTimer = context.WithDeadline(ctx, who.Expires)
 	}
 	return ctx, func() {
-		forget()
-		over()
+		stopWatching()
+		stopTimer()
 		cancel(nil)
 	}
 }
 
-// revoked answers a request that was cut off because its credential was revoked.
-func (s *responseStream) revoked(m jsonrpc.Envelope) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.begun {
-		return
-	}
-	s.begun = true
-	s.renew()
-	s.w.Header().Set("WWW-Authenticate", auth.Challenge(&auth.Error{Kind: auth.Invalid, Reason: errRevoked.Error()}, ""))
-	writeFault(s.w, http.StatusUnauthorized, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: errRevoked.Error()})
-}
-
-// describe serves the metadata that says where tokens for this server are issued.
-func (d *handler) describe(w http.ResponseWriter, r *http.Request) {
+// serveMetadata serves the metadata that names the authorization server.
+func (d *handler) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	if err := d.checkAddress(r); err != nil {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
@@ -155,10 +137,10 @@ func (d *handler) describe(w http.ResponseWriter, r *http.Request) {
 	m.Resource = d.auth.resource(r)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "max-age=3600")
-	_ = json.NewEncoder(w).Encode(m) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(m) // fails if the client has disconnected
 }
 
-// resource returns the address of the MCP endpoint as clients know it.
+// resource returns the URL of the MCP endpoint that clients use.
 func (c *authenticator) resource(r *http.Request) string {
 	if c.metadata.Resource != "" {
 		return c.metadata.Resource
@@ -170,8 +152,8 @@ func (c *authenticator) resource(r *http.Request) string {
 	return scheme + "://" + r.Host + Endpoint
 }
 
-// metadataURL returns the address of the metadata: its path is inserted between the host and the path of the resource
-// (RFC 9728, section 3.1).
+// metadataURL returns the URL of the metadata. RFC 9728, section 3.1 inserts its path between the host and the path of
+// the resource.
 func (c *authenticator) metadataURL(r *http.Request) string {
 	if c.metadata == nil {
 		return ""

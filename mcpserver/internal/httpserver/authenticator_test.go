@@ -14,16 +14,16 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// strangers are what a server that knows no one is told of.
-type strangers struct{ transport.Handler }
+// A discardHandler implements what the authenticator calls for refused requests.
+type discardHandler struct{ transport.Handler }
 
-func (strangers) CountUnauthorized()        {}
-func (strangers) Record(audit.Record) error { return nil }
+func (discardHandler) CountUnauthorized()        {}
+func (discardHandler) Record(audit.Record) error { return nil }
 
-// TestGuessingFromAfar guesses from an address that is one caller's alone.
-func TestGuessingFromAfar(t *testing.T) { synctest.Test(t, testGuessingFromAfar) } // where no time passes, in which one could guess again
+// TestTokenGuessing guesses tokens from a remote address. It uses synctest so that no tries are regained.
+func TestTokenGuessing(t *testing.T) { synctest.Test(t, testTokenGuessing) }
 
-func testGuessingFromAfar(t *testing.T) {
+func testTokenGuessing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	var bearers []string
 	for _, name := range []string{"known", "new"} {
@@ -38,7 +38,7 @@ func testGuessingFromAfar(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tokens.Close()
-	c := newAuthenticator(strangers{}, Config{Verifier: tokens})
+	c := newAuthenticator(discardHandler{}, Config{Verifier: tokens})
 	try := func(from, bearer string) (status int, who string) {
 		r, w := httptest.NewRequest(http.MethodPost, Endpoint, nil), httptest.NewRecorder()
 		r.RemoteAddr = from
@@ -47,17 +47,17 @@ func testGuessingFromAfar(t *testing.T) {
 		}
 		id, ok := c.identify(w, r)
 		if ok != (id.Principal != "") {
-			t.Errorf("%+v is let in: %v", id, ok)
+			t.Errorf("identify returned %+v and %v", id, ok)
 		}
 		return w.Code, id.Principal
 	}
 	const attacker, other = "203.0.113.5:99", "203.0.113.6:99"
 	if _, who := try(attacker, bearers[0]); who != "token:known" {
-		t.Fatal("a right token is refused")
+		t.Fatal("a valid token was refused")
 	}
 	for n := range 3 * FailureBurst {
 		if status, _ := try(attacker, fmt.Sprint("guess", n)); status == http.StatusUnauthorized != (n < FailureBurst) {
-			t.Errorf("guess %d gets %d", n+1, status)
+			t.Errorf("guess %d: status %d", n+1, status)
 		}
 	}
 	for _, tt := range []struct {
@@ -65,15 +65,15 @@ func testGuessingFromAfar(t *testing.T) {
 		status             int
 		who                string
 	}{
-		{"a token that was right before", attacker, bearers[0], 200, "token:known"},
-		{"a right token that is new", attacker, bearers[1], 429, ""},
-		{"the same from elsewhere", other, bearers[1], 200, "token:new"},
-		{"and now from there too", attacker, bearers[1], 200, "token:new"},
-		{"no token, to learn where they are issued", attacker, "", 401, ""},
-		{"a wrong token from elsewhere", other, "guess", 401, ""},
+		{"token that was valid before", attacker, bearers[0], 200, "token:known"},
+		{"new valid token", attacker, bearers[1], 429, ""},
+		{"new valid token from another address", other, bearers[1], 200, "token:new"},
+		{"token that was valid from another address", attacker, bearers[1], 200, "token:new"},
+		{"no token, to find the authorization server", attacker, "", 401, ""},
+		{"wrong token from another address", other, "guess", 401, ""},
 	} {
 		if status, who := try(tt.from, tt.bearer); status != tt.status || who != tt.who {
-			t.Errorf("%s: %d %q", tt.name, status, who)
+			t.Errorf("%s: got status %d and principal %q, want %d and %q", tt.name, status, who, tt.status, tt.who)
 		}
 	}
 }

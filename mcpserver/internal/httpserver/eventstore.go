@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// A legacy client that has lost the stream of a call takes it up again by a GET with the id of the last event it saw
-// ("Resumability and Redelivery" of the revision 2025-11-25). The library would keep every event of a session for as
-// long as the session lives, and knows nothing of the streams that calls have here; so they are kept here, for a time
-// and up to a size.
+// A legacy client that has lost the stream of a call resumes it by a GET with the id of the last event it received
+// ("Resumability and Redelivery" of the revision 2025-11-25). The event store of the library is not used: it keeps every
+// event as long as the session, and does not know the streams of calls. This one has limits for time and size.
 const (
-	// keptTime is how long the events of an answered call are kept.
+	// keptTime is how long the events of a finished call are kept.
 	keptTime = 5 * time.Minute
-	// maxKeptStreams and maxKeptBytes bound what is kept for all sessions; the oldest streams go first, of the principal that has
-	// most.
+	// maxKeptStreams and maxKeptBytes limit the streams of all sessions. Above them, the oldest stream of the principal
+	// with the most is dropped.
 	maxKeptStreams = 1024
 	maxKeptBytes   = 64 << 20
 	// headerLastEvent is the header with the last event that a client received.
@@ -32,33 +31,33 @@ type eventLog struct {
 	store     *eventStore
 	id        string
 	session   string
-	principal string        // the principal
-	element   *list.Element // guarded by of.mu
+	principal string
+	element   *list.Element // in store.byAge, guarded by store.mu
 
 	mu     sync.Mutex
 	events [][]byte
-	ended  time.Time     // when the answer was added; zero while the call runs
-	moved  bool          // another connection has taken the stream over
-	more   chan struct{} // closed when there is more, or the end
+	ended  time.Time     // when the response was added; zero while the call runs
+	moved  bool          // another connection has resumed the stream
+	more   chan struct{} // closed after an event was added or the stream has ended
 }
 
-// An eventStore holds the streams of all sessions, oldest first.
+// An eventStore holds the streams of all sessions.
 type eventStore struct {
 	mu           sync.Mutex
 	byID         map[string]*eventLog
-	byAge        *list.List
+	byAge        *list.List // of *eventLog, oldest first
 	bytes        int
-	perPrincipal map[string]*storeLoad // principal
+	perPrincipal map[string]*storeLoad
 }
 
-// A storeLoad is what is kept for one principal.
+// A storeLoad counts what is kept for one principal.
 type storeLoad struct{ streams, bytes int }
 
 func newEventStore() *eventStore {
 	return &eventStore{byID: map[string]*eventLog{}, byAge: list.New(), perPrincipal: map[string]*storeLoad{}}
 }
 
-// open starts keeping the stream of a call in a session of a principal.
+// open returns a new log for the stream of a call.
 func (k *eventStore) open(principal, session string) *eventLog {
 	s := &eventLog{store: k, id: rand.Text(), session: session, principal: principal, more: make(chan struct{})}
 	k.mu.Lock()
@@ -90,7 +89,7 @@ func (k *eventStore) expire(now time.Time) {
 	}
 }
 
-// largestHolder returns the principal with the largest load.
+// largestHolder returns the principal with the largest load, and the first by name if there are several.
 func (k *eventStore) largestHolder(of func(*storeLoad) int) (principal string) {
 	most := -1
 	for name, l := range k.perPrincipal {
@@ -111,13 +110,14 @@ func (k *eventStore) dropOldest(principal string) {
 	}
 }
 
+// stale reports whether the call has finished too long ago to keep its events.
 func (s *eventLog) stale(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.ended.IsZero() && now.Sub(s.ended) > keptTime
 }
 
-// drop drops a stream. The caller holds the lock of the store.
+// drop removes a stream. The caller holds the lock of the store.
 func (k *eventStore) drop(s *eventLog) {
 	if k.byID[s.id] == nil {
 		return
@@ -167,7 +167,7 @@ func (s *eventLog) add(data []byte) (id string, send bool) {
 
 func (s *eventLog) eventID(n int) string { return fmt.Sprintf("%s-%d", s.id, n) }
 
-// finish records that the answer was added.
+// finish marks the stream as complete.
 func (s *eventLog) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,8 @@ func (s *eventLog) finish() {
 	s.more = make(chan struct{})
 }
 
-// after returns the events after the n-th, whether they are the last, and a channel that is closed when there are more.
+// after returns the events after the n-th, whether the stream is complete, and a channel that is closed when there are
+// more. From then on the connection of the call sends nothing.
 func (s *eventLog) after(n int) (events [][]byte, last bool, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,22 +197,22 @@ func (k *eventStore) find(session, event string) (*eventLog, int) {
 	return nil, 0
 }
 
-// resume sends the events of a stream that a client has missed, and then further ones as they come.
+// resume sends the events of a stream after the given one, and then new ones until the stream is complete.
 func (k *eventStore) resume(ctx context.Context, w *responseStream, session, event string) {
 	s, n := k.find(session, event)
 	if s == nil {
-		writeError(w, http.StatusBadRequest, "the stream of this event is not kept any more: its call may have run, look before you make it again")
+		writeError(w, http.StatusBadRequest, fmt.Sprintf("the stream of the event %q is not kept: its call may have run, check its effects before you repeat it", event))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	w.Flush() // the client sees that it is heard
+	w.Flush() // sends the headers: the next event may take long
 	for {
 		events, last, more := s.after(n)
 		for _, data := range events {
 			n++
 			if _, err := w.Write(eventText(s.eventID(n), data)); err != nil {
-				return // the client may come again
+				return // the client has disconnected and may resume again
 			}
 			w.Flush()
 		}
@@ -226,7 +227,7 @@ func (k *eventStore) resume(ctx context.Context, w *responseStream, session, eve
 	}
 }
 
-// eventText returns a message as an event of a stream, with an id if the stream can be resumed from there.
+// eventText returns a message as an event. The id is empty if the stream cannot be resumed.
 func eventText(id string, data []byte) []byte {
 	var b []byte
 	if id != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-func TestKeptStreamsAreBounded(t *testing.T) {
+func TestEventStoreLimits(t *testing.T) {
 	k := newEventStore()
 	first := k.open("p", "s")
 	id, _ := first.add([]byte("x"))
@@ -21,23 +21,23 @@ func TestKeptStreamsAreBounded(t *testing.T) {
 		k.open("p", "s")
 	}
 	if s, _ := k.find("s", id); s != nil || len(k.byID) > maxKeptStreams {
-		t.Errorf("the oldest of %d streams is kept", len(k.byID))
+		t.Errorf("%d streams are kept, including the oldest; the limit is %d", len(k.byID), maxKeptStreams)
 	}
 	large := k.open("p", "s")
 	for range maxKeptBytes>>20 + 1 {
 		large.add(make([]byte, 1<<20))
 	}
 	if k.bytes > maxKeptBytes {
-		t.Errorf("%d bytes are kept", k.bytes)
+		t.Errorf("%d bytes are kept, the limit is %d", k.bytes, maxKeptBytes)
 	}
 	k.end("s")
 	if len(k.perPrincipal) != 0 || len(k.byID) != 0 || k.byAge.Len() != 0 || k.bytes != 0 {
-		t.Errorf("after the session %d streams and %d bytes are kept", len(k.byID), k.bytes)
+		t.Errorf("after the end of the session, %d streams and %d bytes are kept", len(k.byID), k.bytes)
 	}
 }
 
-// What is kept for one is not pushed out by what another has.
-func TestKeptStreamsOfOneDoNotPushOutAnothers(t *testing.T) {
+// Streams of one principal do not evict those of another.
+func TestEventStoreEvictsPerPrincipal(t *testing.T) {
 	k := newEventStore()
 	first := k.open("alice", "a")
 	id, _ := first.add([]byte("x"))
@@ -49,7 +49,7 @@ func TestKeptStreamsOfOneDoNotPushOutAnothers(t *testing.T) {
 		large.add(make([]byte, 1<<20))
 	}
 	if s, _ := k.find("a", id); s == nil {
-		t.Error("the stream of one was pushed out by another's")
+		t.Error("the streams of bob have evicted the one of alice")
 	}
 	if k.bytes > maxKeptBytes || len(k.byID) > maxKeptStreams {
 		t.Errorf("%d streams and %d bytes are kept", len(k.byID), k.bytes)
@@ -57,11 +57,11 @@ func TestKeptStreamsOfOneDoNotPushOutAnothers(t *testing.T) {
 	k.end("b")
 	k.end("a")
 	if len(k.perPrincipal) != 0 || k.bytes != 0 {
-		t.Errorf("in the end %v and %d bytes are kept", k.perPrincipal, k.bytes)
+		t.Errorf("after the end of both sessions, %v and %d bytes are kept", k.perPrincipal, k.bytes)
 	}
 }
 
-func TestKeptStreamsExpire(t *testing.T) {
+func TestEventStoreExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newEventStore()
 		done, running := k.open("p", "s"), k.open("p", "s")
@@ -71,10 +71,10 @@ func TestKeptStreamsExpire(t *testing.T) {
 		time.Sleep(keptTime + time.Second)
 		k.open("p", "other")
 		if s, _ := k.find("s", a); s != nil {
-			t.Error("an answered stream is kept for ever")
+			t.Errorf("a finished stream is kept for longer than %s", keptTime)
 		}
 		if s, _ := k.find("s", b); s == nil {
-			t.Error("the stream of a running call is not kept")
+			t.Error("the stream of a running call was dropped")
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			k.resume(t.Context(), newCallStream(w, writeTime), tt.session, tt.event)
+			k.resume(t.Context(), newResponseStream(w, writeTime), tt.session, tt.event)
 			if got := w.Body.String(); w.Code != tt.status || tt.status == 200 && got != tt.want || !strings.Contains(got, tt.want) {
 				t.Errorf("status %d, %q; want %d, %q", w.Code, got, tt.status, tt.want)
 			}
@@ -116,21 +116,21 @@ func eventFor(id string, n int) string {
 	return string(eventText(id, fmt.Appendf(nil, `{"n":%d}`, n)))
 }
 
-// A stream that is taken up has what comes later, and the connection it was lost on has nothing more.
+// A resumed stream gets later events, and the connection of the call gets none.
 func TestResumeWhileTheCallRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newEventStore()
 		s := k.open("p", "s")
 		id, send := s.add([]byte("1"))
 		if !send {
-			t.Error("the call's own connection sends nothing")
+			t.Error("add before resume: send is false")
 		}
 		w := httptest.NewRecorder()
 		done := make(chan struct{})
-		go func() { k.resume(t.Context(), newCallStream(w, writeTime), "s", id); close(done) }()
+		go func() { k.resume(t.Context(), newResponseStream(w, writeTime), "s", id); close(done) }()
 		synctest.Wait()
 		if _, send := s.add([]byte("2")); send {
-			t.Error("both connections send")
+			t.Error("add after resume: send is true")
 		}
 		synctest.Wait()
 		s.add([]byte("3"))
@@ -144,25 +144,25 @@ func TestResumeWhileTheCallRuns(t *testing.T) {
 
 // A stuckWriter is a connection whose client does not read.
 type stuckWriter struct {
-	header http.Header
-	let    chan struct{}
-	got    bytes.Buffer
+	header  http.Header
+	unstuck chan struct{}
+	got     bytes.Buffer
 }
 
 func (w *stuckWriter) Header() http.Header { return w.header }
 func (w *stuckWriter) WriteHeader(int)     {}
 func (w *stuckWriter) Write(p []byte) (int, error) {
-	<-w.let
+	<-w.unstuck
 	return w.got.Write(p)
 }
 
-func TestNoCallWaitsForItsReader(t *testing.T) {
-	w := &stuckWriter{header: http.Header{}, let: make(chan struct{})}
-	s := newCallStream(w, writeTime)
-	for i := range 10 * maxQueued { // the test hangs if one of them waits
+func TestNotifyDoesNotWaitForTheClient(t *testing.T) {
+	w := &stuckWriter{header: http.Header{}, unstuck: make(chan struct{})}
+	s := newResponseStream(w, writeTime)
+	for i := range 10 * maxQueued { // the test hangs if notify waits
 		s.notify(t.Context(), "notifications/progress", map[string]any{"progress": i})
 	}
-	close(w.let)
+	close(w.unstuck)
 	s.Header().Set("Content-Type", "application/json")
 	s.WriteHeader(http.StatusOK)
 	if _, err := s.Write([]byte(`{"result":{}}`)); err != nil {

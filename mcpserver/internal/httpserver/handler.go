@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,8 +19,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// A handler checks requests before the library gets them: the right host and origin, a known
-// bearer, a body of bounded size, a session of the same principal.
+// A handler checks requests before it passes them to the library: host and origin, token, session, size, limits.
 type handler struct {
 	host      transport.Handler
 	cfg       Config
@@ -28,9 +28,9 @@ type handler struct {
 	sessions  *sessionTable
 	admission *admission
 	events    *eventStore
-	overload  *transport.RejectionLog // for want of room
-	base      context.Context
-	// streams is done when the server begins to shut down, through endListening: it ends subscriptions.
+	overload  *transport.RejectionLog // of requests over a limit
+	base      context.Context         // done when the server cancels what still runs
+	// streams is done when the server starts to shut down. It ends subscriptions.
 	streams      context.Context
 	closeStreams context.CancelFunc
 }
@@ -41,8 +41,8 @@ func (d *handler) routes() http.Handler {
 	mux.HandleFunc("GET "+healthPath, d.healthy)
 	mux.HandleFunc("GET "+readyPath, d.ready)
 	if d.cfg.Metadata != nil {
-		mux.HandleFunc("GET "+auth.MetadataPath, d.describe)
-		mux.HandleFunc("GET "+auth.MetadataPath+"/", d.describe) // the path of the resource follows
+		mux.HandleFunc("GET "+auth.MetadataPath, d.serveMetadata)
+		mux.HandleFunc("GET "+auth.MetadataPath+"/", d.serveMetadata) // followed by the path of the resource
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, "the MCP endpoint is "+Endpoint)
@@ -50,36 +50,35 @@ func (d *handler) routes() http.Handler {
 	return mux
 }
 
-// withDeadlines sets deadlines for requests. Otherwise net/http would read the bodies of refused requests at the pace
-// of their clients, and wait for clients that leave their answers unread. Handlers that read a body, or have none to
-// read, set other deadlines; so does a [responseStream] for its writes.
+// withDeadlines sets the deadlines of refused requests: without them net/http would wait for clients that do not send the
+// body or do not read the response. Other requests set their own, and a [responseStream] those of its writes.
 func (d *handler) withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, rc := time.Now(), http.NewResponseController(w)
-		_ = rc.SetReadDeadline(now.Add(d.cfg.Limits.Header))                       // what has no connection to bound has none to hold
-		_ = rc.SetWriteDeadline(now.Add(d.cfg.Limits.Header + d.cfg.Limits.Write)) // net/http reads before it answers
+		_ = rc.SetReadDeadline(now.Add(d.cfg.Limits.Header))                       // fails only without a connection
+		_ = rc.SetWriteDeadline(now.Add(d.cfg.Limits.Header + d.cfg.Limits.Write)) // net/http reads the body before it responds
 		next.ServeHTTP(w, r)
 	})
 }
 
 // serveMCP passes one request to the library.
 func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold back a stream
+	w.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer a stream
 	w.Header().Set("Cache-Control", "no-store")
 	if err := d.checkAddress(r); err != nil {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
 	}
 	if name := repeatedHeader(r.Header); name != "" {
-		writeError(w, http.StatusBadRequest, fmt.Sprintf("the header %s is there more than once: a proxy could have obeyed another one", name))
+		writeError(w, http.StatusBadRequest, fmt.Sprintf("the header %s occurs more than once: send it once", name))
 		return
 	}
 	who, ok := d.auth.identify(w, r)
 	if !ok {
 		return
 	}
-	if status, no := d.sessions.check(r, who); no != nil {
-		writeFault(w, status, no)
+	if status, refused := d.sessions.check(r, who); refused != nil {
+		writeRPCError(w, status, refused)
 		return
 	}
 	held := d.admission.lease(who.Principal)
@@ -88,9 +87,9 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 		d.serveStream(w, r, who, held)
 		return
 	}
-	body, no := readBody(w, r, held)
-	if no != nil {
-		d.reject(w, r, who, jsonrpc.Envelope{}, no)
+	body, refused := readBody(w, r, held)
+	if refused != nil {
+		d.reject(w, r, who, jsonrpc.Envelope{}, refused)
 		return
 	}
 	message, wrong := d.examine(r, who, body)
@@ -100,17 +99,17 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 		if wrong.Ordinary && !m.Modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
 			status = http.StatusOK
 		}
-		writeFault(w, status, wrong)
+		writeRPCError(w, status, wrong)
 		return
 	}
 	if m.Method == string(mcp.MethodInitialize) && len(body) > maxInitialize {
-		(&httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("an initialize message is at most %d bytes long", maxInitialize)}).send(w, m)
+		(&httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the initialize message has %d bytes, the limit is %d: shorten clientInfo and capabilities", len(body), maxInitialize)}).send(w, m)
 		return
 	}
 	d.post(w, r, message, held, who)
 }
 
-// examine opens a message, and returns an error if it must not be admitted.
+// examine parses and validates a message.
 func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (message transport.Message, wrong *jsonrpc.Error) {
 	message, wrong = d.host.Open(body)
 	m, version := message.Content(), r.Header.Get(mcp.HeaderProtocolVersion)
@@ -123,7 +122,7 @@ func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (mess
 	return message, wrong
 }
 
-// serveStream serves requests without a message: the streams of legacy sessions, and the end of sessions.
+// serveStream serves the requests of legacy sessions without a message: GET opens a stream, DELETE ends the session.
 func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.Identity, held *lease) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
@@ -131,22 +130,22 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 		writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s is not a method of this endpoint: send messages by POST", r.Method))
 		return
 	case !isEmpty(r.Body):
-		// net/http notices that the client is gone only after the end of the body.
-		writeError(w, http.StatusBadRequest, fmt.Sprintf("a %s carries no body: send messages by POST", r.Method))
+		// net/http detects that the client disconnects only after it has read the body.
+		writeError(w, http.StatusBadRequest, fmt.Sprintf("a %s request must have no body: send messages by POST", r.Method))
 		return
 	}
 	if r.Method == http.MethodGet {
-		if no := held.admitStream(); no != nil {
-			d.reject(w, r, who, jsonrpc.Envelope{}, no)
+		if refused := held.admitStream(); refused != nil {
+			d.reject(w, r, who, jsonrpc.Envelope{}, refused)
 			return
 		}
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a stream lasts
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a stream has no deadline
 	ctx, release := bindCredential(r.Context(), who, true)
 	defer release()
-	stream := newCallStream(w, d.cfg.Limits.Write)
+	stream := newResponseStream(w, d.cfg.Limits.Write)
 	defer stream.close()
-	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // so the session was found to be the caller's
+	legacy := !mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) // then check has validated the session
 	session, event := r.Header.Get(server.HeaderKeySessionID), r.Header.Get(headerLastEvent)
 	if legacy && r.Method == http.MethodGet {
 		var leave context.CancelFunc
@@ -164,21 +163,21 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 	}
 }
 
-// listParameter is the parameter of the endpoint with which a client chooses its list of tools.
+// listParameter is the query parameter of the endpoint that selects the list of tools.
 const listParameter = "tools"
 
-// post handles a message. A tool call takes its place in its scope here, in the order of arrival.
+// post handles a message. Admit enters tool calls in the queue of their scope, in the order of arrival.
 func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease, who auth.Identity) {
 	m := message.Content()
 	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))
 	if modern && m.Method == jsonrpc.MethodCancelled {
-		// In this era closing the stream cancels. The library would let any caller cancel any request.
+		// In this era a client cancels by closing the stream. The library would let any caller cancel any request.
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	list := r.URL.Query().Get(listParameter)
 	if list != "" && list != transport.ListSearch && list != transport.ListAll {
-		(&httpError{status: http.StatusBadRequest, text: fmt.Sprintf("the parameter %s of the endpoint is %q: give %s or %s, or leave it out", listParameter, list, transport.ListSearch, transport.ListAll)}).send(w, m)
+		(&httpError{status: http.StatusBadRequest, text: fmt.Sprintf("the query parameter %s is %q: use %s or %s, or omit it", listParameter, list, transport.ListSearch, transport.ListAll)}).send(w, m)
 		return
 	}
 	ctx := r.Context()
@@ -199,22 +198,22 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	listens := m.Method == string(mcp.MethodSubscriptionsListen)
 	ctx, release := bindCredential(ctx, who, listens)
 	defer release()
-	if listens { // it would hold up the end of the host
+	if listens { // a subscription would delay the shutdown
 		var end context.CancelFunc
 		ctx, end = context.WithCancel(ctx)
 		defer end()
 		defer context.AfterFunc(d.streams, end)()
 	}
-	if no := held.admitRequest(session, m); no != nil {
-		d.reject(w, r, who, m, no)
+	if refused := held.admitRequest(session, m); refused != nil {
+		d.reject(w, r, who, m, refused)
 		return
 	}
-	stream := d.stream(w, r, who, session, message)
+	stream := d.newStream(w, r, who, session, message)
 	stream.cancelled = held.cancelled.Load
 	defer func() { stream.end(m, context.Cause(ctx)) }()
-	defer held.release() // first: the client may reuse the id once answered
-	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, List: list, Session: session, Notify: stream.notify, Acknowledged: stream.acknowledged})
-	defer leave() // the library may refuse a call before it comes to the pipeline
+	defer held.release() // before end: the client may reuse the id after the response
+	ctx, leave, err := message.Admit(ctx, transport.Peer{Transport: transport.HTTP, Who: who, List: list, Session: session, Notify: stream.notify, Acknowledged: stream.waitForFirstEvent})
+	defer leave() // the library may refuse a call before the pipeline gets it
 	if err != nil {
 		d.reject(stream, r, who, m, errNoRoom(http.StatusTooManyRequests, err.Error()))
 		return
@@ -225,8 +224,8 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	}
 }
 
-// detach lets a legacy call continue when its client disconnects, which does not cancel it. The end of the session or
-// the host still ends it.
+// detach returns a context that is not done when a legacy client disconnects, which does not cancel its calls. The end of
+// the session or of the host still cancels them.
 func (d *handler) detach(ctx context.Context, session string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(d.base, func() { cancel(transport.ErrClosed) })
@@ -234,22 +233,22 @@ func (d *handler) detach(ctx context.Context, session string) (context.Context, 
 	return ctx, func() { forget(); ended(); cancel(nil) }
 }
 
-// stream is the response to a message, in a session or in none.
-func (d *handler) stream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, message transport.Message) *responseStream {
-	s := newCallStream(w, d.cfg.Limits.Write)
+// newStream returns the response stream for a message. The session is empty in the modern era.
+func (d *handler) newStream(w http.ResponseWriter, r *http.Request, who auth.Identity, session string, message transport.Message) *responseStream {
+	s := newResponseStream(w, d.cfg.Limits.Write)
 	if session != "" {
-		s.keep = func() *eventLog { return d.events.open(who.Principal, session) }
+		s.openLog = func() *eventLog { return d.events.open(who.Principal, session) }
 	}
-	if s.lacks = stepUp(who, message); s.lacks != nil {
-		s.about = d.auth.metadataURL(r)
+	if s.missingRight = stepUp(who, message); s.missingRight != nil {
+		s.metadataURL = d.auth.metadataURL(r)
 	}
 	return s
 }
 
-// checkAddress refuses requests of web pages: those from another origin, or for a name that was rebound to this server.
+// checkAddress refuses requests of web pages from other origins, and of pages that use DNS rebinding.
 func (d *handler) checkAddress(r *http.Request) error {
 	if !d.knownHost(r.Host, r) {
-		return fmt.Errorf("this server is not addressed as %q", r.Host)
+		return fmt.Errorf("the host %q is not a name of this server: allow it with serve --host", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if origin == "" {
@@ -257,14 +256,14 @@ func (d *handler) checkAddress(r *http.Request) error {
 		}
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || !d.knownHost(u.Host, r) {
-			return fmt.Errorf("requests from the origin %q are not taken", origin)
+			return fmt.Errorf("requests from the origin %q are refused: allow its host with serve --host", origin)
 		}
 	}
 	return nil
 }
 
-// knownHost reports whether a host is a name of this server. Over a Unix socket a client has to invent a name unless
-// one was configured, and a page in a browser can reach the socket only through a proxy.
+// knownHost reports whether a host is a name of this server. Over a Unix socket every name is accepted unless one is
+// configured: clients have to make one up, and a web page can reach the socket only through a proxy.
 func (d *handler) knownHost(host string, r *http.Request) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -289,4 +288,32 @@ func (d *handler) knownHost(host string, r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// Paths for the health checks of a supervisor. They need no token and show no details.
+const (
+	// healthPath returns 200 while the process runs.
+	healthPath = "/healthz"
+	// readyPath returns 200 if all calls can be served, and 503 otherwise. See Host.Ready of mcpserver.
+	readyPath = "/readyz"
+)
+
+func (d *handler) healthy(w http.ResponseWriter, _ *http.Request) {
+	writePlain(w, http.StatusOK, "ok\n")
+}
+
+// ready does not tell why the server is not ready, because anyone may ask. The reason is in the log.
+func (d *handler) ready(w http.ResponseWriter, _ *http.Request) {
+	if d.admission.closing() || d.host.Ready() != nil {
+		writePlain(w, http.StatusServiceUnavailable, "not ready\n")
+		return
+	}
+	writePlain(w, http.StatusOK, "ready\n")
+}
+
+func writePlain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // fails if the client has disconnected
 }

@@ -1,13 +1,17 @@
-// Package httpserver serves MCP clients of both eras over HTTP. It authenticates callers, limits what each may use, and keeps the
-// streams of calls for clients that lose their connection.
+// Package httpserver serves MCP clients of both eras over HTTP. It authenticates callers, limits the load of each, and
+// keeps the streams of calls for clients that lose their connection.
 package httpserver
 
 import (
 	"context"
 	"errors"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/server"
 
@@ -18,30 +22,30 @@ import (
 // Endpoint is the path of the MCP endpoint.
 const Endpoint = "/mcp"
 
-// A Config says who may call over HTTP.
+// A Config configures [Serve].
 type Config struct {
-	// Verifier knows the callers by their tokens. Nil is refused.
+	// Verifier verifies tokens. It is required.
 	Verifier auth.Verifier
-	// Metadata tells clients where tokens are issued (RFC 9728). Nil: nowhere but here.
+	// Metadata names the authorization server (RFC 9728). Nil without one.
 	Metadata *auth.Metadata
-	// Warm is the principal whose sandbox is started ahead of its first command; "": none is.
+	// Warm is the principal for which a sandbox is started before its first command. "" starts none.
 	Warm string
-	// Hosts are names beyond the loopback ones under which the server may be addressed. The address that a client
-	// has connected to always counts: no name can be rebound to it.
+	// Hosts are accepted host names in addition to the loopback ones. The IP address that a client has connected to is
+	// always accepted, because DNS rebinding cannot use it.
 	Hosts []string
-	// Inherited says that the listener's socket outlives the server, so that clients who come while it closes
-	// wait for the next one.
+	// Inherited means that the socket of the listener outlives the server: clients that connect during a shutdown wait
+	// for the next server.
 	Inherited bool
-	// Watch is told what connections do, so that one that rests can be closed for a new one. Nil: it is not called.
+	// Watch is called when a connection changes its state. It may be nil.
 	Watch func(net.Conn, http.ConnState)
-	// Limits are for tests, which make them small. Zero: [UsualLimits].
+	// Limits lets tests use small limits. Zero means [UsualLimits].
 	Limits Limits
 }
 
-// Serve serves clients on l until ctx is done; then running calls have a short grace.
+// Serve serves clients on l until ctx is done. Running calls then have [transport.DrainGrace] to finish.
 func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config) error {
 	if cfg.Verifier == nil {
-		return errors.New("a server on a port must know its callers: any page in a browser can reach it")
+		return errors.New("the HTTP server has no token verifier: it is required, because any web page can reach a port")
 	}
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = UsualLimits()
@@ -71,16 +75,85 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 	if cfg.Warm != "" {
 		var warm sync.WaitGroup
 		warm.Go(func() { s.Warm(cfg.Warm) })
-		defer warm.Wait() // nothing is made ready any more when this has ended
+		defer warm.Wait()
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
 	select {
-	case err := <-failed: // the listener is broken: no one can connect any more
+	case err := <-failed: // the listener has failed
 		stop(transport.ErrClosed)
 		return errors.Join(err, shutdown(web, library))
 	case <-ctx.Done():
 	}
 	h.drain(l, stop)
 	return shutdown(web, library)
+}
+
+// drain stops admitting requests and waits for those in flight. After [transport.DrainGrace] it cancels them.
+func (d *handler) drain(l net.Listener, stop context.CancelCauseFunc) {
+	empty := d.admission.drain()
+	d.closeStreams()
+	if d.cfg.Inherited {
+		l.Close() // new connections wait in the socket for the next server
+	}
+	if !waitAtMost(transport.DrainGrace, empty) {
+		stop(transport.ErrClosed)
+		waitAtMost(transport.DrainRest, empty)
+	}
+}
+
+// waitAtMost waits for done for at most limit, and reports whether it was closed in time.
+func waitAtMost(limit time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// shutdown closes idle streams and connections.
+func shutdown(web *http.Server, library *server.StreamableHTTPServer) error {
+	rest, cancel := context.WithTimeout(context.Background(), transport.DrainRest)
+	defer cancel()
+	library.CloseSessions(rest)
+	if err := web.Shutdown(rest); err != nil {
+		return errors.Join(web.Close(), library.Shutdown(rest)) // a client has sent only part of a request
+	}
+	return library.Shutdown(rest)
+}
+
+// quietLog logs the messages of net/http at debug level: they report broken connections, which are normal.
+func quietLog(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }
+
+// debugLog logs the messages of the library at debug level, except panics. The library logs mistakes of clients as errors,
+// so any client could fill the log.
+func debugLog(l *slog.Logger) *slog.Logger { return slog.New(debugHandler{l.Handler()}) }
+
+type debugHandler struct{ slog.Handler }
+
+// Enabled implements slog.Handler. Handle decides, because it needs the message.
+func (h debugHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler.
+func (h debugHandler) Handle(ctx context.Context, r slog.Record) error {
+	if !strings.HasPrefix(r.Message, "panic") {
+		r.Level = slog.LevelDebug
+	}
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h debugHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return debugHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h debugHandler) WithGroup(name string) slog.Handler {
+	return debugHandler{h.Handler.WithGroup(name)}
 }

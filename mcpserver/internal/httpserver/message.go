@@ -9,18 +9,21 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// repeatedHeader finds a header that says twice what may be said once. Authorization is not among them: see
-// [auth.ParseAuthorization].
+// repeatedHeader returns the name of a header that must occur once and occurs more often. A proxy could have used the
+// other value. [auth.ParseAuthorization] checks Authorization.
 func repeatedHeader(h http.Header) (name string) {
 	for _, name := range []string{
 		"Origin", "Content-Type", "Content-Encoding", mcp.HeaderProtocolVersion, server.HeaderKeySessionID,
@@ -33,31 +36,31 @@ func repeatedHeader(h http.Header) (name string) {
 	return ""
 }
 
-// isEmpty reports whether a body ends before it has begun. It reads one byte at most.
+// isEmpty reports whether a body is empty. It reads at most one byte.
 func isEmpty(body io.Reader) bool {
 	n, err := io.ReadFull(body, make([]byte, 1))
 	return n == 0 && errors.Is(err, io.EOF)
 }
 
-// readBody reads the message that a request carries, as far as there is room for it, and leaves it to be read again.
+// readBody reads the message of a request within the limits, and replaces r.Body so that it can be read again.
 func readBody(w http.ResponseWriter, r *http.Request, room *lease) ([]byte, *httpError) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, &httpError{status: http.StatusUnsupportedMediaType, text: "a message is sent as Content-Type: application/json"}
+		return nil, &httpError{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Type is %q: send messages as application/json", r.Header.Get("Content-Type"))}
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, &httpError{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not taken: send the message uncompressed", coding)}
+		return nil, &httpError{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the Content-Encoding %q is not supported: send messages uncompressed", coding)}
 	}
 	if r.ContentLength > transport.MaxMessage {
 		return nil, tooLarge()
 	}
 	if !room.admitRead(1) {
-		return nil, errNoRoom(http.StatusServiceUnavailable, "too many messages are on their way in: try again when some have arrived")
+		return nil, errNoRoom(http.StatusServiceUnavailable, "too many messages are being received: try again after some have arrived")
 	}
 	defer room.admitRead(-1)
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(room.admission.limits.Body)) // what has no connection to bound has none to hold
+	_ = rc.SetReadDeadline(time.Now().Add(room.admission.limits.Body)) // fails only without a connection
 	body, err := io.ReadAll(&countingReader{r: http.MaxBytesReader(w, r.Body, transport.MaxMessage), lease: room})
-	_ = rc.SetWriteDeadline(time.Now().Add(room.admission.limits.Write)) // the time to send is not that to read the answer
+	_ = rc.SetWriteDeadline(time.Now().Add(room.admission.limits.Write)) // starts only after the body was read
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -65,21 +68,21 @@ func readBody(w http.ResponseWriter, r *http.Request, room *lease) ([]byte, *htt
 	case errors.Is(err, transport.ErrNoRoom):
 		return nil, errNoRoom(http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &httpError{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message was not sent within %s", room.admission.limits.Body)}
+		return nil, &httpError{status: http.StatusRequestTimeout, text: fmt.Sprintf("the message did not arrive within %s: send it again", room.admission.limits.Body)}
 	case err != nil:
-		return nil, &httpError{status: http.StatusBadRequest, text: "the body could not be read: " + err.Error()}
+		return nil, &httpError{status: http.StatusBadRequest, text: "cannot read the body: " + err.Error()}
 	}
 	_ = rc.SetReadDeadline(time.Time{})
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, nil
 }
 
-// tooLarge rejects a message that is longer than the limit.
+// tooLarge returns the error for a message over the limit.
 func tooLarge() *httpError {
-	return &httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("a message is at most %d bytes long", transport.MaxMessage)}
+	return &httpError{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)}
 }
 
-// A countingReader takes room for what is read, as it is read: a length that is only announced holds nothing.
+// A countingReader reserves bytes as they are read. A Content-Length alone reserves nothing.
 type countingReader struct {
 	r     io.Reader
 	lease *lease
@@ -93,8 +96,8 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unknownVersion returns the error for a protocol version that is not supported. Without a header the oldest
-// version over this transport is meant.
+// unknownVersion returns the error for a protocol version that is not supported. A missing header means the oldest
+// version of this transport.
 func unknownVersion(m jsonrpc.Envelope, version string) *jsonrpc.Error {
 	if version == "" || mcp.IsValidProtocolVersion(version) {
 		return nil
@@ -103,20 +106,68 @@ func unknownVersion(m jsonrpc.Envelope, version string) *jsonrpc.Error {
 	return &jsonrpc.Error{ID: m.ID, Code: details.Code, Text: details.Message, Data: details.Data}
 }
 
-// writeError answers a request that is refused as a whole.
+// writeError answers a request before its message is known.
 func writeError(w http.ResponseWriter, status int, text string) {
-	writeFault(w, status, &jsonrpc.Error{Code: mcp.INVALID_REQUEST, Text: text})
+	writeRPCError(w, status, &jsonrpc.Error{Code: mcp.INVALID_REQUEST, Text: text})
 }
 
-// writeFault sends a fault.
-func writeFault(w http.ResponseWriter, status int, f *jsonrpc.Error) {
+// writeRPCError answers with a JSON-RPC error.
+func writeRPCError(w http.ResponseWriter, status int, f *jsonrpc.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(f.Response()) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(f.Response()) // fails if the client has disconnected
 }
 
-// checkHeaders reports whether the headers of a request of the era without sessions say what its body says. If not, that is what is wrong
-// with it, and the library says so.
+// checkHeaders reports whether the headers of a modern request agree with its body. If they do not, the library refuses
+// the request.
 func checkHeaders(r *http.Request, m jsonrpc.Envelope) bool {
 	return r.Header.Get(mcp.HeaderMethod) == m.Method && (m.Method != jsonrpc.MethodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
+}
+
+// An httpError says why a request is refused.
+type httpError struct {
+	status int
+	text   string
+	retry  bool // the client may try again
+	full   bool // a limit is reached
+}
+
+// errNoRoom returns the error for a request that exceeds a limit.
+func errNoRoom(status int, text string) *httpError {
+	return &httpError{status: status, text: text, retry: true, full: true}
+}
+
+func errClosing() *httpError {
+	return &httpError{status: http.StatusServiceUnavailable, retry: true, text: "this server is closing: try again in a moment"}
+}
+
+// send writes the error as the response.
+func (r *httpError) send(w http.ResponseWriter, m jsonrpc.Envelope) {
+	f := &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: r.text}
+	if r.retry {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		f.Code = transport.CodeUnavailable
+	}
+	writeRPCError(w, r.status, f)
+}
+
+// reject answers a refused request. It writes an audit record if a limit was reached, so that the operator sees which
+// callers reach it, and how often.
+func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identity, m jsonrpc.Envelope, refused *httpError) {
+	if refused.full {
+		d.overload.FromPeer(r, audit.Record{Principal: who.Principal, Tool: transport.AdmissionTool, Rule: "limits", Error: refused.text})
+	}
+	refused.send(w, m)
+}
+
+// stepUp returns an error if the caller lacks the right to a tool but can get it from an authorization server. It decides
+// only about the HTTP status ("Scope Challenge Handling" of the specification): the pipeline refuses and records the call.
+// Without an authorization server, stepUp returns nil: a client would take the status for a broken connection, and the
+// model would not see the refusal.
+func stepUp(who auth.Identity, message transport.Message) *auth.Error {
+	need := message.MissingRights(who)
+	if need == 0 || who.Scopes == nil {
+		return nil
+	}
+	return &auth.Error{Kind: auth.Insufficient, Reason: fmt.Sprintf("%s needs the right %s", message.Content().Params.Name, need), Scope: who.Scopes(need)}
 }

@@ -17,32 +17,31 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// MaxSessions is how many legacy sessions are remembered; beyond it the longest idle one of the principal with most goes.
+// MaxSessions limits the legacy sessions. Above it, the longest idle session of the principal with the most is ended.
 const MaxSessions = 10_000
 
-// A sessionTable makes and remembers the session ids of legacy clients. Ids are ours alone, and good for whom they
-// were made: the library would accept any that look right, and would bind none to its principal.
+// A sessionTable creates and validates the session ids of legacy clients, and binds each to its principal. The library
+// would accept every id of the right form, from any principal.
 type sessionTable struct {
-	limit int // at once
-	// ended is called for a session that its client did not end. Nil: it is not called.
-	ended func(principal, id string)
+	limit int
+	ended func(principal, id string) // called for sessions that the client did not end; may be nil
 
 	mu           sync.Mutex
-	known        map[string]*list.Element // of *session
-	byUsed       *list.List               // the longest idle one first
-	perPrincipal map[string]int           // principal → how many sessions it has
+	known        map[string]*list.Element // of *session, by id
+	byUsed       *list.List               // of *session, the longest idle one first
+	perPrincipal map[string]int           // number of sessions
 }
 
 // A session is one session of a legacy client.
 type session struct {
 	id, principal string
-	valid         context.Context // ends with the credential that opened it; nil: never
-	ctx           context.Context // ends with the session
+	valid         context.Context // done when the credential that opened the session is revoked; nil: never
+	ctx           context.Context // done when the session ends
 	cancel        context.CancelCauseFunc
 	used          time.Time
 }
 
-// expired reports whether a session has ended by itself.
+// expired reports whether a session was idle for too long or its credential was revoked.
 func (s *session) expired(now time.Time) bool {
 	return now.Sub(s.used) > SessionIdle || s.valid != nil && s.valid.Err() != nil
 }
@@ -53,7 +52,7 @@ func newSessionTable(most int) *sessionTable {
 
 var _ server.SessionIdManagerResolver = (*sessionTable)(nil)
 
-// ResolveSessionIdManager implements the library's interface: who calls sees its own sessions only.
+// ResolveSessionIdManager implements server.SessionIdManagerResolver. A caller sees only the sessions of its principal.
 func (t *sessionTable) ResolveSessionIdManager(r *http.Request) server.SessionIdManager {
 	own := principalSessions{table: t}
 	if r != nil {
@@ -68,7 +67,7 @@ type principalSessions struct {
 	who   auth.Identity
 }
 
-// Generate makes the id of a new session.
+// Generate implements server.SessionIdManager.
 func (o principalSessions) Generate() string {
 	t, id := o.table, rand.Text()
 	if o.who.Principal == "" {
@@ -85,8 +84,9 @@ func (o principalSessions) Generate() string {
 	return id
 }
 
-// makeRoom drops the sessions that have been idle too long, and else the longest idle one of the principal that has
-// most, so that no principal pushes out another's. The caller holds the lock, and tells of what was dropped when it does not.
+// makeRoom drops the sessions that have been idle too long. If the table is still full, it drops the longest idle session
+// of the principal with the most, so that no principal evicts the sessions of others. The caller holds the lock, and
+// calls notifyEnded after it has released it.
 func (t *sessionTable) makeRoom(now time.Time) (gone []*session) {
 	for e := t.byUsed.Front(); e != nil && now.Sub(e.Value.(*session).used) > SessionIdle; e = t.byUsed.Front() {
 		gone = append(gone, t.drop(e, nil))
@@ -108,18 +108,18 @@ func (t *sessionTable) makeRoom(now time.Time) (gone []*session) {
 	return gone
 }
 
-// drop forgets a session, for a reason if somebody wanted it. The caller holds the lock.
-func (t *sessionTable) drop(e *list.Element, why error) *session {
+// drop removes a session and cancels its context with cause. The caller holds the lock.
+func (t *sessionTable) drop(e *list.Element, cause error) *session {
 	s := t.byUsed.Remove(e).(*session)
 	delete(t.known, s.id)
-	s.cancel(why)
+	s.cancel(cause)
 	if t.perPrincipal[s.principal]--; t.perPrincipal[s.principal] == 0 {
 		delete(t.perPrincipal, s.principal)
 	}
 	return s
 }
 
-// notifyEnded tells of sessions that were dropped. The caller does not hold the lock.
+// notifyEnded calls t.ended for sessions that were dropped. The caller does not hold the lock.
 func (t *sessionTable) notifyEnded(gone []*session) {
 	for _, s := range gone {
 		if t.ended != nil {
@@ -128,11 +128,10 @@ func (t *sessionTable) notifyEnded(gone []*session) {
 	}
 }
 
-// errSession answers an id that is not one of the caller's; the library turns it into 404. Whether it is another's is
-// not told.
+// errSession is the same for a session that does not exist and one of another principal. The library answers it with 404.
 var errSession = errors.New("this session is unknown or has ended: initialize again")
 
-// Validate reports whether a session is alive.
+// Validate implements server.SessionIdManager. It marks the session as used.
 func (o principalSessions) Validate(id string) (ended bool, err error) {
 	t, now := o.table, time.Now()
 	t.mu.Lock()
@@ -154,10 +153,10 @@ func (o principalSessions) Validate(id string) (ended bool, err error) {
 	return false, nil
 }
 
-// errEnded is why a call was cancelled whose client has ended the session.
+// errEnded is the cause of cancelling a call if its client ends the session.
 var errEnded = errors.New("the client has ended the session of this call, and the call with it")
 
-// Terminate ends a session, as its client has asked.
+// Terminate implements server.SessionIdManager: the client ends the session.
 func (o principalSessions) Terminate(id string) (notAllowed bool, err error) {
 	o.table.mu.Lock()
 	defer o.table.mu.Unlock()
@@ -167,7 +166,7 @@ func (o principalSessions) Terminate(id string) (notAllowed bool, err error) {
 	return false, nil
 }
 
-// count tells how many sessions have not ended.
+// count returns the number of sessions that have not expired.
 func (t *sessionTable) count(now time.Time) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +178,7 @@ func (t *sessionTable) count(now time.Time) (n int) {
 	return n
 }
 
-// bindContext ends a context when a session ends: the library lets a stream go on without its session.
+// bindContext returns a context that is done when a session ends. The library does not end the streams of a session.
 func (t *sessionTable) bindContext(ctx context.Context, id string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	t.mu.Lock()
@@ -193,7 +192,7 @@ func (t *sessionTable) bindContext(ctx context.Context, id string) (context.Cont
 	return ctx, func() { forget(); cancel() }
 }
 
-// onEnd cancels a call when its client ends the session. One that is dropped for want of room takes no call with it.
+// onEnd cancels a call when its client ends the session. A session that makeRoom drops does not cancel its calls.
 func (t *sessionTable) onEnd(id string, cancel context.CancelCauseFunc) (forget func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,22 +200,22 @@ func (t *sessionTable) onEnd(id string, cancel context.CancelCauseFunc) (forget 
 	if !ok {
 		return func() bool { return true }
 	}
-	life := e.Value.(*session).ctx
-	return context.AfterFunc(life, func() {
-		if why := context.Cause(life); errors.Is(why, errEnded) {
-			cancel(why)
+	ctx := e.Value.(*session).ctx
+	return context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
+			cancel(cause)
 		}
 	})
 }
 
-// codeNoSession is the code with which servers of the official SDKs say that a session is unknown. Some releases of Claude Code,
-// such as 2.1.101, begin a new session on a 404 with this code alone.
+// codeNoSession is the error code of the official SDKs for an unknown session. Some releases of Claude Code, such as
+// 2.1.101, start a new session only after a 404 with this code.
 const codeNoSession = -32001
 
-// check holds the session id of a request before the library sees it, GET streams and answers of clients included,
-// which the library looks for by id alone. It returns no fault when the request may pass. A POST without an id passes
-// here: it may be the initialize request. In the modern era there are no sessions, and an id is taken off.
-func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no *jsonrpc.Error) {
+// check validates the session id of a request. It covers GET streams and responses of clients, which the library finds by
+// id without asking for the principal. A POST without an id passes: it may be the initialize request. The modern era has
+// no sessions: check removes the id.
+func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, refused *jsonrpc.Error) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		r.Header.Del(server.HeaderKeySessionID)
 		return 0, nil
@@ -234,25 +233,25 @@ func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, no
 	return 0, nil
 }
 
-// end forgets what is kept for a session that is no more: the table has dropped it, or its client has ended it.
+// end releases what is kept for a session after it has ended.
 func (d *handler) end(principal, id string) {
 	d.events.end(id)
 	d.host.EndSession(principal, id)
 }
 
-// forget also lets the library forget a session that the table has dropped: it has no other way to be told than its
-// client's, and would remember it until it has been idle for [SessionIdle].
+// forget ends a session that the table has dropped. It sends the library a DELETE, because that is the only way to end
+// one there before it has been idle for [SessionIdle].
 func (d *handler) forget(principal, id string) {
 	r, err := http.NewRequestWithContext(d.base, http.MethodDelete, Endpoint, nil)
 	if err != nil {
-		return // its address is a constant
+		return // not reached: Endpoint is a valid URL
 	}
 	r.Header.Set(server.HeaderKeySessionID, id)
 	d.next.ServeHTTP(&discardWriter{header: http.Header{}}, r)
 	d.end(principal, id)
 }
 
-// An discardWriter response goes nowhere.
+// A discardWriter discards a response.
 type discardWriter struct{ header http.Header }
 
 func (u *discardWriter) Header() http.Header         { return u.header }

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
+func TestSessionTableEvictsPerPrincipal(t *testing.T) {
 	const most = 50
 	table := newSessionTable(most)
 	var gone []string
@@ -20,25 +20,25 @@ func TestSessionsOfOneDoNotPushOutAnothers(t *testing.T) {
 	for range most {
 		bob.Generate()
 		if _, err := bob.Validate(first); err != nil {
-			t.Fatal("the session that was used last goes first")
+			t.Fatal("a session that was just used was evicted")
 		}
 	}
 	if _, err := alice.Validate(id); err != nil {
-		t.Error("the session of one was pushed out by another")
+		t.Error("the sessions of bob have evicted the one of alice")
 	}
 	if len(table.known) != most || table.byUsed.Len() != most || table.perPrincipal["bob"] != most-1 {
-		t.Errorf("%d sessions, %d by use, %v; %d are the most", len(table.known), table.byUsed.Len(), table.perPrincipal, most)
+		t.Errorf("%d sessions, %d in byUsed, per principal %v; the limit is %d", len(table.known), table.byUsed.Len(), table.perPrincipal, most)
 	}
 	if len(gone) != 2 || slices.Contains(gone, "alice") {
-		t.Errorf("it is told of the end of %v", gone)
+		t.Errorf("ended was called for %v, want bob twice", gone)
 	}
-	nobody := principalSessions{table: table}
-	if _, err := nobody.Validate(nobody.Generate()); err == nil {
-		t.Error("nobody has a session")
+	anonymous := principalSessions{table: table}
+	if _, err := anonymous.Validate(anonymous.Generate()); err == nil {
+		t.Error("the zero principal has a session")
 	}
 }
 
-func TestSessionsEndByThemselves(t *testing.T) {
+func TestSessionExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := newSessionTable(10)
 		var gone []string
@@ -55,11 +55,11 @@ func TestSessionsEndByThemselves(t *testing.T) {
 		time.Sleep(time.Second)
 		p.Generate()
 		if !slices.Equal(gone, []string{idle}) {
-			t.Errorf("after %s of idleness it is told of %v, want %s", SessionIdle, gone, idle)
+			t.Errorf("after %s, ended was called for %v, want %s", SessionIdle, gone, idle)
 		}
 		revoke()
 		if _, err := p.Validate(revoked); err == nil || !slices.Equal(gone, []string{idle, revoked}) {
-			t.Errorf("after its credential was revoked: %v, it is told of %v", err, gone)
+			t.Errorf("after the revocation: Validate returned %v, ended was called for %v", err, gone)
 		}
 	})
 }

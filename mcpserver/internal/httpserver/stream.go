@@ -19,48 +19,47 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// A responseStream is the response to one POST. Notifications that belong to the request are written to it at
-// once, which makes it a stream of events; the library's answer becomes its last one. The library itself
-// would queue them per session, where they are lost when the answer is faster, and can leave on the stream of
-// another request of the session.
+// A responseStream is the response to one POST or GET. Notifications of a request are written to it at once, which turns
+// it into an event stream, and the response of the library becomes its last event. The library itself would queue the
+// notifications per session: they are lost if the response is faster, and can leave on the stream of another request.
 type responseStream struct {
-	w         http.ResponseWriter
-	unread    time.Duration    // how long the client may leave what is written unread
-	header    http.Header      // the library's
-	keep      func() *eventLog // begins to keep the events; nil where they are not kept
-	lacks     *auth.Error      // the right that the call lacks, which makes its answer 403; nil: none
-	cancelled func() bool      // whether the client has cancelled the request; nil: it has not
-	about     string           // where the metadata for the challenge is
+	w            http.ResponseWriter
+	writeTimeout time.Duration    // after each write, for the client to read it
+	header       http.Header      // set by the library
+	openLog      func() *eventLog // nil: events are not kept
+	missingRight *auth.Error      // nil, or the right that the caller lacks: the status is then 403
+	cancelled    func() bool      // reports whether the client has cancelled the request; nil: never
+	metadataURL  string           // for the challenge that goes with missingRight
 
-	mu      sync.Mutex // held while the client takes what is written
-	begun   bool       // the headers were sent
-	streams bool       // they announced a stream of events
-	single  bool       // and yet the library answers with a single JSON message, which is kept in body
-	body    bytes.Buffer
-	event1  chan struct{} // closed when the first event was written
-	wrote   bool          // it is closed
-	kept    *eventLog     // nil before the first event, and where they are not kept
-	silence *time.Timer   // ends the silence of a stream of events; nil until there is one
-	closed  bool          // nothing is written any more
+	mu             sync.Mutex // held during writes
+	headersSent    bool
+	isEventStream  bool         // according to the headers that were sent
+	buffered       bool         // the response is a single JSON message, which end sends as an event
+	body           bytes.Buffer // if buffered
+	firstEvent     chan struct{}
+	firstEventSent bool        // firstEvent is closed
+	log            *eventLog   // nil before the first event, or if events are not kept
+	keepAlive      *time.Timer // nil before the first event
+	closed         bool
 
-	waiting sync.Mutex // never held while something is written
-	queue   [][]byte   // notifications that were not written yet
-	ended   bool       // no more are taken
+	queueMu     sync.Mutex // not held during writes
+	queue       [][]byte   // notifications to write
+	queueClosed bool
 }
 
-// maxQueued is how many notifications of one request wait for a client that does not read. Further ones are
-// left out: each tells how far the call is, and a later one tells more.
+// maxQueued limits the notifications that one request queues for a client that does not read. Further ones are dropped:
+// each reports progress, which a later one supersedes.
 const maxQueued = 64
 
-// commentEvery is how long a stream of events is silent before a comment is written to it, which clients skip. Proxies close streams
-// that are silent, many of them after a minute.
-const commentEvery = 15 * time.Second
+// keepAliveInterval is how long an event stream is silent before a comment is sent. Many proxies close a stream after a
+// minute of silence.
+const keepAliveInterval = 15 * time.Second
 
-// comment is a line of a stream of events without a meaning, and the empty one after it.
-const comment = ":\n\n"
+// keepAliveComment is a comment of an event stream, which clients ignore.
+const keepAliveComment = ":\n\n"
 
-func newCallStream(w http.ResponseWriter, unread time.Duration) *responseStream {
-	return &responseStream{w: w, unread: unread, header: w.Header().Clone(), event1: make(chan struct{})}
+func newResponseStream(w http.ResponseWriter, writeTimeout time.Duration) *responseStream {
+	return &responseStream{w: w, writeTimeout: writeTimeout, header: w.Header().Clone(), firstEvent: make(chan struct{})}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -69,145 +68,144 @@ func (s *responseStream) Unwrap() http.ResponseWriter { return s.w }
 // Header implements http.ResponseWriter.
 func (s *responseStream) Header() http.Header { return s.header }
 
-// Flush implements http.Flusher, by which the library decides whether it can stream.
+// Flush implements http.Flusher. The library streams only to writers that implement it.
 func (s *responseStream) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flush()
+	s.flushLocked()
 }
 
-func (s *responseStream) flush() {
-	s.renew()
-	_ = http.NewResponseController(s.w).Flush() // a client that is gone needs no flush
-	s.written()
+func (s *responseStream) flushLocked() {
+	s.extendWriteDeadline()
+	_ = http.NewResponseController(s.w).Flush() // fails if the client has disconnected
+	s.resetKeepAlive()
 }
 
-// renew gives the client time anew to read what is written next. One that does not read loses its connection.
-func (s *responseStream) renew() {
-	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.unread)) // see impatient
+// extendWriteDeadline gives the client the full timeout for the next write. A client that does not read is disconnected.
+func (s *responseStream) extendWriteDeadline() {
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.writeTimeout)) // fails only without a connection
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (s *responseStream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.silenced() {
+	if s.cancelledByClient() {
 		return
 	}
 	s.writeQueue()
-	s.begin(status)
+	s.sendHeaders(status)
 }
 
-// silenced reports whether the client has cancelled the request, so that no
-// response may be sent.
-func (s *responseStream) silenced() bool { return s.cancelled != nil && s.cancelled() }
+// cancelledByClient reports whether the client has cancelled the request. Then no response may be sent.
+func (s *responseStream) cancelledByClient() bool { return s.cancelled != nil && s.cancelled() }
 
-// begin sends the library's headers, unless a notification was faster.
-func (s *responseStream) begin(status int) {
-	streams := strings.HasPrefix(s.header.Get("Content-Type"), "text/event-stream")
-	if s.begun {
-		s.single = s.streams && !streams
+// sendHeaders sends the headers of the library, unless a notification has already sent those of an event stream.
+func (s *responseStream) sendHeaders(status int) {
+	isEventStream := strings.HasPrefix(s.header.Get("Content-Type"), "text/event-stream")
+	if s.headersSent {
+		s.buffered = s.isEventStream && !isEventStream
 		return
 	}
 	maps.Copy(s.w.Header(), s.header)
-	s.begun, s.streams = true, streams
-	s.renew()
-	if s.lacks != nil && status == http.StatusOK && !streams {
-		status = auth.Status(s.lacks)
-		s.w.Header().Set("WWW-Authenticate", auth.Challenge(s.lacks, s.about))
+	s.headersSent, s.isEventStream = true, isEventStream
+	s.extendWriteDeadline()
+	if s.missingRight != nil && status == http.StatusOK && !isEventStream {
+		status = auth.Status(s.missingRight)
+		s.w.Header().Set("WWW-Authenticate", auth.Challenge(s.missingRight, s.metadataURL))
 	}
 	s.w.WriteHeader(status)
 }
 
-// Write implements io.Writer. The library writes an event, or the single message, whole.
+// Write implements io.Writer. The library writes an event, or a single message, in one call.
 func (s *responseStream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.silenced() && (!s.begun || s.streams) {
+	if s.cancelledByClient() && (!s.headersSent || s.isEventStream) {
 		return len(p), nil
 	}
 	s.writeQueue()
-	if !s.begun {
-		s.begin(http.StatusOK)
+	if !s.headersSent {
+		s.sendHeaders(http.StatusOK)
 	}
-	if s.single {
+	if s.buffered {
 		return s.body.Write(p)
 	}
-	if data, ok := bytes.CutPrefix(p, []byte(eventHead)); ok && s.streams && s.keep != nil {
-		s.event(bytes.TrimSuffix(bytes.Clone(data), []byte(eventTail)))
-		return len(p), nil // a client that is gone may come again
+	if data, ok := bytes.CutPrefix(p, []byte(eventHead)); ok && s.isEventStream && s.openLog != nil {
+		s.sendEvent(bytes.TrimSuffix(bytes.Clone(data), []byte(eventTail)))
+		return len(p), nil // the event is kept, so that a client that has disconnected can resume
 	}
-	return s.write(p)
+	return s.writeLocked(p)
 }
 
-// What stands around the message of an event, as the library writes it too.
+// eventHead and eventTail enclose the message of an event, in the format of the library.
 const (
 	eventHead = "event: message\ndata: "
 	eventTail = "\n\n"
 )
 
-// write sends bytes.
-func (s *responseStream) write(p []byte) (int, error) {
-	s.renew()
+// writeLocked sends bytes. The caller holds mu.
+func (s *responseStream) writeLocked(p []byte) (int, error) {
+	s.extendWriteDeadline()
 	n, err := s.w.Write(p)
-	if s.streams && !s.wrote {
-		s.wrote = true
-		close(s.event1)
+	if s.isEventStream && !s.firstEventSent {
+		s.firstEventSent = true
+		close(s.firstEvent)
 	}
 	return n, err
 }
 
-// written puts off the next comment. The caller holds mu.
-func (s *responseStream) written() {
+// resetKeepAlive postpones the next comment. The caller holds mu.
+func (s *responseStream) resetKeepAlive() {
 	switch {
-	case !s.begun || !s.streams || s.closed:
-	case s.silence == nil:
-		s.silence = time.AfterFunc(commentEvery, s.comment)
+	case !s.headersSent || !s.isEventStream || s.closed:
+	case s.keepAlive == nil:
+		s.keepAlive = time.AfterFunc(keepAliveInterval, s.writeKeepAlive)
 	default:
-		s.silence.Reset(commentEvery)
+		s.keepAlive.Reset(keepAliveInterval)
 	}
 }
 
-// comment writes a comment.
-func (s *responseStream) comment() {
+// writeKeepAlive sends a comment.
+func (s *responseStream) writeKeepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	s.renew()
-	if _, err := io.WriteString(s.w, comment); err != nil {
-		return // the client is gone
+	s.extendWriteDeadline()
+	if _, err := io.WriteString(s.w, keepAliveComment); err != nil {
+		return // the client has disconnected
 	}
-	s.flush()
+	s.flushLocked()
 }
 
-// close ends the comments: the connection is no longer the stream's.
+// close stops the comments. It must be called before the handler returns: after that, the connection may serve another
+// request.
 func (s *responseStream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shut()
+	s.closeLocked()
 }
 
-// shut is close. The caller holds mu.
-func (s *responseStream) shut() {
+func (s *responseStream) closeLocked() {
 	s.closed = true
-	if s.silence != nil {
-		s.silence.Stop()
+	if s.keepAlive != nil {
+		s.keepAlive.Stop()
 	}
 }
 
-// acknowledged waits for the first event, which the library queues: it would lose the acknowledgement of a
-// subscription that ends at once.
-func (s *responseStream) acknowledged(ctx context.Context, _ any) {
+// waitForFirstEvent returns after the first event was sent. The library queues the acknowledgement of a subscription, and
+// would lose it if the subscription ended at once.
+func (s *responseStream) waitForFirstEvent(ctx context.Context, _ any) {
 	select {
-	case <-s.event1:
+	case <-s.firstEvent:
 	case <-ctx.Done():
 	}
 }
 
-// notify sends a notification, in order before what the library writes later. It does not wait for the client: the
-// call that it tells of goes on at its place in the order of its scope. After the answer it does nothing.
+// notify queues a notification. It is sent before anything that the library writes later. notify does not wait for the
+// client, so that a slow client does not delay its call. After the response, notify does nothing.
 func (s *responseStream) notify(_ context.Context, method string, params map[string]any) {
 	data, err := json.Marshal(mcp.JSONRPCNotification{
 		JSONRPC:      mcp.JSONRPC_VERSION,
@@ -216,13 +214,13 @@ func (s *responseStream) notify(_ context.Context, method string, params map[str
 	if err != nil {
 		return
 	}
-	s.waiting.Lock()
-	defer s.waiting.Unlock()
-	if s.ended || len(s.queue) == maxQueued {
+	s.queueMu.Lock()
+	defer s.queueMu.Unlock()
+	if s.queueClosed || len(s.queue) == maxQueued {
 		return
 	}
 	if s.queue = append(s.queue, data); len(s.queue) == 1 {
-		go func() { // it ends with the request at the latest, which takes what is left
+		go func() { // ends with the request at the latest: end empties the queue
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.writeQueue()
@@ -230,71 +228,84 @@ func (s *responseStream) notify(_ context.Context, method string, params map[str
 	}
 }
 
-// writeQueue writes the notifications that wait. The caller holds mu.
+// writeQueue sends the queued notifications. The caller holds mu.
 func (s *responseStream) writeQueue() {
-	s.waiting.Lock()
+	s.queueMu.Lock()
 	queue := s.queue
 	s.queue = nil
-	s.waiting.Unlock()
+	s.queueMu.Unlock()
 	for _, data := range queue {
-		if s.begun && (s.single || !s.streams) {
+		if s.headersSent && (s.buffered || !s.isEventStream) {
 			return
 		}
-		if !s.begun {
+		if !s.headersSent {
 			s.w.Header().Set("Content-Type", "text/event-stream")
 			s.w.WriteHeader(http.StatusOK)
-			s.begun, s.streams = true, true
+			s.headersSent, s.isEventStream = true, true
 		}
-		s.event(data)
+		s.sendEvent(data)
 	}
 }
 
-// event sends one message of the stream, which must not change any more. The caller holds mu.
-func (s *responseStream) event(data []byte) {
+// sendEvent sends data as one event, and keeps data, which must not change afterwards. The caller holds mu.
+func (s *responseStream) sendEvent(data []byte) {
 	id, send := "", true
-	if s.keep != nil {
-		if s.kept == nil {
-			s.kept = s.keep()
+	if s.openLog != nil {
+		if s.log == nil {
+			s.log = s.openLog()
 		}
-		id, send = s.kept.add(data)
+		id, send = s.log.add(data)
 	}
 	if send {
-		_, _ = s.write(eventText(id, data)) // a client that is gone needs no event
-		s.flush()
+		_, _ = s.writeLocked(eventText(id, data)) // fails if the client has disconnected
+		s.flushLocked()
 	}
 }
 
-// end sends the answer that was kept. It is called when the library is done, which says nothing to an answer
-// of the client, and to a request that was cut off, for the reason that is given.
-func (s *responseStream) end(m jsonrpc.Envelope, why error) {
+// end completes the response after the library has returned. The library writes nothing for a message without an id, or
+// for a request that was cut off; cause says why it was.
+func (s *responseStream) end(m jsonrpc.Envelope, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shut()
-	s.waiting.Lock()
-	s.ended = true
-	s.waiting.Unlock()
-	if !s.silenced() {
+	s.closeLocked()
+	s.queueMu.Lock()
+	s.queueClosed = true
+	s.queueMu.Unlock()
+	if !s.cancelledByClient() {
 		s.writeQueue()
 	}
 	switch {
-	case s.begun:
-	case s.silenced():
-		s.header.Set("Content-Type", "text/event-stream") // which may end without a response
-		s.begin(http.StatusOK)
+	case s.headersSent:
+	case s.cancelledByClient():
+		s.header.Set("Content-Type", "text/event-stream") // an event stream may end without a response
+		s.sendHeaders(http.StatusOK)
 	case m.Method == "" || m.ID == nil:
-		s.begin(http.StatusAccepted)
+		s.sendHeaders(http.StatusAccepted)
 	default:
-		status := http.StatusNotFound // what the next request of the session would get
-		if !errors.Is(why, errEnded) {
-			status, why = http.StatusServiceUnavailable, transport.ErrClosed
+		status := http.StatusNotFound // as for the next request of a session that has ended
+		if !errors.Is(cause, errEnded) {
+			status, cause = http.StatusServiceUnavailable, transport.ErrClosed
 		}
-		s.renew()
-		writeFault(s.w, status, &jsonrpc.Error{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: why.Error()})
+		s.extendWriteDeadline()
+		writeRPCError(s.w, status, &jsonrpc.Error{ID: m.ID, Code: mcp.INTERNAL_ERROR, Text: cause.Error()})
 	}
 	if data := bytes.TrimSpace(s.body.Bytes()); len(data) > 0 {
-		s.event(data)
+		s.sendEvent(data)
 	}
-	if s.kept != nil {
-		s.kept.finish()
+	if s.log != nil {
+		s.log.finish()
 	}
+}
+
+// revoked answers a request that was cut off because its credential was revoked.
+func (s *responseStream) revoked(m jsonrpc.Envelope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.headersSent {
+		return
+	}
+	s.headersSent = true
+	s.extendWriteDeadline()
+	s.w.Header().Set("WWW-Authenticate", auth.Challenge(&auth.Error{Kind: auth.Invalid, Reason: errRevoked.Error()}, ""))
+	writeRPCError(s.w, http.StatusUnauthorized, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_REQUEST, Text: errRevoked.Error()})
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// TestProgressBeforeTheAnswer reports progress right before the answer, which must not be faster.
+// A notification right before the response is sent before it.
 func TestProgressBeforeTheAnswer(t *testing.T) {
 	for range 200 {
 		w := httptest.NewRecorder()
-		s := newCallStream(w, time.Minute)
+		s := newResponseStream(w, time.Minute)
 		s.notify(t.Context(), "notifications/progress", map[string]any{"progress": 1})
 		s.Header().Set("Content-Type", "application/json")
 		if _, err := s.Write([]byte(`{"jsonrpc":"2.0","id":5,"result":{}}`)); err != nil {
@@ -35,7 +35,7 @@ func TestProgressBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// A timedWriter remembers until when its client may dawdle.
+// A timedWriter records the deadlines.
 type timedWriter struct {
 	*httptest.ResponseRecorder
 	read, write time.Time
@@ -44,20 +44,20 @@ type timedWriter struct {
 func (w *timedWriter) SetReadDeadline(t time.Time) error  { w.read = t; return nil }
 func (w *timedWriter) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
 
-// The time to read an answer begins with the answer: the work before it does not count.
-func TestTimeToRead(t *testing.T) {
+// Each write gets the full timeout, however long the call took.
+func TestWriteDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &handler{cfg: Config{Limits: UsualLimits()}}
 		w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), write: time.Now()}
 		fresh := func(what string) {
 			t.Helper()
 			if left := time.Until(w.write); left < writeTime || left > writeTime+headerTime {
-				t.Errorf("%s: the client has %s to read", what, left)
+				t.Errorf("%s: the write deadline is in %s, want at least %s", what, left, writeTime)
 			}
 			time.Sleep(2 * writeTime)
 		}
 		d.withDeadlines(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fresh("a new request") })).ServeHTTP(w, nil)
-		s := newCallStream(w, writeTime)
+		s := newResponseStream(w, writeTime)
 		s.Flush()
 		fresh("a flush")
 		s.WriteHeader(http.StatusOK)
@@ -66,21 +66,22 @@ func TestTimeToRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh("an answer")
-		newCallStream(w, writeTime).end(request("1"), nil)
+		newResponseStream(w, writeTime).end(request("1"), nil)
 		fresh("the end of the host")
-		newCallStream(w, writeTime).revoked(request("1"))
+		newResponseStream(w, writeTime).revoked(request("1"))
 		fresh("a revoked credential")
 	})
 }
 
-// A stream of events is never silent for longer than commentEvery; a single answer gets no comments, and nothing follows the end.
-func TestCommentsEndTheSilence(t *testing.T) {
+// An event stream is never silent for longer than keepAliveInterval. A single response gets no comments, and nothing
+// follows the end.
+func TestKeepAlive(t *testing.T) {
 	const listen = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	tests := []struct {
 		name string
 		run  func(ctx context.Context, s *responseStream)
-		want int // comments in 4 times commentEvery
+		want int // comments within 4 times keepAliveInterval
 	}{
 		{"a call with progress", func(_ context.Context, s *responseStream) {
 			s.notify(context.Background(), "notifications/progress", map[string]any{"progress": 1})
@@ -88,7 +89,7 @@ func TestCommentsEndTheSilence(t *testing.T) {
 		{"progress now and then", func(_ context.Context, s *responseStream) {
 			for range 10 {
 				s.notify(context.Background(), "notifications/progress", map[string]any{"progress": 1})
-				time.Sleep(commentEvery / 3)
+				time.Sleep(keepAliveInterval / 3)
 			}
 		}, 0},
 		{"a call without progress", func(context.Context, *responseStream) {}, 0},
@@ -115,17 +116,17 @@ func TestCommentsEndTheSilence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := httptest.NewRecorder()
-				s := newCallStream(w, time.Minute)
+				s := newResponseStream(w, time.Minute)
 				ctx, cancel := context.WithCancel(t.Context())
 				go tt.run(ctx, s)
-				time.Sleep(4*commentEvery - time.Second)
+				time.Sleep(4*keepAliveInterval - time.Second)
 				s.close()
 				text := w.Body.String()
 				events := strings.Split(text, "\n\n")
 				if got := len(events) - len(slices.DeleteFunc(events, func(e string) bool { return e == ":" })); got != tt.want {
 					t.Errorf("%d comments, want %d: %q", got, tt.want, text)
 				}
-				time.Sleep(4 * commentEvery)
+				time.Sleep(4 * keepAliveInterval)
 				if w.Body.String() != text {
 					t.Errorf("after the end: %q", w.Body.String()[len(text):])
 				}

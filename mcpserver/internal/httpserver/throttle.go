@@ -11,35 +11,33 @@ import (
 )
 
 const (
-	// FailureBurst is how many wrong tokens an address may send at once, and failureEvery how soon it has another try:
-	// a client that is set up wrongly tries a few times, guessing needs thousands of millions.
+	// FailureBurst is how many wrong tokens an address may send at once. After that it may send one per failureEvery.
+	// That is enough for a misconfigured client, and too slow to guess a token.
 	FailureBurst = 10
 	failureEvery = 3 * time.Second
-	// maxAddresses bounds the addresses that are remembered; beyond it the one that failed longest ago is forgotten.
+	// maxAddresses limits the remembered addresses. The one with the oldest failure is removed first.
 	maxAddresses = 4096
-	// goodFor is how long a token that was right is never held up by what others at its address do, and maxGood how
-	// many such tokens are remembered.
-	goodFor = time.Hour
-	maxGood = 1024
-	// networkBits are what one customer is given of IPv6 at least (RFC 6177): within it addresses cost nothing.
+	// validFor is how long a valid token is exempt from the failures of its address.
+	validFor = time.Hour
+	// maxValid limits the remembered valid tokens.
+	maxValid = 1024
+	// networkBits is the prefix length that counts as one IPv6 client: a customer gets at least a /64 (RFC 6177).
 	networkBits = 64
 )
 
-// A throttle slows down clients that send wrong tokens, by their address.
-//
-// Two things keep it from locking out clients with a right token. One that was right within the last hour passes, whatever
-// its address does. And behind loopback and Unix sockets all peers share one address, those of a proxy too: there, no
-// token goes unchecked; a client over the limit only gets that answer.
+// A throttle slows down clients that send wrong tokens, by address. Clients with a valid token are not locked out:
+//   - A token that was valid within the last hour is exempt.
+//   - Over loopback and Unix sockets all peers share an address, including the clients of a proxy. There every token is
+//     verified, and only a wrong one gets the status 429.
 type throttle struct {
 	mu     sync.Mutex
-	failed map[netip.Prefix]*list.Element // of *offender
-	order  *list.List                     // the latest failure first
-	good   map[[sha256.Size]byte]time.Time
+	failed map[netip.Prefix]*list.Element  // of *client
+	order  *list.List                      // of *client, the latest failure first
+	valid  map[[sha256.Size]byte]time.Time // token hash → end of the exemption
 }
 
-// newThrottle makes a throttle that remembers nothing yet.
 func newThrottle() *throttle {
-	return &throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(), good: map[[sha256.Size]byte]time.Time{}}
+	return &throttle{failed: map[netip.Prefix]*list.Element{}, order: list.New(), valid: map[[sha256.Size]byte]time.Time{}}
 }
 
 // A client is an address that has sent wrong tokens.
@@ -48,23 +46,23 @@ type client struct {
 	tries *rate.Limiter
 }
 
-// Delay returns how long a request must wait before its token is looked at; zero: not at all.
+// Delay returns how long the client must wait before its token is verified. Zero means that it is verified now.
 func (t *throttle) Delay(remote, bearer string) time.Duration {
 	from, shared := origin(remote)
 	if shared || bearer == "" {
-		return 0 // a request without a token is no guess: clients ask in this way where tokens are issued
+		return 0 // a request without a token is not a guess: clients use it to find the authorization server
 	}
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, ok := t.failed[from]
-	if !ok || now.Before(t.good[sha256.Sum256([]byte(bearer))]) {
+	if !ok || now.Before(t.valid[sha256.Sum256([]byte(bearer))]) {
 		return 0
 	}
 	return delayFor(e.Value.(*client).tries.TokensAt(now))
 }
 
-// delayFor is the time until there is a whole try.
+// delayFor returns the time until one try is available.
 func delayFor(tries float64) time.Duration {
 	if tries >= 1 {
 		return 0
@@ -72,7 +70,7 @@ func delayFor(tries float64) time.Duration {
 	return time.Duration((1 - tries) * float64(failureEvery))
 }
 
-// Failed counts a wrong token. It returns how long to wait until the next try, once there have been too many.
+// Failed counts a wrong token. It returns how long the client must wait for its next try, or zero.
 func (t *throttle) Failed(remote string) time.Duration {
 	from, _ := origin(remote)
 	now := time.Now()
@@ -96,7 +94,7 @@ func (t *throttle) Failed(remote string) time.Duration {
 	return delayFor(tries.TokensAt(now))
 }
 
-// Passed remembers that a token was right.
+// Passed records that a token was valid.
 func (t *throttle) Passed(remote, bearer string) {
 	if _, shared := origin(remote); shared {
 		return
@@ -104,31 +102,32 @@ func (t *throttle) Passed(remote, bearer string) {
 	sum, now := sha256.Sum256([]byte(bearer)), time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.good) >= maxGood {
-		if _, known := t.good[sum]; !known {
-			t.forget(now)
+	if len(t.valid) >= maxValid {
+		if _, known := t.valid[sum]; !known {
+			t.evict(now)
 		}
 	}
-	t.good[sum] = now.Add(goodFor)
+	t.valid[sum] = now.Add(validFor)
 }
 
-// forget makes room for a right token: what is over goes, or else what ends first. The caller holds the lock.
-func (t *throttle) forget(now time.Time) {
+// evict removes the exemptions that have ended, or if there are none, the one that ends first. The caller holds the lock.
+func (t *throttle) evict(now time.Time) {
 	var first [sha256.Size]byte
 	var end time.Time
-	for sum, until := range t.good {
+	for sum, until := range t.valid {
 		if now.After(until) {
-			delete(t.good, sum)
+			delete(t.valid, sum)
 		} else if end.IsZero() || until.Before(end) {
 			first, end = sum, until
 		}
 	}
-	if len(t.good) >= maxGood {
-		delete(t.good, first)
+	if len(t.valid) >= maxValid {
+		delete(t.valid, first)
 	}
 }
 
-// origin is what counts as one peer: an IPv4 address, an IPv6 network, or all that share an address.
+// origin returns the unit that is throttled: an IPv4 address or an IPv6 network. It reports shared if the peers of
+// different clients have the same address.
 func origin(remote string) (from netip.Prefix, shared bool) {
 	port, err := netip.ParseAddrPort(remote)
 	ip := port.Addr().Unmap().WithZone("")
@@ -139,6 +138,6 @@ func origin(remote string) (from netip.Prefix, shared bool) {
 	if ip.Is6() {
 		bits = networkBits
 	}
-	from, _ = ip.Prefix(bits) // it fits the address
+	from, _ = ip.Prefix(bits) // bits is at most the length of the address
 	return from, false
 }

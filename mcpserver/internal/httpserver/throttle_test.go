@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// exhaust sends wrong tokens until there have been too many.
+// exhaust sends wrong tokens until the address is throttled.
 func exhaust(t *testing.T, th *throttle, remote string) {
 	t.Helper()
 	for n := range FailureBurst {
 		if wait := th.Failed(remote); wait != 0 {
-			t.Fatalf("failure %d must wait %s", n+1, wait)
+			t.Fatalf("failure %d: got a wait of %s, want none", n+1, wait)
 		}
 	}
 	if wait := th.Failed(remote); wait <= 0 || wait > failureEvery {
-		t.Fatalf("after %d failures the wait is %s", FailureBurst+1, wait)
+		t.Fatalf("failure %d: got a wait of %s, want up to %s", FailureBurst+1, wait, failureEvery)
 	}
 }
 
@@ -49,16 +49,16 @@ func TestThrottle(t *testing.T) {
 					t.Errorf("a request without a token waits %s", wait)
 				}
 				if wait := th.Delay(tt.other, "known"); wait != 0 {
-					t.Errorf("a token that was right waits %s", wait)
+					t.Errorf("a token that was valid waits %s", wait)
 				}
 				time.Sleep(failureEvery)
 				if wait := th.Delay(tt.other, "new"); wait != 0 {
 					t.Errorf("after %s a new token still waits %s", failureEvery, wait)
 				}
-				time.Sleep(goodFor)
+				time.Sleep(validFor)
 				exhaustAgain(th, tt.offender)
 				if wait := th.Delay(tt.other, "known"); wait > 0 != tt.held {
-					t.Errorf("a token that was right long ago waits %s", wait)
+					t.Errorf("a token that was valid long ago waits %s", wait)
 				}
 			})
 		})
@@ -77,12 +77,12 @@ func TestThrottleIsBounded(t *testing.T) {
 		th.Failed(fmt.Sprintf("10.%d.%d.%d:1", n>>16, n>>8&0xff, n&0xff))
 	}
 	if len(th.failed) != maxAddresses || th.order.Len() != maxAddresses {
-		t.Errorf("%d addresses in %d places, %d are the most", len(th.failed), th.order.Len(), maxAddresses)
+		t.Errorf("%d addresses, %d in order; the limit is %d", len(th.failed), th.order.Len(), maxAddresses)
 	}
-	for n := range 3 * maxGood {
+	for n := range 3 * maxValid {
 		th.Passed("192.0.2.1:1", fmt.Sprint(n))
 	}
-	if len(th.good) > maxGood {
-		t.Errorf("%d right tokens are remembered, %d are the most", len(th.good), maxGood)
+	if len(th.valid) > maxValid {
+		t.Errorf("%d valid tokens are remembered, the limit is %d", len(th.valid), maxValid)
 	}
 }
