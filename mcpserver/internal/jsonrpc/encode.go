@@ -10,13 +10,14 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// An Answer is the answer to a call that was answered without the library.
+// An Answer is the response to a call that was handled without the library.
 type Answer struct {
-	ID     json.RawMessage // as it came
+	ID     json.RawMessage // as received
 	Result *mcp.CallToolResult
 }
 
-// Encode is json.Marshal, which would itself scan and copy a long result once more only because that encodes itself.
+// Encode encodes a message as json.Marshal does. It is faster for results, which implement json.Marshaler: json.Marshal
+// scans and copies what they return.
 func Encode(message any) ([]byte, error) {
 	switch m := message.(type) {
 	case Answer:
@@ -31,13 +32,13 @@ func Encode(message any) ([]byte, error) {
 	return json.Marshal(message)
 }
 
-func encodeResponse(id []byte, of any) ([]byte, error) {
-	result, text, err := encodeResult(of)
+func encodeResponse(id []byte, value any) ([]byte, error) {
+	result, text, err := encodeResult(value)
 	if err != nil {
 		return nil, err
 	}
 	const head, mid = `{"jsonrpc":"2.0","id":`, `,"result":`
-	line := lineOf(len(head) + len(id) + len(mid) + len(result) + len(text) + len(text)/16 + len("}\n"))
+	line := newLine(len(head) + len(id) + len(mid) + len(result) + len(text) + len(text)/16 + len("}\n"))
 	line = append(append(append(line, head...), id...), mid...)
 	if text != "" {
 		line = appendEscaped(append(line, beforeText...), text)
@@ -46,11 +47,11 @@ func encodeResponse(id []byte, of any) ([]byte, error) {
 	return append(append(line, result...), '}'), nil
 }
 
-// beforeText is what the library writes before the text of most results.
+// beforeText is what precedes the text of most results.
 const beforeText = `{"content":[{"type":"text","text":"`
 
-// encodeResult is a result as the library encodes it, but without the text after [beforeText], which is nearly all of a long
-// one: the library goes over it byte by byte and copies it several times.
+// encodeResult encodes a result as the library does, but returns the text that belongs after [beforeText] separately. The
+// library escapes text byte by byte and copies it several times.
 func encodeResult(result any) (encoded []byte, text string, err error) {
 	m, ok := result.(json.Marshaler)
 	if !ok {
@@ -74,7 +75,7 @@ func encodeResult(result any) (encoded []byte, text string, err error) {
 	return encoded, "", err
 }
 
-// encodePlain is the result of [encodeResult] for what most results are, a text and perhaps a structure; nil for any other.
+// encodePlain is encodeResult for a result with one text and optional structured content. It returns nil for others.
 func encodePlain(r *mcp.CallToolResult) ([]byte, error) {
 	content, ok := r.Content[0].(mcp.TextContent)
 	if !ok || len(r.Content) > 1 || content.Annotations != nil || content.Meta != nil || content.Type != mcp.ContentTypeText ||
@@ -96,11 +97,11 @@ func encodePlain(r *mcp.CallToolResult) ([]byte, error) {
 	return append(encoded, '}'), nil
 }
 
-// appendEscaped appends a text as it is between the quotes of a JSON string. What is not valid UTF-8 becomes U+FFFD, and
-// the two separators of Unicode that some clients take for the end of a line are escaped, as encoding/json does both.
+// appendEscaped appends text as the content of a JSON string. As encoding/json does, it replaces invalid UTF-8 by U+FFFD
+// and escapes U+2028 and U+2029, which some clients take for line ends.
 func appendEscaped(dst []byte, text string) []byte {
 	for {
-		n := plain(text)
+		n := unescapedPrefix(text)
 		dst = append(dst, text[:n]...)
 		if text = text[n:]; text == "" {
 			return dst
@@ -112,13 +113,13 @@ func appendEscaped(dst []byte, text string) []byte {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
 		case c < ' ':
-			dst = appendRune(dst, rune(c))
-		case strings.HasPrefix(text, "→"): // which Read puts after the number of each line
+			dst = appendEscape(dst, rune(c))
+		case strings.HasPrefix(text, "→"): // frequent: follows each line number in the result of Read
 			dst, size = append(dst, "→"...), len("→")
 		default:
 			var r rune
 			if r, size = utf8.DecodeRuneInString(text); r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
-				dst = appendRune(dst, r)
+				dst = appendEscape(dst, r)
 			} else {
 				dst = append(dst, text[:size]...)
 			}
@@ -127,8 +128,8 @@ func appendEscaped(dst []byte, text string) []byte {
 	}
 }
 
-// appendRune appends the escape of a character.
-func appendRune(dst []byte, c rune) []byte {
+// appendEscape appends the escape sequence of a character.
+func appendEscape(dst []byte, c rune) []byte {
 	switch c {
 	case '\r':
 		return append(dst, '\\', 'r')
@@ -139,9 +140,9 @@ func appendRune(dst []byte, c rune) []byte {
 	return append(dst, '\\', 'u', hex[c>>12&15], hex[c>>8&15], hex[c>>4&15], hex[c&15])
 }
 
-// plain returns how many bytes at the beginning of a text are ASCII that needs no escape. It looks at eight at a time; what a
-// subtraction borrows falses only bytes after the first that is found.
-func plain(text string) int {
+// unescapedPrefix returns the length of the longest prefix that is ASCII and needs no escaping. It examines eight bytes at
+// a time. A borrow of a subtraction changes only bytes after the first match.
+func unescapedPrefix(text string) int {
 	const ones = 0x0101010101010101
 	i := 0
 	for ; i+8 <= len(text); i += 8 {

@@ -9,7 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// checkEncoded holds a response against what the library makes of it.
+// checkEncoded compares Encode with json.Marshal.
 func checkEncoded(t *testing.T, result any) {
 	t.Helper()
 	response := mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId("an id"), Result: result}
@@ -57,7 +57,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEncodeCharacters puts every character of interest at every place of a word.
+// TestEncodeCharacters puts each character at every offset within eight bytes.
 func TestEncodeCharacters(t *testing.T) {
 	interesting := []string{"→", "\u2028", "\u2029", "é", "😀", "\xff", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\x7f", "<", "&"}
 	for c := range byte(0x80) {

@@ -1,11 +1,12 @@
-// Package jsonrpc parses the messages of clients, reports what is wrong with them in words for their sender, and encodes answers. Most calls of tools it reads whole, in one pass, and past the MCP library. And it encodes
-// answers, and writes them to a client over a pipe.
+// Package jsonrpc parses the messages of clients, explains what is wrong with invalid ones, encodes responses, and writes
+// them to a pipe. It parses most tool calls in one pass, without the MCP library.
 package jsonrpc
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// An Envelope is what must be known of a message before the library handles it.
+// An Envelope has the parts of a message that are needed before the library handles it.
 type Envelope struct {
 	Version any             `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -24,41 +25,42 @@ type Envelope struct {
 		Meta         map[string]any  `json:"_meta"`
 		RequestID    json.RawMessage `json:"requestId"`
 	} `json:"params"`
-	// Of a response to a request of ours.
+	// Result and Error belong to a response of the client to a request of the server.
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
 
-	// Rest is the message without the arguments of a call, which are in Arguments; the whole message if nothing was cut.
+	// Rest is the message. If Arguments is set and Plain is not, Rest has an empty object in place of the arguments.
 	Rest      []byte          `json:"-"`
 	Arguments json.RawMessage `json:"-"`
-	// Plain says that the message is one that [Plain] takes; the arguments stand in Rest as well.
+	// Plain means that [Plain] has parsed the message.
 	Plain bool `json:"-"`
 }
 
-// Modern reports whether a message is one of the era without sessions: its header or its _meta says so. That
-// they agree is checked later.
+// Modern reports whether a message belongs to the era without sessions, according to its header or its _meta. The caller
+// checks separately that they agree.
 func (m *Envelope) Modern(header string) bool {
 	declared, _ := m.Params.Meta[mcp.MetaKeyProtocolVersion].(string)
 	return mcp.IsModernProtocol(header) || mcp.IsModernProtocol(declared)
 }
 
-// The methods that the server itself looks for.
+// Methods that the server handles itself.
 const (
 	MethodCall      = "tools/call"
 	MethodCancelled = "notifications/cancelled"
 )
 
-// A Error is why a message is answered with a JSON-RPC error before the library sees it.
+// An Error is the JSON-RPC error for a message that the library does not handle.
 type Error struct {
-	ID   json.RawMessage // nil: unknown, the answer's is null
-	Code int             // of JSON-RPC
+	ID   json.RawMessage // nil if unknown: the id of the response is then null
+	Code int
 	Text string
 	Data any
-	// Ordinary says that the request is answered like others: a client of sessions takes an HTTP status for the end of its connection.
+	// Ordinary means that a legacy client gets the error with HTTP status 200. It would take another status for the end
+	// of the connection.
 	Ordinary bool
 }
 
-// Response is the answer to the message.
+// Response returns the message to send.
 func (f *Error) Response() mcp.JSONRPCError {
 	var id any
 	if f.ID != nil {
@@ -67,54 +69,54 @@ func (f *Error) Response() mcp.JSONRPCError {
 	return mcp.NewJSONRPCError(mcp.NewRequestId(id), f.Code, f.Text, f.Data)
 }
 
-// Open reads the envelope of a message; the fault tells what is wrong with one that has none.
-func Open(message []byte) (m Envelope, f *Error) {
+// Open parses the envelope of a message. The error says what is wrong with an invalid message.
+func Open(message []byte) (m Envelope, invalid *Error) {
 	var err error
 	m, plain := Plain(message)
 	if !plain {
 		m, err = Decode(message)
 	}
 	switch trimmed := bytes.TrimSpace(message); {
-	case !utf8.Valid(message): // decoding it would put other characters in their place
-		return m, &Error{ID: usable(m.ID), Code: mcp.PARSE_ERROR, Text: notUTF8(message)}
+	case !utf8.Valid(message): // the decoder would replace the invalid bytes
+		return m, &Error{ID: usable(m.ID), Code: mcp.PARSE_ERROR, Text: explainEncoding(message)}
 	case err == nil && m.Method != "" && (m.Result != nil || m.Error != nil):
-		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: "a message with a method is a request and has neither result nor error"}
+		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: "the message has a method and a result or error: send either a request or a response"}
 	case err == nil && m.Method != "" && m.ID != nil && usable(m.ID) == nil:
-		return m, &Error{Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the id of a request must be a string, or an integer between -%d and %[1]d, and no string with half of a surrogate pair", LargestID)}
-	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // its sender would wait for ever
-		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: "this message has an id and neither a method nor a result: a request needs a method"}
+		return m, &Error{Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the id of the request is invalid: it must be an integer between -%d and %[1]d, or a string without lone surrogates", LargestID)}
+	case err == nil && m.Method == "" && m.ID != nil && m.Result == nil && m.Error == nil: // without a response the client would wait forever
+		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: "the message has an id and neither a method nor a result: a request needs a method"}
 	case err == nil && m.Plain:
 		return m, nil
 	case err == nil && m.Version != "2.0" && m.Result == nil && m.Error == nil:
-		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: `this is not a JSON-RPC 2.0 message: it needs "jsonrpc": "2.0"`}
+		return m, &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: `not a JSON-RPC 2.0 message: it needs "jsonrpc": "2.0"`}
 	case err == nil:
-		return m, unclear(m)
+		return m, checkAmbiguous(m)
 	case !json.Valid(message):
-		return m, &Error{Code: mcp.PARSE_ERROR, Text: notJSON(message, err)}
+		return m, &Error{Code: mcp.PARSE_ERROR, Text: explainSyntax(message, err)}
 	case trimmed[0] == '[':
-		return m, &Error{Code: mcp.INVALID_REQUEST, Text: "batches are not part of the protocol: send one message at a time"}
+		return m, &Error{Code: mcp.INVALID_REQUEST, Text: "batches are not supported by MCP: send one message at a time"}
 	}
 	var loose struct {
 		ID json.RawMessage `json:"id"`
 	}
-	_ = json.Unmarshal(message, &loose) // without an id the answer's is null
+	_ = json.Unmarshal(message, &loose) // if this fails, the id of the response is null
 	return m, &Error{
 		ID: usable(loose.ID), Code: mcp.INVALID_REQUEST,
-		Text: "this is not a JSON-RPC 2.0 message: method must be a string, params and _meta objects",
+		Text: "not a JSON-RPC 2.0 message: method must be a string, params and _meta must be objects",
 	}
 }
 
-// unclear is the fault of a message in which two readers could find different things.
-func unclear(m Envelope) *Error {
+// checkAmbiguous returns an error if two decoders could read a message differently.
+func checkAmbiguous(m Envelope) *Error {
 	name := ambiguous(m.Rest)
 	if name == "" {
 		return nil
 	}
 	return &Error{ID: usable(m.ID), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf(
-		"%s is in the message twice, or is spelt in capitals: a program on the way could have read another one", name)}
+		"the message has %s twice or with different capitals: send it once, in lower case", name)}
 }
 
-// Decode decodes a message, but not the arguments of a call.
+// Decode decodes a message, except the arguments of a call.
 func Decode(message []byte) (m Envelope, err error) {
 	if rest, arguments, ok := cutArguments(message); ok {
 		if json.Unmarshal(rest, &m) == nil && m.Method == MethodCall {
@@ -128,11 +130,11 @@ func Decode(message []byte) (m Envelope, err error) {
 	return m, err
 }
 
-// LargestID is the largest number that an id may be. Larger ones would come back changed, since the library and most clients
-// keep them in 64-bit floating-point numbers.
+// LargestID is the largest integer that is accepted as an id. The library and most clients store ids as float64, which
+// would change larger ones.
 const LargestID = 1<<53 - 1
 
-// usable is an id that a request may have, and that it is answered with; nil when it is none.
+// usable returns id if it is a valid id of a request, and nil otherwise.
 func usable(id json.RawMessage) json.RawMessage {
 	if len(id) > 0 && id[0] == '"' {
 		if strings.ContainsRune(IDKey(id), utf8.RuneError) && bytes.IndexByte(id, '\\') >= 0 {
@@ -146,11 +148,91 @@ func usable(id json.RawMessage) json.RawMessage {
 	return id
 }
 
-// IDKey is the same for all spellings of an id: the letter a of a string may come as an escape too.
+// IDKey returns the same key for all encodings of an id, with and without escape sequences.
 func IDKey(id json.RawMessage) string {
 	var text string
 	if bytes.IndexByte(id, '\\') < 0 || json.Unmarshal(id, &text) != nil {
 		return string(id)
 	}
-	return `"` + text + `"` // which no id without escapes is, unless it is the same
+	return `"` + text + `"`
+}
+
+// ByteOrderMark is the UTF-8 byte order mark, which some programs write before the first message.
+var ByteOrderMark = []byte("\uFEFF")
+
+// explainEncoding returns the error text for a message that is not valid UTF-8.
+func explainEncoding(message []byte) string {
+	if bytes.IndexByte(message, 0) >= 0 {
+		return "the message is not valid UTF-8: it looks like UTF-16, send UTF-8"
+	}
+	return "the message is not valid UTF-8: send UTF-8"
+}
+
+// explainSyntax returns the error text for a message that is not valid JSON. It recognizes common mistakes. err is the
+// error of the decoder.
+func explainSyntax(message []byte, err error) string {
+	const text = "the message is not valid JSON"
+	start := bytes.ToLower(message[:min(len(message), 32)])
+	isHeader := func(head string) bool { return bytes.HasPrefix(start, []byte(head)) }
+	switch {
+	case bytes.HasPrefix(message, ByteOrderMark):
+		return text + ": it starts with a byte order mark, remove it"
+	case bytes.IndexByte(message, 0) >= 0:
+		return text + ": it contains NUL bytes, as UTF-16 does; send UTF-8"
+	case slices.ContainsFunc([]string{"content-length:", "content-type:", "post /", "get /"}, isHeader):
+		return text + ": it looks like a header. Over stdio, send each message on one line, without headers"
+	case strings.Contains(err.Error(), "max depth"):
+		return text + ": its arrays and objects are nested too deeply"
+	}
+	return text
+}
+
+// members are the members of a message that have a meaning.
+var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+
+// paramMembers are the members of params that have a meaning.
+var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId"}
+
+// ambiguous returns the name of a member that occurs twice or with different capitals. encoding/json ignores case and
+// uses the last one. A program between client and host that checks messages may use another.
+func ambiguous(message []byte) string {
+	var params json.RawMessage
+	name := duplicateName(message, members, func(name string, value json.RawMessage) {
+		if name == "params" {
+			params = value
+		}
+	})
+	if name == "" && len(params) > 0 && params[0] == '{' {
+		if name = duplicateName(params, paramMembers, func(string, json.RawMessage) {}); name != "" {
+			name = "params." + name
+		}
+	}
+	return name
+}
+
+// duplicateName returns the first name in an object that occurred before, or that differs from a known name only in case.
+// It calls each for the known names.
+func duplicateName(object []byte, known []string, each func(name string, value json.RawMessage)) string {
+	var seen []string
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return ""
+	}
+	for dec.More() {
+		token, err := dec.Token()
+		name, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return "" // not reached: Open has decoded the message
+		}
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			continue
+		}
+		if !slices.Contains(known, name) || slices.Contains(seen, name) {
+			return name
+		}
+		seen = append(seen, name)
+		each(name, value)
+	}
+	return ""
 }

@@ -2,25 +2,25 @@ package jsonrpc
 
 import "encoding/json"
 
-// maxMember bounds what is kept of a name or an id of an [Oversized] message, in bytes.
+// maxMember limits how much of a name or an id of an [Oversized] message is kept, in bytes.
 const maxMember = 1 << 10
 
-// Oversized reads a message that is too long to be kept, so that its sender is told which request was not taken. Write gets the
-// message in pieces. The zero Oversized has seen nothing.
+// An Oversized finds the id of a message that is too long to be kept, so that the error response can have it. Write gets
+// the message in pieces. The zero value is ready to use.
 type Oversized struct {
-	depth   int    // of objects and lists
+	depth   int    // of objects and arrays
 	quoted  bool   // in a string
 	escaped bool   // after a backslash in a string
-	value   bool   // after the colon of a member of the message itself
-	text    []byte // the name, or the value, of that member so far
+	value   bool   // after the colon of a top-level member
+	text    []byte // the name or value of that member so far
 	name    string
 
 	id     json.RawMessage
-	ids    int // how many members are named id
+	ids    int // number of members named id
 	method bool
 }
 
-// ID is the id of the request, nil if the message is none or its id cannot be used.
+// ID returns the id of the request. It returns nil if the message is not a request or its id is invalid.
 func (o *Oversized) ID() json.RawMessage {
 	if !o.method || o.ids != 1 || !json.Valid(o.id) {
 		return nil
@@ -28,7 +28,7 @@ func (o *Oversized) ID() json.RawMessage {
 	return usable(o.id)
 }
 
-// Write reads the next piece.
+// Write scans the next piece.
 func (o *Oversized) Write(piece []byte) {
 	for _, c := range piece {
 		if o.depth == 1 && len(o.text) <= maxMember && (o.quoted || c > ' ' && c != ':' && c != ',' && c != '}') {
@@ -54,14 +54,14 @@ func (o *Oversized) Write(piece []byte) {
 	}
 }
 
-// structure notes a character that ends a name or a value of the message itself, or begins the message.
+// structure handles a character that ends a name or a value of a top-level member, or starts the message.
 func (o *Oversized) structure(c byte) {
 	switch {
 	case o.depth != 1:
 		return
 	case c == ':' && !o.value:
 		o.name = ""
-		_ = json.Unmarshal(o.text, &o.name) // what is no name is none of those below
+		_ = json.Unmarshal(o.text, &o.name) // an invalid name stays empty
 		o.value = true
 	case c == ',', c == '}':
 		if o.name == "id" {

@@ -12,7 +12,7 @@ func TestOversized(t *testing.T) {
 		` { "method" : "x" , "params" : [ 1, 2 ], "id" : -3 } `:                          `-3`,
 		`{"\u0069d":5,"method":"x"}`:                                                     `5`,
 		`{"id":5,"method":"x","params":"`:                                                `5`,
-		`{"id":5,"result":{"method":"x"}}`:                                               ``, // an answer to us
+		`{"id":5,"result":{"method":"x"}}`:                                               ``, // a response
 		`{"id":5,"id":6,"method":"x"}`:                                                   ``,
 		`{"id":5,"method":"x","ID":6}`:                                                   `5`,
 		`{"id":1.5,"method":"x"}`:                                                        ``,

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeRoom is how much the pipe to a client should hold, in bytes. Common pipes hold 64 KiB, which is four answers to a Read: who
-// writes the next is put to sleep until the client has read, and woken. Much more would be missed elsewhere, since there is a bound on
-// what all pipes of a user may hold.
-const pipeRoom = 256 << 10
+// pipeCapacity is the capacity that a pipe to a client should have, in bytes. The default of 64 KiB holds four results of
+// Read; the writer of the next would sleep until the client has read. The capacity of all pipes of a user is limited, so
+// this must not be much larger.
+const pipeCapacity = 256 << 10
 
-// widen gives a pipe room for the answers to calls that came in together. A pipe that has as much keeps it, what is no pipe stays as
-// it is, and where no more may be had it is only slower.
-func widen(pipe any) {
+// growPipe increases the capacity of a pipe to pipeCapacity. It does nothing for other files. An error only costs speed.
+func growPipe(pipe any) {
 	file, ok := pipe.(syscall.Conn)
 	if !ok {
 		return
@@ -23,8 +22,8 @@ func widen(pipe any) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		if has, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && has < pipeRoom {
-			_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeRoom)
+		if has, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && has < pipeCapacity {
+			_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeCapacity)
 		}
 	})
 }

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWiden(t *testing.T) {
+func TestGrowPipe(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		has, want int
 	}{
-		{"one page", os.Getpagesize(), pipeRoom},
-		{"a common pipe", 64 << 10, pipeRoom},
-		{"a wide one stays", 2 * pipeRoom, 2 * pipeRoom},
+		{"one page", os.Getpagesize(), pipeCapacity},
+		{"default", 64 << 10, pipeCapacity},
+		{"larger", 2 * pipeCapacity, 2 * pipeCapacity},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, w, err := os.Pipe()
@@ -26,14 +26,14 @@ func TestWiden(t *testing.T) {
 			defer r.Close()
 			defer w.Close()
 			if _, err := unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, tt.has); err != nil {
-				t.Skipf("this user may not have such a pipe: %v", err)
+				t.Skipf("cannot create a pipe of %d bytes: %v", tt.has, err)
 			}
 			if _, err := w.WriteString("kept"); err != nil {
 				t.Fatal(err)
 			}
-			widen(w)
+			growPipe(w)
 			if got, err := unix.FcntlInt(r.Fd(), unix.F_GETPIPE_SZ, 0); err != nil || got != tt.want {
-				t.Errorf("it holds %d bytes, error %v, want %d", got, err, tt.want)
+				t.Errorf("capacity: got %d, error %v, want %d", got, err, tt.want)
 			}
 			text := make([]byte, 8)
 			if n, err := r.Read(text); err != nil || string(text[:n]) != "kept" {
@@ -43,20 +43,20 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestWidenOther: what is no pipe is left alone.
-func TestWidenOther(t *testing.T) {
+// growPipe ignores files that are not pipes.
+func TestGrowPipeOther(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	widen(file)
+	growPipe(file)
 	if err := file.Close(); err != nil {
 		t.Error(err)
 	}
-	widen(file) // closed
+	growPipe(file) // closed
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	widen(a)
-	widen(&bytes.Buffer{})
+	growPipe(a)
+	growPipe(&bytes.Buffer{})
 }

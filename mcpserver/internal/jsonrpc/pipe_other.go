@@ -2,5 +2,5 @@
 
 package jsonrpc
 
-// widen does nothing: the room of a pipe is the system's.
-func widen(any) {}
+// growPipe does nothing: only Linux lets a program set the capacity of a pipe.
+func growPipe(any) {}

@@ -1,30 +1,32 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
-// Plain takes the message of a call apart that has nothing but what clients of the era of sessions send: it is decoded once,
-// and answered without the library, which would decode it five times. Whenever a message has anything else, or two readers could
-// find different things in it, ok is false, and the library gets it.
+// Plain decodes a tool call of a legacy client that has only the usual members. Such a call is handled without the library,
+// which would decode it five times. If the message has other members, or two decoders could read it differently, ok is
+// false.
 func Plain(message []byte) (m Envelope, ok bool) {
 	p := plainParts{Scanner: jsontext.NewScanner(message)}
 	if !p.Object(p.member) || !p.End() || p.seen != allParts {
 		return m, false
 	}
 	if p.meta != nil && (json.Unmarshal(p.meta, &m.Params.Meta) != nil || m.Params.Meta[mcp.MetaKeyProtocolVersion] != nil) {
-		return Envelope{}, false // of the era without sessions
+		return Envelope{}, false // a modern call
 	}
 	m.ID, m.Method, m.Params.Name = p.id, MethodCall, string(p.name)
 	m.Rest, m.Arguments, m.Plain = message, p.arguments, true
 	return m, true
 }
 
-// plainParts are what a plain call is made of, as far as it was walked.
+// plainParts are the parts of a plain call that were scanned so far.
 type plainParts struct {
 	*jsontext.Scanner
 	seen                      part
@@ -44,14 +46,14 @@ const (
 	allParts = partArguments<<1 - 1
 )
 
-// once notes a member, and is false if it was there before.
+// once records a member, and reports whether it was new.
 func (p *plainParts) once(member part) bool {
 	first := p.seen&member == 0
 	p.seen |= member
 	return first
 }
 
-// member takes a member of the message.
+// member scans a member of the message.
 func (p *plainParts) member(name []byte) bool {
 	switch string(name) {
 	case "jsonrpc":
@@ -67,7 +69,7 @@ func (p *plainParts) member(name []byte) bool {
 	return false
 }
 
-// param takes a member of params.
+// param scans a member of params.
 func (p *plainParts) param(name []byte) bool {
 	switch string(name) {
 	case "name":
@@ -90,7 +92,7 @@ func (p *plainParts) param(name []byte) bool {
 	return false
 }
 
-// isPlain reports whether a value reads the same to everybody: a string of ASCII without escapes, or digits.
+// isPlain reports whether all decoders read a value the same: an ASCII string without escapes, or digits.
 func isPlain(value []byte) bool {
 	for _, c := range value {
 		if c < ' ' || c >= 0x7f || c == '\\' {
@@ -98,4 +100,31 @@ func isPlain(value []byte) bool {
 		}
 	}
 	return len(value) > 0 && (value[0] == '"' || value[0] >= '0' && value[0] <= '9')
+}
+
+// cutArguments removes the arguments of a call from its message: rest has an empty object in their place. The library
+// decodes a message five times, and the arguments are most of a long one. If two decoders could find different arguments
+// in the message, ok is false.
+func cutArguments(message []byte) (rest []byte, arguments json.RawMessage, ok bool) {
+	s := jsontext.NewScanner(message)
+	var end, params, given int
+	walked := s.Object(func(name []byte) bool {
+		if !bytes.EqualFold(name, []byte("params")) {
+			return s.Value() != nil
+		}
+		params++
+		return string(name) == "params" && s.Object(func(name []byte) bool {
+			value := s.Value()
+			if bytes.EqualFold(name, []byte("arguments")) {
+				given++
+				arguments, end = value, s.At()
+				return string(name) == "arguments" && value != nil && value[0] == '{'
+			}
+			return value != nil
+		})
+	})
+	if !walked || !s.End() || params != 1 || given != 1 {
+		return nil, nil, false
+	}
+	return slices.Concat(message[:end-len(arguments)], []byte("{}"), message[end:]), arguments, true
 }

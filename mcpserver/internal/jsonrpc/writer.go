@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// A Writer writes whole lines in the order they were given. A goroutine that gives a line while none writes
-// writes it, and all that is given meanwhile; there is no goroutine between an answer and its client. Whoever
-// makes lines waits for room first, see [Writer.WaitForRoom].
+// A Writer writes whole lines in order. It needs no goroutine of its own: a goroutine that calls Write writes its line and
+// those that others add in the meantime, unless another goroutine is writing. The reader of a transport calls
+// [Writer.WaitForRoom] before it takes the next message.
 type Writer struct {
 	w      io.Writer
 	broken chan struct{}
 
 	mu      sync.Mutex
 	lines   [][]byte
-	size    int        // of the lines that wait or are being written, in bytes
-	room    *sync.Cond // signalled when size shrinks, and when the writer closes
+	size    int        // of the queued lines and those being written, in bytes
+	room    *sync.Cond // signalled when size shrinks and when the writer closes
 	writing bool
 	closed  bool
-	idle    chan struct{} // closed when no goroutine writes any more; nil when none waits
+	idle    chan struct{} // closed when no goroutine is writing; nil unless Close waits
 }
 
-// NewWriter writes to w, and gives it room for several answers if it is a pipe.
+// NewWriter returns a Writer to w. If w is a pipe, its capacity is increased.
 func NewWriter(w io.Writer) *Writer {
-	widen(w)
+	growPipe(w)
 	l := &Writer{w: w, broken: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	return l
 }
 
-// Broken is closed when the client no longer takes lines.
+// Broken returns a channel that is closed when a write has failed.
 func (l *Writer) Broken() <-chan struct{} { return l.broken }
 
-// maxUnread is how much may wait for the client, in bytes, before no more is taken from it. A client that sends on
-// without reading is not helped by more answers.
+// maxUnread limits what is queued for a client that does not read, in bytes. Above it, no more messages of the client are
+// read.
 const maxUnread = 32 << 20
 
-// WaitForRoom waits until the client has read enough of what waits for it.
+// WaitForRoom waits until at most maxUnread bytes are queued, or the writer is closed.
 func (l *Writer) WaitForRoom() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,14 +47,15 @@ func (l *Writer) WaitForRoom() {
 	}
 }
 
-// Crowded reports whether what can be left out should be.
+// Crowded reports whether optional messages, such as progress, should be dropped.
 func (l *Writer) Crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size > maxUnread/2
 }
 
-// Write may wait for the client. The reader of a transport must not call it itself. The line is the writer's from then on.
+// Write queues a line, and writes the queue unless another goroutine does. It may wait for the client, so the reader of a
+// transport must not call it. The caller must not use line afterwards.
 func (l *Writer) Write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,13 +90,13 @@ func (l *Writer) Write(line []byte) {
 	}
 }
 
-// joined is how many bytes of lines that wait together are written at once.
-const joined = 64 << 10
+// maxJoined limits how many bytes of queued lines are joined to one write.
+const maxJoined = 64 << 10
 
 func (l *Writer) put(lines [][]byte) error {
 	for len(lines) > 0 {
 		n, size := 1, len(lines[0])
-		for n < len(lines) && size+len(lines[n]) <= joined {
+		for n < len(lines) && size+len(lines[n]) <= maxJoined {
 			size += len(lines[n])
 			n++
 		}
@@ -107,35 +108,35 @@ func (l *Writer) put(lines [][]byte) error {
 			return err
 		}
 		for _, line := range lines[:n] {
-			spareLine(line)
+			freeLine(line)
 		}
 		lines = lines[n:]
 	}
 	return nil
 }
 
-// spareLines are the storage of lines that were written. Made anew for each, it would be a quarter of what a Read allocates.
-var spareLines sync.Pool // of *[]byte
+// linePool reuses the buffers of lines. Without it they would be a quarter of what a Read allocates.
+var linePool sync.Pool // of *[]byte
 
-// lineOf is an empty line with room for so many bytes.
-func lineOf(size int) []byte {
-	if spare, ok := spareLines.Get().(*[]byte); ok && cap(*spare) >= size {
-		return *spare
+// newLine returns an empty buffer with a capacity of at least size.
+func newLine(size int) []byte {
+	if line, ok := linePool.Get().(*[]byte); ok && cap(*line) >= size {
+		return *line
 	}
 	return make([]byte, 0, size)
 }
 
-// spareLine gives back a line that is not used any more.
-func spareLine(line []byte) {
-	if line = line[:0]; cap(line) <= joined {
-		spareLines.Put(&line)
+// freeLine returns a buffer to the pool.
+func freeLine(line []byte) {
+	if line = line[:0]; cap(line) <= maxJoined {
+		linePool.Put(&line)
 	}
 }
 
-// closeGrace is how long a closing host waits for its client to take the last lines.
+// closeGrace is how long Close waits for the client to read the last lines.
 const closeGrace = 500 * time.Millisecond
 
-// Close takes no more lines and waits until those it has are written, as far as the client takes them.
+// Close discards further lines, and waits up to closeGrace until the queued ones are written.
 func (l *Writer) Close() {
 	l.mu.Lock()
 	l.closed = true

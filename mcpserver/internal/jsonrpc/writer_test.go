@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-func TestWriterMakesItsMakersWait(t *testing.T) {
+func TestWaitForRoom(t *testing.T) {
 	r, w := io.Pipe()
 	l := NewWriter(w)
 	line := make([]byte, maxUnread/4+1)
 	go l.Write(line)
-	for { // until it is being written
+	for { // until the goroutine writes
 		l.mu.Lock()
 		writing := l.writing
 		l.mu.Unlock()
@@ -22,13 +22,13 @@ func TestWriterMakesItsMakersWait(t *testing.T) {
 		l.Write(line)
 	}
 	if !l.Crowded() {
-		t.Error("it is not crowded")
+		t.Error("Crowded is false")
 	}
 	waited := make(chan struct{})
 	go func() { l.WaitForRoom(); close(waited) }()
 	select {
 	case <-waited:
-		t.Error("nobody waits while too much is unread")
+		t.Error("WaitForRoom returned while too much is unread")
 	default:
 	}
 	if _, err := io.CopyN(io.Discard, r, int64(len(line))); err != nil {
@@ -37,6 +37,6 @@ func TestWriterMakesItsMakersWait(t *testing.T) {
 	<-waited
 	go io.Copy(io.Discard, r)
 	l.Close()
-	l.WaitForRoom() // a closed writer holds no one
+	l.WaitForRoom() // returns at once: the writer is closed
 	w.Close()
 }

@@ -1,77 +1,83 @@
-// Package transport has what the transports of a host share: the [Handler] that they bring messages to, their limits, and how long they
-// wait for calls when they end.
+// Package transport has what the transports of a host share: the [Handler] of messages, the limits, and the grace periods
+// of a shutdown.
 package transport
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+	"golang.org/x/time/rate"
 
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
-// Limits of what callers may hold of a host at once, and of what comes in in one piece. What is over a limit is refused with an error that says so; what
-// is under way goes on.
+// Limits of one host. A message over a limit is refused; running requests continue.
 const (
-	// MaxMessage is the longest JSON-RPC message, in bytes: a line on stdio, a body over HTTP.
+	// MaxMessage is the longest JSON-RPC message, in bytes: a line over stdio, a body over HTTP.
 	MaxMessage = 32 << 20
-	// MaxInFlight is how many requests may be queued or running: of the one client of stdio, of all over HTTP.
+	// MaxInFlight limits the requests that are queued or running, of one stdio client or of all HTTP clients.
 	MaxInFlight = 2048
-	// MaxBytesInFlight bounds the sum of the messages of requests in flight, in bytes. Handling a message takes
-	// some times its length.
+	// MaxBytesInFlight limits the total length of the messages in flight, in bytes. Handling a message takes several
+	// times its length in memory.
 	MaxBytesInFlight = 128 << 20
 )
 
-// CodeUnavailable is the JSON-RPC error code of a request that was not taken for want of room, or because the host is closing: the
-// same request may succeed later. The specification leaves -32000 to -32019 to servers; official SDKs use the first ones.
+// CodeUnavailable is the JSON-RPC error code of a request that was refused because of a limit or a shutdown. The same
+// request may succeed later. The specification leaves -32000 to -32019 to servers; official SDKs use the first ones.
 const CodeUnavailable = -32010
 
-// How long a host lets calls finish when it is told to end.
+// Grace periods of a shutdown.
 const (
-	// DrainGrace follows SIGTERM. What still runs then gets its own SIGTERM and [DrainRest].
+	// DrainGrace is how long calls may run after SIGTERM. Then they are cancelled.
 	DrainGrace = 3 * time.Second
-	DrainRest  = 2 * time.Second
+	// DrainRest is how long cancelled calls may take to end.
+	DrainRest = 2 * time.Second
 )
 
-// ErrClosed is why a call was cancelled when its transport ends.
+// ErrClosed is the cause of cancelling a call when its transport ends.
 var ErrClosed = errors.New("the host is closing, the call was ended")
 
-// ErrNoRoom answers a message when those in flight are as long as they may be together.
-var ErrNoRoom = errors.New("the messages in flight are too long together: try again when some are answered")
+// ErrNoRoom means that a message exceeds [MaxBytesInFlight].
+var ErrNoRoom = errors.New("the messages in flight are too long in total: try again after some have finished")
 
-// Stdio and HTTP are the transports.
+// Values of [Peer].Transport.
 const (
 	Stdio = "stdio"
 	HTTP  = "http"
 )
 
-// The lists of tools that a client can choose over HTTP, as the parameter "tools" of the endpoint.
+// The lists of tools that a client can choose over HTTP, by the query parameter "tools" of the endpoint.
 const (
-	// ListSearch leaves tools of other servers to a search.
+	// ListSearch leaves out the tools of other servers; ToolSearch finds them.
 	ListSearch = "search"
 	// ListAll has all tools.
 	ListAll = "all"
 )
 
-// A Peer is the other end of a request, as its transport knows it.
+// A Peer is the sender of a request.
 type Peer struct {
 	// Transport is [Stdio] or [HTTP].
 	Transport string
 	// Who is the caller.
 	Who auth.Identity
-	// List is the list of tools that the client chose by its endpoint: [ListSearch], [ListAll], or empty.
+	// List is the list of tools that the client has chosen: [ListSearch], [ListAll], or empty.
 	List string
-	// Unattended says that any program of a sandbox can be the client: no person answers what it is asked.
+	// Unattended means that no person can answer questions: the client may be any program in a sandbox.
 	Unattended bool
 	// Session is the id of the legacy session over HTTP; empty if there is none.
 	Session string
-	// Notify sends a notification that belongs to the request, in order before its response.
+	// Notify sends a notification that belongs to the request. It is sent before the response.
 	Notify func(ctx context.Context, method string, params map[string]any)
 	// Acknowledged waits until the acknowledgement of the subscription with this id has been written.
 	Acknowledged func(ctx context.Context, id any)
@@ -92,24 +98,24 @@ func PeerOf(ctx context.Context) Peer {
 
 // A Handler answers the messages of all transports.
 type Handler interface {
-	// Open reads a message, and looks up the tool that it calls. The error is the answer to a message that cannot be handled; the
-	// message has then what could be read.
+	// Open parses a message, and looks up the tool that it calls. If it returns an error, the message has the parts that
+	// could be parsed.
 	Open(text []byte) (Message, *jsonrpc.Error)
-	// Library returns the MCP library. It answers what is not a call of a tool.
+	// Library returns the server of the MCP library, which handles all messages except tool calls.
 	Library() *server.MCPServer
 	// Log returns the logger of the host.
 	Log() *slog.Logger
-	// Record writes a line to the audit log.
+	// Record writes a record to the audit log.
 	Record(rec audit.Record) error
 	// Warm starts the sandbox of a principal before its first command.
 	Warm(principal string)
-	// Ready returns nil when the host can serve calls, and why not otherwise.
+	// Ready returns nil if the host can serve calls, and otherwise the reason.
 	Ready() error
-	// CountSessions is given the function that counts the sessions of a transport.
+	// CountSessions registers the function that counts the sessions of a transport.
 	CountSessions(count func(now time.Time) int)
 	// CountUnauthorized counts a request without a valid credential.
 	CountUnauthorized()
-	// EndSession forgets what belongs to a session that has ended.
+	// EndSession releases what belongs to a session that has ended.
 	EndSession(principal, session string)
 	// EndTasks ends the background tasks of a principal.
 	EndTasks(principal string)
@@ -117,15 +123,66 @@ type Handler interface {
 
 // A Message is a message of a client. Its methods are called in the order in which they are listed.
 type Message interface {
-	// Content returns what was read of the message.
+	// Content returns the parsed message.
 	Content() jsonrpc.Envelope
-	// Validate returns what is wrong with the params of a request, in words for its sender. It records calls of unknown tools.
+	// Validate returns an error if the params of a request are invalid. It records calls of unknown tools.
 	Validate(who auth.Identity) *jsonrpc.Error
-	// MissingRights returns the right to the tool of a call that a caller lacks, 0 if there is none.
+	// MissingRights returns the right to the called tool that the caller lacks, or 0.
 	MissingRights(who auth.Identity) auth.Rights
-	// Admit queues a call of a tool in its scope, in the order of arrival. The library must be called with the context that it returns,
-	// and leave when it has answered. The error is that of a scope with too many calls.
-	Admit(ctx context.Context, from Peer) (inside context.Context, leave func(), err error)
-	// Answer answers an admitted request. It leaves.
-	Answer(inside context.Context) mcp.JSONRPCMessage
+	// Admit enters a tool call in the queue of its scope, in the order of arrival. It returns the context of the call.
+	// The caller must call leave after the library has returned. Admit fails if the scope has too many calls.
+	Admit(ctx context.Context, from Peer) (callCtx context.Context, leave func(), err error)
+	// Answer handles an admitted request and leaves the queue.
+	Answer(callCtx context.Context) mcp.JSONRPCMessage
+}
+
+// Limits of the audit records of refused requests: callers without a token must not be able to fill the log.
+const (
+	RefusalsBurst = 20          // at once
+	RefusalsEvery = time.Second // for each one after that
+)
+
+// A RejectionLog records requests that were refused before they became calls. It limits the rate of the records.
+type RejectionLog struct {
+	handler Handler
+	lines   *rate.Limiter
+
+	mu      sync.Mutex
+	skipped int // refusals since the last record
+}
+
+// NewRejectionLog returns a log that writes to the audit log of h.
+func NewRejectionLog(h Handler) *RejectionLog {
+	return &RejectionLog{handler: h, lines: rate.NewLimiter(rate.Every(RefusalsEvery), RefusalsBurst)}
+}
+
+// AdmissionTool stands for the tool in the record of a request that was refused because a limit was reached.
+const AdmissionTool = "(admission)"
+
+// FromPeer records a refused HTTP request with its address.
+func (c *RejectionLog) FromPeer(r *http.Request, rec audit.Record) {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	rec.Scope, rec.Source = "http", from
+	c.Record(rec)
+}
+
+// Record completes and writes the record of a refused request. If records were skipped before, it says how many.
+func (c *RejectionLog) Record(rec audit.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.lines.Allow() {
+		c.skipped++
+		return
+	}
+	if c.skipped > 0 {
+		rec.Error = fmt.Sprintf("%s (and %d refusals before it that were not recorded)", rec.Error, c.skipped)
+	}
+	c.skipped = 0
+	rec.Time, rec.Verdict = time.Now(), guard.Deny.String()
+	if err := c.handler.Record(rec); err != nil {
+		c.handler.Log().Error("cannot record a refused request", "error", err)
+	}
 }
