@@ -13,33 +13,34 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// An input is the messages of a client, in their order.
+// An input reads the messages of a client in order.
 type input struct {
 	conn  *conn
 	in    *bufio.Reader
-	ended chan error // receives why the input ended, nil at its end
+	ended chan error // receives the error that ended the input, nil for EOF
 }
 
 func newInput(c *conn, in io.Reader) input {
 	return input{conn: c, in: bufio.NewReaderSize(in, 64<<10), ended: make(chan error, 1)}
 }
 
-// buffered reports whether a whole message has been read already.
+// buffered reports whether the buffer has a whole message.
 func (i *input) buffered() bool {
 	read, _ := i.in.Peek(i.in.Buffered())
 	return bytes.IndexByte(read, '\n') >= 0
 }
 
-// end reports why there is no more input.
+// end sends the error that ended the input to i.ended.
 func (i *input) end(err error) {
 	if errors.Is(err, io.EOF) {
 		i.ended <- nil
 		return
 	}
-	i.ended <- fmt.Errorf("reading the input: %w", err)
+	i.ended <- fmt.Errorf("cannot read standard input: %w", err)
 }
 
-// next handles messages up to the next request, and returns what runs it. It may return both a request and the error that follows it.
+// next handles messages up to the next request, and returns a function that runs it. It may return both a request and the
+// error that follows it.
 func (i *input) next() (run func(), err error) {
 	for run == nil && err == nil {
 		i.conn.out.WaitForRoom()
@@ -48,19 +49,19 @@ func (i *input) next() (run func(), err error) {
 	return run, err
 }
 
-// message handles a message. It returns what runs a request, nil for other messages.
+// message handles a message. For a request it returns a function that runs it.
 func (i *input) message() (run func(), err error) {
 	line, long, err := readLine(i.in, transport.MaxMessage)
 	switch {
 	case long != nil:
-		i.conn.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("a message is at most %d bytes long; this one was left out", transport.MaxMessage)})
+		i.conn.refuse(&jsonrpc.Error{ID: long.ID(), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the message is longer than %d bytes: split the call", transport.MaxMessage)})
 	case len(bytes.TrimSpace(line)) > 0:
 		run = i.conn.receive(line)
 	}
 	return run, err
 }
 
-// readLine reads up to the next newline. Of a line of more than limit bytes it returns only long.
+// readLine reads up to the next newline. For a line of more than limit bytes it returns only long.
 func readLine(r *bufio.Reader, limit int) (line []byte, long *jsonrpc.Oversized, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

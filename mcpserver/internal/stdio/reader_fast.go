@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A reader reads requests and runs them. Without it, each request would need a goroutine of its own, and the thread that is woken for
-// it costs more than most calls do: see BenchmarkReader.
+// A reader reads requests and runs them, most of them in the goroutine that reads. A goroutine for each request would wake
+// a thread for each, which costs more than most calls: see BenchmarkReader.
 //
-// One goroutine at a time reads, and runs the request that it has read itself. Requests that arrived together wait in a queue, from
-// which other goroutines run them too. When a request takes longer than [maxInline], another goroutine reads on, and each request of
-// the queue gets a goroutine of its own, so that no message waits for a call.
+// One goroutine at a time reads, and runs the request that it has read. Requests that arrive together are queued, and other
+// goroutines help to run them. If a request takes longer than [maxInline], another goroutine continues to read, and each
+// queued request gets its own goroutine, so that no message waits for a call.
 type reader struct {
 	input
 	start chan role    // received by an idle worker
@@ -23,8 +23,8 @@ type reader struct {
 	slow *time.Timer // fires when a request has run for maxInline
 
 	mu     sync.Mutex
-	inline bool     // the reading goroutine runs a request, and no one reads
-	queue  []func() // requests that arrived together and have not started; slow is set while there are any
+	inline bool     // the reading goroutine runs a request, so that none reads
+	queue  []func() // requests that have not started; the timer slow runs while there are any
 
 	helpers    atomic.Int32 // the number of workers that have roleRun
 	maxHelpers int32
@@ -39,7 +39,7 @@ const (
 )
 
 const (
-	// maxInline is about how long a request may run while no one reads. Most reads and edits of files take a quarter of it.
+	// maxInline is how long a request may run while no goroutine reads. Most Read and Edit calls take a quarter of it.
 	maxInline = time.Millisecond
 	// maxIdle is how many idle workers are kept. A new goroutine would have to grow its stack first.
 	maxIdle = 4
@@ -52,7 +52,7 @@ func newReader(c *conn, in io.Reader) *reader {
 	return r
 }
 
-// worker takes on one role after the other, until it is not needed or the input has ended.
+// worker runs roles until it is not needed any more or the input has ended.
 func (r *reader) worker(role role) {
 	for needed := true; needed; role, needed = r.await() {
 		if role == roleRead && !r.read() {
@@ -65,7 +65,7 @@ func (r *reader) worker(role role) {
 	}
 }
 
-// read reads and runs requests until another goroutine reads. It returns false when the input has ended.
+// read reads and runs requests until another goroutine reads. It returns false if the input has ended.
 func (r *reader) read() bool {
 	for reads := true; reads; {
 		run, err := r.next()
@@ -85,12 +85,12 @@ func (r *reader) read() bool {
 	return true
 }
 
-// runBatch queues all requests that arrived together and runs them with a helper. It reports whether this goroutine still reads. To let
-// another goroutine read after each would wake a thread for each.
+// runBatch queues all requests that are buffered, and runs them with a helper. It reports whether this goroutine still
+// reads.
 func (r *reader) runBatch(first func()) bool {
 	r.enqueue(first)
 	if r.addHelper() {
-		runtime.Gosched() // the helper runs the first request on this thread, and this goroutine goes on where there is a free one
+		runtime.Gosched() // lets the helper run the first request on this thread while this goroutine moves to a free one
 	}
 	for r.buffered() {
 		if run, _ := r.message(); run != nil { // reading what is buffered cannot fail
@@ -138,12 +138,12 @@ func (r *reader) addHelper() bool {
 	return true
 }
 
-// runInline runs a request while no one reads, and reports whether this goroutine still reads afterwards.
+// runInline runs a request while no goroutine reads, and reports whether this one still reads afterwards.
 func (r *reader) runInline(run func()) bool {
 	r.mu.Lock()
 	r.inline = true
 	r.mu.Unlock()
-	r.slow.Reset(maxInline) // without the lock, so that helpers do not wait for a thread
+	r.slow.Reset(maxInline) // without the lock, which helpers need
 	run()
 	r.mu.Lock()
 	reads, last := r.inline, len(r.queue) == 0
@@ -151,17 +151,17 @@ func (r *reader) runInline(run func()) bool {
 		r.inline = false
 	}
 	r.mu.Unlock()
-	if reads && last { // otherwise the timer is that of another goroutine, or of the queue
+	if reads && last { // otherwise another goroutine or the queue uses the timer
 		r.slow.Stop()
 	}
 	return reads
 }
 
-// handOver lets another goroutine read when a request takes long, and gives each request of the queue a goroutine of its own.
+// handOver lets another goroutine read if a request takes long, and starts a goroutine for each queued request.
 func (r *reader) handOver() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.inline && r.conn.ctx.Err() == nil { // once the connection ends, no more is read
+	if r.inline && r.conn.ctx.Err() == nil { // a closing connection reads no more
 		r.inline = false
 		r.assign(roleRead)
 	}
@@ -180,7 +180,7 @@ func (r *reader) assign(role role) {
 	}
 }
 
-// await returns the next role of this worker, and false when it is not needed any more.
+// await waits for the next role. It reports false if the worker is not needed any more.
 func (r *reader) await() (next role, needed bool) {
 	defer r.idle.Add(-1)
 	if r.idle.Add(1) > maxIdle {

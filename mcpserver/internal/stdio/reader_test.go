@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// benchmarkMode is the environment variable that makes this test a host for BenchmarkReader.
+// benchmarkMode is the environment variable that turns the test program into a host for BenchmarkReader.
 const benchmarkMode = "TOOLHOST_BENCHMARK_READER"
 
 func TestMain(m *testing.M) {
@@ -49,8 +49,8 @@ func serveBenchmark(fast bool) {
 	}
 }
 
-// BenchmarkReader compares the reader with one that starts a goroutine for each request. The host is a process of its own, as it is for
-// clients. A request takes the time of a Read of a small file.
+// BenchmarkReader compares the reader with one that starts a goroutine for each request. The host is a separate process,
+// as for real clients. A request takes as long as a Read of a small file.
 func BenchmarkReader(b *testing.B) {
 	for _, batch := range []int{1, 16} {
 		for _, mode := range []string{"fast", "goroutines"} {

@@ -19,7 +19,7 @@ var (
 	_ server.SessionWithSubscriptionFilter = (*session)(nil)
 )
 
-// A session is the library's view of the stdio client.
+// A session implements the interfaces of the library for the stdio client.
 type session struct {
 	id            string
 	send          func(message any)
@@ -30,16 +30,16 @@ type session struct {
 	version       atomic.Pointer[string]
 
 	mu    sync.Mutex
-	asked map[string]chan jsonrpc.Envelope // requests of ours that wait for an answer, by the JSON of their id
-	next  int
-	acks  map[any]chan struct{} // closed when the acknowledgement of the subscription with this id was written
+	asked map[string]chan jsonrpc.Envelope // requests of the server that wait for a response, by the JSON of their id
+	next  int                              // number of the last one
+	acks  map[any]chan struct{}            // closed when the acknowledgement of the subscription with this id was written
 }
 
-// sessions counts them: a host may have several clients over sockets.
+// sessions is the number of sessions so far: a host may have several clients over sockets.
 var sessions atomic.Uint64
 
 func newSession() *session {
-	const queued = 16 // the library broadcasts next to nothing: the tool list changes when a person changes the rules
+	const queued = 16 // the library rarely broadcasts: only when the list of tools changes
 	return &session{id: "stdio-" + strconv.FormatUint(sessions.Add(1), 10), notifications: make(chan mcp.JSONRPCNotification, queued), asked: map[string]chan jsonrpc.Envelope{}, acks: map[any]chan struct{}{}}
 }
 
@@ -59,10 +59,10 @@ func (s *session) GetClientCapabilities() (c mcp.ClientCapabilities) {
 }
 func (s *session) ProtocolVersion() string { return valueOf(s.version.Load()) }
 
-// SetSubscriptionFilter does nothing: a modern client may hold several subscriptions, and the server tells each of them.
+// SetSubscriptionFilter does nothing: a modern client may have several subscriptions, and the server notifies each itself.
 func (*session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
 
-// SubscriptionFilter keeps what the library broadcasts to legacy clients from modern ones, which negotiate no version.
+// SubscriptionFilter excludes modern clients, which negotiate no version, from broadcasts to legacy clients.
 func (s *session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	return mcp.SubscriptionFilter{}, s.ProtocolVersion() == ""
 }
@@ -74,7 +74,7 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// forward writes what the library wants to tell the client.
+// forward writes the notifications of the library.
 func (s *session) forward(ctx context.Context, out *jsonrpc.Writer) {
 	for {
 		select {
@@ -91,7 +91,7 @@ func (s *session) forward(ctx context.Context, out *jsonrpc.Writer) {
 	}
 }
 
-// ack is the channel of a subscription. The caller holds the lock.
+// ack returns the channel of a subscription. The caller holds the lock.
 func (s *session) ack(id any) chan struct{} {
 	if s.acks[id] == nil {
 		s.acks[id] = make(chan struct{})
@@ -99,19 +99,19 @@ func (s *session) ack(id any) chan struct{} {
 	return s.acks[id]
 }
 
-// acknowledge notes that the acknowledgement of a subscription was written.
+// acknowledge records that the acknowledgement of a subscription was written.
 func (s *session) acknowledge(id any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.ack(id): // it was, of an earlier subscription with this id that was not ended
+	case <-s.ack(id): // already closed for an earlier subscription with this id
 	default:
 		close(s.ack(id))
 	}
 }
 
-// acknowledged waits until the acknowledgement of a subscription has been written. The library queues it,
-// where the end of the subscription would overtake it.
+// acknowledged waits until the acknowledgement of a subscription has been written. The library queues it, so a
+// subscription that ends at once would be answered before it.
 func (s *session) acknowledged(ctx context.Context, id any) {
 	s.mu.Lock()
 	written := s.ack(id)
@@ -125,7 +125,7 @@ func (s *session) acknowledged(ctx context.Context, id any) {
 	delete(s.acks, id)
 }
 
-// RequestElicitation asks the client to put a question to its person, and waits for the answer.
+// RequestElicitation sends an elicitation request to the client and waits for the response.
 func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	answer := make(chan jsonrpc.Envelope, 1)
 	s.mu.Lock()
@@ -150,7 +150,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 		}
 		var result mcp.ElicitationResult
 		if err := json.Unmarshal(m.Result, &result); err != nil {
-			return nil, fmt.Errorf("the client's answer cannot be read: %w", err)
+			return nil, fmt.Errorf("cannot decode the client's answer: %w", err)
 		}
 		return &result, nil
 	case <-ctx.Done():
@@ -158,7 +158,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 	}
 }
 
-// answered hands a response to the goroutine that waits for it. One that none waits for is dropped.
+// answered passes a response to the goroutine that waits for it. It drops other responses.
 func (s *session) answered(m jsonrpc.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package stdio serves one client, a message a line: it reads them in their order, and never waits for a call to read the next.
+// Package stdio serves one client over standard input and output, one message per line. It reads messages in order, and
+// reads the next one while calls run.
 package stdio
 
 import (
@@ -20,29 +21,30 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// How long calls may finish when no more messages come. When the host is told to end, it is [transport.DrainGrace].
+// Grace periods at the end of the input. After SIGTERM, [transport.DrainGrace] applies instead.
 const (
-	// eofGrace follows the end of the input or the death of the client. After the former, what still runs is ended and has
-	// [eofRest] to say so: the two together leave a host that ends within 2 s, whatever its commands do with a SIGTERM.
+	// eofGrace is how long calls may run after the input has ended or the client has died.
 	eofGrace = time.Second
-	eofRest  = 700 * time.Millisecond
+	// eofRest is how long calls may take to end after they were cancelled because the input has ended. With eofGrace, a
+	// host ends within 2 s even if its commands ignore SIGTERM.
+	eofRest = 700 * time.Millisecond
 
 	// MostEOF is how long a host whose input has ended waits for calls.
 	MostEOF = eofGrace + eofRest
 )
 
-// Serve serves one client, which calls as who: a message a line on in, answers on out. It returns when in has ended, when gone is closed
-// because the client died, or when ctx is done; calls that run then have a short grace. We read the lines ourselves, because their order
-// must reach the gate and the reader must never block.
+// Serve serves one client with the identity who. It returns after in has ended, after gone was closed because the client
+// has died, or after ctx is done; running calls then have a grace period. Serve does not use the stdio transport of the
+// library, which does not keep the order of calls.
 func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	var warm sync.WaitGroup
-	defer warm.Wait() // nothing is made ready any more when this has ended
+	defer warm.Wait()
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
 	c := &conn{handler: h, library: h.Library(), who: who, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
 	defer c.out.Close()
 	if err := c.library.RegisterSession(running, c.session); err != nil {
-		return fmt.Errorf("the session of the client: %w", err)
+		return fmt.Errorf("cannot register the session of the client: %w", err)
 	}
 	defer c.library.UnregisterSession(running, c.session.SessionID())
 	c.ctx = c.library.WithContext(running, c.session)
@@ -66,42 +68,42 @@ func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Re
 	c.drain(grace)
 	c.awaitSubscriptions()
 	stop(transport.ErrClosed)
-	c.drain(rest) // the calls that were ended say so
+	c.drain(rest) // for the responses of the cancelled calls
 	return err
 }
 
-// A conn is the one client of a stdio host.
+// A conn is the connection to the client.
 type conn struct {
 	handler  transport.Handler
 	library  *server.MCPServer
 	who      auth.Identity
 	session  *session
 	out      *jsonrpc.Writer
-	overload *transport.RejectionLog // for want of room
+	overload *transport.RejectionLog // of requests over a limit
 	ctx      context.Context         // done when the host closes
 
 	mu            sync.Mutex
-	calls         map[string]*inFlight // requests in flight, by the key of their id
-	begun         int                  // how many there were
-	subscriptions int                  // how many of those in flight are subscriptions, which end with the host
-	bytes         int                  // the length of their messages
-	sending       int                  // responses on their way to the client, whose requests are in flight no more
-	finished      chan struct{}        // closed when there are neither; nil when none waits
+	calls         map[string]*inFlight // requests in flight, by IDKey
+	started       int                  // number of requests so far
+	subscriptions int                  // number of requests in flight that are subscriptions
+	bytes         int                  // total length of the messages in flight
+	sending       int                  // number of responses being written, whose requests are no longer in flight
+	finished      chan struct{}        // closed when idle; nil unless drain waits
 }
 
 // An inFlight is a request in flight.
 type inFlight struct {
 	cancel       context.CancelCauseFunc
-	size         int  // of its message, in bytes
-	subscription bool // it is a subscription
-	cancelled    bool // by its client: no response may be sent
+	size         int // of its message, in bytes
+	subscription bool
+	cancelled    bool // by the client: no response may be sent
 }
 
-// quiet is how long there must have been nothing to do before the host prepares for commands. A client's first calls come
-// right after its initialize, and the processor is theirs; a model thinks for longer than that before it runs anything.
+// quiet is how long a client must have sent nothing before the host prepares for commands. The first calls follow right
+// after initialize and need the processor. A model takes longer until its first command.
 const quiet = 100 * time.Millisecond
 
-// warm prepares for the first command when the client has become quiet.
+// warm prepares for the first command after the client has become quiet.
 func (c *conn) warm(ctx context.Context) {
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
@@ -112,16 +114,16 @@ func (c *conn) warm(ctx context.Context) {
 		case <-tick.C:
 		}
 		c.mu.Lock()
-		busy = len(c.calls) > c.subscriptions || c.begun > before
-		before = c.begun
+		busy = len(c.calls) > c.subscriptions || c.started > before
+		before = c.started
 		c.mu.Unlock()
 	}
 	c.handler.Warm(c.who.Principal)
 }
 
-// receive takes one message. It never waits for a call; what is to be run for a request is returned.
+// receive handles one message. It does not wait for calls: for a request it returns a function that runs it.
 func (c *conn) receive(line []byte) (run func()) {
-	line = bytes.TrimPrefix(line, jsonrpc.ByteOrderMark) // which Windows puts before the first one
+	line = bytes.TrimPrefix(line, jsonrpc.ByteOrderMark) // some programs on Windows write one before the first message
 	message, wrong := c.handler.Open(line)
 	if wrong == nil {
 		wrong = message.Validate(c.who)
@@ -141,7 +143,8 @@ func (c *conn) receive(line []byte) (run func()) {
 	return nil
 }
 
-// request admits a request, to be run. A call of a tool takes its place in line here, in the order of arrival.
+// request admits a request and returns a function that runs it. Admit enters tool calls in the queue of their scope, in the
+// order of arrival.
 func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &inFlight{cancel: cancel, size: len(line), subscription: m.Method == string(mcp.MethodSubscriptionsListen)}
@@ -156,7 +159,7 @@ func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byt
 		c.refuse(&jsonrpc.Error{ID: m.ID, Code: code, Text: err.Error()})
 		return nil
 	}
-	// a scope that has too many calls says so in the result
+	// The error is ignored: Answer returns it as the result of the call.
 	ctx, _, _ = message.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: c.who, Notify: c.notify, Acknowledged: c.session.acknowledged})
 	return func() {
 		defer cancel(nil)
@@ -164,8 +167,8 @@ func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byt
 	}
 }
 
-// errTaken refuses a request whose id another request already has.
-var errTaken = errors.New("a request with this id is still running, give each request an id of its own")
+// errTaken means that a request has the id of a running one.
+var errTaken = errors.New("a request with this id is still running, use a different id for each request")
 
 func (c *conn) admit(id string, call *inFlight) error {
 	c.mu.Lock()
@@ -174,13 +177,13 @@ func (c *conn) admit(id string, call *inFlight) error {
 		return fmt.Errorf("%w: %s", errTaken, id)
 	}
 	if len(c.calls) >= transport.MaxInFlight {
-		return fmt.Errorf("%d requests are in flight, no more are taken until some are answered", transport.MaxInFlight)
+		return fmt.Errorf("too many requests are in flight (limit: %d): try again after some have finished", transport.MaxInFlight)
 	}
 	if c.bytes+call.size > transport.MaxBytesInFlight {
 		return transport.ErrNoRoom
 	}
 	c.calls[id] = call
-	c.begun++
+	c.started++
 	if call.subscription {
 		c.subscriptions++
 	}
@@ -197,7 +200,7 @@ func (c *conn) answer(id string, call *inFlight, response mcp.JSONRPCMessage) {
 	}
 	c.bytes -= call.size
 	silent := call.cancelled || response == nil
-	c.sending++ // whose id may be given again from here on: what ends waits for the response all the same
+	c.sending++ // the id may be reused from here on, but drain waits for the response
 	c.mu.Unlock()
 	if !silent {
 		c.send(response)
@@ -205,7 +208,7 @@ func (c *conn) answer(id string, call *inFlight, response mcp.JSONRPCMessage) {
 	c.sent()
 }
 
-// sent notes that a response has been written.
+// sent records that a response has been written.
 func (c *conn) sent() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,10 +219,10 @@ func (c *conn) sent() {
 	}
 }
 
-// idle reports whether nothing is in flight that ends by itself. The caller holds the lock.
+// idle reports whether nothing is in flight except subscriptions. The caller holds the lock.
 func (c *conn) idle() bool { return len(c.calls) == c.subscriptions && c.sending == 0 }
 
-// awaitSubscriptions has drain wait for subscriptions too: the host ends them.
+// awaitSubscriptions makes drain wait for subscriptions too. It is called before the host ends them.
 func (c *conn) awaitSubscriptions() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +241,7 @@ func (c *conn) cancel(id json.RawMessage) {
 	}
 }
 
-// drain waits until no request is in flight and all are answered, but no longer than limit.
+// drain waits until the connection is idle, at most for limit.
 func (c *conn) drain(limit time.Duration) {
 	c.mu.Lock()
 	if c.idle() {
@@ -258,7 +261,7 @@ func (c *conn) drain(limit time.Duration) {
 	}
 }
 
-// notify sends a notification that belongs to a request, unless so much waits for the client already.
+// notify sends a notification that belongs to a request. It drops the notification if the client does not read.
 func (c *conn) notify(_ context.Context, method string, params map[string]any) {
 	if c.out.Crowded() {
 		return
@@ -269,8 +272,7 @@ func (c *conn) notify(_ context.Context, method string, params map[string]any) {
 	})
 }
 
-// refuse answers a message that the library never sees. It does not wait for the client, because the reader
-// calls it.
+// refuse answers a message with an error. It does not wait for the client, because the reader calls it.
 func (c *conn) refuse(f *jsonrpc.Error) {
 	c.mu.Lock()
 	c.sending++
@@ -284,7 +286,7 @@ func (c *conn) refuse(f *jsonrpc.Error) {
 func (c *conn) send(message any) {
 	line, err := jsonrpc.Encode(message)
 	if err != nil {
-		c.handler.Log().Error("a message could not be encoded", "error", err)
+		c.handler.Log().Error("cannot encode a message", "error", err)
 		return
 	}
 	c.out.Write(append(line, '\n'))

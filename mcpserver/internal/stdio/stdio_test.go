@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-func TestBytesInFlightAreBounded(t *testing.T) {
+func TestBytesInFlight(t *testing.T) {
 	c := &conn{calls: map[string]*inFlight{}}
 	const large = transport.MaxBytesInFlight / 4
 	for i := range 4 {
@@ -21,41 +21,41 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 		}
 	}
 	if err := c.admit("5", &inFlight{size: 1}); err == nil {
-		t.Error("more bytes are in flight than there is room for")
+		t.Error("a message over the limit was admitted")
 	}
 	c.answer("0", c.calls["0"], nil)
 	if err := c.admit("5", &inFlight{size: 1}); err != nil {
-		t.Errorf("when there is room again: %v", err)
+		t.Errorf("after an answer: %v", err)
 	}
 }
 
-// A slowOne is a response that takes its time to be encoded.
-type slowOne struct{}
+// A slowResponse takes a second to be encoded.
+type slowResponse struct{}
 
-func (slowOne) MarshalJSON() ([]byte, error) {
+func (slowResponse) MarshalJSON() ([]byte, error) {
 	time.Sleep(time.Second)
 	return []byte(`"late"`), nil
 }
 
-// A host that ends waits for responses that are on their way, also of requests that are no longer in flight.
-func TestTheEndWaitsForResponses(t *testing.T) {
+// drain waits for responses that are being written, although their requests are no longer in flight.
+func TestDrainWaitsForResponses(t *testing.T) {
 	for name, answer := range map[string]func(*conn){
-		"an answer":           func(c *conn) { go c.answer("1", c.calls["1"], slowOne{}) },
-		"a quick one as well": func(c *conn) { go c.answer("1", c.calls["1"], slowOne{}); c.answer("2", &inFlight{}, nil) },
-		"a refusal":           func(c *conn) { delete(c.calls, "1"); c.refuse(&jsonrpc.Error{ID: json.RawMessage(`"late"`)}) },
+		"slow answer":           func(c *conn) { go c.answer("1", c.calls["1"], slowResponse{}) },
+		"slow and quick answer": func(c *conn) { go c.answer("1", c.calls["1"], slowResponse{}); c.answer("2", &inFlight{}, nil) },
+		"refusal":               func(c *conn) { delete(c.calls, "1"); c.refuse(&jsonrpc.Error{ID: json.RawMessage(`"late"`)}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out strings.Builder
 				c := &conn{calls: map[string]*inFlight{"1": {}}, out: jsonrpc.NewWriter(&out)}
 				answer(c)
-				if name != "a refusal" { // which has not begun yet
+				if name != "refusal" { // whose goroutine need not have started
 					synctest.Wait()
 				}
 				c.drain(time.Minute)
 				c.out.Close()
 				if !strings.Contains(out.String(), "late") {
-					t.Errorf("the client is told %q", &out)
+					t.Errorf("the client got %q, want the late response", &out)
 				}
 			})
 		})
