@@ -169,7 +169,7 @@ func TestConsult(t *testing.T) {
 		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},
 		{"", "", tool("ListMcpResources", `{"server":"t"}`), "there is no server t", ""},
 		{"", "", tool("ReadMcpResource", `{"server":"s","uri":"a:listed"}`), "the content of a:listed", ""},
-		{"", "", tool("ReadMcpResource", `{"server":"t","uri":"`+listed+`"}`), "leave server out", "the content"},
+		{"", "", tool("ReadMcpResource", `{"server":"t","uri":"`+listed+`"}`), "omit server", "the content"},
 		{"", "mcp__s__*", tool("ReadMcpResource", `{"uri":"`+listed+`"}`), "denied by a rule", "the content"},
 	} {
 		t.Run(tt.allow+tt.deny+tt.request, func(t *testing.T) {

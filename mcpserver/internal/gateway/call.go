@@ -2,20 +2,22 @@ package gateway
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// paramHeaderKey carries the tool of a call, whose schema may name headers.
+// paramHeaderKey is the context key of the called tool, whose schema may require headers.
 type paramHeaderKey struct{}
 
-// paramHeaders are the headers that the schema of the called tool asks for.
+// paramHeaders returns the headers that the schema of the called tool requires.
 func paramHeaders(ctx context.Context, version string, params json.RawMessage) map[string]string {
 	t, ok := ctx.Value(paramHeaderKey{}).(*tool)
 	if !ok || !mcp.RequiresStandardHeaders(version) {
@@ -24,26 +26,26 @@ func paramHeaders(ctx context.Context, version string, params json.RawMessage) m
 	return mcp.GenerateParamHeaders(&mcp.Tool{Name: t.Name, RawInputSchema: t.InputSchema}, params)
 }
 
-// A request is what a server is asked for on behalf of a caller.
+// A request is a request to a server on behalf of a caller.
 type request struct {
-	method string
-	params map[string]any
-	tool   *tool // the one that is called, nil if none is
-	again  bool  // it does no harm to ask twice
+	method     string
+	params     map[string]any
+	tool       *tool // the called tool; nil for other requests
+	idempotent bool  // it may be sent twice
 }
 
-// A reader makes a result of what a server answered.
+// A reader converts the response of a server to a result.
 type reader func(raw json.RawMessage) (builtin.Result, error)
 
-// A caller is on whose behalf a server is asked.
+// A caller sends requests to a server on behalf of a caller of this host.
 type caller struct {
 	g   *Gateway
 	env *builtin.Env
 	s   *server
 }
 
-// run puts a request to the server, and returns what read makes of the answer: a task if that takes long. A client that is asked by
-// results is asked what the server asks.
+// run sends a request to the server and returns the result, or a task if that takes long. Questions of the server are
+// passed on to the client.
 func (c caller) run(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
 	return c.env.Long(ctx, name, func(ctx context.Context, env *builtin.Env) (builtin.Result, error) {
 		if c.env = env; env.ElicitLater {
@@ -56,8 +58,8 @@ func (c caller) run(ctx context.Context, name string, r request, read reader) (b
 func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Result, error) {
 	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
 	raw, err := c.ask(ctx, u, r)
-	again := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.again || u.renewed(err))
-	if again {
+	retry := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.idempotent || u.renewed(err))
+	if retry {
 		raw, err = c.ask(ctx, u, r)
 	}
 	var out builtin.Result
@@ -69,23 +71,23 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	} else {
 		out, err = read(raw)
 	}
-	out.Served.Era, out.Served.Replayed = c.s.store.era(), again
+	out.Served.Era, out.Served.Replayed = c.s.store.era(), retry
 	if r.tool != nil {
 		out.Served.Pin = r.tool.pin
 	}
 	return out, err
 }
 
-// isSession reports whether a server refused a call because its session has ended: then it has not run.
+// isSession reports whether a server refused a call because its session has ended. Such a call has not run.
 func isSession(err error) bool { return err == errSession }
 
-// isAuth reports whether the server wants other credentials: then the call has not run.
+// isAuth reports whether a server refused the credentials of a call. Such a call has not run.
 func isAuth(err error) bool {
 	_, ok := errors.AsType[*authError](err)
 	return ok
 }
 
-// ask puts a request to the server once, and answers what the server asks about it.
+// ask sends a request to the server once, and answers the questions of the server about it.
 func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessage, error) {
 	sess, err := u.acquire(ctx)
 	if err != nil {
@@ -114,4 +116,113 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 		u.stopSession(sess)
 	}
 	return raw, err
+}
+
+// A part is one element of the content of a result.
+type part struct {
+	Type        string
+	Text        string
+	Data        string
+	MIMEType    string
+	URI         string
+	Name        string
+	Description string
+	Resource    *struct {
+		URI      string
+		MIMEType string
+		Text     *string
+		Blob     string
+	}
+}
+
+// result converts the result of a server. Unknown content is included as raw JSON.
+func (s *server) result(env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
+	var r struct {
+		Content           []json.RawMessage
+		StructuredContent json.RawMessage
+		IsError           bool
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return builtin.Result{}, fmt.Errorf("cannot decode its result: %w", err)
+	}
+	out := builtin.Result{IsError: r.IsError}
+	var texts []string
+	for _, c := range r.Content {
+		text, image := s.content(c)
+		if image != nil {
+			out.Images = append(out.Images, *image)
+			continue
+		}
+		texts = append(texts, text)
+	}
+	if has := len(r.StructuredContent) > 0 && string(r.StructuredContent) != "null"; has {
+		if len(texts) == 0 && len(out.Images) == 0 {
+			texts = append(texts, string(r.StructuredContent))
+		}
+		if len(r.StructuredContent) <= maxStructured {
+			out.Structured = r.StructuredContent
+		} else if len(r.Content) > 0 {
+			texts = append(texts, keepJSON(env, "The structured content", r.StructuredContent))
+		}
+	}
+	out.Text = strings.Join(texts, "\n")
+	if out.Text == "" && len(out.Images) == 0 {
+		out.Text = "(no content)"
+	}
+	return out, nil
+}
+
+// content converts one part of a result to text or an image. URIs of resources are those that [Consults.Read] accepts.
+func (s *server) content(raw json.RawMessage) (string, *builtin.Image) {
+	var p part
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return "[A part that cannot be decoded: " + cleanText(string(raw), maxErrorBody) + "]", nil
+	}
+	switch p.Type {
+	case "text":
+		return p.Text, nil
+	case "image":
+		data, err := base64.StdEncoding.DecodeString(p.Data)
+		if err != nil || !knownImage(p.MIMEType) {
+			return fmt.Sprintf("[An image of the type %q that cannot be shown.]", cleanText(p.MIMEType, 80)), nil
+		}
+		return "", &builtin.Image{Data: data, MIME: p.MIMEType}
+	case "resource_link":
+		return strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200), s.address(cleanText(p.URI, maxLine)), cleanText(p.Description, maxLine))), nil
+	case "resource":
+		if p.Resource == nil {
+			return "[A resource without content.]", nil
+		}
+		uri := s.address(cleanText(p.Resource.URI, maxLine))
+		if p.Resource.Text != nil {
+			return fmt.Sprintf("[Resource %s]\n%s", uri, *p.Resource.Text), nil
+		}
+		if data, err := base64.StdEncoding.DecodeString(p.Resource.Blob); err == nil && knownImage(p.Resource.MIMEType) {
+			return "", &builtin.Image{Data: data, MIME: p.Resource.MIMEType}
+		}
+		return fmt.Sprintf("[Resource %s: %d bytes of %s, which cannot be shown.]", uri, len(p.Resource.Blob)*3/4, cleanText(p.Resource.MIMEType, 80)), nil
+	case "audio":
+		return fmt.Sprintf("[%d bytes of %s, which cannot be shown.]", len(p.Data)*3/4, cleanText(p.MIMEType, 80)), nil
+	}
+	return fmt.Sprintf("[A part of the unknown type %q: %s]", cleanText(p.Type, 80), cleanText(string(raw), maxErrorBody)), nil
+}
+
+func knownImage(kind string) bool {
+	switch kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+// keepJSON saves JSON that is too long for a result, and returns a note with its path.
+func keepJSON(env *builtin.Env, what string, raw json.RawMessage) string {
+	if env.Results == nil {
+		return fmt.Sprintf("[%s is %d bytes long and left out.]", what, len(raw))
+	}
+	fitted, err := env.Results.Fit(string(raw), 1)
+	if err != nil || fitted.Path == "" {
+		return fmt.Sprintf("[%s is %d bytes long and could not be saved.]", what, len(raw))
+	}
+	return fmt.Sprintf("[%s is %d bytes long and was saved in %s]", what, len(raw), fitted.Path)
 }

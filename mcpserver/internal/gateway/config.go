@@ -27,22 +27,22 @@ const localPrincipal = "local"
 // maxConfig is the size of a configuration file, in bytes.
 const maxConfig = 4 << 20
 
-// A Trust says whose words an entry is.
+// A Trust is the source of an entry.
 type Trust uint8
 
 // The sources of entries.
 const (
-	Project Trust = iota // a repository may have brought it
-	User                 // the user wrote it
-	Managed              // the administrator wrote it
+	Project Trust = iota // a repository
+	User                 // the user
+	Managed              // the administrator
 )
 
 // An Entry is one configured server.
 type Entry struct {
 	Name  string `json:"-"`
-	File  string `json:"-"` // where it is written
+	File  string `json:"-"` // the configuration file
 	Trust Trust  `json:"-"`
-	// Refused says why the server is not used; "": it is.
+	// Refused says why the server cannot be used. "" if it can.
 	Refused string `json:"-"`
 
 	Type          string            `json:"type,omitempty"`
@@ -75,7 +75,7 @@ type OAuthEntry struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// scopes are those that a login asks for, whatever the server names.
+// scopes returns the configured scopes of a login, which replace those that the server asks for.
 func (e *Entry) scopes() []string {
 	if e.OAuth == nil {
 		return nil
@@ -99,14 +99,14 @@ const (
 var entryKeys = strings.Fields(`type command args env cwd url headers headersHelper timeout alwaysLoad oauth disabled
 	network roots share parallel trustHints pin sandbox sampling`)
 
-// Hash names the content of the entry.
+// Hash returns a hash of the entry.
 func (e *Entry) Hash() string {
-	text, _ := json.Marshal(e) // it was read from JSON
+	text, _ := json.Marshal(e) // cannot fail: e was decoded from JSON
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// trustsHints reports whether what the server says of its tools decides how calls are ordered and repeated.
+// trustsHints reports whether the annotations of tools decide which calls run concurrently and which are repeated.
 func (e *Entry) trustsHints() bool {
 	if e.TrustHints != nil {
 		return *e.TrustHints && e.Trust != Project
@@ -117,7 +117,7 @@ func (e *Entry) trustsHints() bool {
 func (e *Entry) pins() bool      { return e.Pin == nil || *e.Pin || e.Trust == Project }
 func (e *Entry) sandboxed() bool { return e.Sandbox == nil || *e.Sandbox || e.Trust == Project }
 
-// domains are the hosts that a process of the server reaches.
+// domains returns the hosts that the process of the server may reach.
 func (e *Entry) domains() []string {
 	if e.Network == nil {
 		return nil
@@ -143,7 +143,7 @@ func (e *Entry) callTime() time.Duration {
 	return callTime
 }
 
-// CheckFile returns why the servers of a file that a user named cannot be read.
+// CheckFile returns an error if the servers of a file cannot be read.
 func CheckFile(file string) error {
 	_, err := readServers(file)
 	return err
@@ -163,12 +163,12 @@ func readServers(file string) (map[string]json.RawMessage, error) {
 		err = json.Unmarshal(plain, &top)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read as JSON with mcpServers: %w", file, err)
+		return nil, fmt.Errorf("cannot read mcpServers in %s: %w", file, err)
 	}
 	return top.Servers, nil
 }
 
-// readFile reads the servers of a configuration file, with what is wrong in it. An absent file has none.
+// readFile reads the servers of a configuration file, and returns its problems. A missing file has no servers.
 func readFile(file string, trust Trust) (entries []*Entry, problems []string) {
 	servers, err := readServers(file)
 	if os.IsNotExist(err) {
@@ -180,7 +180,7 @@ func readFile(file string, trust Trust) (entries []*Entry, problems []string) {
 	return parseEntries(servers, file, trust)
 }
 
-// parseEntries reads the members of mcpServers.
+// parseEntries decodes the members of mcpServers.
 func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) (entries []*Entry, problems []string) {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		e := &Entry{Name: cleanName(name), File: file, Trust: trust}
@@ -193,19 +193,19 @@ func parseEntries(servers map[string]json.RawMessage, file string, trust Trust) 
 			}
 		}
 		if err := json.Unmarshal(servers[name], e); err != nil {
-			e.Refused = fmt.Sprintf("its entry in %s cannot be read: %v", file, err)
+			e.Refused = fmt.Sprintf("cannot decode its entry in %s: %v", file, err)
 		} else if why := e.check(name); why != "" {
 			e.Refused = why
 		}
 		if e.Sampling {
-			problems = append(problems, fmt.Sprintf("%s: the server %s has sampling, which is not supported: what it asks of a model is refused", file, name))
+			problems = append(problems, fmt.Sprintf("%s: the server %s has sampling, which is not supported: its requests are refused", file, name))
 		}
 		entries = append(entries, e)
 	}
 	return entries, problems
 }
 
-// check completes the entry, and says why it cannot be used.
+// check sets the type of the entry, and returns why the entry cannot be used, or "".
 func (e *Entry) check(name string) string {
 	if e.Type == "" {
 		if e.Type = typeStdio; e.Command == "" && e.URL != "" {
@@ -238,7 +238,8 @@ func (e *Entry) check(name string) string {
 	return ""
 }
 
-// merge puts entries of several sources together: the first of a name counts. Names that become one refuse each other.
+// merge combines the entries of several sources. The first entry of a name is used. If cleanName makes two names of one file
+// equal, both are refused.
 func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
 	known := map[string]*Entry{}
 	for _, list := range lists {
@@ -249,9 +250,9 @@ func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
 				known[e.Name] = e
 				all = append(all, e)
 			case first.File == e.File:
-				first.Refused = fmt.Sprintf("two servers of %s become %s: rename one", e.File, e.Name)
+				first.Refused = fmt.Sprintf("two servers in %s have the name %s: rename one", e.File, e.Name)
 			default:
-				problems = append(problems, fmt.Sprintf("the server %s of %s is left out: %s has one of the same name", e.Name, e.File, first.File))
+				problems = append(problems, fmt.Sprintf("the server %s in %s is left out: %s has one with the same name", e.Name, e.File, first.File))
 			}
 		}
 	}
@@ -260,7 +261,7 @@ func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// expanded returns the entry with its variables replaced. The error names one that is not set, and no value.
+// expanded returns the entry with its variables replaced. The error names a variable that is not set. It contains no values.
 func (e *Entry) expanded() (*Entry, error) {
 	var missing string
 	expand := func(text string) string {
@@ -290,11 +291,11 @@ func (e *Entry) expanded() (*Entry, error) {
 	}
 	out.Env, out.Headers = values(e.Env), values(e.Headers)
 	if missing != "" {
-		return nil, fmt.Errorf("the variable %s of its entry in %s is not set: set it, or write ${%s:-DEFAULT}", missing, e.File, missing)
+		return nil, fmt.Errorf("the variable %s in its entry in %s is not set: set it, or use ${%s:-DEFAULT}", missing, e.File, missing)
 	}
 	if out.Type == typeHTTP {
 		if u, err := url.Parse(out.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf(`its "url" in %s is not an address of http or https`, e.File)
+			return nil, fmt.Errorf(`its "url" in %s is not an http or https URL`, e.File)
 		}
 	}
 	return &out, nil
@@ -315,7 +316,7 @@ func (e *Entry) isSelf() bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// nearest returns a hint at the name that was probably meant.
+// nearest returns a hint with the most similar name, or "".
 func nearest(name string, known []string) string {
 	best, distance := "", 1+len(name)/3
 	slices.Sort(known)
@@ -330,7 +331,7 @@ func nearest(name string, known []string) string {
 	return fmt.Sprintf(": did you mean %q?", best)
 }
 
-// lookPath finds a program as the environment of a server does.
+// lookPath returns the path of a program.
 func lookPath(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return filepath.Abs(name)

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Scheme begins the addresses of resources of other servers: it is followed by the server, a slash, and the address at the server.
+// Scheme starts the URIs of resources of other servers. The name of the server, a slash, and the server's own URI follow.
 const Scheme = "toolhost-mcp://"
 
 // A Prompt is a prompt that a server offers, under the name by which clients get it.
@@ -24,22 +24,22 @@ type Prompt struct {
 	mcp.Prompt
 	g      *Gateway
 	server *server
-	own    string // its name at the server
+	own    string // the name that the server uses
 }
 
-// A Resource is a resource that a server lists. Its address is that of [Scheme].
+// A Resource is a resource that a server lists. Its URI starts with [Scheme].
 type Resource struct {
 	mcp.Resource
 	Server string
 }
 
-// A Template is a template of resources. Its address is that of [Scheme].
+// A Template is a template of resources. Its URI starts with [Scheme].
 type Template struct {
 	mcp.ResourceTemplate
 	Server string
 }
 
-// address is how a resource of the server is named here.
+// address returns the URI by which clients name a resource of the server.
 func (s *server) address(uri string) string {
 	if uri == "" {
 		return ""
@@ -47,8 +47,8 @@ func (s *server) address(uri string) string {
 	return Scheme + s.Name + "/" + uri
 }
 
-// offered reads the definitions of a list, with the value under key replaced. Texts are shown without what cannot be seen, and what cannot
-// be read is left out.
+// offered decodes the definitions of a list, with the value of key replaced. It cleans all texts, and skips definitions
+// that cannot be decoded.
 func offered[T any](list []json.RawMessage, key string, replace func(own string) string) (all []T, own []string) {
 	for _, raw := range list {
 		var d map[string]any
@@ -57,7 +57,7 @@ func offered[T any](list []json.RawMessage, key string, replace func(own string)
 		}
 		name, _ := d[key].(string)
 		for field, v := range d {
-			if field != "icons" { // addresses, which may hold the whole image
+			if field != "icons" { // data URLs, which may be long
 				d[field] = cleaned(v)
 			}
 		}
@@ -70,7 +70,7 @@ func offered[T any](list []json.RawMessage, key string, replace func(own string)
 	return all, own
 }
 
-// cleaned returns a JSON value with every text in it as [cleanText] shows it.
+// cleaned applies [cleanText] to every string of a JSON value.
 func cleaned(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -96,7 +96,7 @@ type Consults struct {
 // Consults returns what the servers offer a caller besides tools.
 func (g *Gateway) Consults(principal string) Consults { return Consults{g, principal} }
 
-// Wait is [Gateway.Wait], also for the resources that servers list to the caller.
+// Wait is [Gateway.Wait], and also waits for the resources that servers list to the caller.
 func (c Consults) Wait(ctx context.Context) {
 	c.g.Wait(ctx)
 	late := time.After(firstList)
@@ -115,7 +115,7 @@ func (c Consults) Wait(ctx context.Context) {
 	}
 }
 
-// Prompts returns the prompts of all servers, by server. Of one server, prompts that get the same name are left out.
+// Prompts returns the prompts of all servers, ordered by server. Prompts of one server that get the same name are left out.
 func (c Consults) Prompts() (all []Prompt) {
 	for _, s := range c.g.sorted() {
 		r := s.store.get()
@@ -169,8 +169,8 @@ func (c Consults) Templates() (all []Template) {
 	return all
 }
 
-// Digests returns texts that differ when what any client sees of the prompts, and of the resources and their templates, does. That of
-// nothing is empty.
+// Digests returns hashes of the prompts, and of the resources and templates, that any client sees. They are empty if there
+// are none.
 func (g *Gateway) Digests() (prompts, resources string) {
 	if all := g.Consults(localPrincipal).Prompts(); len(all) > 0 {
 		prompts = fingerprint(marshal(all))
@@ -188,15 +188,16 @@ func (g *Gateway) Digests() (prompts, resources string) {
 	return prompts, resources
 }
 
-// Def makes getting the prompt a call that goes through the pipeline. Its result passes a [mcp.GetPromptResult] on.
+// Def returns a tool that gets the prompt, so that the call goes through the pipeline. Its result has a
+// [mcp.GetPromptResult] in Passed.
 func (p Prompt) Def() *builtin.Def {
 	return builtin.External(builtin.Def{Name: p.Name, Server: p.server.Name}, true, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
 		var given map[string]json.RawMessage
 		if err := json.Unmarshal(args, &given); err != nil {
 			return builtin.Plan{}, err
 		}
-		listed := len(given) == 0 || p.server.Trust != Project // arguments carry what a caller knows to the server
-		r := request{method: "prompts/get", params: map[string]any{"name": p.own, "arguments": args}, again: p.server.trustsHints()}
+		listed := len(given) == 0 || p.server.Trust != Project // arguments can send data of the caller to the server
+		r := request{method: "prompts/get", params: map[string]any{"name": p.own, "arguments": args}, idempotent: p.server.trustsHints()}
 		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own, Reads: "prompt", Listed: listed}, r, func(raw json.RawMessage) (builtin.Result, error) {
 			result, text, err := p.server.prompt(raw)
 			return builtin.Result{Text: text, Passed: result}, err
@@ -204,21 +205,21 @@ func (p Prompt) Def() *builtin.Def {
 	})
 }
 
-// Read plans the reading of a resource. A uri that begins with [Scheme] names the server, otherwise server does. The result passes the
-// [mcp.ResourceContents] on.
+// Read returns the plan to read a resource. A uri that starts with [Scheme] contains the server, otherwise server names it.
+// The result has the [mcp.ResourceContents] in Passed.
 func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, error) {
 	if rest, ok := strings.CutPrefix(uri, Scheme); ok {
 		name, own, _ := strings.Cut(rest, "/")
 		if server != "" && server != name {
-			return builtin.Plan{}, fmt.Errorf("uri: it names the server %s, and server is %q: leave server out", cleanText(name, 80), cleanText(server, 80))
+			return builtin.Plan{}, fmt.Errorf("uri contains the server %s, but server is %q: omit server", cleanText(name, 80), cleanText(server, 80))
 		}
 		server, uri = name, own
 	}
 	if server == "" {
-		return builtin.Plan{}, fmt.Errorf("server is missing: name the server of the resource, or give an address that begins with %s", Scheme)
+		return builtin.Plan{}, fmt.Errorf("server is missing: give the server of the resource, or a uri that starts with %s", Scheme)
 	}
 	if uri == "" {
-		return builtin.Plan{}, errors.New("uri is missing: ListMcpResources lists the addresses of resources")
+		return builtin.Plan{}, errors.New("uri is missing: ListMcpResources lists the URIs of resources")
 	}
 	s, err := c.g.server(server)
 	if err != nil {
@@ -227,11 +228,11 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 	if withheld, _ := s.withheld("resources"); withheld {
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
-	r := request{method: "resources/read", params: map[string]any{"uri": uri}, again: s.trustsHints()}
+	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints()}
 	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, s.contents), nil
 }
 
-// plan is the plan of a request to the server with this effect.
+// plan returns the plan of a request to the server with this effect.
 func (c caller) plan(e guard.CallTool, r request, read reader) builtin.Plan {
 	e.Server = c.s.Name
 	return builtin.Plan{
@@ -251,7 +252,7 @@ func (s *server) listsTo(principal, uri string) bool {
 	})
 }
 
-// prompt returns what a server answered to prompts/get, and its text.
+// prompt decodes a response to prompts/get, and returns it with its text.
 func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, error) {
 	var r struct {
 		Description string
@@ -261,14 +262,14 @@ func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, erro
 		}
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, "", fmt.Errorf("the server %s answered what is no prompt: %w", s.Name, err)
+		return nil, "", fmt.Errorf("cannot decode the prompt of the server %s: %w", s.Name, err)
 	}
 	out := &mcp.GetPromptResult{Description: cleanText(r.Description, maxDescription)}
 	var texts []string
 	for _, m := range r.Messages {
 		text, _ := s.content(m.Content)
 		content, err := mcp.UnmarshalContent(s.addressed(m.Content))
-		if err != nil { // a kind that is not known
+		if err != nil { // an unknown type of content
 			content = mcp.NewTextContent(text)
 		}
 		if m.Role != mcp.RoleAssistant {
@@ -279,7 +280,7 @@ func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, erro
 	return out, strings.Join(texts, "\n"), nil
 }
 
-// addressed returns content with the address of its resource as it is named here.
+// addressed returns content with the URI of its resource replaced by the one that clients use.
 func (s *server) addressed(raw json.RawMessage) json.RawMessage {
 	var content map[string]any
 	if json.Unmarshal(raw, &content) != nil {
@@ -294,7 +295,7 @@ func (s *server) addressed(raw json.RawMessage) json.RawMessage {
 	return marshal(content)
 }
 
-// contents returns what a server answered to resources/read.
+// contents converts a response to resources/read.
 func (s *server) contents(raw json.RawMessage) (result builtin.Result, err error) {
 	all := []mcp.ResourceContents{}
 	var r struct{ Contents []map[string]any }
@@ -313,7 +314,7 @@ func (s *server) contents(raw json.RawMessage) (result builtin.Result, err error
 		all, err = append(all, one), cmp.Or(err, wrong)
 	}
 	if err != nil {
-		return builtin.Result{}, fmt.Errorf("the server %s answered what is no resource: %w", s.Name, err)
+		return builtin.Result{}, fmt.Errorf("cannot decode the resource of the server %s: %w", s.Name, err)
 	}
 	if result.Text = strings.Join(texts, "\n"); len(all) == 0 {
 		result.Text = "(no content)"

@@ -17,20 +17,19 @@ import (
 	"time"
 )
 
-// How long a client waits before it asks for the rest of a stream.
+// Delays before a stream is resumed.
 const (
-	retryUsual = time.Second            // where the server does not say
-	retryLeast = 100 * time.Millisecond // whatever the server says
+	retryUsual = time.Second            // unless the server sets another
+	retryLeast = 100 * time.Millisecond // the minimum, whatever the server sets
 )
 
-// A position is how far a stream of events was read: the id of the last event, "" if none has one, and how long the server wants a client
-// to wait before it asks for the rest.
+// A position is how far an event stream was read.
 type position struct {
-	id    string
-	retry time.Duration
+	id    string        // of the last event; "" if none has an id
+	retry time.Duration // the delay before the stream is resumed
 }
 
-// readEvents calls f with the data of each event until it returns false, and notes the position.
+// readEvents calls f with the data of each event until f returns false, and updates the position.
 func readEvents(body io.Reader, at *position, f func(data []byte) bool) error {
 	in := bufio.NewReaderSize(body, 64<<10)
 	var data []byte
@@ -60,7 +59,7 @@ func readEvents(body io.Reader, at *position, f func(data []byte) bool) error {
 	}
 }
 
-// note notes a line that tells the position.
+// note updates the position from an id or retry line.
 func (p *position) note(line []byte) {
 	if id, ok := bytes.CutPrefix(line, []byte("id:")); ok && len(id) <= maxLine {
 		p.id = strings.TrimSpace(string(id))
@@ -71,7 +70,7 @@ func (p *position) note(line []byte) {
 	}
 }
 
-// find returns the answer to the request of an id in a stream, nil if the stream ends before.
+// find returns the response to the request with an id, or nil if the stream ends before it.
 func (w *httpWire) find(body io.Reader, at *position, id string) (found *message, err error) {
 	err = readEvents(body, at, func(data []byte) bool {
 		var m message
@@ -85,7 +84,7 @@ func (w *httpWire) find(body io.Reader, at *position, id string) (found *message
 	return found, err
 }
 
-// resume waits as long as the server wants and asks for the rest of a stream.
+// resume requests the rest of a stream, after the delay that the server has set.
 func (w *httpWire) resume(ctx context.Context, at position) (*http.Response, error) {
 	select {
 	case <-time.After(min(max(at.retry, retryLeast), backoffMost)):
@@ -98,22 +97,23 @@ func (w *httpWire) resume(ctx context.Context, at position) (*http.Response, err
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 		resp.Body.Close()
-		return nil, &errDied{"it ended its answer before the result, and does not go on with it"}
+		return nil, &errDied{"it ended its answer before the result, and cannot resume it"}
 	}
 	return resp, nil
 }
 
-// resumeKey carries the id of the event after which a stream goes on.
+// resumeKey is the context key of the event id after which a stream is resumed.
 type resumeKey struct{}
 
-// expect ends the request of an id by cancel when another stream brings its answer, which the function that is returned then returns.
+// expect calls cancel if the response to a request arrives on another stream. The returned function ends that, and returns
+// the response or nil.
 func (w *httpWire) expect(id string, cancel context.CancelCauseFunc) func() *message {
 	var found atomic.Pointer[message]
 	w.expected.Store(id, func(m message) { found.Store(&m); cancel(nil) })
 	return func() *message { w.expected.Delete(id); return found.Load() }
 }
 
-// take handles a message that the stream it came on was not opened for, and reports whether it is one.
+// take handles a message that is not the response to the request of its stream. It reports whether data is a message.
 func (w *httpWire) take(data []byte) bool {
 	var m message
 	switch err := json.Unmarshal(data, &m); {
@@ -138,8 +138,7 @@ func (w *httpWire) take(data []byte) bool {
 	return true
 }
 
-// listen reads the event stream of a server of the old era, for messages outside of answers, if it has one. It calls asked when the server
-// was asked for the stream.
+// listen reads the GET event stream of a legacy server, if it has one. It calls asked after the request was sent.
 func (w *httpWire) listen(asked func()) {
 	defer asked()
 	at, pause := position{retry: retryUsual}, retryLeast
@@ -147,7 +146,7 @@ func (w *httpWire) listen(asked func()) {
 	for w.ctx.Err() == nil {
 		resp, err := w.do(ctx, http.MethodGet, nil, message{})
 		if err != nil {
-			return // it has no such stream
+			return // the server has no such stream
 		}
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 			resp.Body.Close()
@@ -165,7 +164,7 @@ func (w *httpWire) listen(asked func()) {
 		case <-time.After(pause):
 		case <-w.ctx.Done():
 		}
-		if pause *= 2; at.id != "" { // what was sent meanwhile is not lost
+		if pause *= 2; at.id != "" { // resume, so that no message is lost
 			ctx = context.WithValue(w.ctx, resumeKey{}, at.id)
 		}
 	}

@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 		{"after an event", "id: a\nretry: 100\n\n", []string{result}, `{"ok":true}`, "a"},
 		{"after two", "id: a\nretry: 0\n\n", []string{"id: b\ndata: {}\n\n", result}, `{"ok":true}`, "a b"},
 		{"without an id", "retry: 100\n\n", []string{result}, "before the result", ""},
-		{"not resumed", "id: a\nretry: 100\n\n", []string{""}, "does not go on", "a"},
+		{"not resumed", "id: a\nretry: 100\n\n", []string{""}, "cannot resume", "a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

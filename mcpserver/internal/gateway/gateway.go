@@ -1,8 +1,9 @@
-// Package gateway makes the tools of other MCP servers tools of this host: mcp__SERVER__TOOL. It starts each server at its first call, in a
-// sandbox of its own, keeps what the server offered last, and withholds what has changed since a person saw it.
+// Package gateway offers the tools of other MCP servers as mcp__SERVER__TOOL. It starts each server at its first call, in its
+// own sandbox, stores the list of what the server offers, and withholds definitions that have changed since a person has
+// reviewed them.
 //
-// It speaks both eras of the protocol to servers, over stdio and streamable HTTP. What servers send is kept as it came: nothing is lost
-// by types, and nothing is believed.
+// It supports both eras of the protocol, over stdio and streamable HTTP. Definitions are stored as raw JSON, so that no
+// member is lost, and are not trusted.
 package gateway
 
 import (
@@ -24,22 +25,22 @@ const (
 	maxPages       = 100      // of a list
 	maxListed      = 10_000   // elements of a list
 	maxListBytes   = 32 << 20
-	maxListings    = 32       // callers whose resources are remembered of a server
+	maxListings    = 32       // callers whose resources are kept for a server
 	maxSchema      = 64 << 10 // bytes of the schema of a tool
 	maxSchemaDepth = 32
 	maxDescription = 2048 // characters
 	maxResultText  = 30_000
 	maxStructured  = 64 << 10
-	maxStderr      = 20 // lines that are kept
+	maxStderr      = 20 // last lines
 	maxLine        = 500
 
 	connectTime = 30 * time.Second
-	probeTime   = time.Second      // for a server to answer in the modern era
-	silence     = 5 * time.Minute  // without progress, of a call
+	probeTime   = time.Second      // for a response in the modern era
+	silence     = 5 * time.Minute  // of a call without progress
 	callTime    = 10 * time.Minute // of a call
 	idleTime    = 10 * time.Minute // until a server is stopped
-	firstList   = 2 * time.Second  // that the first list waits for servers that are not known
-	lookers     = 2                // servers that are started at once to be looked at
+	firstList   = 2 * time.Second  // how long the first list waits for new servers
+	lookers     = 2                // new servers that are started at once
 	lookShare   = time.Second / 2  // until the next one may start
 
 	processesOfCaller = 8
@@ -51,35 +52,35 @@ const (
 	deathsWithin = 10 * time.Minute
 )
 
-// A Config is what a [Gateway] works with.
+// A Config configures a [Gateway].
 type Config struct {
-	// Servers returns the servers that are configured now, and what is wrong with the configuration.
+	// Servers returns the configured servers, and problems of the configuration.
 	Servers func() ([]*Entry, []string)
-	// Dir keeps what servers offered, and tokens; "": nothing is kept.
+	// Dir stores what servers offer, and logins. If it is empty, nothing is stored.
 	Dir string
 	// Start starts the process of a server for a caller.
 	Start func(ctx context.Context, server, principal string, spec builtin.ServerSpec) (Process, error)
-	// Roots are the directories that servers that see the workspace are told.
+	// Roots are the directories of the workspace.
 	Roots []string
-	// Changed is told when the tools or the servers have changed; configured says that a person has changed which there are.
+	// Changed is called after the tools or the servers have changed; configured means that the configuration has.
 	Changed func(g *Gateway, configured bool)
 	Version string
 	Log     *slog.Logger
 }
 
-// A Process is a server that was started, and everything that descends from it.
+// A Process is the process of a server with its descendants.
 type Process struct {
-	Done <-chan struct{} // closed when the server itself has ended
-	Kill func() error    // ends it all, and returns when nothing is left; called once
+	Done <-chan struct{} // closed when the process of the server has ended
+	Kill func() error    // kills all processes and waits for their end; called once
 }
 
-// A Gateway holds the other servers of a host. Use [Open], and close it.
+// A Gateway manages the other servers of a host. [Open] creates one; it must be closed.
 type Gateway struct {
 	cfg   Config
 	tools atomic.Pointer[[]*builtin.Def]
 
 	reloading, building sync.Mutex
-	known               string // differs when what is known besides the tools does; guarded by building
+	known               string // a digest of what is known besides the tools; guarded by building
 
 	mu       sync.Mutex
 	looking  bool // Look was called
@@ -88,9 +89,9 @@ type Gateway struct {
 	problems []string
 	closed   bool
 
-	looks  chan struct{} // a place for each that is looked at
-	first  chan struct{} // closed when all that were unknown have been looked at
-	late   chan struct{} // closed when a list waits no longer for them
+	looks  chan struct{} // a semaphore for look
+	first  chan struct{} // closed when look has ended for all new servers
+	late   chan struct{} // closed firstList after the first Look
 	begun  sync.Once
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -99,7 +100,7 @@ type Gateway struct {
 	dial   func(*upstream, context.Context, *session) error // connects the wire of a session
 }
 
-// A server is one that is configured.
+// A server is a configured server.
 type server struct {
 	*Entry
 	store *store
@@ -109,13 +110,13 @@ type server struct {
 	since time.Time // of the last restart that a person asked for
 	noted []string  // problems that were logged
 
-	login sync.Mutex // one of its logins is changed
+	login sync.Mutex // held while a login is changed
 
-	lists   map[string]*listing      // of callers other than the local user, whose is in the store
-	looking map[string]chan struct{} // closed when the list of a caller was looked at
+	lists   map[string]*listing      // by principal; that of the local user is in the store
+	looking map[string]chan struct{} // by principal, closed when look has ended
 }
 
-// Open reads the configuration and what is known of its servers. It starts none.
+// Open reads the configuration and what is stored about the servers. It starts no server.
 func Open(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, servers: map[string]*server{}, live: map[string]*upstream{}, looks: make(chan struct{}, lookers), first: make(chan struct{}), late: make(chan struct{}), dial: (*upstream).open}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -162,7 +163,7 @@ func (g *Gateway) Reload() {
 	}
 }
 
-// unknown returns the servers of which nothing is known.
+// unknown returns the servers about which nothing is stored.
 func (g *Gateway) unknown() []*server {
 	return slices.DeleteFunc(g.sorted(), func(s *server) bool { return s.Refused != "" || s.store.known(s.Hash()) })
 }
@@ -187,7 +188,7 @@ func (g *Gateway) server(name string) (*server, error) {
 	return nil, errors.New("there is no server " + name + nearest(name, slices.Collect(maps.Keys(g.servers))))
 }
 
-// Look looks at the servers that are not known yet, in the background. Only its first call does anything.
+// Look starts the unknown servers in the background to list what they offer. Only the first call has an effect.
 func (g *Gateway) Look() {
 	g.begun.Do(func() {
 		g.mu.Lock()
@@ -205,8 +206,8 @@ func (g *Gateway) Look() {
 	})
 }
 
-// Wait waits until all servers are known, for [firstList] after the first look at most: one that does not answer must not keep the others
-// off the list.
+// Wait waits until all servers are known, at most until [firstList] after the first Look: a server that does not answer must
+// not delay the list of the others.
 func (g *Gateway) Wait(ctx context.Context) {
 	g.Look()
 	select {
@@ -225,12 +226,12 @@ func (g *Gateway) look(s *server, principal string) {
 	}
 	leave := sync.OnceFunc(func() { <-g.looks })
 	defer leave()
-	defer time.AfterFunc(lookShare, leave).Stop() // one that does not answer must not hold up others
+	defer time.AfterFunc(lookShare, leave).Stop() // a server that does not answer must not delay others
 	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal}
 	sess, err := u.acquire(g.ctx)
 	if err != nil {
-		g.cfg.Log.Warn("a server could not be asked for its tools", "server", s.Name, "error", err)
-		g.cfg.Changed(g, false) // it is down now
+		g.cfg.Log.Warn("cannot list the tools of a server", "server", s.Name, "error", err)
+		g.cfg.Changed(g, false) // its state has changed
 		return
 	}
 	leave()
@@ -257,7 +258,7 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// stopIdle stops the servers that were not used for long.
+// stopIdle stops servers that were not used for idleTime, and reads what other hosts have stored.
 func (g *Gateway) stopIdle() {
 	tick := time.NewTicker(idleTime / 10)
 	defer tick.Stop()

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,18 +28,18 @@ import (
 const (
 	maxHeader    = 64 << 10 // bytes of the headers of an answer
 	maxRedirects = 3
-	maxErrorBody = 300 // characters of an answer that is no message
+	maxErrorBody = 300 // characters of a response that is not a message
 )
 
-// errSession is the answer of a server that has forgotten its session.
+// errSession means that the server does not know the session any more.
 var errSession = errors.New("its session has ended")
 
-// An authError says that a server wants a login, or one with more rights.
+// An authError means that a server requires a login, or one with more scopes.
 type authError struct {
 	server   string
 	status   int
 	response *http.Response // its body is closed
-	pinned   bool           // the entry says for which scopes a login asks
+	pinned   bool           // the entry sets the scopes of a login
 }
 
 func (e *authError) Error() string {
@@ -46,18 +48,18 @@ func (e *authError) Error() string {
 		if e.pinned {
 			first = `add them to the "scopes" of "oauth" in its entry, then `
 		}
-		return fmt.Sprintf("your login does not suffice for it (HTTP %d, scopes: %s): %s`toolhost mcp login %s` asks for more", e.status,
+		return fmt.Sprintf("your login lacks a scope (HTTP %d, scopes: %s): %srun `toolhost mcp login %s` to request it", e.status,
 			cmp.Or(cleanText(c["scope"], maxLine), "not named"), first, e.server)
 	}
-	return fmt.Sprintf("it asks for a login (HTTP %d): `toolhost mcp login %s` logs in", e.status, e.server)
+	return fmt.Sprintf("it requires a login (HTTP %d): run `toolhost mcp login %s`", e.status, e.server)
 }
 
-// lacksScope reports whether the login does not give the right to what was asked.
+// lacksScope reports whether the login lacks a scope.
 func (e *authError) lacksScope() bool {
 	return e.status == http.StatusForbidden && challengeOf(e.response.Header)["error"] == "insufficient_scope"
 }
 
-// An httpWire speaks to a server over streamable HTTP.
+// An httpWire is a wire over streamable HTTP.
 type httpWire struct {
 	server  string
 	url     string
@@ -66,7 +68,7 @@ type httpWire struct {
 	to      listener
 	pinned  bool // see authError
 
-	expected sync.Map // by id: the func(message) that takes an answer of another stream
+	expected sync.Map // id → func(message), which takes a response that arrives on another stream
 
 	mu      sync.Mutex
 	next    int64
@@ -79,19 +81,20 @@ type httpWire struct {
 	cancel  context.CancelFunc
 }
 
-// newHTTPWire speaks to the server of an entry whose variables are replaced. headers are added to each request.
+// newHTTPWire returns a wire to the server of an expanded entry. headers are added to each request.
 func newHTTPWire(e *Entry, headers func(ctx context.Context) (http.Header, error), to listener) *httpWire {
 	w := &httpWire{server: e.Name, url: e.URL, client: httpClient(e), headers: headers, to: to, gone: make(chan struct{}), pinned: len(e.scopes()) > 0}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// httpClient reaches the host of the entry, follows redirects within it alone, and dials no address that the entry does not mean.
+// httpClient returns a client for the host of the entry. It follows redirects within the host only, and refuses addresses
+// that permittedAddress refuses.
 func httpClient(e *Entry) *http.Client {
-	own, _ := url.Parse(e.URL) // checked when it was expanded
+	own, _ := url.Parse(e.URL) // expanded has checked it
 	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: own})
 	dialer := &net.Dialer{Timeout: connectTime, Control: func(_, address string, _ syscall.RawConn) error {
-		if proxy != nil { // it decides
+		if proxy != nil { // the proxy resolves the name
 			return nil
 		}
 		return permittedAddress(address, own.Hostname(), e.Trust)
@@ -113,8 +116,8 @@ func httpClient(e *Entry) *http.Client {
 	}
 }
 
-// permittedAddress refuses addresses that a name must not lead to: those of this machine and its link, and for entries of a project those
-// of private networks. A URL that names such an address itself is allowed.
+// permittedAddress refuses names that resolve to loopback or link-local addresses, or for entries of a project, to private
+// networks. A URL that contains such an address itself is allowed.
 func permittedAddress(address, host string, trust Trust) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -126,7 +129,7 @@ func permittedAddress(address, host string, trust Trust) error {
 		return nil
 	}
 	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || trust == Project && ip.IsPrivate() {
-		return fmt.Errorf("%s leads to %s, which is not an address of a server: name the address itself if it is meant", host, ip)
+		return fmt.Errorf("%s resolves to %s, which is a local address: use the address in the URL to allow it", host, ip)
 	}
 	return nil
 }
@@ -192,7 +195,7 @@ func (w *httpWire) do(ctx context.Context, method string, body []byte, m message
 	return resp, w.status(resp, session)
 }
 
-// withoutURL leaves the address out of an error: it may hold a key.
+// withoutURL removes the URL from an error, because it may contain a key.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -200,7 +203,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// status turns an answer that carries no message into an error, and closes it.
+// status returns an error for a response with an error status, and closes it.
 func (w *httpWire) status(resp *http.Response, session string) error {
 	switch code := resp.StatusCode; {
 	case code < 300:
@@ -257,8 +260,8 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 	return nil, err
 }
 
-// answer reads the answer to the request of an id, and passes on what comes before it. A stream that ends before the answer is resumed
-// after its last event, if that has an id.
+// answer reads the response to the request with an id, and handles the messages before it. A stream that ends too early is
+// resumed after its last event, if that has an id.
 func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (message, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var m message
@@ -293,7 +296,7 @@ func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (
 		}
 		return m, err
 	}
-	return m, fmt.Errorf("its answer is of the type %q: JSON or an event stream is expected", cleanText(kind, maxLine))
+	return m, fmt.Errorf("its answer has the type %q: application/json or text/event-stream is expected", cleanText(kind, maxLine))
 }
 
 func (w *httpWire) notify(method string, params json.RawMessage) {
@@ -321,7 +324,7 @@ func (w *httpWire) end(reason error) {
 	})
 }
 
-// close ends the session at the server, and all requests.
+// close ends the session and all requests.
 func (w *httpWire) close() {
 	w.end(errStopped)
 	w.mu.Lock()
@@ -336,4 +339,39 @@ func (w *httpWire) close() {
 	}
 	w.cancel()
 	w.client.CloseIdleConnections()
+}
+
+// Limits of a headersHelper.
+const (
+	helperTime = 10 * time.Second
+	maxHelped  = 64 << 10 // bytes of its output
+)
+
+// runHelper runs the headersHelper of an entry, which prints a JSON object of strings. Errors do not contain its output,
+// which may be secret.
+func runHelper(e *Entry) (map[string]string, error) {
+	if e.HeadersHelper == "" {
+		return nil, nil
+	}
+	if e.Trust == Project {
+		return nil, errors.New("its headersHelper is not run: only entries of the user or the administrator may have one")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), helperTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", e.HeadersHelper)
+	cmd.Env = append(os.Environ(), "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL)
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	err := cmd.Run()
+	headers := map[string]string{}
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("its headersHelper did not end within %s", helperTime)
+	case err != nil:
+		return nil, fmt.Errorf("its headersHelper failed: %w", err)
+	case out.Len() > maxHelped || json.Unmarshal(out.Bytes(), &headers) != nil:
+		return nil, errors.New("its headersHelper did not print a JSON object of strings")
+	}
+	return headers, nil
 }

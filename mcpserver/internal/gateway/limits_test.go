@@ -58,7 +58,7 @@ func TestProcessLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := b.use(fmt.Sprintf("s%d", processesOfCaller), "bob", "one"); err == nil || !strings.Contains(err.Error(), "8 servers run already, and all of them are in use") {
+	if _, _, err := b.use(fmt.Sprintf("s%d", processesOfCaller), "bob", "one"); err == nil || !strings.Contains(err.Error(), "8 servers are running and all are in use") {
 		t.Errorf("one more than a caller may have: %v", err)
 	}
 	if n := b.live(); n != 2*processesOfCaller {

@@ -23,46 +23,46 @@ import (
 
 // Limits of logins.
 const (
-	loginTime    = 5 * time.Minute // for a person to log in
-	maxLogin     = 1 << 20         // bytes of the file, and of an answer of an authorization server
+	loginTime    = 5 * time.Minute // for the user to log in
+	maxLogin     = 1 << 20         // bytes of the file, and of a response of an authorization server
 	callbackPath = "/callback"
 )
 
-// A login is what is kept of the login of a caller to an HTTP server, in a file of its own. It is bound to the address of the server.
+// A login is the OAuth login of a caller to an HTTP server. It has its own file, and is bound to the URL of the server.
 type login struct {
 	srv   *server
-	entry *Entry // its variables are replaced
+	entry *Entry // expanded
 	file  string
-	// named says that the authorization server names itself in its answer to a login (RFC 9207).
+	// named means that the authorization server identifies itself in its responses (RFC 9207).
 	named atomic.Bool
-	// supported are the scopes that the server names for clients that were not told which ones they need.
+	// supported are the scopes_supported of the server.
 	supported atomic.Pointer[[]string]
 }
 
-// A keptLogin is the content of the file of a login. The registration outlives the token.
+// A keptLogin is the content of the file of a login. The registration is kept after the token is dropped.
 type keptLogin struct {
 	Token  *transport.Token `json:"token,omitempty"`
 	Client *registration    `json:"client,omitempty"`
 	Asked  asked            `json:"asked,omitzero"`
 }
 
-// asked is what the server and its calls have asked of a login so far.
+// asked is what the challenges of the server have asked for so far.
 type asked struct {
 	Scopes   []string `json:"scopes,omitempty"`
 	Metadata string   `json:"metadata,omitempty"` // see registration
 }
 
-// A registration is the client as which a host logs in.
+// A registration is the registered OAuth client.
 type registration struct {
 	ID       string `json:"id"`
 	Secret   string `json:"secret,omitempty"`
 	Method   string `json:"method,omitempty"`
-	Redirect string `json:"redirect"`           // where the browser brings the answer
-	Endpoint string `json:"endpoint"`           // that gives tokens: nothing of this is sent to another
-	Metadata string `json:"metadata,omitempty"` // where the server names its authorization server; "": at the usual place
+	Redirect string `json:"redirect"`           // redirect URI
+	Endpoint string `json:"endpoint"`           // token endpoint; the registration is used with no other
+	Metadata string `json:"metadata,omitempty"` // URL of the protected resource metadata; "": the default
 }
 
-// loginOf returns the login of a caller to a server, which dir keeps; "": there is none.
+// loginOf returns the login of a caller to a server, stored in dir. Without dir there are no logins.
 func loginOf(dir string, s *server, e *Entry, principal string) *login {
 	l := &login{srv: s, entry: e}
 	if dir != "" {
@@ -72,7 +72,7 @@ func loginOf(dir string, s *server, e *Entry, principal string) *login {
 	return l
 }
 
-// loginState tells how the login of the local user is, see [Status].
+// loginState returns the state of the login of the local user, for [Status].
 func (s *server) loginState() string {
 	e, err := s.expanded()
 	if err != nil || e.Type != typeHTTP || s.store.file == "" {
@@ -87,7 +87,7 @@ func (s *server) loginState() string {
 	return "logged in"
 }
 
-// read returns what is kept. A file that cannot be read counts as none.
+// read reads the file. If that fails, the login is empty.
 func (l *login) read() (k keptLogin) {
 	text, err := privatefile.Read(l.file, maxLogin)
 	if err != nil || json.Unmarshal(text, &k) != nil {
@@ -96,7 +96,7 @@ func (l *login) read() (k keptLogin) {
 	return k
 }
 
-// update changes what is kept under the lock of its file, also when change fails.
+// update applies change under the lock of the file. It writes the file even if change fails.
 func (l *login) update(change func(*keptLogin) error) error {
 	l.srv.login.Lock()
 	defer l.srv.login.Unlock()
@@ -114,14 +114,14 @@ func (l *login) update(change func(*keptLogin) error) error {
 	})
 }
 
-// header returns the Authorization header of the login, which is renewed if it has expired; "": there is none.
+// header returns the Authorization header of the login, or "". It renews an expired token.
 func (l *login) header(ctx context.Context) (string, error) {
 	if l.file == "" {
 		return "", nil
 	}
 	k := l.read()
 	if k.Token != nil && k.Token.IsExpired() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime) // a spent refresh token must not be lost
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTime) // the new refresh token must not be lost
 		defer cancel()
 		err := l.update(func(now *keptLogin) error {
 			err := l.renew(ctx, now)
@@ -138,9 +138,9 @@ func (l *login) header(ctx context.Context) (string, error) {
 	return "Bearer " + k.Token.AccessToken, nil
 }
 
-// renew renews an expired token. Only the word of the authorization server ends the login or the registration.
+// renew renews an expired token. The login or the registration is dropped only if the authorization server refuses it.
 func (l *login) renew(ctx context.Context, k *keptLogin) error {
-	if k.Token == nil || !k.Token.IsExpired() { // another process was faster
+	if k.Token == nil || !k.Token.IsExpired() { // another process has renewed it
 		return nil
 	}
 	if k.Token.RefreshToken == "" || k.Client == nil {
@@ -150,7 +150,7 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 	h := l.handler(*k.Client, nil, nil)
 	metadata, err := h.GetServerMetadata(ctx)
 	if err == nil && metadata.TokenEndpoint != k.Client.Endpoint {
-		err = fmt.Errorf("its tokens are now given at %s, no longer at %s: log in again", metadata.TokenEndpoint, k.Client.Endpoint)
+		err = fmt.Errorf("its token endpoint is now %s, it was %s: log in again", metadata.TokenEndpoint, k.Client.Endpoint)
 	}
 	var token *transport.Token
 	if err == nil {
@@ -165,19 +165,20 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("its login has expired and could not be renewed now: %w", withoutURL(err))
+		return fmt.Errorf("cannot renew its expired login: %w", withoutURL(err))
 	}
 	k.Token = token
 	return nil
 }
 
-// refusal is the code with which an authorization server refused; "": it did not.
+// refusal returns the error code of an authorization server, or "" for other errors.
 func refusal(err error) string {
 	refused, _ := errors.AsType[transport.OAuthError](err)
 	return refused.ErrorCode
 }
 
-// refused notes that the server did not take the credentials of a request, and reports whether there may be better ones.
+// refused records that the server refused the credentials of a request. It reports whether the request should be repeated
+// with other ones.
 func (l *login) refused(auth *authError) (again bool) {
 	if l.file == "" || auth.status != http.StatusUnauthorized {
 		return false
@@ -195,7 +196,7 @@ func (l *login) refused(auth *authError) (again bool) {
 	return again
 }
 
-// handler speaks to the authorization server of the server.
+// handler returns a client for the authorization server of the server.
 func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
 	client := httpClient(l.entry)
 	client.Timeout, client.Transport = connectTime, oauthTransport{client.Transport, l}
@@ -209,16 +210,17 @@ func (l *login) handler(c registration, scopes []string, tokens transport.TokenS
 		ClientID: c.ID, ClientSecret: c.Secret, TokenEndpointAuthMethod: c.Method, RedirectURI: c.Redirect, Scopes: scopes, PKCEEnabled: true,
 		ProtectedResourceMetadataURL: c.Metadata, HTTPClient: client, TokenStore: tokens,
 	})
-	base, _ := url.Parse(l.entry.URL) // checked when it was expanded
+	base, _ := url.Parse(l.entry.URL) // expanded has checked it
 	base.RawQuery, base.Fragment, base.User = "", "", nil
 	h.SetBaseURL(base.String())
 	return h
 }
 
-// protectedMetadata is where a server says what authorization server it has: with its own path after it, or without (RFC 9728).
+// protectedMetadata is the path of the protected resource metadata. The path of the server may follow (RFC 9728).
 const protectedMetadata = "/.well-known/oauth-protected-resource"
 
-// An oauthTransport bounds the answers of authorization servers, and does what the library does not.
+// An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the metadata
+// path without the path of the server, and reads metadata that the library ignores.
 type oauthTransport struct {
 	http.RoundTripper
 	login *login
@@ -250,7 +252,7 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var metadata struct {
 		Issuer string `json:"issuer"`
 		Named  bool   `json:"authorization_response_iss_parameter_supported"`
-		// Of the server itself, which has no issuer:
+		// In the metadata of the server itself, which has no issuer:
 		Resource string
 		Scopes   []string `json:"scopes_supported"`
 	}
@@ -263,8 +265,8 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// registerNative says in a registration that the client is an application of this machine, as MCP requires (SEP-837): an authorization
-// server may refuse the redirect to this machine to others.
+// registerNative sets the application type of a registration to "native", as MCP requires (SEP-837). An authorization server
+// may refuse loopback redirects of other types.
 func registerNative(r *http.Request) error {
 	defer r.Body.Close()
 	var body map[string]any

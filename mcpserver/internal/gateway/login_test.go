@@ -334,7 +334,7 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-// TestLoginScopes: a call that the login does not suffice for says so once, and the next login asks for what it lacked as well.
+// A call that lacks a scope returns an error once, and the next login requests the scope too.
 func TestLoginScopes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -344,8 +344,8 @@ func TestLoginScopes(t *testing.T) {
 		scope  string // that the login asks for then
 		ok     bool   // the call afterwards
 	}{
-		{"more", nil, false, "your login does not suffice for it (HTTP 403, scopes: admin): `toolhost mcp login s`", "read write admin", true},
-		{"of the entry alone", []string{"read"}, false, "add them to the \"scopes\" of \"oauth\" in its entry, then `toolhost mcp login s`", "read", false},
+		{"more", nil, false, "your login lacks a scope (HTTP 403, scopes: admin): run `toolhost mcp login s`", "read write admin", true},
+		{"of the entry alone", []string{"read"}, false, "add them to the \"scopes\" of \"oauth\" in its entry, then run `toolhost mcp login s`", "read", false},
 		{"only calls want a login", nil, true, "scopes: admin", "read write admin", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestLoginScopes(t *testing.T) {
 			a.open = tt.open
 			dir := t.TempDir()
 			g := loginGateway(t, a, dir, tt.pinned...)
-			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "it asks for a login (HTTP 401): `toolhost mcp login s`") {
+			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "it requires a login (HTTP 401): run `toolhost mcp login s`") {
 				t.Errorf("without a login: %v", err)
 			}
 			login := func() string {

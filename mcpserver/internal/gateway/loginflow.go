@@ -19,8 +19,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Login logs the user in to a server over HTTP: open shows the page of its authorization server, which sends the browser back to a port
-// of this machine. What is kept lies in the state directory, for the user alone.
+// Login logs the user in to an HTTP server. open opens the page of its authorization server, which redirects the browser to a
+// local port. The login is stored in the state directory.
 func (g *Gateway) Login(ctx context.Context, name string, open func(address string) error) error {
 	s, err := g.server(name)
 	if err != nil {
@@ -32,15 +32,15 @@ func (g *Gateway) Login(ctx context.Context, name string, open func(address stri
 	case s.Refused != "":
 		err = errors.New(s.Refused)
 	case e.Type != typeHTTP:
-		err = errors.New("it is a program, and only servers at a URL have a login")
+		err = errors.New("it is a stdio server: only HTTP servers have a login")
 	case g.cfg.Dir == "":
-		err = errors.New("there is no state directory to keep it in: give --state-dir")
+		err = errors.New("there is no state directory to store it in: set --state-dir")
 	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, loginTime)
 		defer cancel()
 		l := loginOf(g.cfg.Dir, s, e, localPrincipal)
-		if err = l.run(ctx, open); errors.Is(err, errNoLogin) { // of its first request; others may want one
+		if err = l.run(ctx, open); errors.Is(err, errNoLogin) { // initialize needs no login, but other requests may
 			s.forgive()
 			g.look(s, localPrincipal)
 			err = l.run(ctx, open)
@@ -57,7 +57,7 @@ func (g *Gateway) Login(ctx context.Context, name string, open func(address stri
 	return nil
 }
 
-// Logout drops the tokens of the user for a server, and reports whether there were any. The registration stays.
+// Logout deletes the tokens of the user for a server, and reports whether there were any. The registration is kept.
 func (g *Gateway) Logout(name string) (found bool, err error) {
 	s, err := g.server(name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (g *Gateway) Logout(name string) (found bool, err error) {
 
 var errNoLogin = errors.New("it answers without a login")
 
-// run logs in. A registration that is not known any more is replaced once.
+// run logs in. If the authorization server does not know the registration any more, run registers again.
 func (l *login) run(ctx context.Context, open func(string) error) error {
 	a, err := l.challenge(ctx)
 	if err != nil {
@@ -92,10 +92,10 @@ func (l *login) run(ctx context.Context, open func(string) error) error {
 	return err
 }
 
-// challengeParameter is what a challenge names.
+// challengeParameter matches the used parameters of a challenge.
 var challengeParameter = regexp.MustCompile(`(?i)\b(scope|resource_metadata|error)=(?:"([^"]*)"|([^\s",]+))`)
 
-// challengeOf returns what the challenges of an answer name.
+// challengeOf returns the parameters of the challenges in a header.
 func challengeOf(header http.Header) map[string]string {
 	all := map[string]string{}
 	for _, value := range header.Values("WWW-Authenticate") {
@@ -106,7 +106,7 @@ func challengeOf(header http.Header) map[string]string {
 	return all
 }
 
-// add takes in what a challenge asks for.
+// add adds what a challenge asks for.
 func (a *asked) add(l *login, auth *authError) {
 	c := challengeOf(auth.response.Header)
 	a.addScopes(strings.Fields(c["scope"]))
@@ -123,12 +123,12 @@ func (a *asked) addScopes(scopes []string) {
 	}
 }
 
-// remember keeps what a request has asked of the login.
+// remember stores what the challenge to a request has asked for.
 func (l *login) remember(auth *authError) {
 	if l.file == "" {
 		return
 	}
-	_ = l.update(func(k *keptLogin) error { // what cannot be kept is asked again by the next request
+	_ = l.update(func(k *keptLogin) error { // if this fails, the next challenge asks again
 		if k.Token != nil {
 			k.Asked.addScopes(strings.Fields(k.Token.Scope))
 		}
@@ -137,7 +137,7 @@ func (l *login) remember(auth *authError) {
 	})
 }
 
-// challenge asks the server what login it wants.
+// challenge sends a request without credentials, and returns what the server asks for.
 func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	none := func(context.Context) (http.Header, error) { return http.Header{}, nil }
 	w := newHTTPWire(l.entry, none, nil)
@@ -153,7 +153,7 @@ func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	case err != nil:
 		return a, err
 	default:
-		if resp.Body.Close(); known.Scopes == nil && known.Metadata == "" { // no other request has asked for a login either
+		if resp.Body.Close(); known.Scopes == nil && known.Metadata == "" { // no other request was challenged either
 			return a, errNoLogin
 		}
 	}
@@ -171,7 +171,7 @@ func sameOrigin(a, b string) bool {
 	return errX == nil && errY == nil && x.Scheme == y.Scheme && strings.EqualFold(x.Host, y.Host)
 }
 
-// try logs in as the client that is registered, or registers one.
+// try logs in with the registered client, or registers one.
 func (l *login) try(ctx context.Context, open func(string) error, a asked) error {
 	found, err := l.handler(registration{Metadata: a.Metadata}, nil, nil).GetServerMetadata(ctx)
 	if err == nil {
@@ -204,7 +204,7 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	h := l.handler(*client, a.Scopes, tokens)
 	if client.ID == "" {
 		if err := h.RegisterClient(ctx, "toolhost"); err != nil {
-			return fmt.Errorf(`this host could not be registered as a client: %w: give "oauth": {"clientId": ID} in its entry if you have one`, withoutURL(err))
+			return fmt.Errorf(`cannot register as a client: %w: set "oauth": {"clientId": ID} in its entry if you have one`, withoutURL(err))
 		}
 		client.ID, client.Secret, client.Method = h.GetClientID(), h.GetClientSecret(), h.GetTokenEndpointAuthMethod()
 	}
@@ -214,7 +214,7 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	return l.authorize(ctx, open, h, tokens, in, found.Issuer)
 }
 
-// checkMetadata refuses authorization servers that would let others read or use what is sent.
+// checkMetadata refuses authorization servers without https or without PKCE with S256.
 func checkMetadata(m *transport.AuthServerMetadata) error {
 	for _, address := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint} {
 		u, err := url.Parse(address)
@@ -227,12 +227,12 @@ func checkMetadata(m *transport.AuthServerMetadata) error {
 		}
 	}
 	if methods := m.CodeChallengeMethodsSupported; len(methods) > 0 && !slices.Contains(methods, "S256") {
-		return fmt.Errorf("the authorization server takes the code challenges %s: S256 is required", strings.Join(methods, ", "))
+		return fmt.Errorf("the authorization server supports the code challenges %s: S256 is required", strings.Join(methods, ", "))
 	}
 	return nil
 }
 
-// listen listens at the port that the browser is sent to. A client that was registered for one that is taken now is of no use.
+// listen listens on the port of the redirect URI. If the registered port is in use, it drops the registration.
 func (l *login) listen(client **registration) (net.Listener, error) {
 	port := 0
 	if l.entry.OAuth != nil {
@@ -249,12 +249,12 @@ func (l *login) listen(client **registration) (net.Listener, error) {
 	}
 	in, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 	if err != nil {
-		return nil, fmt.Errorf("the port of the answer cannot be opened: %w", err)
+		return nil, fmt.Errorf("cannot listen for the redirect of the browser: %w", err)
 	}
 	return in, nil
 }
 
-// authorize has the user log in, and keeps the token.
+// authorize lets the user log in, and stores the token.
 func (l *login) authorize(ctx context.Context, open func(string) error, h *transport.OAuthHandler, tokens transport.TokenStore, in net.Listener, issuer string) error {
 	state, err := transport.GenerateState()
 	if err != nil {
@@ -272,7 +272,7 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 	web := &http.Server{Handler: callback(state, issuer, l.named.Load(), answers), ReadHeaderTimeout: connectTime, MaxHeaderBytes: maxHeader}
 	go web.Serve(in)
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the browser gets its page
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for the response to the browser
 		defer cancel()
 		_ = web.Shutdown(ctx)
 		web.Close()
@@ -301,21 +301,21 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 	}
 }
 
-// callback takes the answer to the question of a state. Other requests are refused, and do not end the login: one that names another
-// authorization server, or none where named says that this one names itself.
+// callback handles the redirect with the right state. It refuses other requests, which do not end the login: those with
+// another issuer, and those without one if named is set.
 func callback(state, issuer string, named bool, answers chan<- url.Values) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		wrong := (named || q.Has("iss")) && q.Get("iss") != issuer
 		if r.Method != http.MethodGet || r.URL.Path != callbackPath || q.Get("state") != state || wrong {
-			http.Error(w, "this is no answer to the login that is open", http.StatusBadRequest)
+			http.Error(w, "this does not belong to the current login", http.StatusBadRequest)
 			return
 		}
 		select {
 		case answers <- q:
 			fmt.Fprintln(w, "toolhost has the answer. You can close this page.")
 		default:
-			http.Error(w, "the answer has come already", http.StatusBadRequest)
+			http.Error(w, "the answer was already received", http.StatusBadRequest)
 		}
 	})
 }

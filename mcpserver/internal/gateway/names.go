@@ -8,14 +8,14 @@ import (
 	"unicode"
 )
 
-// maxListedName is the longest name on a list: clients put mcp__toolhost__ before it, and 64 characters is what models take.
+// maxListedName is the longest name on a list. Clients add the prefix mcp__toolhost__, and models accept 64 characters.
 const maxListedName = 49
 
 func execLookPath(name string) (string, error) { return exec.LookPath(name) }
 
 func compareNames(a, b string) int { return strings.Compare(a, b) }
 
-// cleanName replaces what cannot stand in the name of a tool.
+// cleanName replaces the characters that are not allowed in the name of a tool.
 func cleanName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-') {
@@ -25,7 +25,7 @@ func cleanName(name string) string {
 	}, name)
 }
 
-// listedName shortens a full name for the list; "" if it fits.
+// listedName returns a shortened name for the list, or "" if the full name fits.
 func listedName(full string) string {
 	if len(full) <= maxListedName {
 		return ""
@@ -34,7 +34,8 @@ func listedName(full string) string {
 	return full[:maxListedName-7] + "_" + hex.EncodeToString(sum[:3])
 }
 
-// cleanText removes what a reader cannot see: control, direction, zero-width and tag characters. It cuts what is too long.
+// cleanText removes invisible characters (control, direction, zero-width and tag characters) and truncates the text to most
+// characters.
 func cleanText(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -1,8 +1,12 @@
 package gateway
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,13 +14,14 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// openProcess starts the process of a server and speaks over its pipes.
+// openProcess starts the process of a server and connects a wire to its pipes.
 func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error {
 	command, err := lookPath(e.Command)
 	if err != nil {
-		return fmt.Errorf("its command %s was not found in PATH: install it, or name its file", e.Command)
+		return fmt.Errorf("its command %s was not found in PATH: install it, or use an absolute path", e.Command)
 	}
 	files, ours, err := pipes()
 	if err != nil {
@@ -47,7 +52,7 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 	return nil
 }
 
-// A processWire is a stdio wire whose process reaches more hosts until it has answered.
+// A processWire is a stdioWire. Its process may reach the package registries until it is initialized.
 type processWire struct {
 	*stdioWire
 	hosts *processHosts
@@ -55,7 +60,7 @@ type processWire struct {
 
 func (w *processWire) initialized() { w.hosts.close() }
 
-// processHosts says whether a process may still reach the registries.
+// processHosts records whether a process may still reach the package registries.
 type processHosts struct {
 	mu   sync.Mutex
 	open bool
@@ -73,7 +78,7 @@ func (h *processHosts) close() {
 	h.open = false
 }
 
-// pipes returns descriptors 0, 1 and 2 of a process, and our ends of them.
+// pipes returns descriptors 0, 1 and 2 of a process, and the ends that the host keeps.
 func pipes() (theirs, ours []*os.File, err error) {
 	for i := range 3 {
 		r, w, err := os.Pipe()
@@ -97,7 +102,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// serverEnv is the environment of a server: nothing of ours but where programs are and the language.
+// serverEnv returns the environment of a server: PATH and LANG of the host, and the variables of the entry.
 func serverEnv(e *Entry) []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "LANG": os.Getenv("LANG")}
 	for name, value := range e.Env {
@@ -113,11 +118,11 @@ func serverEnv(e *Entry) []string {
 	return env
 }
 
-// interpreters are programs whose first argument that is no option is the program that they run.
+// interpreters are programs that run the file in their first argument that is not an option.
 var interpreters = strings.Fields("node nodejs bun deno tsx python python3 pypy3 ruby perl php sh bash")
 
-// shownFiles are what a server needs to see of itself: its command, and the program that an interpreter is given, each with its package.
-// Other files that arguments name are not among them.
+// shownFiles returns the files of the program of a server: its command and the file that an interpreter runs, each with its
+// package. Files in other arguments are not included.
 func shownFiles(command string, e *Entry) (all []string) {
 	programs := []string{command}
 	if slices.Contains(interpreters, strings.TrimSuffix(filepath.Base(command), ".exe")) {
@@ -145,11 +150,11 @@ func shownFiles(command string, e *Entry) (all []string) {
 	return slices.Compact(all)
 }
 
-// packageOf is the directory of the package of a program: that of its dependencies where it is installed with others. A home directory, or
-// one above it, is none.
+// packageOf returns the directory of the package of a program: node_modules or site-packages if it is in one, otherwise
+// the nearest directory with a package file below the home directory, otherwise the file itself.
 func packageOf(file string) string {
 	home, _ := os.UserHomeDir()
-	if real, err := filepath.EvalSymlinks(home); err == nil { // as that of file is
+	if real, err := filepath.EvalSymlinks(home); err == nil { // file has no symbolic links either
 		home = real
 	}
 	for dir := filepath.Dir(file); dir != filepath.Dir(dir) && dir != home; dir = filepath.Dir(dir) {
@@ -165,4 +170,76 @@ func packageOf(file string) string {
 		}
 	}
 	return file
+}
+
+// A launcher describes programs that fetch packages and run them, such as npx.
+type launcher struct {
+	commands  []string
+	hosts     []string // of the default registry
+	variables []string // that set another registry; the first one that is set applies
+}
+
+var launchers = []launcher{
+	{strings.Fields("npx bunx npm bun pnpm pnpx yarn"), []string{"registry.npmjs.org", "registry.yarnpkg.com"}, []string{"npm_config_registry", "NPM_CONFIG_REGISTRY"}},
+	{strings.Fields("uvx uv pipx"), []string{"pypi.org", "files.pythonhosted.org"}, []string{"UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"}},
+}
+
+// registries returns the registry hosts of a launcher, and the variable that sets the user's own registry. It ignores
+// registries set by the entry of a project, and does not pass on credentials.
+func registries(command string, e *Entry) (hosts, env []string) {
+	name := strings.TrimSuffix(filepath.Base(command), ".exe")
+	i := slices.IndexFunc(launchers, func(l launcher) bool { return slices.Contains(l.commands, name) })
+	if i < 0 {
+		return nil, nil
+	}
+	l := launchers[i]
+	for _, variable := range l.variables {
+		if given := e.Env[variable]; given != "" {
+			if host := registryHost(given); host != "" && e.Trust != Project {
+				return []string{host}, nil
+			}
+			return l.hosts, nil
+		}
+	}
+	for _, variable := range l.variables {
+		own := os.Getenv(variable)
+		if variable == "npm_config_registry" {
+			own = cmp.Or(own, npmrcRegistry())
+		}
+		if host := registryHost(own); host != "" {
+			return []string{host}, []string{variable + "=" + own}
+		}
+	}
+	return l.hosts, nil
+}
+
+// registryHost returns the host and port of a registry URL, or "" if the URL is invalid or has credentials.
+func registryHost(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	return u.Host
+}
+
+// maxNpmrc limits the size of ~/.npmrc, in bytes.
+const maxNpmrc = 64 << 10
+
+// npmrcRegistry returns the registry in the user's ~/.npmrc.
+func npmrcRegistry() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	text, err := privatefile.Read(filepath.Join(home, ".npmrc"), maxNpmrc)
+	if err != nil {
+		return ""
+	}
+	found := ""
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), "="); ok && strings.TrimSpace(key) == "registry" {
+			found = strings.Trim(strings.TrimSpace(value), `"'`) // the last one applies
+		}
+	}
+	return found
 }

@@ -12,11 +12,12 @@ import (
 
 // Limits of the questions of servers.
 const (
-	maxRounds  = 5               // in which a modern server asks about one call
-	answerTime = 5 * time.Minute // for a person
+	maxRounds  = 5               // of questions of a modern server about one call
+	answerTime = 5 * time.Minute // for the user
 )
 
-// fulfil answers what a modern server asks by its result, so that the call can be repeated, and reports whether it asked anything.
+// fulfil answers the input requests in the result of a modern server. It adds the answers to params, with which the call is
+// repeated, and reports whether there were any requests.
 func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMessage, params map[string]any) bool {
 	var asked struct {
 		ResultType    string
@@ -54,7 +55,7 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 	return true
 }
 
-// An aside is a call that goes on while its client is asked by the result of the call.
+// An aside is a call that continues in the background while the client gets a question as the result.
 type aside struct {
 	name      string // of the call
 	server    string
@@ -72,7 +73,8 @@ type question struct {
 	answer chan json.RawMessage
 }
 
-// runAside is run for a client that is asked by a result. The call has no turn while a person is asked.
+// runAside is run for a modern client, which gets questions as results. Its scope can run other calls while it waits for
+// the answer.
 func (c caller) runAside(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &aside{name: name, server: c.s.Name, env: c.env, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}
@@ -86,13 +88,13 @@ func (c caller) runAside(ctx context.Context, name string, r request, read reade
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-limit.C:
-			return nil, errors.New("no one waits for the call any more")
+			return nil, errors.New("the client has stopped waiting for the call")
 		}
 		select {
 		case answer := <-q.answer:
 			return answer, nil
 		case <-limit.C:
-			return nil, errors.New("no answer came in time")
+			return nil, errors.New("the question was not answered in time")
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

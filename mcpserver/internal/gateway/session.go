@@ -13,16 +13,16 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// The eras of the protocol, as they are remembered of a server.
+// The eras of the protocol, as stored for a server.
 const (
 	modernEra = "modern"
 	legacyEra = "legacy"
 )
 
-// maxAsked is how many requests of a server are answered at once. It gets an error for others.
+// maxAsked limits the concurrent requests of a server. Above it, the server gets an error.
 const maxAsked = 8
 
-// A session is a connection to a server on which the eras agree.
+// A session is a connection to a server after the version of the protocol was negotiated.
 type session struct {
 	w       wire
 	u       *upstream
@@ -44,22 +44,22 @@ type session struct {
 	refetch  *time.Timer
 	fetching int
 	end      sync.Once
-	first    bool // nothing was known of the server when it began
+	first    bool // nothing was known of the server before
 	began    time.Time
 	last     time.Time // when the list was fetched last
 }
 
-// An activeCall is a call that a server works on.
+// An activeCall is a running call.
 type activeCall struct {
 	progress func(string)
 	elicit   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	ctx      context.Context
 	alive    *time.Timer // fires after silence
 	shown    time.Time
-	began    int // order
+	began    int // order of the start
 }
 
-// agree finds out which era a server speaks, and begins.
+// agree negotiates the version of the protocol.
 func (s *session) agree(ctx context.Context, known string) error {
 	if known != legacyEra {
 		limit := probeTime
@@ -84,7 +84,7 @@ func (s *session) agree(ctx context.Context, known string) error {
 	return s.initialize(ctx)
 }
 
-// discover reports whether the server speaks the modern era.
+// discover reports whether the server supports the modern era.
 func (s *session) discover(ctx context.Context) (bool, error) {
 	s.era, s.version = modernEra, mcp.ProtocolVersion20260728
 	s.w.setVersion(s.version)
@@ -110,7 +110,7 @@ func (s *session) discover(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// initialize begins a session of the old era.
+// initialize starts a session of the legacy era.
 func (s *session) initialize(ctx context.Context) error {
 	s.era = legacyEra
 	raw, err := s.w.request(ctx, "initialize", marshal(map[string]any{
@@ -125,10 +125,10 @@ func (s *session) initialize(ctx context.Context) error {
 		Instructions    string
 	}
 	if err := json.Unmarshal(raw, &found); err != nil {
-		return fmt.Errorf("its answer to initialize cannot be read: %w", err)
+		return fmt.Errorf("cannot decode its answer to initialize: %w", err)
 	}
 	if !mcp.IsValidProtocolVersion(found.ProtocolVersion) || mcp.IsModernProtocol(found.ProtocolVersion) {
-		return fmt.Errorf("it speaks the version %q of the protocol, which is not known here", cleanText(found.ProtocolVersion, maxLine))
+		return fmt.Errorf("it uses the protocol version %q, which is not supported", cleanText(found.ProtocolVersion, maxLine))
 	}
 	s.version, s.instructions = found.ProtocolVersion, found.Instructions
 	_ = json.Unmarshal(found.Capabilities, &s.capabilities)
@@ -141,7 +141,7 @@ func (s *session) clientInfo() map[string]any {
 	return map[string]any{"name": "toolhost", "version": s.u.g.cfg.Version}
 }
 
-// request sends a request, in the modern era with what each must say.
+// request sends a request. In the modern era it adds the required _meta.
 func (s *session) request(ctx context.Context, method string, params map[string]any) (json.RawMessage, error) {
 	if s.era == modernEra {
 		if params == nil {
@@ -174,7 +174,7 @@ func (s *session) notified(method string, params json.RawMessage) {
 	}
 }
 
-// progressed passes progress on, four times a second at most.
+// progressed passes progress on, at most four times a second.
 func (s *session) progressed(params json.RawMessage) {
 	var p struct {
 		ProgressToken json.RawMessage
@@ -240,7 +240,7 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 	case "elicitation/create":
 		question, c := s.u.marked(params), s.latest()
 		if question == nil {
-			return nil, &rpcError{Code: codeParams, Message: "only questions of the mode form are put"}
+			return nil, &rpcError{Code: codeParams, Message: "only the elicitation mode \"form\" is supported"}
 		}
 		if c == nil || c.elicit == nil {
 			return json.RawMessage(`{"action":"decline"}`), nil
@@ -254,12 +254,12 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 		return result, nil
 	}
 	if method == "sampling/createMessage" {
-		return nil, &rpcError{Code: codeNoMethod, Message: "sampling/createMessage is refused: this host has no model that servers may ask"}
+		return nil, &rpcError{Code: codeNoMethod, Message: "sampling/createMessage is not supported: this host has no model"}
 	}
 	return nil, &rpcError{Code: codeNoMethod, Message: "not supported: " + cleanText(method, maxLine)}
 }
 
-// latest returns the call that a question of the server most likely belongs to.
+// latest returns the call that started last. A question of the server most likely belongs to it.
 func (s *session) latest() (found *activeCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +271,7 @@ func (s *session) latest() (found *activeCall) {
 	return found
 }
 
-// errSilent is why a call ended that a server neither answered nor reported on.
+// errSilent is the cause of ending a call without a response or progress.
 var errSilent = fmt.Errorf("it was silent for %s", silence)
 
 // call sends a request that may take long and waits for its result.
@@ -313,5 +313,5 @@ func (s *session) ignoresCancel() bool {
 	return s.ignored >= maxIgnored
 }
 
-// maxIgnored is how many cancelled calls in a row a server is left with.
+// maxIgnored is how many unanswered cancelled calls in a row end the session.
 const maxIgnored = 3

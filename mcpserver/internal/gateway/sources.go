@@ -15,17 +15,17 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Sources are where servers are configured.
+// Sources are the places where servers are configured.
 type Sources struct {
-	Files    []string // that the user named
+	Files    []string // named by the user
 	Settings *settings.Settings
 	Roots    []string
 	Home     string
 	Managed  []string // directories of the administrator
 }
 
-// Load returns the servers of all sources, and what is wrong with them. Of two with one name the first counts: of the administrator, of
-// the files that were named, of the user, of a project.
+// Load returns the servers of all sources, and their problems. If several servers have one name, the precedence is:
+// administrator, named files, user, project.
 func (s Sources) Load() (entries []*Entry, problems []string) {
 	var lists [][]*Entry
 	add := func(list []*Entry, wrong []string) {
@@ -33,7 +33,7 @@ func (s Sources) Load() (entries []*Entry, problems []string) {
 	}
 	for _, dir := range s.Managed {
 		file := filepath.Join(dir, "managed-mcp.json")
-		if _, err := os.Lstat(file); err == nil { // it alone counts, also where it cannot be read
+		if _, err := os.Lstat(file); err == nil { // it replaces all other sources, even if it cannot be read
 			list, wrong := readFile(file, Managed)
 			return s.restricted(list), wrong
 		}
@@ -50,7 +50,7 @@ func (s Sources) Load() (entries []*Entry, problems []string) {
 	return s.restricted(entries), append(problems, wrong...)
 }
 
-// written returns the servers of settings files of a level.
+// written returns the servers in the settings files of a level.
 func (s Sources) written(level settings.Kind) (entries []*Entry, problems []string) {
 	add := func(e settings.Entry, refused string) {
 		trust, at := User, settings.User
@@ -81,7 +81,7 @@ func (s Sources) written(level settings.Kind) (entries []*Entry, problems []stri
 	for _, e := range s.Settings.Untrusted {
 		if text, ok := strings.CutPrefix(e.Text, "mcpServers: "); ok {
 			e.Text = text
-			add(e, fmt.Sprintf("%s is of a workspace that is not trusted, or has changed since: look at it and run `toolhost trust %s`, then start anew", e.File, e.Root))
+			add(e, fmt.Sprintf("%s belongs to a workspace that is not trusted, or has changed since: review it, run `toolhost trust %s`, and restart", e.File, e.Root))
 		}
 	}
 	return entries, problems
@@ -89,12 +89,12 @@ func (s Sources) written(level settings.Kind) (entries []*Entry, problems []stri
 
 func isMCPJSON(e settings.Entry) bool { return filepath.Base(e.File) == ".mcp.json" }
 
-// enabled reports whether a server of .mcp.json is used without trust in the workspace.
+// enabled reports whether a server of .mcp.json is used even if the workspace is not trusted.
 func (s Sources) enabled(name string) bool {
 	return s.Settings.Servers.AllEnabled || slices.ContainsFunc(s.Settings.Servers.Enabled, func(e settings.Entry) bool { return cleanName(e.Text) == name })
 }
 
-// imported returns the servers that Claude Code keeps for the user, and for the user in the roots.
+// imported returns the servers in the user's configuration of Claude Code, as far as the settings import them.
 func (s Sources) imported() (entries []*Entry, problems []string) {
 	imports := func(what string) bool {
 		return slices.ContainsFunc(s.Settings.Servers.Import, func(e settings.Entry) bool { return e.Text == what })
@@ -137,7 +137,7 @@ func (s Sources) imported() (entries []*Entry, problems []string) {
 		add(all.servers)
 	}
 	known := map[string]bool{}
-	for _, list := range lists { // those of the root win
+	for _, list := range lists { // servers of a root take precedence
 		for _, e := range list {
 			if !known[e.Name] {
 				entries = append(entries, e)
@@ -153,7 +153,7 @@ func (s Sources) imported() (entries []*Entry, problems []string) {
 // restricted refuses the servers that settings do not allow.
 func (s Sources) restricted(entries []*Entry) []*Entry {
 	set := s.Settings.Servers
-	allowed := map[string][]settings.Entry{} // each file with a list must allow
+	allowed := map[string][]settings.Entry{} // by file: each file with a list must allow the server
 	for _, e := range set.Allowed {
 		allowed[e.File] = append(allowed[e.File], e)
 	}
@@ -162,7 +162,7 @@ func (s Sources) restricted(entries []*Entry) []*Entry {
 			continue
 		}
 		real, err := server.expanded()
-		if err != nil { // it does not start
+		if err != nil { // the server cannot start
 			real = server
 		}
 		for _, e := range set.Denied {
@@ -184,7 +184,7 @@ func (s Sources) restricted(entries []*Entry) []*Entry {
 	return entries
 }
 
-// named reports whether an element of allowedMcpServers or deniedMcpServers is about the server.
+// named reports whether an element of allowedMcpServers or deniedMcpServers matches the server.
 func (e *Entry) named(element string) bool {
 	var is struct {
 		Name    *string  `json:"serverName"`
@@ -205,7 +205,8 @@ func (e *Entry) named(element string) bool {
 	return false
 }
 
-// matchesURL matches an address with a pattern, part by part: * in the host stands for nothing of the path.
+// matchesURL reports whether a URL matches a pattern. It matches scheme, host and path separately, so that * in the host
+// does not match a part of the path.
 func matchesURL(pattern, text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -241,7 +242,7 @@ func matchesURL(pattern, text string) bool {
 		slices.ContainsFunc(hosts, func(h string) bool { return wildcard(strings.ToLower(host), h) })
 }
 
-// wildcard matches a text with a pattern in which * stands for anything.
+// wildcard reports whether a text matches a pattern in which * matches any text.
 func wildcard(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, ok := strings.CutPrefix(text, parts[0])

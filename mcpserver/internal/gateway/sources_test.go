@@ -45,7 +45,7 @@ func TestSources(t *testing.T) {
 		{"user", map[string]string{user: `{"mcpServers":{"a":{"command":"x"},"b":{"url":"https://b.example/mcp"}}}`}, false, "a=user; b=user", ""},
 		{"project without trust", map[string]string{root: `{"mcpServers":{"a":{"command":"x"}}}`}, false, "a!toolhost trust", ""},
 		{"project with trust", map[string]string{root: `{"mcpServers":{"a":{"command":"x"}}}`}, true, "a=project", ""},
-		{"the user's wins", map[string]string{user: `{"mcpServers":{"a":{"command":"x"}}}`, root: `{"mcpServers":{"a":{"command":"y"}}}`}, true, "a=user", "has one of the same name"},
+		{"the user's wins", map[string]string{user: `{"mcpServers":{"a":{"command":"x"}}}`, root: `{"mcpServers":{"a":{"command":"y"}}}`}, true, "a=user", "has one with the same name"},
 		{"not imported", map[string]string{mcp: `{"mcpServers":{"a":{"command":"x"}}}`, claude: `{"mcpServers":{"b":{"command":"x"}}}`}, true, "", ""},
 		{"imported", map[string]string{
 			user: `{"gateway":{"import":["project","user","local"]}}`, mcp: `{"mcpServers":{"a":{"command":"x"}}}`,
@@ -69,7 +69,7 @@ func TestSources(t *testing.T) {
 		{"two that become one", map[string]string{user: `{"mcpServers":{"a b":{"command":"x"},"a.b":{"command":"x"}}}`}, false, "a_b!two servers", ""},
 		{"sampling", map[string]string{user: `{"mcpServers":{"a":{"command":"x","sampling":true}}}`}, false, "a=user", "has sampling, which is not supported"},
 		{"an unknown key", map[string]string{user: `{"mcpServers":{"a":{"command":"x","arg":["y"]}}}`}, false, "a=user", `did you mean "args"?`},
-		{"a wrong type", map[string]string{user: `{"mcpServers":{"a":{"command":"x","args":"y"},"b":{"type":"ws","url":"x"},"c":{}}}`}, false, "a!cannot be read; b!its type is; c!no \"command\"", ""},
+		{"a wrong type", map[string]string{user: `{"mcpServers":{"a":{"command":"x","args":"y"},"b":{"type":"ws","url":"x"},"c":{}}}`}, false, "a!cannot decode; b!its type is; c!no \"command\"", ""},
 		{"this program", map[string]string{user: fmt.Sprintf(`{"mcpServers":{"a":{"command":%q}}}`, os.Args[0])}, false, "", ""},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -8,15 +11,15 @@ import (
 
 // The states of a server.
 const (
-	StateRefused    = "refused"    // it cannot be used; Reason says why
-	StateConfigured = "configured" // nothing is known of it yet
-	StateKnown      = "known"      // its tools are listed, and none of it runs
+	StateRefused    = "refused"    // cannot be used; Reason says why
+	StateConfigured = "configured" // nothing is known yet
+	StateKnown      = "known"      // the tools are listed, but the server does not run
 	StateRunning    = "running"
-	StateFailed     = "failed" // the last connection failed, and the next call tries again
-	StateParked     = "parked" // it has ended too often, and waits for a restart
+	StateFailed     = "failed" // the last connection failed; the next call tries again
+	StateParked     = "parked" // died too often; waits for a restart
 )
 
-// A Status tells how a server is.
+// A Status is the state of a server.
 type Status struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
@@ -25,8 +28,8 @@ type Status struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 	Era    string `json:"era,omitempty"`
-	Login  string `json:"login,omitempty"` // "logged in", or "login expired"; "": the local user has none
-	// Tools is how many tools are served, and Withheld names what is not: see [Change].
+	Login  string `json:"login,omitempty"` // of the local user: "logged in", "login expired", or "" for none
+	// Tools is the number of offered tools. Withheld are the names of withheld definitions, see [Change].
 	Tools    int       `json:"tools"`
 	Withheld []string  `json:"withheld,omitempty"`
 	Problems []string  `json:"problems,omitempty"`
@@ -35,7 +38,7 @@ type Status struct {
 	Purpose  string    `json:"purpose,omitempty"` // the first line of its instructions
 }
 
-// Servers tells how all servers are, ordered by name.
+// Servers returns the states of all servers, ordered by name.
 func (g *Gateway) Servers() []Status {
 	running := map[*server]int{}
 	g.mu.Lock()
@@ -88,7 +91,7 @@ func (s *server) status(running int) Status {
 	return out
 }
 
-// Restart stops a server, forgets why it was not started any more, and looks at what it offers now.
+// Restart stops a server, resets its failures, and starts it again to list what it offers.
 func (g *Gateway) Restart(name string) error {
 	s, err := g.server(name)
 	if err != nil {
@@ -120,4 +123,80 @@ func (s *server) note(problems []string, g *Gateway) {
 			g.cfg.Log.Warn(p, "server", s.Name)
 		}
 	}
+}
+
+// failures are the recent failures of connections to a server.
+type failures struct {
+	reason  string      // of the last one
+	deaths  []time.Time // within deathsWithin
+	retryAt time.Time
+	wait    time.Duration
+}
+
+// forgive resets the failures, so that the server may be started again.
+func (s *server) forgive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = failures{}
+}
+
+// restarted returns the time of the last `toolhost mcp restart`, and resets the failures before it.
+func (s *server) restarted() time.Time {
+	if s.store.file == "" {
+		return time.Time{}
+	}
+	info, err := os.Stat(filepath.Join(filepath.Dir(s.store.file), s.Name+".restart"))
+	if err != nil {
+		return time.Time{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.Before(info.ModTime()) {
+		s.failures, s.since = failures{}, info.ModTime()
+	}
+	return info.ModTime()
+}
+
+// mayStart returns an error if the server must not be started now.
+func (s *server) mayStart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parked() {
+		return fmt.Errorf("it has ended %d times within %s and is not started any more: see `toolhost mcp list`, then `toolhost mcp restart %s`. It ended because %s", deathsToPark, deathsWithin, s.Name, s.reason)
+	}
+	if wait := time.Until(s.retryAt); wait > 0 {
+		return fmt.Errorf("the next attempt is in %s; the last one failed: %s", max(wait.Round(time.Second), time.Second), s.reason)
+	}
+	return nil
+}
+
+// parked reports whether the server has died too often. The caller holds the lock.
+func (s *server) parked() bool {
+	s.deaths = slices.DeleteFunc(s.deaths, func(t time.Time) bool { return time.Since(t) > deathsWithin })
+	return len(s.deaths) >= deathsToPark
+}
+
+func (s *server) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = err.Error()
+	s.wait = min(max(2*s.wait, backoffFirst), backoffMost)
+	s.retryAt = time.Now().Add(s.wait)
+	if isDeath(err) {
+		s.deaths = append(s.deaths, time.Now())
+	}
+}
+
+func (s *server) connected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = failures{deaths: s.deaths}
+}
+
+// died records the death of a connected server. The next call starts it again.
+func (s *server) died(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = why.Error()
+	s.deaths = append(s.deaths, time.Now())
 }

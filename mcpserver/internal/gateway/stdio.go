@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A message is one of JSON-RPC.
+// A message is a JSON-RPC message.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -26,7 +26,7 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// An rpcError is a server's refusal of a request.
+// An rpcError is the error response of a server.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -37,13 +37,13 @@ func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s (error %d)", cleanText(e.Message, maxDescription), e.Code)
 }
 
-// supports reports whether an error about the version of the protocol names a version as supported.
+// supports reports whether an error about the protocol version lists a version as supported.
 func (e *rpcError) supports(version string) bool {
 	var data struct{ Supported []string }
 	return json.Unmarshal(e.Data, &data) == nil && slices.Contains(data.Supported, version)
 }
 
-// The codes of JSON-RPC that we answer with.
+// JSON-RPC error codes.
 const (
 	codeNoMethod = -32601
 	codeParams   = -32602
@@ -52,18 +52,18 @@ const (
 
 // A wire carries messages to a server and back.
 type wire interface {
-	// request sends a request and waits for its result. A refusal by the server is an *rpcError.
+	// request sends a request and waits for its result. An error response is an *rpcError.
 	request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 	notify(method string, params json.RawMessage)
-	// setVersion tells the version of the protocol that was agreed on.
+	// setVersion sets the negotiated version of the protocol.
 	setVersion(version string)
-	// ended is closed when nothing comes any more; why says the reason then.
+	// ended returns a channel that is closed when the connection has ended. Then why returns the reason.
 	ended() <-chan struct{}
 	why() error
 	close()
 }
 
-// A listener is told what a server sends unasked. It must not block.
+// A listener gets the notifications and requests of a server. It must not block.
 type listener interface {
 	notified(method string, params json.RawMessage)
 	// asked answers a request. reply may be called from another goroutine.
@@ -72,19 +72,19 @@ type listener interface {
 
 // Limits of a process.
 const (
-	maxQueue  = 256                    // messages that it has not read yet
-	graceTime = 500 * time.Millisecond // for a server to end by itself
+	maxQueue  = 256                    // unread messages
+	graceTime = 500 * time.Millisecond // for a server to exit by itself
 )
 
-// errDied is why a call failed whose server has ended.
+// An errDied is the error of a call whose server has died.
 type errDied struct{ text string }
 
 func (e *errDied) Error() string { return e.text }
 
-// errStopped is why a call failed whose server was stopped here.
+// errStopped is the error of a call whose server was stopped by the host.
 var errStopped = errors.New("it was stopped")
 
-// A stdioWire speaks to a process, one message a line.
+// A stdioWire is a wire to a process, with one message per line.
 type stdioWire struct {
 	process Process
 	to      listener
@@ -101,7 +101,7 @@ type stdioWire struct {
 	once     sync.Once
 }
 
-// newStdioWire speaks over our ends of the pipes of a process, which it owns from now on.
+// newStdioWire returns a wire over the pipes of a process. It takes ownership of in and out.
 func newStdioWire(p Process, in, out *os.File, stderr *lastLines, to listener) *stdioWire {
 	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue), pending: map[int64]chan message{}, gone: make(chan struct{})}
 	go w.write()
@@ -109,7 +109,7 @@ func newStdioWire(p Process, in, out *os.File, stderr *lastLines, to listener) *
 	return w
 }
 
-// write sends what is queued, so that no one waits for a server that does not read.
+// write sends the queued messages in the background: a server that does not read must not block callers.
 func (w *stdioWire) write() {
 	for {
 		select {
@@ -124,7 +124,7 @@ func (w *stdioWire) write() {
 	}
 }
 
-// read takes what the server sends until it ends.
+// read handles messages of the server until its output ends.
 func (w *stdioWire) read(out *os.File) {
 	defer out.Close()
 	in := bufio.NewReaderSize(out, 64<<10)
@@ -154,13 +154,13 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 		case err == nil:
 			return append(line, part...), nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err // half a line is none
+			return nil, err // drop an incomplete line
 		}
 		line = append(line, part...)
 	}
 }
 
-// take handles a line. What is no message is left out: some servers print to their output.
+// take handles a line. It ignores lines that are not messages, because some servers log to standard output.
 func (w *stdioWire) take(line []byte) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
@@ -190,7 +190,7 @@ func (w *stdioWire) take(line []byte) {
 	}
 }
 
-// send queues a message. One for a server that has left too many unread is dropped.
+// send queues a message. It drops the message and reports false if the queue is full.
 func (w *stdioWire) send(m message) bool {
 	m.JSONRPC = "2.0"
 	text, err := json.Marshal(m)
@@ -215,14 +215,14 @@ func (w *stdioWire) request(ctx context.Context, method string, params json.RawM
 	raw, _ := json.Marshal(id)
 	if !w.send(message{ID: raw, Method: method, Params: params}) {
 		w.forget(id)
-		return nil, errors.New("it does not read what it is sent")
+		return nil, errors.New("it does not read its input: the queue is full")
 	}
 	select {
 	case m := <-answer:
 		return m.outcome()
 	case <-w.gone:
 		select {
-		case m := <-answer: // its last word
+		case m := <-answer: // arrived before the end
 			return m.outcome()
 		default:
 		}
@@ -242,7 +242,7 @@ func (w *stdioWire) forget(id int64) {
 	delete(w.pending, id)
 }
 
-// outcome returns the result of an answer.
+// outcome returns the result or the error of a response.
 func (m message) outcome() (json.RawMessage, error) {
 	if m.Error != nil {
 		return nil, m.Error
@@ -267,13 +267,13 @@ func (w *stdioWire) why() error {
 	return w.reason
 }
 
-// end ends the process and all that it started.
+// end kills the process with its descendants, and records the reason.
 func (w *stdioWire) end(reason error) {
 	w.once.Do(func() {
 		_ = w.process.Kill()
 		select {
 		case <-w.stderr.done:
-		case <-time.After(graceTime): // something outside of the sandbox holds it open
+		case <-time.After(graceTime): // a process outside of the sandbox keeps it open
 		}
 		if w.stopping.Load() {
 			reason = errStopped
@@ -292,7 +292,7 @@ func (w *stdioWire) end(reason error) {
 	})
 }
 
-// close ends the input of the process, which then has a moment to end by itself.
+// close closes the input of the process, and kills it if it does not exit within graceTime.
 func (w *stdioWire) close() {
 	w.stopping.Store(true)
 	w.in.Close()
@@ -305,15 +305,15 @@ func (w *stdioWire) close() {
 	w.end(errStopped)
 }
 
-// lastLines keeps the end of what a server writes to its stderr.
+// lastLines keeps the last lines that a server writes to stderr.
 type lastLines struct {
 	mu    sync.Mutex
 	lines []string
-	cut   bool // the last line goes on, and its rest is left out
+	cut   bool // the rest of the last line is dropped
 	done  chan struct{}
 }
 
-// readLast reads until the end, also when more comes than anyone would read.
+// readLast reads from until its end, so that the server does not block, and keeps the last lines.
 func readLast(from *os.File) *lastLines {
 	l := &lastLines{done: make(chan struct{})}
 	go func() {
@@ -357,7 +357,7 @@ func (l *lastLines) text() string {
 func marshal(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of maps and strings
+		panic(err) // not reached: callers pass maps and strings
 	}
 	return raw
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// maxStore is the size of what is known of a server, in bytes.
+// maxStore limits the size of the record of a server, in bytes.
 const maxStore = 64 << 20
 
 // An offer is what a server offers.
@@ -26,26 +26,26 @@ type offer struct {
 	Instructions string            `json:"instructions,omitempty"`
 	Tools        []json.RawMessage `json:"tools,omitempty"`
 	Prompts      []json.RawMessage `json:"prompts,omitempty"`
-	Readable     bool              `json:"readable,omitempty"` // it has resources, or may have some
-	// Own are the resources that it lists to the local user. Nil: they are not known.
+	Readable     bool              `json:"readable,omitempty"` // the server has the capability "resources"
+	// Own are the resources that the server lists to the local user. Nil if they are not known.
 	Own   *listing  `json:"own,omitempty"`
 	Since time.Time `json:"since"`
 }
 
-// A listing is the resources, and the templates of some, that a server lists to a caller. They are often documents of that caller.
+// A listing has the resources and templates that a server lists to one caller. They are often private to that caller.
 type listing struct {
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"templates,omitempty"`
 }
 
-// A record is what is kept of a server.
+// A record is what is stored about a server.
 type record struct {
 	Offer *offer `json:"offer,omitempty"`
-	// Accepted are the definitions that a person has seen, by kind and name: "tool NAME". Nil: none was seen yet.
+	// Accepted are the accepted definitions, by kind and name: "tool NAME". Nil if nothing was accepted yet.
 	Accepted map[string]json.RawMessage `json:"accepted,omitempty"`
-	// Withheld says since when definitions differ from those.
+	// Withheld are the definitions that differ from the accepted ones, with the time since when.
 	Withheld map[string]time.Time `json:"withheld,omitempty"`
-	// Reviewed has the fingerprint of each definition that a person was shown last. Nil: none since what was accepted.
+	// Reviewed has the fingerprint of each definition in the last review. Nil if there was none since the last acceptance.
 	Reviewed map[string]string `json:"reviewed,omitempty"`
 }
 
@@ -53,15 +53,15 @@ type record struct {
 type store struct {
 	file string // "": in memory only
 	pins bool
-	all  bool // what is seen first is accepted
+	all  bool // the first definitions are accepted without a review
 
 	mu   sync.Mutex
 	now  record
-	at   time.Time // of the file when it was read, and its size
-	size int64
+	at   time.Time // modification time of the file when it was read
+	size int64     // of the file when it was read
 }
 
-// refresh reads the record again if another host, or a command, has changed it, and reports whether it did.
+// refresh reads the record again if another process has changed it, and reports whether it did.
 func (s *store) refresh() bool {
 	if s.file == "" {
 		return false
@@ -76,22 +76,22 @@ func (s *store) refresh() bool {
 	return true
 }
 
-// openStore reads what is known of a server. A file that cannot be read counts as none: then all is unknown, and nothing accepted but
-// what its trust accepts.
+// openStore reads the record of a server. If that fails, the record is empty: nothing is accepted except what the trust in
+// the entry accepts.
 func openStore(dir string, e *Entry) *store {
 	s := &store{pins: e.pins(), all: e.Trust != Project}
 	if dir == "" {
 		return s
 	}
 	s.file = filepath.Join(dir, e.Name+"-"+e.Trust.String()+".json")
-	if e.Trust == Project { // another repository may have a server of the same name
+	if e.Trust == Project { // another project may have a server with the same name
 		s.file = filepath.Join(dir, e.Name+"-"+e.Trust.String()+"-"+fingerprint(marshal(e.File))[:16]+".json")
 	}
 	s.read()
 	return s
 }
 
-// String names the trust as a person says it.
+// String returns the name of the trust.
 func (t Trust) String() string { return [...]string{"project", "user", "managed"}[t] }
 
 func (s *store) read() {
@@ -105,7 +105,8 @@ func (s *store) read() {
 	}
 }
 
-// update changes the record under the lock of its file. What cannot be written counts until the host ends.
+// update changes the record under the lock of its file. If the file cannot be written, the change lasts until the host
+// ends.
 func (s *store) update(change func(*record)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,14 +129,14 @@ func (s *store) update(change func(*record)) {
 	})
 }
 
-// known reports whether it is known what an entry of this hash offers.
+// known reports whether the store has an offer for an entry with this hash.
 func (s *store) known(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now.Offer != nil && s.now.Offer.Config == hash
 }
 
-// seen reports whether anything of the server was seen.
+// seen reports whether the server was ever connected.
 func (s *store) seen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *store) era() string {
 	return s.now.Offer.Era
 }
 
-// get returns what is known. It must not be changed.
+// get returns the record. It must not be modified.
 func (s *store) get() record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +161,8 @@ func (s *store) get() record {
 	return r
 }
 
-// learned keeps what a server offers now, and withholds what differs from what a person has seen. First says that the
-// server is seen for the first time, and may still add tools.
+// learned stores what a server offers, and withholds definitions that differ from the accepted ones. first means that the
+// server is new and may still add tools.
 func (s *store) learned(e *Entry, o offer, first bool) {
 	o.Config = e.Hash()
 	s.mu.Lock()
@@ -192,7 +193,7 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 	})
 }
 
-// inherit takes over what is known of the local user, if this was learned for another caller.
+// inherit copies the list of the local user if o was learned for another caller.
 func (o *offer) inherit(was *offer) {
 	if o.Own == nil && was != nil && was.Config == o.Config {
 		o.Own = was.Own
@@ -204,7 +205,7 @@ func equalOffers(a, b offer) bool {
 	return string(marshal(a)) == string(marshal(b))
 }
 
-// withhold notes what differs from what was accepted.
+// withhold sets Withheld to the definitions that differ from the accepted ones.
 func (r *record) withhold(now map[string]json.RawMessage) {
 	was := r.Withheld
 	r.Withheld = map[string]time.Time{}
@@ -220,7 +221,7 @@ func (r *record) withhold(now map[string]json.RawMessage) {
 	}
 }
 
-// accept accepts these changes, as they were shown. It accepts none if one is no longer what the server offers.
+// accept accepts changes. It accepts none if one of them is outdated.
 func (s *store) accept(changes []Change) (err error) {
 	s.update(func(r *record) {
 		var now map[string]json.RawMessage
@@ -247,7 +248,7 @@ func (s *store) accept(changes []Change) (err error) {
 	return err
 }
 
-// definitions are all that a person would have to see.
+// definitions returns all definitions that a person must review.
 func (o *offer) definitions() map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for kind, list := range map[string][]json.RawMessage{"tool": o.Tools, "prompt": o.Prompts} {
@@ -258,7 +259,7 @@ func (o *offer) definitions() map[string]json.RawMessage {
 			}
 		}
 	}
-	if o.Readable { // what there is changes too often to be reviewed
+	if o.Readable { // the list itself changes too often to be reviewed
 		all["resources"] = json.RawMessage(`"It offers resources."`)
 	}
 	if o.Instructions != "" {
@@ -267,7 +268,7 @@ func (o *offer) definitions() map[string]json.RawMessage {
 	return all
 }
 
-// fingerprint is the hash of a definition, whatever the order of its keys.
+// fingerprint returns the hash of a definition. It does not depend on the order of keys.
 func fingerprint(def json.RawMessage) string {
 	sum := sha256.Sum256(canonical(def))
 	return hex.EncodeToString(sum[:])
@@ -277,13 +278,13 @@ func fingerprint(def json.RawMessage) string {
 type Change struct {
 	Name  string    `json:"name"` // "tool read_file", "instructions"
 	Since time.Time `json:"since"`
-	Was   string    `json:"was,omitempty"` // "": it is new
+	Was   string    `json:"was,omitempty"` // "" for a new definition
 	Is    string    `json:"is"`
-	// Copies are tools of other servers that look like it.
+	// Copies are tools of other servers with names that look alike.
 	Copies []string `json:"copies,omitempty"`
 }
 
-// Review returns what of a server is withheld.
+// Review returns the withheld definitions of a server.
 func (g *Gateway) Review(name string) ([]Change, error) {
 	s, err := g.server(name)
 	if err != nil {
@@ -305,7 +306,7 @@ func (g *Gateway) Review(name string) ([]Change, error) {
 	return all, nil
 }
 
-// Shown notes that a person was shown these changes of a server.
+// Shown records that these changes of a server were shown to a person.
 func (g *Gateway) Shown(name string, changes []Change) error {
 	s, err := g.server(name)
 	if err != nil {
@@ -320,7 +321,7 @@ func (g *Gateway) Shown(name string, changes []Change) error {
 	return nil
 }
 
-// Accept accepts these changes of a server, which its [Gateway.Review] returned. If a person was shown others before, it accepts none.
+// Accept accepts changes that [Gateway.Review] returned. It accepts none if a person was shown different ones.
 func (g *Gateway) Accept(name string, changes []Change) error {
 	s, err := g.server(name)
 	if err != nil {
@@ -340,7 +341,7 @@ func (g *Gateway) Accept(name string, changes []Change) error {
 	return nil
 }
 
-// copies returns the tools of other servers whose names look the same.
+// copies returns the tools of other servers whose names look like name.
 func copies(all []*server, of *server, name string) (found []string) {
 	name, ok := strings.CutPrefix(name, "tool ")
 	if !ok {

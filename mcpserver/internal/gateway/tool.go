@@ -35,7 +35,7 @@ type tool struct {
 		AlwaysLoad bool `json:"anthropic/alwaysLoad"`
 	} `json:"_meta"`
 
-	schema json.RawMessage // as it is shown
+	schema json.RawMessage // as shown to clients
 	pin    string          // the fingerprint of its definition
 }
 
@@ -47,12 +47,12 @@ func parseTool(raw json.RawMessage) (*tool, error) {
 	if err := json.Unmarshal(raw, t); err != nil {
 		var named struct{ Name any }
 		_ = json.Unmarshal(raw, &named)
-		return nil, fmt.Errorf("its tool %q is left out: its definition cannot be read: %v", named.Name, err)
+		return nil, fmt.Errorf("its tool %v is left out: cannot decode its definition: %v", named.Name, err)
 	}
 	if t.Name == "" || len(t.Name) > maxLine {
 		return nil, fmt.Errorf("a tool is left out: its name is %q", cleanText(t.Name, 40))
 	}
-	err := givenOnce(json.NewDecoder(bytes.NewReader(raw)), 0)
+	err := checkDuplicates(json.NewDecoder(bytes.NewReader(raw)), 0)
 	if err != nil {
 		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
 	}
@@ -63,9 +63,9 @@ func parseTool(raw json.RawMessage) (*tool, error) {
 	return t, nil
 }
 
-// givenOnce refuses a definition that is read differently when the order of its members changes, which its fingerprint does not notice: one
-// with a member given twice, at the two upper levels also with names that differ in case only.
-func givenOnce(d *json.Decoder, depth int) error {
+// checkDuplicates refuses a definition with a duplicate member: which one is used depends on the order, which the
+// fingerprint does not cover. At the two upper levels, names that differ only in case are duplicates.
+func checkDuplicates(d *json.Decoder, depth int) error {
 	token, err := d.Token()
 	open, ok := token.(json.Delim)
 	if err != nil || !ok {
@@ -80,7 +80,7 @@ func givenOnce(d *json.Decoder, depth int) error {
 			}
 			name, _ := token.(string)
 			folded := name
-			if depth < 2 { // what is read into fields, whose case does not count
+			if depth < 2 { // decoded into struct fields, where encoding/json ignores case
 				folded = strings.ToLower(strings.ToUpper(name))
 			}
 			if seen[folded] {
@@ -88,29 +88,29 @@ func givenOnce(d *json.Decoder, depth int) error {
 			}
 			seen[folded] = true
 		}
-		if err := givenOnce(d, depth+1); err != nil {
+		if err := checkDuplicates(d, depth+1); err != nil {
 			return err
 		}
 	}
-	_, err = d.Token() // the end
+	_, err = d.Token() // the closing delimiter
 	return err
 }
 
-// shownSchema checks a schema, and removes from its texts what cannot be seen.
+// shownSchema checks a schema and cleans its texts.
 func shownSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
 	if len(raw) > maxSchema {
-		return nil, fmt.Errorf("its schema has %d bytes, at most %d are taken", len(raw), maxSchema)
+		return nil, fmt.Errorf("its schema has %d bytes, the limit is %d", len(raw), maxSchema)
 	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, fmt.Errorf("its schema cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot decode its schema: %w", err)
 	}
 	top, ok := v.(map[string]any)
 	if !ok || top["type"] != nil && top["type"] != "object" {
-		return nil, fmt.Errorf(`its schema is not one of an object: "type": "object" is expected`)
+		return nil, fmt.Errorf(`its schema is not an object schema: "type": "object" is expected`)
 	}
 	changed := top["type"] == nil
 	if changed {
@@ -135,7 +135,7 @@ func walkSchema(v any, depth int, changed *bool) error {
 			text, isText := value.(string)
 			switch {
 			case isText && key == "$ref" && !strings.HasPrefix(text, "#"):
-				return fmt.Errorf("its schema refers to %q, and only references within it are followed", cleanText(text, 80))
+				return fmt.Errorf("its schema refers to %q: only references that start with # are supported", cleanText(text, 80))
 			case isText && (key == "description" || key == "title"):
 				if clean := cleanText(text, maxDescription); clean != text {
 					v[key], *changed = clean, true
@@ -156,7 +156,7 @@ func walkSchema(v any, depth int, changed *bool) error {
 	return nil
 }
 
-// canonical is a JSON text with its keys in order, and its numbers as they came.
+// canonical returns a JSON text with sorted keys and unchanged numbers.
 func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -167,7 +167,7 @@ func canonical(raw json.RawMessage) []byte {
 	return marshal(v)
 }
 
-// readable is a definition as a person compares it.
+// readable returns a definition as it is shown for a review.
 func readable(raw json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, canonical(raw), "", "  ") != nil {
@@ -176,7 +176,7 @@ func readable(raw json.RawMessage) string {
 	return out.String()
 }
 
-// skeleton maps names that look the same to one string.
+// skeleton returns the same string for names that look alike.
 func skeleton(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -186,7 +186,7 @@ func skeleton(name string) string {
 	}, norm.NFKD.String(name))
 }
 
-// tools returns the tools of a server by their full name, and what is wrong with others.
+// tools returns the tools of a server by full name, and the problems of those that are left out.
 func (s *server) tools() (all map[string]*tool, problems []string) {
 	r := s.store.get()
 	if r.Offer == nil || s.Refused != "" {
@@ -208,7 +208,7 @@ func (s *server) tools() (all map[string]*tool, problems []string) {
 		}
 		all[full] = t
 	}
-	listed := maps.Clone(all) // a name that is cut may be that of another
+	listed := maps.Clone(all) // a shortened name may be the name of another tool
 	for _, full := range slices.Sorted(maps.Keys(all)) {
 		cut := listedName(full)
 		if other := listed[cut]; other != nil {
@@ -222,7 +222,8 @@ func (s *server) tools() (all map[string]*tool, problems []string) {
 	return all, problems
 }
 
-// rebuild makes the tools of what is known of all servers, and tells of a change; configured says that a person made it.
+// rebuild creates the tools of all servers anew, and calls cfg.Changed if they differ. configured means that the
+// configuration has changed.
 func (g *Gateway) rebuild(configured bool) {
 	g.building.Lock()
 	defer g.building.Unlock()
@@ -247,7 +248,7 @@ func sameDef(a, b *builtin.Def) bool {
 	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
 }
 
-// def makes a tool of this host of one of a server.
+// def returns the definition in this host of a tool of a server.
 func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 	withheld, _ := s.withheld("tool " + t.Name)
 	hints := t.Annotations
@@ -262,11 +263,11 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 			g.work.Go(func() { g.rebuild(false) })
 		}
 		if withheld, since := s.withheld("tool " + t.Name); withheld {
-			return builtin.Plan{}, fmt.Errorf("%s is withheld since %s: its definition is new or has changed, and no one has reviewed it. A person compares it with `toolhost mcp review %s` and takes it with `toolhost mcp accept %s`",
+			return builtin.Plan{}, fmt.Errorf("%s is withheld since %s: its definition is new or has changed, and was not reviewed. A person must review it with `toolhost mcp review %s` and accept it with `toolhost mcp accept %s`",
 				full, since.Format(time.DateTime), s.Name, s.Name)
 		}
 		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t}
-		r.again = s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
+		r.idempotent = s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
 		return caller{g, env, s}.plan(guard.CallTool{Tool: t.Name}, r, func(raw json.RawMessage) (builtin.Result, error) { return s.result(env, raw) }), nil
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// An upstream is a server as one conversation, or one caller, uses it. Its connection is made when it is needed, and made again when it
-// was lost.
+// An upstream is the connection of one conversation, or of one caller, to a server. It connects at the first use, and again
+// after the connection was lost.
 type upstream struct {
 	g         *Gateway
 	srv       *server
@@ -28,7 +28,7 @@ type upstream struct {
 	used     time.Time
 }
 
-// sharing is who shares an upstream. What a project says of it does not count.
+// sharing returns the "share" of the entry. It is ignored in entries of a project.
 func (s *server) sharing() string {
 	if s.Trust == Project {
 		return ""
@@ -36,7 +36,7 @@ func (s *server) sharing() string {
 	return s.Share
 }
 
-// upstreamFor returns the upstream of a call: of its conversation, or of its caller where the server keeps no state of it.
+// upstreamFor returns the upstream of a call. Conversations of a caller share one if the server is stateless.
 func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
 	share := s.sharing()
 	if share == "" && s.Type == typeHTTP && s.store.era() == modernEra {
@@ -64,7 +64,7 @@ func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
 	return u
 }
 
-// acquire returns a connected session, made if need be. It must be released.
+// acquire returns a connected session. It must be released.
 func (u *upstream) acquire(ctx context.Context) (*session, error) {
 	for {
 		restart := u.srv.restarted()
@@ -121,7 +121,8 @@ func (u *upstream) release(*session) {
 	u.used = time.Now()
 }
 
-// connect starts the server, agrees with it and learns what it offers. A call that is cancelled meanwhile does not end it.
+// connect starts the server, negotiates the version, and fetches the lists. It is not tied to the call that needs it: a
+// cancelled call does not stop it.
 func (u *upstream) connect() (*session, error) {
 	ctx, cancel := context.WithTimeout(u.g.ctx, connectTime)
 	defer cancel()
@@ -136,7 +137,7 @@ func (u *upstream) connect() (*session, error) {
 		if auth, ok := errors.AsType[*authError](err); ok {
 			u.remember(auth)
 		}
-		if u.principal == localPrincipal || !isAuth(err) { // the credentials of one caller say nothing of another
+		if u.principal == localPrincipal || !isAuth(err) { // the credentials of one caller must not affect others
 			u.srv.failed(err)
 		}
 		return nil, err
@@ -146,7 +147,7 @@ func (u *upstream) connect() (*session, error) {
 	return s, nil
 }
 
-// begin makes one attempt to connect.
+// begin tries once to connect.
 func (u *upstream) begin(ctx context.Context) (*session, error) {
 	s := &session{u: u, began: time.Now(), first: !u.srv.store.seen()}
 	if err := u.g.dial(u, ctx, s); err != nil {
@@ -169,7 +170,8 @@ func (u *upstream) begin(ctx context.Context) (*session, error) {
 	return nil, err
 }
 
-// renewed reports whether the server refused credentials and there may be others now: then what was asked has not run.
+// renewed reports whether the server refused the credentials of a request and there are new ones. Such a request has not
+// run.
 func (u *upstream) renewed(err error) bool {
 	auth, ok := errors.AsType[*authError](err)
 	if !ok {
@@ -179,7 +181,7 @@ func (u *upstream) renewed(err error) bool {
 	return err == nil && (e.HeadersHelper != "" || loginOf(u.g.cfg.Dir, u.srv, e, u.principal).refused(auth))
 }
 
-// remember keeps what a request has asked of the login of the local user.
+// remember stores the challenge to a request of the local user.
 func (u *upstream) remember(auth *authError) {
 	if e, err := u.srv.expanded(); err == nil && u.principal == localPrincipal {
 		loginOf(u.g.cfg.Dir, u.srv, e, u.principal).remember(auth)
@@ -198,12 +200,12 @@ func stderrOf(w wire) string {
 	return ""
 }
 
-// follow notices the end of a session, and listens for changes of what the server offers.
+// follow watches for the end of a session, and subscribes to changes of the lists.
 func (u *upstream) follow(s *session) {
 	if w, ok := s.w.(*httpWire); ok && s.era == legacyEra {
 		asked := make(chan struct{})
 		go w.listen(sync.OnceFunc(func() { close(asked) }))
-		select { // a call must not overtake it: the server would answer the call on this stream
+		select { // the stream must be open before a call: the server may answer the call on it
 		case <-asked:
 		case <-time.After(probeTime):
 		}
@@ -217,7 +219,7 @@ func (u *upstream) follow(s *session) {
 	}()
 }
 
-// noteEnd notes the death of the server, once.
+// noteEnd records the death of the server once.
 func (s *session) noteEnd() {
 	if isStopped(s.w) {
 		s.end.Do(func() {
@@ -239,7 +241,7 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 	}
 	if e.Type == typeHTTP {
 		headers := u.headers(e)
-		if _, err := headers(ctx); err != nil { // not within the probe, which is short
+		if _, err := headers(ctx); err != nil { // before the probe, whose timeout is short
 			return err
 		}
 		s.w = newHTTPWire(e, headers, s)
@@ -251,7 +253,7 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 	return u.openProcess(ctx, e, s)
 }
 
-// headers returns what adds the headers of an entry to a request.
+// headers returns a function that returns the headers for a request.
 func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
 	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(e) })
 	login := loginOf(u.g.cfg.Dir, u.srv, e, u.principal)
@@ -277,16 +279,16 @@ func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) 
 	}
 }
 
-// makeRoom stops the servers that were used least, so that one more can start.
-func (g *Gateway) makeRoom(for_ *upstream) error {
+// makeRoom stops the least recently used servers until another one may start.
+func (g *Gateway) makeRoom(starting *upstream) error {
 	for {
 		g.mu.Lock()
 		closed := g.closed
 		var host, caller []*upstream
 		for _, u := range g.live {
-			if u != for_ && u.srv.Type == typeStdio && u.isLive() {
+			if u != starting && u.srv.Type == typeStdio && u.isLive() {
 				host = append(host, u)
-				if u.principal == for_.principal {
+				if u.principal == starting.principal {
 					caller = append(caller, u)
 				}
 			}
@@ -302,7 +304,7 @@ func (g *Gateway) makeRoom(for_ *upstream) error {
 		}
 		slices.SortFunc(host, func(a, b *upstream) int { return a.lastUse().Compare(b.lastUse()) })
 		if !slices.ContainsFunc(host, func(u *upstream) bool { return u.stopIfIdle(0) }) {
-			return fmt.Errorf("%d servers run already, and all of them are in use: repeat the call when one is free", len(host))
+			return fmt.Errorf("%d servers are running and all are in use: repeat the call later", len(host))
 		}
 	}
 }
@@ -319,7 +321,7 @@ func (u *upstream) lastUse() time.Time {
 	return u.used
 }
 
-// stopIfIdle stops the connection if no call uses it and none has for so long, and reports whether it did.
+// stopIfIdle stops the connection if no call has used it for the given time, and reports whether it did.
 func (u *upstream) stopIfIdle(since time.Duration) bool {
 	u.mu.Lock()
 	if u.live == nil || u.users > 0 || time.Since(u.used) < since {
@@ -333,7 +335,7 @@ func (u *upstream) stopIfIdle(since time.Duration) bool {
 	return true
 }
 
-// stop ends the connection, whatever uses it, once a start has ended.
+// stop ends the connection, even if it is in use. It waits for a start in progress.
 func (u *upstream) stop() {
 	for {
 		u.mu.Lock()
@@ -351,12 +353,12 @@ func (u *upstream) stop() {
 	}
 }
 
-// declared are the capabilities that a server is told of.
+// declared returns the client capabilities for a server.
 func (u *upstream) declared() map[string]any {
 	return map[string]any{"elicitation": map[string]any{}, "roots": map[string]any{}}
 }
 
-// roots is what a server that sees the workspace is told of it.
+// roots returns the response to roots/list. It is empty for a server that does not see the workspace.
 func (u *upstream) roots() json.RawMessage {
 	list := []map[string]string{}
 	if u.srv.workspace() {
@@ -367,7 +369,7 @@ func (u *upstream) roots() json.RawMessage {
 	return marshal(map[string]any{"roots": list})
 }
 
-// marked adds to the text of a question which server asks. It returns nil for a question without a form, such as one that opens a page.
+// marked adds the name of the server to the text of a question. It returns nil for a question of another mode than "form".
 func (u *upstream) marked(params json.RawMessage) json.RawMessage {
 	var p struct {
 		Mode            string
@@ -384,7 +386,7 @@ func (u *upstream) marked(params json.RawMessage) json.RawMessage {
 	return marshal(shown)
 }
 
-// stopSession ends a session that is of no more use.
+// stopSession closes a session that must not be used again.
 func (u *upstream) stopSession(s *session) {
 	u.mu.Lock()
 	if u.live == s {
