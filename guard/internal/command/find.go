@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // readFind looks at the commands that find runs and the files it writes.
 func readFind(w *walker, c Simple) {
@@ -58,9 +61,8 @@ func findExec(w *walker, c Simple, i int) int {
 
 // readFd makes a command of fd undecidable that may run a command for each result.
 func readFd(w *walker, c Simple) {
-	for _, word := range c.Args[1:] {
-		if !word.Static && word.MayBeOption() || strings.HasPrefix(word.Text, "--exe") || clustered(word.Text, "xX", "CdteESjc") {
-			w.undecided(true, c.Name+" with a word that runs a command, or may: "+word.Text)
-		}
+	hidden := func(word Word) bool { return !word.Static && word.MayBeOption() }
+	if slices.ContainsFunc(c.Args[1:], hidden) || table().programs[c.Name].parse(c).hasStartOf("x X exec exec-batch") {
+		w.undecided(true, c.Name+" with a word that runs a command, or may")
 	}
 }

@@ -2,15 +2,15 @@ package command
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// gitExecutes are options of subcommands that start a program, and gitWrites
-// those that write a file or look outside the repository.
+// The options of every subcommand of git: those that start a program, those that write a file or look
+// outside the repository, and those whose value is a file that is written.
 const (
-	gitExecutes = "--upload-pack --receive-pack --exec --ext-diff --open-files-in-pager --extcmd"
-	gitWrites   = "--output --textconv --filters --no-index --contents --output-directory --ignore-revs-file"
+	gitExecutes = "upload-pack receive-pack exec ext-diff open-files-in-pager extcmd"
+	gitDanger   = "output textconv filters no-index contents output-directory ignore-revs-file submodule"
+	gitFiles    = "output output-directory separate-git-dir"
 )
 
 // gitSpec lists the options of git before its subcommand that run nothing, and those that
@@ -57,6 +57,35 @@ func gitProgram(name string) string {
 
 func fixed(text string) Word { return Word{Text: text, Static: true, single: true} }
 
+// A gitCall is a subcommand of git with its words.
+type gitCall struct {
+	name  string
+	args  []Word // from the name on
+	words []Word // the words after it, up to "--"
+	first string // the first of these, "" if there is none
+	parsed
+	record // what tables.txt says of it
+}
+
+// gitCallOf returns the subcommand of a command of git, if it is known.
+func gitCallOf(c Simple) (g gitCall, ok bool) {
+	index, _ := gitSubcommand(c)
+	if index >= len(c.Args) || !c.Args[index].Static {
+		return g, false
+	}
+	g.args = c.Args[index:]
+	g.name, g.words = g.args[0].Text, g.args[1:]
+	g.record = table().records["git subcommands "+g.name]
+	g.parsed = spec{short: g.lists["short"], long: g.lists["long"], permute: true, open: true}.parse(g.args)
+	if end := slices.IndexFunc(g.words, func(w Word) bool { return w.Text == "--" }); end >= 0 {
+		g.words = g.words[:end]
+	}
+	if len(g.words) > 0 {
+		g.first = g.words[0].Text
+	}
+	return g, true
+}
+
 // readGit judges the options of git that run commands. What a repository's own
 // configuration runs (pager, hooks, fsmonitor, filters) is not in the words;
 // the guard keeps that configuration clean.
@@ -65,28 +94,33 @@ func readGit(w *walker, c Simple) {
 	if reason != "" {
 		w.undecided(true, reason)
 	}
-	if index >= len(c.Args) || !c.Args[index].Static {
+	g, ok := gitCallOf(c)
+	if !ok {
 		return
 	}
 	cur := &w.out.Commands[w.current]
 	if index > 1 {
-		cur.spelled(append([]Word{fixed("git")}, c.Args[index:]...))
+		cur.spelled(append([]Word{fixed("git")}, g.args...))
 		cur.enters(c.Args[1:index])
 	}
-	sub, rest := c.Args[index].Text, c.Args[index+1:]
-	if !listed("git", sub) {
-		w.undecided(true, "git "+sub+" may be an alias, or runs commands")
-		return
+	verbs, limited := g.lists["verbs"]
+	switch {
+	case !listed("git", g.name):
+		w.undecided(true, "git "+g.name+" may be an alias, or runs commands")
+	case g.hasStartOf(gitExecutes + " " + g.lists["runs"]):
+		w.undecided(true, "git "+g.name+" with an option that can run commands")
+	case limited && len(g.words) > 0 && !oneOf(g.first, verbs):
+		w.undecided(true, "git "+g.name+" "+g.first+" runs commands")
+	case g.name == "config" && !g.onlyLists() && !g.setsData():
+		w.undecided(true, "git config can set commands that git will run")
 	}
-	for _, word := range rest {
-		if word.Static && word.Text == "--" {
-			break
-		}
-		if gitRuns(sub, word) {
-			w.undecided(true, "git "+sub+" "+word.Text+" can run commands")
+	for _, word := range g.words {
+		// An option that runs something must be one word that starts with "-".
+		hidden := !word.Static && word.MayBeOption() && !word.Glob && g.flags["hides"]
+		if hidden || strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::") {
+			w.undecided(true, "git "+g.name+" "+word.Text+" can run commands")
 		}
 	}
-	readGitSub(w, sub, rest)
 }
 
 // enters follows git -C into the directories that it names.
@@ -108,91 +142,12 @@ func (c *Simple) enters(options []Word) {
 	}
 }
 
-// gitRuns reports whether a word makes a subcommand run a program. Git takes
-// the start of a long option for it.
-func gitRuns(sub string, word Word) bool {
-	if !word.Static {
-		// An option that runs something must be one word that starts with "-".
-		return word.MayBeOption() && !word.Glob && oneOf(sub, "clone fetch pull push ls-remote archive rebase submodule bisect config grep")
-	}
-	text, _, _ := strings.Cut(word.Text, "=")
-	switch {
-	case strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::"):
-		return true
-	case oneOf(sub, "merge pull rebase") && strings.HasPrefix(text, "-s"), len(text) > 6 && strings.HasPrefix("--strategy", text): // git-merge-NAME
-		return true
-	case len(text) > 2 && strings.HasPrefix(text, "--"):
-		return isStartOfOneOf(text, gitExecutes) || oneOf(sub, "clone init") && isStartOfOneOf(text, "--config --template")
-	case sub == "rebase" && len(text) > 1 && text[0] == '-' && strings.IndexByte("XsSC", text[1]) < 0:
-		return strings.ContainsAny(text, "xi") // alone or in a cluster: -kix
-	case sub == "grep":
-		return clustered(text, "O", "eABCmf")
-	case sub == "clone":
-		return clustered(text, "uc", "objr")
-	}
-	return false
-}
-
-// clustered reports whether one of the letters is an option in a word such as -nO; those
-// of takes end the cluster, because the rest is their value.
-func clustered(text, letters, takes string) bool {
-	if len(text) < 2 || text[0] != '-' || text[1] == '-' {
-		return false
-	}
-	for _, c := range text[1:] {
-		switch {
-		case strings.ContainsRune(letters, c):
-			return true
-		case strings.ContainsRune(takes, c):
-			return false
-		}
-	}
-	return false
-}
-
 // isStartOfOneOf reports whether text is the start of an element of list.
 func isStartOfOneOf(text, list string) bool { return strings.Contains(" "+list, " "+text) }
 
-// readGitSub judges the subcommands whose own subcommands run things.
-func readGitSub(w *walker, sub string, rest []Word) {
-	first := ""
-	if len(rest) > 0 {
-		first = rest[0].Text
-	}
-	switch {
-	case sub == "bisect" && (first == "run" || len(rest) > 0 && !rest[0].Static),
-		sub == "submodule" && !oneOf(first, "status summary init sync update add deinit set-url set-branch absorbgitdirs") && first != "",
-		sub == "help" || sub == "maintenance" && first != "run":
-		w.undecided(true, "git "+sub+" "+first+" runs commands")
-	case sub == "config":
-		if !gitReadsConfig(rest) && !gitHarmlessKey(rest) {
-			w.undecided(true, "git config can set commands that git will run")
-		}
-	}
-}
-
-// gitReadsConfig reports whether the words of `git config` only read.
-func gitReadsConfig(rest []Word) bool {
-	operands := 0
-	for i, word := range rest {
-		switch {
-		case !word.Static, i == 0 && oneOf(word.Text, "edit set unset rename-section remove-section"):
-			return false
-		case oneOf(word.Text, "--get --get-all --get-regexp --get-urlmatch --list -l"), i == 0 && oneOf(word.Text, "get list"):
-			return true
-		case oneOf(word.Text, "--global --local --system --worktree --show-origin --show-scope --bool --int --path --type --name-only -z --null"):
-		case strings.HasPrefix(word.Text, "-"):
-			return false
-		default:
-			operands++
-		}
-	}
-	return operands == 1
-}
-
-// gitHarmlessKey reports whether `git config` sets a key whose value is data.
-func gitHarmlessKey(rest []Word) bool {
-	for _, word := range rest {
+// setsData reports whether `git config` sets a key whose value is data.
+func (g gitCall) setsData() bool {
+	for _, word := range g.words {
 		switch {
 		case !word.Static:
 			return false
@@ -207,44 +162,46 @@ func gitHarmlessKey(rest []Word) bool {
 // gitLooks reports whether a git command only looks at its repository. Looking
 // at another one is not read-only: its configuration runs.
 func gitLooks(c Simple) bool {
-	index, reason := gitSubcommand(c)
-	if reason != "" || c.moved {
+	if _, reason := gitSubcommand(c); reason != "" || c.moved {
 		return false
 	}
-	if index >= len(c.Args) {
+	g, ok := gitCallOf(c)
+	if !ok {
 		return true // git --version
 	}
-	sub, rest := c.Args[index].Text, c.Args[index+1:]
-	if sub == "diff" && slices.ContainsFunc(rest, leadsOut) {
+	if g.name == "diff" && slices.ContainsFunc(g.args, leadsOut) {
 		return false // with a file outside of the repository it compares any two
 	}
-	for _, word := range rest {
-		text, value, _ := strings.Cut(word.Text, "=")
+	hidden := func(w Word) bool { return !w.Static && w.MayBeOption() }
+	if slices.ContainsFunc(g.words, hidden) || g.hasStartOf(gitDanger+" "+g.lists["danger"]) {
+		return false
+	}
+	return g.flags["looks"] || g.onlyLists()
+}
+
+// onlyLists reports whether a subcommand that can also change things is used in a form that lists, see tables.txt.
+func (g gitCall) onlyLists() bool {
+	operands, listing := 0, oneOf(g.first, g.lists["first"])
+	for _, word := range g.words {
+		name, _, _ := strings.Cut(word.Text, "=")
 		switch {
-		case oneOf(sub, "blame annotate") && clustered(word.Text, "S", "LMC"): // a file of revisions
+		case !word.Static || !isOption(name):
+			operands++
+		case !g.flags["any"] && !oneOf(name, g.lists["options"]):
 			return false
-		case word.Static && text == "--":
-			return listed("git looks", sub)
-		case !word.Static && word.MayBeOption(),
-			len(text) > 2 && strings.HasPrefix(text, "--") && isStartOfOneOf(text, gitWrites),
-			len(text) > 2 && strings.HasPrefix("--submodule", text) && value == "diff", // runs git diff in any directory that history names
-			sub == "grep" && clustered(text, "fO", "eABCm"):
-			return false
+		default:
+			listing = listing || oneOf(name, g.lists["listing"])
 		}
 	}
-	return listed("git looks", sub) || gitLists(sub, rest)
+	return listing || operands == 0 && g.flags["bare"] || operands == 1 && g.flags["one"]
 }
 
 // ShowsGitSettings reports whether the command is one of git that shows its
 // settings, or what follows from them.
 func (c Simple) ShowsGitSettings() bool {
-	index, _ := gitSubcommand(c)
-	if c.Name != "git" || index >= len(c.Args) {
-		return false
-	}
+	g, ok := gitCallOf(c)
 	paths := func(w Word) bool { return !w.Static || w.Text == "--git-path" }
-	sub := c.Args[index].Text
-	return oneOf(sub, "config var") || sub == "rev-parse" && slices.ContainsFunc(c.Args[index:], paths)
+	return ok && c.Name == "git" && (oneOf(g.name, "config var") || g.name == "rev-parse" && slices.ContainsFunc(g.args, paths))
 }
 
 // leadsOut reports whether a word may name a file outside of the directory that the
@@ -255,78 +212,29 @@ func leadsOut(word Word) bool {
 		!word.Static && !word.Glob && word.prefix == ""
 }
 
-// gitLists reports whether a subcommand that can also change things is used in
-// a form that lists.
-func gitLists(sub string, rest []Word) bool {
-	first := ""
-	if len(rest) > 0 {
-		first = rest[0].Text
-	}
-	switch sub {
-	case "reflog":
-		return first == "" || first == "show" || isOption(first)
-	case "config":
-		return gitReadsConfig(rest)
-	case "symbolic-ref":
-		return len(rest) == 1 && !isOption(first)
-	}
-	lister, ok := table().records["git listers "+sub]
-	options := lister.lists["options"]
-	return ok && (oneOf(first, lister.lists["first"]) || options != "" && onlyOptions(rest, options, lister.lists["listing"]))
-}
-
-// onlyOptions reports whether the words are options of allowed alone, or also
-// operands once one of listing is among them.
-func onlyOptions(words []Word, allowed, listing string) bool {
-	operands, lists := false, false
-	for _, word := range words {
-		name, _, _ := strings.Cut(word.Text, "=")
-		switch {
-		case !word.Static || !strings.HasPrefix(name, "-"):
-			operands = true
-		case !oneOf(name, allowed):
-			return false
-		default:
-			lists = lists || oneOf(name, listing)
-		}
-	}
-	return !operands || lists
-}
-
 // gitPaths returns the files that the words of git make it write. What a branch, a
 // patch or a stash holds is not in the words.
 func gitPaths(c Simple) (writesTo []Word) {
-	index, _ := gitSubcommand(c)
-	if index >= len(c.Args) || !c.Args[index].Static {
+	g, ok := gitCallOf(c)
+	if !ok {
 		return nil
 	}
-	sub, options := c.Args[index].Text, spec{short: "o:", long: "output: output-directory: separate-git-dir: prefix: file:", permute: true, open: true}
-	if sub == "config" {
-		options.short = "f:"
-	}
-	p := options.parse(c.Args[index:])
-	written := table().records["git writes "+sub]
-	writesTo = p.values("output output-directory separate-git-dir " + written.lists["values"])
-	if from, err := strconv.Atoi(written.lists["from"]); err == nil {
-		writesTo = append(writesTo, p.operands[min(from, len(p.operands)):]...)
-	}
-	switch sub {
-	case "checkout":
-		return append(writesTo, p.operands[max(p.dashes, 0):]...)
-	case "config":
-		if rest := c.Args[index+1:]; len(writesTo) == 0 && !p.has("global system worktree blob") && !gitReadsConfig(rest) && !gitHarmlessKey(rest) {
-			return []Word{fixed(".git/config")}
-		}
-	case "update-index": // what it puts there a checkout writes
-		for _, word := range p.operands {
+	writesTo = g.values(gitFiles + " " + g.lists["values"])
+	switch {
+	case g.flags["writes"]:
+		writesTo = append(writesTo, g.operands...)
+	case g.flags["writes-second"] && (g.lists["writing"] == "" || oneOf(g.first, g.lists["writing"])):
+		writesTo = append(writesTo, g.operands[min(1, len(g.operands)):]...)
+	case g.name == "checkout":
+		writesTo = append(writesTo, g.operands[max(g.dashes, 0):]...)
+	case g.name == "config" && len(writesTo) == 0 && !g.has("global system worktree blob") && !g.onlyLists() && !g.setsData():
+		writesTo = []Word{fixed(".git/config")}
+	case g.name == "update-index": // what it puts there a checkout writes
+		for _, word := range g.operands {
 			if parts := strings.SplitN(word.Text, ",", 3); len(parts) == 3 {
 				word.Text = parts[2]
 			}
 			writesTo = append(writesTo, word)
-		}
-	case "worktree", "bundle", "submodule":
-		if len(p.operands) > 1 && oneOf(p.operands[0].Text, "add create move") {
-			return slices.Concat(writesTo, p.operands[1:])
 		}
 	}
 	return writesTo

@@ -67,11 +67,12 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		starts, _ = findPaths(c)
 		return starts, findMatch(c), findPrints(c)
 	case "git":
-		index, reason := gitSubcommand(c)
-		if reason != "" || index >= len(c.Args) || c.Args[index].Text != "ls-files" {
+		_, reason := gitSubcommand(c)
+		g, _ := gitCallOf(c)
+		if reason != "" || g.name != "ls-files" {
 			return nil, nil, false
 		}
-		for _, word := range c.Args[index+1:] {
+		for _, word := range g.args[1:] {
 			option := isOption(word.Text) && !oneOf(word.Text, "-z -m -o -c --others --cached --modified --exclude-standard --")
 			if option || leadsOut(word) || !word.Static && !word.Glob || strings.HasPrefix(word.Text, ":") {
 				return nil, nil, false

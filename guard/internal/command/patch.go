@@ -4,8 +4,8 @@ import "strings"
 
 // Patches reports whether a command applies a patch, which says what it writes.
 func (c Simple) Patches() bool {
-	index, _ := gitSubcommand(c)
-	return oneOf(c.Name, "patch gpatch") || c.Name == "git" && index < len(c.Args) && oneOf(c.Args[index].Text, "apply am")
+	g, _ := gitCallOf(c)
+	return oneOf(c.Name, "patch gpatch") || c.Name == "git" && oneOf(g.name, "apply am")
 }
 
 // PatchedNames returns the names that a patch gives to the files it writes: as they

@@ -24,6 +24,7 @@ type spec struct {
 // An option is one option as given; letters of a cluster are split up.
 type option struct {
 	name  string // without dashes
+	long  bool   // it had two
 	value Word
 	has   bool // value was given
 }
@@ -79,7 +80,7 @@ func (s spec) parseLong(p *parsed, args []Word, i int) int {
 		}
 		full = name
 	}
-	o := option{name: full}
+	o := option{name: full, long: true}
 	switch {
 	case attached:
 		o.value, o.has = Word{Text: value, Static: true, single: true}, true
@@ -176,7 +177,7 @@ func (p parsed) values(names string) (words []Word) {
 // programs accept abbreviations, of options this package does not list too.
 func (p parsed) hasStartOf(names string) bool {
 	return slices.ContainsFunc(p.options, func(o option) bool {
-		return oneOf(o.name, names) || len(o.name) > 1 && isStartOfOneOf(o.name, names)
+		return oneOf(o.name, names) || o.long && isStartOfOneOf(o.name, names)
 	})
 }
 

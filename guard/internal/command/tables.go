@@ -65,7 +65,7 @@ func (t *tables) add(section, line string) {
 		for _, name := range r.names {
 			t.launchers[name] = launcher{r.lists["short"], r.lists["launch"], r.lists["words"]}
 		}
-	case "git listers", "git writes", "hands over", "variable names":
+	case "git subcommands", "hands over", "variable names":
 		r := parseRecord(line)
 		for _, name := range r.names {
 			t.records[section+" "+name] = r

@@ -7,8 +7,10 @@ import (
 
 // TestTables holds that every line of tables.txt says something that is understood, once.
 func TestTables(t *testing.T) {
-	flags := map[string]string{"programs": strings.Join(roleNames[:], " ") + " looks", "wrappers": "skip assigns loud", "variable names": "operands"}
-	lists := map[string]string{"programs": "short long danger reads writes follow instead", "wrappers": "short long moves stops reads writes", "git writes": "values from", "launchers": "short launch words", "subcommands": "name others", "git listers": "options listing first", "hands over": "if unless", "variable names": "short by"}
+	flags := map[string]string{"programs": strings.Join(roleNames[:], " ") + " looks", "wrappers": "skip assigns loud", "variable names": "operands",
+		"git subcommands": "looks hides writes writes-second any bare one"}
+	lists := map[string]string{"programs": "short long danger reads writes follow instead", "wrappers": "short long moves stops reads writes", "launchers": "short launch words", "subcommands": "name others", "hands over": "if unless", "variable names": "short by",
+		"git subcommands": "short long runs danger verbs values writing first options listing"}
 	section, seen := "", map[string]bool{}
 	for line := range strings.Lines(tablesText) {
 		line = strings.TrimSpace(line)
