@@ -300,7 +300,7 @@ func TestRefusedSocket(t *testing.T) {
 func TestNoListener(t *testing.T) {
 	f := newFixture(t)
 	f.serve(t)
-	for _, backend := range backendsUnderTest() {
+	for backend := range available(t, f) {
 		if backend == backendLandlock {
 			continue
 		}
