@@ -94,7 +94,7 @@ func interpretsFile(c Simple) bool {
 // HandsOver reports whether a command gives a program to another process to start: a service
 // of the host, which no gate on the processes of the call sees.
 func (c Simple) HandsOver() bool {
-	r, ok := table().records["hands over "+c.Name]
+	r, ok := recordOf("hands over", c.Name)
 	says := func(list string) bool {
 		return slices.ContainsFunc(c.Args[1:], func(w Word) bool {
 			return oneOf(w.Text[strings.LastIndexByte(w.Text, '@')+1:], r.lists[list])

@@ -59,12 +59,12 @@ func fixed(text string) Word { return Word{Text: text, Static: true, single: tru
 
 // A gitCall is a subcommand of git with its words.
 type gitCall struct {
-	name  string
-	args  []Word // from the name on
-	words []Word // the words after it, up to "--"
-	first string // the first of these, "" if there is none
+	name   string
+	args   []Word // from the name on
+	words  []Word // the words after it, up to "--"
+	first  string // the first of these, "" if there is none
+	record        // what tables.txt says of it
 	parsed
-	record // what tables.txt says of it
 }
 
 // gitCallOf returns the subcommand of a command of git, if it is known.
@@ -75,8 +75,8 @@ func gitCallOf(c Simple) (g gitCall, ok bool) {
 	}
 	g.args = c.Args[index:]
 	g.name, g.words = g.args[0].Text, g.args[1:]
-	g.record = table().records["git subcommands "+g.name]
-	g.parsed = spec{short: g.lists["short"], long: g.lists["long"], permute: true, open: true}.parse(g.args)
+	g.record, _ = recordOf("git subcommands", g.name)
+	g.parsed = g.parse(g.args)
 	if end := slices.IndexFunc(g.words, func(w Word) bool { return w.Text == "--" }); end >= 0 {
 		g.words = g.words[:end]
 	}

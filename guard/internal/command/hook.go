@@ -35,8 +35,7 @@ func Talks(c Simple) bool {
 // Writes reports whether the program changes the files that it is given, or follows them as links.
 func Writes(c Simple) bool {
 	_, written := c.Paths()
-	switch table().programs[c.Name].role {
-	case writes, copies, moves, settings, outIn, inPlace:
+	if p, _ := recordOf("programs", c.Name); p.is("writes copies moves settings out-in in-place") {
 		return !Talks(c)
 	}
 	return len(written) > 0 || oneOf(c.Name, "dd tar gtar bsdtar zip unzip")

@@ -1,82 +1,63 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// A launcher is a program that starts another one only if an option says so.
-type launcher struct {
-	short  string // options with values, which must be distinguished from options
-	launch string // options, or starts of them, that start a program
-	words  string // words, or starts of options, for programs without getopt
-}
-
-// launcherOf returns the options of a program that start other programs.
-func launcherOf(name string) (launcher, bool) {
+// launcherOf returns the words of a program that make it start another one.
+func launcherOf(name string) (record, bool) {
 	if tool, version, ok := strings.Cut(name, "-"); ok && strings.Trim(version, "0123456789.") == "" {
 		name = tool // gcc-13
 	}
-	l, ok := table().launchers[name]
-	return l, ok
-}
-
-// setsUp reports whether a word of the command sets what it, or its next call, runs.
-func setsUp(c Simple, i int) bool {
-	text := c.Args[i].Text
-	switch c.Name {
-	case "go":
-		return strings.Contains(text, "-extld") || text == "-w" && i > 1 && c.Args[1].Text == "env"
-	case "gh":
-		return i == 1 && oneOf(text, "alias extension extensions ext codespace cs") || i == 2 && text == "set" && c.Args[1].Text == "config"
-	case "aws":
-		return strings.Contains(text, "credential_process")
-	case "ssh", "scp", "sftp": // -o ProxyCommand=x, in any case of letters
-		text = strings.ToLower(text)
-		return (strings.HasPrefix(text, "-o") || c.Args[i-1].Text == "-o") && (strings.Contains(text, "command") || strings.Contains(text, "include") || strings.Contains(text, "provider"))
-	}
-	return false
+	return recordOf("launchers", name)
 }
 
 // readLauncher makes a command undecidable whose arguments start another program, or may do so
 // by a word that is not known.
 func readLauncher(w *walker, c Simple) {
 	l, ok := launcherOf(c.Name)
-	if !ok && !oneOf(c.Name, "gh aws") {
+	if !ok {
 		return
 	}
-	p := spec{short: l.short, permute: true, open: true}.parse(c.Args)
-	for i, word := range c.Args[1:] {
-		switch {
-		// The options of curl and diff make them read and write files, no more.
-		case !word.Static && word.MayBeOption() && !oneOf(c.Name, "curl diff") && (!word.Glob || oneOf(c.Name, "tar gtar bsdtar zip rsync")):
-			w.undecided(true, c.Name+" with a word that may be an option: "+word.Text)
-			return
-		case i == 0 && oneOf(c.Name, "tar gtar bsdtar") && !isOption(word.Text) && strings.ContainsAny(word.Text, "IF"),
-			namesLaunch(word.Text, l.words), setsUp(c, i+1),
-			oneOf(c.Name, "make gmake") && (strings.ContainsAny(word.Text, "`$") || oneOf(c.Args[i].Text, "-f --file --makefile") && (word.Text == "-" || strings.HasPrefix(word.Text, "/dev/"))):
-			w.undecided(true, c.Name+" starts a program that its words name: "+word.Text)
-			return
-		}
+	p := l.parse(c.Args)
+	if oneOf(c.Name, "tar gtar bsdtar") {
+		p = tarParse(c)
 	}
-	if l.launch != "" && p.hasStartOf(l.launch) {
-		w.undecided(true, c.Name+" starts a program that an option names")
+	hidden := func(word Word) bool {
+		return !word.Static && word.MayBeOption() && !l.flags["files"] && (!word.Glob || l.flags["globs"])
 	}
-	if oneOf(c.Name, "npm pnpm yarn") && len(p.operands) > 1 && (p.operands[0].Text == "set" || oneOf(p.operands[0].Text, "config c") && oneOf(p.operands[1].Text, "set edit")) {
-		w.undecided(true, c.Name+" config can set what runs its scripts")
+	input := func(word Word) bool { return word.Text == "-" || strings.HasPrefix(word.Text, "/dev/") }
+	switch {
+	case slices.ContainsFunc(c.Args[1:], hidden):
+		w.undecided(true, c.Name+" with a word that may be an option")
+	case p.hasStartOf(l.lists["launch"]), namesLaunch(l, c, p),
+		oneOf(c.Name, "make gmake") && slices.ContainsFunc(p.values("f file makefile"), input):
+		w.undecided(true, c.Name+" starts a program that its words name")
 	}
 }
 
-// namesLaunch reports whether a word is in list, or starts with an element of
-// it that is an option or a variable; "@=" stands for a file of options.
-func namesLaunch(word, list string) bool {
-	for field := range strings.FieldsSeq(list) {
-		prefix := field[0] == '-' || strings.HasSuffix(field, "=")
-		if field == "@=" {
-			field = "@"
-		}
-		if word == field || prefix && strings.HasPrefix(word, field) {
-			return true
+// namesLaunch reports whether a word of a command starts a program, or sets what later ones start, see tables.txt.
+func namesLaunch(l record, c Simple, p parsed) bool {
+	first := ""
+	if len(p.operands) > 0 {
+		first = p.operands[0].Text + ":"
+	}
+	for _, word := range c.Args[1:] {
+		for field := range strings.FieldsSeq(l.lists["words"]) {
+			prefix := field[0] == '-' || field[0] == '@' || strings.HasSuffix(field, "=")
+			if oneOf(field, word.Text+" "+first+word.Text) || prefix && strings.HasPrefix(word.Text, field) {
+				return true
+			}
 		}
 	}
-	return false
+	looked := c.Args[1:]
+	if options := l.lists["in"]; options != "" {
+		looked = p.values(options)
+	}
+	return slices.ContainsFunc(looked, func(word Word) bool {
+		return slices.ContainsFunc(strings.Fields(l.lists["contains"]), func(part string) bool { return strings.Contains(strings.ToLower(word.Text), part) })
+	})
 }
 
 // runners are programs that run a command with the tools of a project, and

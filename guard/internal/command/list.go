@@ -40,7 +40,8 @@ func filters(c Simple) bool {
 	if c.from == 0 {
 		return false
 	}
-	p := table().programs[c.Name].parse(c)
+	r, _ := recordOf("programs", c.Name)
+	p := r.parse(c.Args)
 	switch c.Name {
 	case "sort", "head", "tail", "uniq":
 		named := func(word Word) bool {
@@ -51,7 +52,7 @@ func filters(c Simple) bool {
 		other := func(o option) bool {
 			return !oneOf(o.name, "v E F G P i w x e invert-match ignore-case regexp extended-regexp fixed-strings")
 		}
-		files, _ := tablePaths(c, table().programs[c.Name])
+		files, _ := tablePaths(c)
 		return len(files) == 0 && !slices.ContainsFunc(p.options, other)
 	}
 	return false
@@ -85,11 +86,12 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		}
 		return here, all, !slices.ContainsFunc(c.Args[1:], other)
 	case "grep", "egrep", "fgrep", "rg":
-		p := table().programs[c.Name].parse(c)
+		r, _ := recordOf("programs", c.Name)
+		p := r.parse(c.Args)
 		if !p.has("l files-with-matches L files-without-match files") || p.has("c count H h n with-filename") {
 			return nil, nil, false
 		}
-		if starts, _ = tablePaths(c, table().programs[c.Name]); len(starts) == 0 {
+		if starts, _ = tablePaths(c); len(starts) == 0 {
 			starts = here
 		}
 		return starts, all, true

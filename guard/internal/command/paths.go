@@ -32,70 +32,71 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 	case "tar", "gtar", "bsdtar":
 		return tarPaths(c)
 	case "curl", "wget":
-		readsFrom, writesTo = tablePaths(c, table().programs[c.Name])
+		readsFrom, writesTo = tablePaths(c)
 		return readsFrom, append(writesTo, fetchedFiles(c)...)
 	}
-	p, ok := table().programs[c.Name]
+	return tablePaths(c)
+}
+
+// tablePaths returns the operands that name files by what tables.txt says of the program.
+func tablePaths(c Simple) (readsFrom, writesTo []Word) {
+	p, ok := recordOf("programs", c.Name)
 	if !ok {
 		return nil, nil
 	}
-	return tablePaths(c, p)
-}
-
-func tablePaths(c Simple, p program) (readsFrom, writesTo []Word) {
-	args := p.parse(c)
+	args := p.parse(c.Args)
 	intoDir := false
 	for _, o := range args.options {
 		if !o.has {
 			continue
 		}
 		switch {
-		case oneOf(o.name, p.reads):
+		case oneOf(o.name, p.lists["reads"]):
 			readsFrom = append(readsFrom, o.value)
-		case oneOf(o.name, p.writes):
+		case oneOf(o.name, p.lists["writes"]):
 			writesTo = append(writesTo, o.value)
 			intoDir = intoDir || oneOf(o.name, "t target-directory")
 		}
 	}
 	files := args.operands
-	switch p.role {
-	case pattern:
-		if !args.has(p.instead) && len(files) > 0 {
+	switch {
+	case p.flags["pattern"]:
+		if !args.has(p.lists["instead"]) && len(files) > 0 {
 			files = files[1:]
 		}
 		readsFrom = append(readsFrom, files...)
-	case reads:
+	case p.flags["reads"]:
 		readsFrom = append(readsFrom, files...)
-	case writes:
+	case p.flags["writes"]:
 		writesTo = append(writesTo, files...)
-	case inPlace:
+	case p.flags["in-place"]:
 		readsFrom, writesTo = append(readsFrom, files...), append(writesTo, files...)
 		for _, file := range files { // what is left of x.gz is x
 			if i := strings.LastIndexByte(file.Text, '.'); i > 0 {
 				writesTo = append(writesTo, Word{Text: file.Text[:i], Static: file.Static, Home: file.Home, single: file.single})
 			}
 		}
-	case settings:
+	case p.flags["settings"]:
 		if !args.has("reference") && len(files) > 0 {
 			files = files[1:]
 		}
 		writesTo = append(writesTo, files...)
-	case inOut, outIn:
+	case p.is("in-out out-in"):
 		for i, file := range files {
-			if (i == 0) == (p.role == inOut) {
+			if (i == 0) == p.flags["in-out"] {
 				readsFrom = append(readsFrom, file)
 			} else {
 				writesTo = append(writesTo, file)
 			}
 		}
-	case copies, moves:
+	case p.is("copies moves"):
 		sources := files
 		if !intoDir && len(files) > 0 {
 			sources = files[:len(files)-1]
 			writesTo = append(writesTo, files[len(files)-1])
 		}
 		readsFrom = append(readsFrom, sources...)
-		if p.role == moves {
+		if p.flags["moves"] {
 			writesTo = append(writesTo, sources...)
 		}
 	}
@@ -105,7 +106,8 @@ func tablePaths(c Simple, p program) (readsFrom, writesTo []Word) {
 // fetchedFiles returns the files that curl and wget name after what they fetch, and those
 // that a format of curl names: -w '%output{x}'.
 func fetchedFiles(c Simple) (files []Word) {
-	p := table().programs[c.Name].parse(c)
+	r, _ := recordOf("programs", c.Name)
+	p := r.parse(c.Args)
 	named := c.Name == "wget" && !p.has("O output-document") || p.has("O remote-name remote-name-all")
 	for _, o := range p.options {
 		_, rest, ok := strings.Cut(o.value.Text, "%output{")
@@ -164,8 +166,8 @@ func findPaths(c Simple) (readsFrom, writesTo []Word) {
 // Vague reports whether the operands of a program may name files in ways that
 // [Simple.Paths] does not know, besides the options that it does.
 func (c Simple) Vague() bool {
-	p, ok := table().programs[c.Name]
-	return ok && p.role == noFiles && !p.readOnly || c.Name == "git"
+	p, _ := recordOf("programs", c.Name)
+	return p.flags["none"] && !p.flags["looks"] || c.Name == "git"
 }
 
 // SearchesText reports whether the first operand of a program is no file: what
@@ -178,7 +180,7 @@ func (c Simple) Precise() bool {
 	if len(c.Undecidable) > 0 {
 		return false
 	}
-	_, known := table().programs[c.Name]
+	_, known := recordOf("programs", c.Name)
 	return c.transparent || c.Local || c.Name == "git" || known && !c.Vague()
 }
 

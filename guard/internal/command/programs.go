@@ -6,51 +6,14 @@ import (
 	"strings"
 )
 
-// A role says what the operands of a program are.
-type role uint8
-
-const (
-	noFiles  role = iota // words that name no file
-	reads                // files that are read
-	writes               // files that are written, made or removed
-	copies               // files that are read, and last the one that is written
-	moves                // files that are removed, and last the one that is written
-	pattern              // a pattern or program, then files that are read
-	settings             // a mode or an owner, then files that are changed
-	inOut                // a file that is read, then one that is written
-	outIn                // a file that is changed, then one that is read
-	inPlace              // files that are replaced by others
-)
-
-// roleNames are the roles as tables.txt names them.
-var roleNames = [...]string{"none", "reads", "writes", "copies", "moves", "pattern", "settings", "in-out", "out-in", "in-place"}
-
-// A program says which words of a command name files, and whether the command
-// only reads.
-type program struct {
-	role     role
-	readOnly bool
-	short    string // options with values, as in spec
-	long     string
-	danger   string // options that end readOnly: they write or start something, or read what a file names
-	reads    string // options whose value is a file that is read
-	writes   string // options whose value is a file that is written
-	follow   string // options that make it follow the links it meets
-	instead  string // options that take the place of a leading pattern operand
-}
-
 // Known reports whether a name means something to this package, so that a
 // function of that name would mislead it.
 func Known(name string) bool {
 	name = path.Base(name)
-	if _, ok := table().programs[name]; ok {
-		return true
-	}
-	if _, ok := wrapperOf(name); ok {
-		return true
-	}
+	_, described := recordOf("programs", name)
+	_, wraps := wrapperOf(name)
 	_, launches := launcherOf(name)
-	return launches || IsInterpreter(name) || listed("starters", name) ||
+	return described || wraps || launches || IsInterpreter(name) || listed("starters", name) ||
 		oneOf(name, "bash sh dash ash rbash zsh ksh mksh fish csh tcsh . source alias enable hash bind complete compgen fc dd kill bfs original-awk "+
 			"npx bunx pnpx uvx npm pnpm yarn bundle poetry pipenv uv")
 }
@@ -75,8 +38,8 @@ func (c Simple) ReadOnly() bool {
 	if c.transparent || c.Local {
 		return true
 	}
-	p, ok := table().programs[c.Name]
-	if !ok || !p.readOnly {
+	p, _ := recordOf("programs", c.Name)
+	if !p.flags["looks"] {
 		return IsInterpreter(c.Name) && asksVersion(c) || reports(c)
 	}
 	switch c.Name {
@@ -89,12 +52,12 @@ func (c Simple) ReadOnly() bool {
 		return !parsed.has("i in-place")
 	case "date":
 		sets := func(w Word) bool { return !strings.HasPrefix(w.Text, "+") || !w.Static && !w.single }
-		return !hasDanger(c, p) && !slices.ContainsFunc(p.parse(c).operands, sets)
+		return !hasDanger(c, p) && !slices.ContainsFunc(p.parse(c.Args).operands, sets)
 	case "jq", "strings":
 		return !hasDanger(c, p) && !readsByItself(c)
 	case "uniq", "xxd":
 		many := func(w Word) bool { return !w.Static && !w.single }
-		return len(p.parse(c).operands) < 2 && !slices.ContainsFunc(c.Args[1:], many)
+		return len(p.parse(c.Args).operands) < 2 && !slices.ContainsFunc(c.Args[1:], many)
 	}
 	return !hasDanger(c, p)
 }
@@ -110,7 +73,8 @@ func reports(c Simple) bool {
 			return true
 		}
 	}
-	return listed("reports", strings.Join(append([]string{c.Name}, args...), " "))
+	r, _ := recordOf("reports", c.Name)
+	return len(args) == 0 && r.flags["nothing"] || len(args) == 1 && r.flags[args[0]]
 }
 
 // FollowsLinks reports whether a read-only command goes through the symbolic links
@@ -119,15 +83,16 @@ func (c Simple) FollowsLinks() bool {
 	if c.Name == "find" || c.Name == "gfind" {
 		return slices.ContainsFunc(c.Args[1:], func(w Word) bool { return oneOf(w.Text, "-L -follow") })
 	}
-	p := table().programs[c.Name]
-	return p.follow != "" && p.parse(c).hasStartOf(p.follow)
+	p, _ := recordOf("programs", c.Name)
+	return p.lists["follow"] != "" && p.parse(c.Args).hasStartOf(p.lists["follow"])
 }
 
 // Recurses reports whether a read-only command may go into the directories that it is
 // given.
 func (c Simple) Recurses() bool {
 	if oneOf(c.Name, "grep egrep fgrep") {
-		return table().programs[c.Name].parse(c).hasStartOf("r R recursive dereference-recursive d directories")
+		p, _ := recordOf("programs", c.Name)
+		return p.parse(c.Args).hasStartOf("r R recursive dereference-recursive d directories")
 	}
 	return !listed("flat", c.Name)
 }
@@ -143,15 +108,12 @@ func readsByItself(c Simple) bool {
 	})
 }
 
-func (p program) parse(c Simple) parsed {
-	return spec{short: p.short, long: p.long, permute: true, open: true}.parse(c.Args)
-}
-
 // hasDanger reports whether an option that ends read-only is there, or may be:
 // hidden in a dynamic word, or shortened.
-func hasDanger(c Simple, p program) bool {
+func hasDanger(c Simple, p record) bool {
 	hidden := func(word Word) bool { return !word.Static && word.MayBeOption() }
-	return p.danger != "" && (slices.ContainsFunc(c.Args[1:], hidden) || p.parse(c).hasStartOf(p.danger))
+	danger := p.lists["danger"]
+	return danger != "" && (slices.ContainsFunc(c.Args[1:], hidden) || p.parse(c.Args).hasStartOf(danger))
 }
 
 // findLooks reports whether find does nothing but print names, and run commands that

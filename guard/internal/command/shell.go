@@ -279,7 +279,7 @@ func readNames(w *walker, c Simple) {
 		setsNamed(w, c.Name+of, c.Args[2])
 		return
 	}
-	r := table().records["variable names "+c.Name]
+	r, _ := recordOf("variable names", c.Name)
 	p := spec{short: r.lists["short"], open: true}.parse(c.Args)
 	for _, value := range p.values(r.lists["by"]) {
 		setsNamed(w, c.Name+of, value)

@@ -87,6 +87,7 @@ func shortForms(name string, args []Word) (forms []string) {
 	if !listed("has subcommands", name) || len(args) < 2 {
 		return nil
 	}
+	others, _ := recordOf("subcommands", name)
 	option := false
 	for i, word := range args[1:] {
 		if isOption(word.Text) || i == 0 && word.Text != "" && word.Text[0] == '+' { // cargo +nightly
@@ -96,7 +97,7 @@ func shortForms(name string, args []Word) (forms []string) {
 		if i > 0 {
 			forms = append(forms, name+" "+join(args[i+1:]))
 		}
-		if usual := table().usual[name+" "+word.Text]; usual != "" {
+		if usual := others.lists[word.Text]; usual != "" {
 			forms = append(forms, strings.TrimSuffix(name+" "+usual+" "+join(args[min(i+2, len(args)):]), " "))
 		}
 		if !option { // else it may be the value of the option before it

@@ -24,8 +24,10 @@ func wrapperOf(name string) (wrapper, bool) {
 	if rest, ok := strings.CutPrefix(name, "g"); ok && oneOf(rest, "timeout env xargs") {
 		name = rest
 	}
-	wr, ok := table().wrappers[name]
-	return wr, ok
+	r, ok := recordOf("wrappers", name)
+	short, open := strings.CutPrefix(r.lists["short"], "*")
+	return wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"], r.flags["loud"],
+		r.lists["moves"], r.lists["stops"], r.lists["reads"], r.lists["writes"]}, ok
 }
 
 // readWrapper looks at what a wrapper runs.
