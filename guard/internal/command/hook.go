@@ -38,7 +38,7 @@ func Writes(c Simple) bool {
 	if p, _ := recordOf("programs", c.Name); p.is("writes copies moves settings out-in in-place") {
 		return !Talks(c)
 	}
-	return len(written) > 0 || oneOf(c.Name, "dd tar gtar bsdtar zip unzip")
+	return len(written) > 0 || oneOf(c.Name, "tar gtar bsdtar zip unzip")
 }
 
 // Starts reports whether a word of the command is the name of a program that runs what it is given or what the workspace says, so

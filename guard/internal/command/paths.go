@@ -14,8 +14,6 @@ func (c Simple) Paths() (readsFrom, writesTo []Word) {
 		return nil, nil
 	}
 	switch c.Name {
-	case "dd":
-		return ddPaths(c)
 	case "sed", "gsed":
 		_, files, p := sedParse(c)
 		if p.has("i in-place") {
@@ -124,23 +122,6 @@ func fetchedFiles(c Simple) (files []Word) {
 	return files
 }
 
-func ddPaths(c Simple) (readsFrom, writesTo []Word) {
-	for _, word := range c.Args[1:] {
-		name, value, ok := strings.Cut(word.Text, "=")
-		if !ok {
-			continue
-		}
-		file := Word{Text: value, Static: word.Static, single: word.single}
-		switch name {
-		case "if":
-			readsFrom = append(readsFrom, file)
-		case "of":
-			writesTo = append(writesTo, file)
-		}
-	}
-	return readsFrom, writesTo
-}
-
 // findPaths returns the starting points of find: words before the first test.
 // With -delete they are written to.
 func findPaths(c Simple) (readsFrom, writesTo []Word) {
@@ -228,18 +209,14 @@ func (c Simple) Mentions() []Word {
 		if _, value, ok := strings.Cut(word.Text, "="); ok {
 			add(strings.TrimPrefix(value, "@"))
 		}
-		if rest, ok := strings.CutPrefix(word.Text, "@"); ok {
-			add(rest)
+		text := word.Text
+		if len(text) > 2 && text[0] == '-' && text[1] != '-' {
+			text = text[2:]
+			add(text)
 		}
-		if strings.ContainsAny(word.Text, ":,;") && !strings.ContainsAny(word.Text, " \t\n") {
-			for piece := range strings.FieldsFuncSeq(word.Text, func(r rune) bool { return strings.ContainsRune("=:,;@<", r) }) {
+		if strings.ContainsAny(text, ":,;@") && !strings.ContainsAny(text, " \t\n") {
+			for piece := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("=:,;@<", r) }) {
 				add(piece)
-			}
-		}
-		if len(word.Text) > 2 && word.Text[0] == '-' && word.Text[1] != '-' {
-			add(word.Text[2:])
-			if rest, ok := strings.CutPrefix(word.Text[2:], "@"); ok {
-				add(rest)
 			}
 		}
 	}

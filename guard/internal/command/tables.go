@@ -16,7 +16,14 @@ type record struct {
 }
 
 // parse tells the options of a command from its operands. They may stand in any order.
-func (r record) parse(args []Word) parsed {
+func (r record) parse(args []Word) (p parsed) {
+	if r.flags["assigns"] { // dd if=x
+		for _, word := range args[1:] {
+			name, value, has := strings.Cut(word.Text, "=")
+			p.options = append(p.options, option{name: name, value: Word{Text: value, Static: word.Static, single: word.single}, has: has})
+		}
+		return p
+	}
 	return spec{short: r.lists["short"], long: r.lists["long"], permute: true, open: true}.parse(args)
 }
 
