@@ -97,6 +97,9 @@ func (w Word) MayBeOption() bool {
 	return w.prefix == "" || w.prefix[0] == '-' || !w.single && !w.Glob
 }
 
+// hidesOption reports whether a word that is not known may be an option.
+func hidesOption(w Word) bool { return !w.Static && w.MayBeOption() }
+
 // A Simple is one command that may run: a program and its words.
 type Simple struct {
 	// Name is the base name of the program ("rm" for /bin/rm), or "" when it is

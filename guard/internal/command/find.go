@@ -61,9 +61,8 @@ func findExec(w *walker, c Simple, i int) int {
 
 // readFd makes a command of fd undecidable that may run a command for each result.
 func readFd(w *walker, c Simple) {
-	hidden := func(word Word) bool { return !word.Static && word.MayBeOption() }
 	fd, _ := recordOf("programs", "fd")
-	if slices.ContainsFunc(c.Args[1:], hidden) || fd.parse(c.Args).hasStartOf("x X exec exec-batch") {
+	if slices.ContainsFunc(c.Args[1:], hidesOption) || fd.parse(c.Args).hasStartOf("x X exec exec-batch") {
 		w.undecided(true, c.Name+" with a word that runs a command, or may")
 	}
 }

@@ -116,7 +116,7 @@ func readGit(w *walker, c Simple) {
 	}
 	for _, word := range g.words {
 		// An option that runs something must be one word that starts with "-".
-		hidden := !word.Static && word.MayBeOption() && !word.Glob && g.flags["hides"]
+		hidden := hidesOption(word) && !word.Glob && g.flags["hides"]
 		if hidden || strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::") {
 			w.undecided(true, "git "+g.name+" "+word.Text+" can run commands")
 		}
@@ -172,8 +172,7 @@ func gitLooks(c Simple) bool {
 	if g.name == "diff" && slices.ContainsFunc(g.args, leadsOut) {
 		return false // with a file outside of the repository it compares any two
 	}
-	hidden := func(w Word) bool { return !w.Static && w.MayBeOption() }
-	if slices.ContainsFunc(g.words, hidden) || g.hasStartOf(gitDanger+" "+g.lists["danger"]) {
+	if slices.ContainsFunc(g.words, hidesOption) || g.hasStartOf(gitDanger+" "+g.lists["danger"]) {
 		return false
 	}
 	return g.flags["looks"] || g.onlyLists()

@@ -25,7 +25,7 @@ func readLauncher(w *walker, c Simple) {
 		p = tarParse(c)
 	}
 	hidden := func(word Word) bool {
-		return !word.Static && word.MayBeOption() && !l.flags["files"] && (!word.Glob || l.flags["globs"])
+		return hidesOption(word) && !l.flags["files"] && (!word.Glob || l.flags["globs"])
 	}
 	input := func(word Word) bool { return word.Text == "-" || strings.HasPrefix(word.Text, "/dev/") }
 	switch {

@@ -34,28 +34,22 @@ func wrapperOptionsOf(c Simple) parsed {
 	return wr.parse(c.Args)
 }
 
+// onlyPasses tells the options and operands of a command, and whether the table of filters has it with all of these
+// options: it prints lines of its input, or names, and nothing else.
+func onlyPasses(c Simple) (p parsed, ok bool) {
+	filter, ok := recordOf("filters", c.Name)
+	program, _ := recordOf("programs", c.Name)
+	p = program.parse(c.Args)
+	other := func(o option) bool { return !oneOf(o.name, filter.lists["options"]) }
+	return p, ok && !slices.ContainsFunc(p.options, other) && !slices.ContainsFunc(c.Args[1:], hidesOption)
+}
+
 // filters reports whether a command prints some of the lines that it is given, and
 // nothing else.
 func filters(c Simple) bool {
-	if c.from == 0 {
-		return false
-	}
-	r, _ := recordOf("programs", c.Name)
-	p := r.parse(c.Args)
-	switch c.Name {
-	case "sort", "head", "tail", "uniq":
-		named := func(word Word) bool {
-			return !word.Static || !isOption(word.Text) && strings.Trim(word.Text, "0123456789") != ""
-		}
-		return !p.has("c count D group o output files0-from compress-program") && !slices.ContainsFunc(c.Args[1:], named)
-	case "grep", "egrep", "fgrep":
-		other := func(o option) bool {
-			return !oneOf(o.name, "v E F G P i w x e invert-match ignore-case regexp extended-regexp fixed-strings")
-		}
-		files, _ := tablePaths(c)
-		return len(files) == 0 && !slices.ContainsFunc(p.options, other)
-	}
-	return false
+	_, ok := onlyPasses(c)
+	files, _ := tablePaths(c)
+	return ok && c.from > 0 && c.Name != "ls" && len(files) == 0
 }
 
 // Lists returns the directories and files that a command prints names from, one a line or
@@ -81,10 +75,8 @@ func (c Simple) Lists() (starts []Word, match func(name string, link bool) bool,
 		}
 		return here, all, true
 	case "ls":
-		other := func(word Word) bool {
-			return !word.Static || !isOption(word.Text) || strings.Trim(word.Text, "-1AtrSU") != ""
-		}
-		return here, all, !slices.ContainsFunc(c.Args[1:], other)
+		p, ok := onlyPasses(c)
+		return here, all, ok && len(p.operands) == 0
 	case "grep", "egrep", "fgrep", "rg":
 		r, _ := recordOf("programs", c.Name)
 		p := r.parse(c.Args)

@@ -155,20 +155,8 @@ func (c Simple) Vague() bool {
 // such a program is given without one, it reads from its input.
 func SearchesText(c Simple) bool { return listed("search text", c.Name) }
 
-// Precise reports whether [Simple.Paths] knows every file that the command's own
-// words make it write.
-func (c Simple) Precise() bool {
-	if len(c.Undecidable) > 0 {
-		return false
-	}
-	_, known := recordOf("programs", c.Name)
-	return c.transparent || c.Local || c.Name == "git" || known && !c.Vague()
-}
-
-// givesMessage reports whether an option of git takes a message: -m, -am.
-func givesMessage(option string) bool {
-	return option == "--message" || len(option) > 1 && option[0] == '-' && option[1] != '-' && strings.HasSuffix(option, "m")
-}
+// givesMessage matches the options of git that take a message: -m, -am.
+var givesMessage = regular(`^(--message|-\w*m)$`)
 
 // leaveOut are options whose value is not looked at.
 const leaveOut = "--exclude --exclude-dir --ignore"
@@ -191,7 +179,7 @@ func (c Simple) Mentions() []Word {
 		if option, _, _ := strings.Cut(word.Text, "="); oneOf(option, leaveOut) || i > 0 && oneOf(words[i-1].Text, leaveOut) {
 			continue
 		}
-		if c.Name == "git" && i > 0 && strings.ContainsAny(word.Text, " \n") && givesMessage(words[i-1].Text) {
+		if c.Name == "git" && i > 0 && strings.ContainsAny(word.Text, " \n") && givesMessage().MatchString(words[i-1].Text) {
 			continue
 		}
 		if scheme, path, ok := strings.Cut(word.Text, "://"); ok && syntax.ValidName(scheme) {

@@ -111,16 +111,15 @@ func readsByItself(c Simple) bool {
 // hasDanger reports whether an option that ends read-only is there, or may be:
 // hidden in a dynamic word, or shortened.
 func hasDanger(c Simple, p record) bool {
-	hidden := func(word Word) bool { return !word.Static && word.MayBeOption() }
 	danger := p.lists["danger"]
-	return danger != "" && (slices.ContainsFunc(c.Args[1:], hidden) || p.parse(c.Args).hasStartOf(danger))
+	return danger != "" && (slices.ContainsFunc(c.Args[1:], hidesOption) || p.parse(c.Args).hasStartOf(danger))
 }
 
 // findLooks reports whether find does nothing but print names, and run commands that
 // are judged by themselves: not those that it runs in other directories.
 func findLooks(c Simple) bool {
 	for i, word := range c.Args[1:] {
-		if !word.Static && word.MayBeOption() && !listed("find takes", c.Args[i].Text) {
+		if hidesOption(word) && !listed("find takes", c.Args[i].Text) {
 			return false
 		}
 		if word.Static && oneOf(word.Text, "-execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from") {

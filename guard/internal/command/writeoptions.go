@@ -7,9 +7,11 @@ import "strings"
 const outputOptions = "o d target target-dir prefix root install-dir install-path download-dir coverprofile cpuprofile memprofile blockprofile mutexprofile trace exdir log-file logfile"
 
 // Outputs returns the values of options that name, by convention, what a program writes
-// that is not known: gcc -o x, go test -coverprofile=x, openssl rand -out x.
+// that is not known: gcc -o x, go test -coverprofile=x, openssl rand -out x. [Simple.Paths] knows
+// those of others.
 func (c Simple) Outputs() (files []Word) {
-	if c.Name == "git" || c.ReadOnly() || c.Precise() {
+	_, described := recordOf("programs", c.Name)
+	if c.Name == "git" || c.ReadOnly() || len(c.Undecidable) == 0 && (c.transparent || c.Local || described && !c.Vague()) {
 		return nil
 	}
 	for i, word := range c.Args[1:] {
