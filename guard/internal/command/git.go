@@ -80,8 +80,8 @@ func gitCallOf(c Simple) (g gitCall, ok bool) {
 	if end := slices.IndexFunc(g.words, func(w Word) bool { return w.Text == "--" }); end >= 0 {
 		g.words = g.words[:end]
 	}
-	if len(g.words) > 0 {
-		g.first = g.words[0].Text
+	if len(g.args) > 1 {
+		g.first = g.args[1].Text
 	}
 	return g, true
 }
@@ -109,7 +109,7 @@ func readGit(w *walker, c Simple) {
 		w.undecided(true, "git "+g.name+" may be an alias, or runs commands")
 	case g.hasStartOf(gitExecutes + " " + g.lists["runs"]):
 		w.undecided(true, "git "+g.name+" with an option that can run commands")
-	case limited && len(g.words) > 0 && !oneOf(g.first, verbs):
+	case limited && len(g.args) > 1 && !oneOf(g.first, verbs):
 		w.undecided(true, "git "+g.name+" "+g.first+" runs commands")
 	case g.name == "config" && !g.onlyLists() && !g.setsData():
 		w.undecided(true, "git config can set commands that git will run")
@@ -181,9 +181,11 @@ func gitLooks(c Simple) bool {
 // onlyLists reports whether a subcommand that can also change things is used in a form that lists, see tables.txt.
 func (g gitCall) onlyLists() bool {
 	operands, listing := 0, oneOf(g.first, g.lists["first"])
-	for _, word := range g.words {
+	for _, word := range g.args[1:] {
 		name, _, _ := strings.Cut(word.Text, "=")
 		switch {
+		case !word.Static && g.flags["one"]:
+			return false
 		case !word.Static || !isOption(name):
 			operands++
 		case !g.flags["any"] && !oneOf(name, g.lists["options"]):
@@ -192,7 +194,7 @@ func (g gitCall) onlyLists() bool {
 			listing = listing || oneOf(name, g.lists["listing"])
 		}
 	}
-	return listing || operands == 0 && g.flags["bare"] || operands == 1 && g.flags["one"]
+	return !oneOf(g.first, g.lists["not"]) && (listing || operands == 0 && g.flags["bare"] || operands == 1 && g.flags["one"])
 }
 
 // ShowsGitSettings reports whether the command is one of git that shows its

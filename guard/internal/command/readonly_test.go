@@ -39,6 +39,7 @@ func TestNotReadOnly(t *testing.T) {
 		"rm x", "find . -delete", "find . -execdir ls {} \\;", "find . -exec rm {} \\;", "find . -ok ls {} \\;", "find . -fprint f", "find . -fls f", "find $x", "find \"$x\"",
 		"rg --pre x y", "rg -z x", "sort -o f g", "sort --out=f g", "sort -uo f g", "sort --compress-program=x f", "sort $x", "sort *",
 		"git -c a.b=c log", "git diff --output=f", "git log --outp=f", "git diff --ext-diff", "git grep -O x", "git diff --no-index a b", "git -C $d status", "cd $d && git status", "git -C d checkout x",
+		"git branch -- x", "git tag -- v1", "git symbolic-ref x -- y", "git config set", "git config --list -f x", "git config get --file x y", "git stash -- list",
 		"git branch x", "git branch -D main", "git tag v1", "git tag -d v1", "git remote add a b", "git stash", "git stash pop", "git config a.b c", "git checkout x", "git push", "git fetch",
 		"git reflog expire", "git worktree add a", "git cat-file --filters HEAD:f", "git show --textconv HEAD:f", "git help log",
 		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq a b", "uniq $x", "xxd a b", "date -s x", "date 0101", "tree -o f",

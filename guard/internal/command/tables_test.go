@@ -13,7 +13,7 @@ func TestTables(t *testing.T) {
 	}
 	lists := map[string]string{
 		"programs": "short long danger reads writes follow instead", "wrappers": "short long moves stops reads writes", "launchers": "short long launch words contains in",
-		"filters": "options", "hands over": "if unless", "variable names": "short by", "git subcommands": "short long runs danger verbs values writing first options listing",
+		"filters": "options", "hands over": "if unless", "variable names": "short by", "git subcommands": "short long runs danger verbs values writing first options listing not",
 	}
 	section, records, seen := "", false, map[string]bool{}
 	for line := range strings.Lines(tablesText) {
