@@ -122,42 +122,17 @@ func readArray(w *walker, a *syntax.Assign) {
 // arithmetic judges an arithmetic expression. Bash evaluates the value of a variable in it
 // as an expression again, and a subscript in that may hold $(…): a='x[$(rm f)]'; echo $((a)).
 func (w *walker) arithmetic(x syntax.ArithmExpr) {
-	if x == nil {
-		return
-	}
-	found := false
-	syntax.Walk(x, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.ParamExp:
-			found = found || !numeric(n)
-			return false
-		case *syntax.CmdSubst, *syntax.SglQuoted:
-			found = true
-		case *syntax.Lit:
-			found = found || !isNumber(n.Value)
-		}
-		return true
-	})
-	if found {
+	if x != nil && !ofNumbers().MatchString(w.source(x)) {
 		w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
 	}
 }
 
+// ofNumbers matches arithmetic with numbers in any of bash's notations, and with the expansions that always are
+// numbers: $?, $#, $$, $! and ${#name}.
+var ofNumbers = regular(`^([-+*/%()<>=!&|^~?:,"\s]|\d[\da-fA-FxX#]*|\$[?#$!]|\$\{#\w*\})*$`)
+
 // makesArrays matches a text that may make a variable an array.
 var makesArrays = regular(`=\\?\(|\]\+?=|\b(mapfile|readarray|coproc)\b|\s-\w*[aA]`)
-
-// isNumber reports whether a literal is a number in one of bash's notations.
-func isNumber(s string) bool {
-	return s != "" && isDigit(s[0]) && strings.Trim(s, "0123456789abcdefABCDEFxX#") == ""
-}
-
-// numeric reports whether an expansion is always a number: $?, $#, $$, $!, ${#name}.
-func numeric(p *syntax.ParamExp) bool {
-	if p.Param == nil || p.Index != nil || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Excl {
-		return false
-	}
-	return p.Length || oneOf(p.Param.Value, "? # $ !")
-}
 
 // readParam judges a parameter expansion that evaluates text: a subscript, an
 // offset, ${!name}, ${name@P}, ${name:=value}.
@@ -195,11 +170,6 @@ func readTests(w *walker, n syntax.Node) {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 			for _, side := range []syntax.TestExpr{n.X, n.Y} {
 				if word, ok := side.(*syntax.Word); ok {
-					if len(word.Parts) == 1 {
-						if q, ok := word.Parts[0].(*syntax.DblQuoted); ok {
-							word = &syntax.Word{Parts: q.Parts}
-						}
-					}
 					w.arithmetic(word)
 				}
 			}
