@@ -2,6 +2,7 @@ package command
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -94,27 +95,21 @@ func shellOptions(w *walker, c Simple) (first int, flags string, ok bool) {
 // scriptOf returns the text of the only heredoc or here-string of a statement, if
 // it does not depend on anything.
 func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
-	var from *syntax.Redirect
+	var inputs []*syntax.Redirect
 	for _, r := range redirs {
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.DplIn, syntax.RdrInOut:
-			switch {
-			case r.N != nil && r.N.Value != "0":
-			case from != nil:
-				return "", false
-			default:
-				from = r
-			}
+		if strings.HasPrefix(r.Op.String(), "<") && (r.N == nil || r.N.Value == "0") {
+			inputs = append(inputs, r)
 		}
 	}
-	switch {
-	case from == nil:
+	if len(inputs) != 1 {
 		return "", false
-	case from.Op == syntax.WordHdoc:
-		word := w.word(from.Word)
+	}
+	switch r := inputs[0]; r.Op {
+	case syntax.WordHdoc:
+		word := w.word(r.Word)
 		return word.Text + "\n", word.Static && !word.Home // a backslash at its end joins nothing to it
-	case from.Op == syntax.Hdoc || from.Op == syntax.DashHdoc:
-		return heredoc(from)
+	case syntax.Hdoc, syntax.DashHdoc:
+		return heredoc(r)
 	}
 	return "", false
 }
@@ -122,30 +117,18 @@ func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 // leadingTabs matches what <<- takes away.
 var leadingTabs = regular(`(?m)^\t+`)
 
-// heredoc returns the body of a heredoc without expansions.
+// heredoc returns the body of a heredoc without expansions. A backslash may join lines or
+// escape $ and `; what is left is rare enough not to be guessed at.
 func heredoc(r *syntax.Redirect) (string, bool) {
 	if r.Hdoc == nil {
 		return "", true
 	}
-	quoted := r.Word.Lit() == "" || strings.Contains(r.Word.Lit(), "\\")
-	var b strings.Builder
-	for _, part := range r.Hdoc.Parts {
-		lit, ok := part.(*syntax.Lit)
-		if !ok {
-			return "", false
-		}
-		b.WriteString(lit.Value)
-	}
-	body := b.String()
+	body := r.Hdoc.Lit()
 	if r.Op == syntax.DashHdoc {
 		body = leadingTabs().ReplaceAllString(body, "")
 	}
-	if quoted {
-		return body, true
-	}
-	// A backslash may join lines or escape $ and `; what is left is rare enough
-	// not to be guessed at.
-	return body, !strings.Contains(body, "\\")
+	quoted := r.Word.Lit() == "" || strings.Contains(r.Word.Lit(), "\\")
+	return body, body != "" && (quoted || !strings.Contains(body, "\\"))
 }
 
 // readBuiltin looks at the builtins of bash that run text, take names of variables,
@@ -156,13 +139,14 @@ func readBuiltin(w *walker, c Simple) {
 	case "cd", "pushd", "popd":
 		w.moves()
 	case "eval":
-		readEval(w, operands)
-	case "jobs": // jobs -x runs a command
-		if slices.ContainsFunc(operands, func(word Word) bool { return !word.Static || strings.Contains(word.Text, "x") }) {
-			w.undecided(true, "jobs with a word that may be -x")
+		if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
+			operands = operands[1:]
 		}
+		script := scriptWord(operands)
+		w.out.Commands[w.current].transparent = script.Static
+		w.textOf("eval", script, w.posix, w.funcs)
 	case "trap":
-		readTrap(w, operands)
+		readTrap(w, c)
 	case ".", "source":
 		if len(operands) > 0 {
 			w.out.Reads = append(w.out.Reads, operands[0])
@@ -170,24 +154,15 @@ func readBuiltin(w *walker, c Simple) {
 		w.undecided(true, sourcesFile)
 	case "set", "shopt":
 		readSet(w, c)
-		for _, word := range operands { // $1 may stand without quotes
-			if word.Static && strings.ContainsAny(word.Text, "*?[") {
-				word.Static, word.Glob = false, true
-				w.out.Globs = append(w.out.Globs, word)
-			}
-		}
-	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc":
-		if len(operands) > 0 && !(len(operands) == 1 && oneOf(operands[0].Text, "-p -r -a")) {
-			w.undecided(true, c.Name+" can change what a name runs")
+	case "alias", "enable", "hash", "bind", "complete", "compgen", "fc", "jobs", "let":
+		prints := len(operands) == 0 || len(operands) == 1 && c.Name != "let" && oneOf(operands[0].Text, "-p -r -a -l -rp -pr")
+		if !prints {
+			w.undecided(true, c.Name+" can run its words, or change what a name runs")
 		}
 	case "declare", "typeset", "local", "export", "readonly", "nameref":
 		readDeclare(w, c)
-	case "let":
-		for _, word := range operands {
-			if !word.Static || strings.Trim(word.Text, "0123456789+-*/%() ") != "" {
-				w.undecided(true, "a variable in arithmetic, whose value bash evaluates")
-			}
-		}
+	case "test", "[":
+		readTest(w, c)
 	default:
 		readNames(w, c)
 	}
@@ -210,16 +185,6 @@ func (w *walker) moves() {
 	}
 }
 
-// readEval analyses the text that eval is given.
-func readEval(w *walker, operands []Word) {
-	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
-		operands = operands[1:]
-	}
-	script := scriptWord(operands)
-	w.out.Commands[w.current].transparent = script.Static
-	w.textOf("eval", script, w.posix, w.funcs)
-}
-
 // scriptWord joins words to the text that a shell is given.
 func scriptWord(words []Word) Word {
 	depends := func(word Word) bool { return !word.Static || word.Home }
@@ -227,42 +192,37 @@ func scriptWord(words []Word) Word {
 }
 
 // readTrap analyses the text that a signal will run.
-func readTrap(w *walker, operands []Word) {
+func readTrap(w *walker, c Simple) {
 	w.out.Commands[w.current].transparent = true
-	if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
-		operands = operands[1:]
-	} else if len(operands) > 0 && operands[0].Static && oneOf(operands[0].Text, "-p -l -P") {
+	p := spec{open: true}.parse(c.Args)
+	if p.has("l p P") || len(p.operands) == 0 { // it only prints
 		return
 	}
-	if len(operands) < 2 || operands[0].Static && oneOf(operands[0].Text, "- 0 1 2 3 15") {
-		if len(operands) == 1 && !operands[0].Static {
-			w.undecided(true, "trap of dynamic text")
-		}
+	text := p.operands[0]
+	if text.Static && (len(p.operands) == 1 || oneOf(text.Text, "- 0 1 2 3 15")) { // it only resets signals
 		return
 	}
-	w.textOf("trap", operands[0], w.posix, w.funcs)
+	w.textOf("trap", text, w.posix, w.funcs)
 }
 
 // readSet judges set and shopt: most options are harmless, some change how
 // later text is read.
 func readSet(w *walker, c Simple) {
-	for i := 1; i < len(c.Args); i++ {
-		word := c.Args[i]
-		if c.Name == "set" && word.Static && oneOf(word.Text, "-- -") {
-			return
+	set := c.Name == "set"
+	for _, word := range c.Args[1:] {
+		if word.Static && strings.ContainsAny(word.Text, "*?[") { // $1 may stand without quotes
+			word.Static, word.Glob = false, true
+			w.out.Globs = append(w.out.Globs, word)
 		}
+	}
+	for i, word := range c.Args[1:] {
+		letters := word.Static && word.Text != "" && strings.Contains("-+", word.Text[:1])
 		switch {
-		case !word.Static:
-			if word.MayBeOption() || c.Name == "shopt" {
-				w.undecided(true, c.Name+" with a dynamic option")
-			}
-		case word.Text != "" && (word.Text[0] == '-' || word.Text[0] == '+'):
-			if c.Name == "set" && strings.ContainsAny(word.Text, "kHap") {
-				w.undecided(true, "set "+word.Text+" changes how later words are read, or exports them")
-			}
-		case c.Name == "set" && i == 1:
+		case set && word.Static && (oneOf(word.Text, "-- -") || i == 0 && !letters):
 			return // positional parameters
-		case !listed("shell settings", word.Text):
+		case !word.Static && (word.MayBeOption() || !set),
+			letters && set && strings.ContainsAny(word.Text, "kHap"),
+			word.Static && !letters && !listed("shell settings", word.Text):
 			w.undecided(true, c.Name+" "+word.Text+" can change how later text is read")
 		}
 	}
@@ -270,30 +230,20 @@ func readSet(w *walker, c Simple) {
 
 // readNames judges the builtins that take names of variables.
 func readNames(w *walker, c Simple) {
-	const of = " of a variable"
-	switch {
-	case c.Name == "test" || c.Name == "[":
-		readTest(w, c)
-		return
-	case c.Name == "getopts" && len(c.Args) > 2:
-		setsNamed(w, c.Name+of, c.Args[2])
-		return
-	}
 	r, _ := recordOf("variable names", c.Name)
 	p := spec{short: r.lists["short"], open: true}.parse(c.Args)
-	for _, value := range p.values(r.lists["by"]) {
-		setsNamed(w, c.Name+of, value)
+	names := p.values(r.lists["by"])
+	if from, err := strconv.Atoi(r.lists["from"]); err == nil && from < len(p.operands) {
+		names = append(names, p.operands[from:]...)
+	}
+	for _, name := range names {
+		setsNamed(w, c.Name+" of a variable", name)
 	}
 	if p.has("C") || c.Name == "unset" && p.has("f") {
 		w.undecided(true, c.Name+" runs a callback, or takes away a function")
 	}
 	if c.Name == "printf" && len(c.Args) > 1 && !c.Args[1].Static && c.Args[1].MayBeOption() {
 		w.undecided(true, "printf with a format that may be -v")
-	}
-	if r.flags["operands"] {
-		for _, word := range p.operands {
-			setsNamed(w, c.Name+of, word)
-		}
 	}
 }
 

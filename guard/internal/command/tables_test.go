@@ -9,11 +9,11 @@ import (
 func TestTables(t *testing.T) {
 	flags := map[string]string{
 		"programs": "none reads writes copies moves pattern settings in-out out-in in-place looks assigns", "wrappers": "skip assigns loud", "launchers": "files globs",
-		"variable names": "operands", "git subcommands": "looks hides writes writes-second any bare one",
+		"git subcommands": "looks hides writes writes-second any bare one",
 	}
 	lists := map[string]string{
 		"programs": "short long danger reads writes follow instead", "wrappers": "short long moves stops reads writes", "launchers": "short long launch words contains in",
-		"filters": "options", "hands over": "if unless", "variable names": "short by", "git subcommands": "short long runs danger verbs values writing first options listing not",
+		"filters": "options", "hands over": "if unless", "variable names": "short by from", "git subcommands": "short long runs danger verbs values writing first options listing not",
 	}
 	section, records, seen := "", false, map[string]bool{}
 	for line := range strings.Lines(tablesText) {
