@@ -38,7 +38,7 @@ const failed = "the analysis of the command failed"
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
 func Analyze(text string) (out *Analysis) {
-	out = new(Analysis)
+	out = &Analysis{Assigned: map[string][]string{}, others: map[string]int{}, patterns: map[string][]Word{}}
 	w := &walker{out: out, outer: -1, current: -1, start: []Place{{}}}
 	// A guard that panics on hostile text must not take the server along, nor let
 	// the text pass.
@@ -139,10 +139,8 @@ func (w *walker) script(text string) {
 	if w.posix && bashOnly().MatchString(text) {
 		w.undecided(true, "the text means different things to different sh")
 	}
-	w.declare(stmts)
-	collect(w, stmts)
+	w.survey(stmts)
 	w.locate(stmts)
-	misread(w, stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
 		f, ok := stmt.Cmd.(*syntax.FuncDecl)
@@ -152,15 +150,31 @@ func (w *walker) script(text string) {
 	}
 }
 
-// declare notes the functions of the text. A call may stand before the
-// definition, so this comes first.
-func (w *walker) declare(stmts []*syntax.Stmt) {
-	if !strings.Contains(w.text, "(") && !strings.Contains(w.text, "function") {
-		return
-	}
+// survey notes what the text says anywhere: its functions, since a call may stand before the
+// definition, the values of its variables, and what bash and the parser (3.14) may read
+// differently. It does not tell the harmless cases of these from the others: they are undecided.
+func (w *walker) survey(stmts []*syntax.Stmt) {
 	each(stmts, func(n syntax.Node) {
-		if f, ok := n.(*syntax.FuncDecl); ok {
-			w.function(f)
+		switch n := n.(type) {
+		case *syntax.FuncDecl:
+			w.function(n)
+		case *syntax.Assign:
+			if n.Name != nil && !n.Naked {
+				mayHold(w, n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
+			}
+		case *syntax.WordIter:
+			collectLoop(w, n)
+		case *syntax.ParamExp:
+			if givesDefault(n) {
+				mayHold(w, n.Param.Value, n.Exp.Word, false)
+			}
+			misreadOperand(w, n)
+		case *syntax.CmdSubst:
+			misreadBackquotes(w, n)
+		case *syntax.Redirect:
+			misreadHeredoc(w, n)
+		case *syntax.Word:
+			misreadEnd(w, n)
 		}
 	})
 }
@@ -261,7 +275,6 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		}
 		return
 	}
-	readDescriptors(w, call)
 	c := Simple{Args: w.words(call.Args), Via: w.via, Outer: w.outer, Source: sourceOf(w, call), Places: w.standing}
 	if len(c.Args) == 0 {
 		return

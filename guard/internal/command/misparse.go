@@ -7,23 +7,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// misread finds what bash and the parser (3.14) may read differently. It does not tell the
-// harmless cases from the others: what it finds is undecided.
-func misread(w *walker, stmts []*syntax.Stmt) {
-	each(stmts, func(n syntax.Node) {
-		switch n := n.(type) {
-		case *syntax.CmdSubst:
-			misreadBackquotes(w, n)
-		case *syntax.ParamExp:
-			misreadOperand(w, n)
-		case *syntax.Redirect:
-			misreadHeredoc(w, n)
-		case *syntax.Word:
-			misreadHash(w, n)
-		}
-	})
-}
-
 // misreadOperand judges the words of an expansion. In "${x:-'$(rm x)'}" the inner quotes quote nothing
 // for bash; <(…) there is a substitution to bash alone; and bash (5.2) forgets that $'…' was a
 // quotation.
@@ -90,10 +73,15 @@ func misreadBackquotes(w *walker, c *syntax.CmdSubst) {
 	}
 }
 
-// misreadHash judges what follows the parts of a word. "#" begins a comment only where a word would;
-// between parentheses the parser finds one also after a quotation or an expansion, so that
-// (echo 'a'#; rm x<LF>) would hide rm.
-func misreadHash(w *walker, word *syntax.Word) {
+// misreadEnd judges what follows a word, and its parts. "#" begins a comment only where a word would; between
+// parentheses the parser finds one also after a quotation or an expansion, so that (echo 'a'#; rm x<LF>) would hide
+// rm. Right before a redirection, bash evaluates the subscript of {name[subscript]}; the parser knows only subscripts
+// without expansions.
+func misreadEnd(w *walker, word *syntax.Word) {
+	source, next := w.source(word), textAfter(w, word)
+	if next != "" && strings.Contains("<>", next[:1]) && strings.HasSuffix(unbroken(source), "]}") {
+		w.undecided(true, "a redirection of a name that bash evaluates: "+source)
+	}
 	for i, part := range word.Parts {
 		rest := textAfter(w, part)
 		at := len(w.text) - len(rest)

@@ -98,7 +98,7 @@ func readDeclare(w *walker, c Simple) {
 				w.undecided(true, "the value of an array, which bash expands")
 			}
 			if assigned && !slices.Contains(w.out.Assigned[name], value) {
-				mayHoldOther(w, name)
+				w.out.others[name]++
 			}
 			if !word.Static && name != "PATH" {
 				value = "$"

@@ -9,9 +9,7 @@ import (
 // redirect lists the file of a redirection.
 func (w *walker) redirect(r *syntax.Redirect) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		name := strings.Trim(r.N.Value, "{}")
-		w.variableName("a redirection", Word{Text: name, Static: true})
-		w.setsVariable(name, "0")
+		setsNamed(w, "a redirection", fixed(strings.Trim(r.N.Value, "{}")))
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -30,16 +28,14 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	for i := range words {
 		words[i].Places = w.standing
 	}
-	switch r.Op {
-	case syntax.DplOut:
+	if r.Op == syntax.DplOut {
 		expandedTwice(w, words)
-		w.out.Writes = append(w.out.Writes, words...)
-	case syntax.RdrIn, syntax.DplIn:
+	}
+	reads := r.Op == syntax.RdrIn || r.Op == syntax.DplIn
+	if reads || r.Op == syntax.RdrInOut {
 		w.out.Reads = append(w.out.Reads, words...)
-	case syntax.RdrInOut:
-		w.out.Reads = append(w.out.Reads, words...)
-		w.out.Writes = append(w.out.Writes, words...)
-	default:
+	}
+	if !reads {
 		w.out.Writes = append(w.out.Writes, words...)
 	}
 }
@@ -50,17 +46,6 @@ func expandedTwice(w *walker, words []Word) {
 	for _, word := range words {
 		if !word.Static || strings.ContainsAny(word.Text, "$`~*?[{\\'\" \t\n") {
 			w.undecided(true, "a file name after >& that bash expands twice: "+word.Text)
-		}
-	}
-}
-
-// readDescriptors looks for {name[subscript]} right before a redirection, where bash
-// evaluates the subscript. The parser knows only subscripts without expansions.
-func readDescriptors(w *walker, call *syntax.CallExpr) {
-	for _, arg := range call.Args {
-		next := textAfter(w, arg)
-		if next != "" && strings.IndexByte("<>", next[0]) >= 0 && strings.HasSuffix(unbroken(w.source(arg)), "]}") {
-			w.undecided(true, "a redirection of a name that bash evaluates: "+w.source(arg))
 		}
 	}
 }

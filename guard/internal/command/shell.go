@@ -252,7 +252,7 @@ func setsNamed(w *walker, of string, word Word) {
 	w.variableName(of, word)
 	if word.Static {
 		w.setsVariable(word.Text, "$")
-		mayHoldOther(w, word.Text)
+		w.out.others[word.Text]++
 	}
 }
 

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"strings"
-
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -13,38 +11,15 @@ import (
 // maxValues bounds the values of one variable, and the readings of one word.
 const maxValues = 32
 
-// collect notes the literal values that the assignments, loops and defaults of a text name.
-func collect(w *walker, stmts []*syntax.Stmt) {
-	if !strings.Contains(w.text, "=") && !strings.Contains(w.text, "for ") && !strings.Contains(w.text, "${") {
-		return
-	}
-	each(stmts, func(n syntax.Node) {
-		switch n := n.(type) {
-		case *syntax.Assign:
-			if n.Name != nil && !n.Naked {
-				mayHold(w, n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
-			}
-		case *syntax.ParamExp:
-			if givesDefault(n) {
-				mayHold(w, n.Param.Value, n.Exp.Word, false)
-			}
-		case *syntax.WordIter:
-			for _, item := range n.Items {
-				collectLoop(w, n.Name.Value, item)
-			}
+// collectLoop notes the items that a loop gives its variable.
+func collectLoop(w *walker, loop *syntax.WordIter) {
+	name := loop.Name.Value
+	for _, item := range loop.Items {
+		if word := w.word(item); word.Glob {
+			w.out.patterns[name] = append(w.out.patterns[name], word)
 		}
-	})
-}
-
-// collectLoop notes an item that a loop gives its variable.
-func collectLoop(w *walker, name string, item *syntax.Word) {
-	if word := w.word(item); word.Glob {
-		if w.out.patterns == nil {
-			w.out.patterns = map[string][]Word{}
-		}
-		w.out.patterns[name] = append(w.out.patterns[name], word)
+		mayHold(w, name, item, false)
 	}
-	mayHold(w, name, item, false)
 }
 
 // Values returns the words that a word stands for which is a variable alone, if the text
@@ -97,22 +72,11 @@ func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {
 		texts, unknown = nil, true
 	}
 	if unknown || len(texts) == 0 {
-		mayHoldOther(w, name)
-	}
-	if w.out.Assigned == nil {
-		w.out.Assigned = map[string][]string{}
+		w.out.others[name]++
 	}
 	for _, text := range texts {
 		w.out.Assigned[name] = appendNew(w.out.Assigned[name], text)
 	}
-}
-
-// mayHoldOther notes that a variable may be given more than is known.
-func mayHoldOther(w *walker, name string) {
-	if w.out.others == nil {
-		w.out.others = map[string]int{}
-	}
-	w.out.others[name]++
 }
 
 // guess returns what a word becomes with the values of its variables; known reports whether

@@ -62,14 +62,7 @@ func globsOf(w *walker, p *syntax.ParamExp) {
 
 // givesDefault reports whether an expansion may be the word in it: ${x:-word}.
 func givesDefault(p *syntax.ParamExp) bool {
-	if p.Param == nil || p.Exp == nil || p.Exp.Word == nil {
-		return false
-	}
-	switch p.Exp.Op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-		return true
-	}
-	return false
+	return p.Param != nil && p.Exp != nil && p.Exp.Word != nil && strings.Trim(p.Exp.Op.String(), ":-=+") == ""
 }
 
 // openBraces counts what may start a brace expression in a word.
