@@ -166,9 +166,9 @@ func TestOtherFramings(t *testing.T) {
 		return b.String()
 	}
 	for _, test := range []struct{ name, line, says string }{
-		{"the headers of a language server", fmt.Sprintf("Content-Length: %d\r", len(ping)), "a line of its own"},
-		{"the type of a language server", "Content-Type: application/vscode-jsonrpc; charset=utf-8\r", "a line of its own"},
-		{"HTTP", "POST /mcp HTTP/1.1\r", "a line of its own"},
+		{"the headers of a language server", fmt.Sprintf("Content-Length: %d\r", len(ping)), "on one line"},
+		{"the type of a language server", "Content-Type: application/vscode-jsonrpc; charset=utf-8\r", "on one line"},
+		{"HTTP", "POST /mcp HTTP/1.1\r", "on one line"},
 		{"UTF-16", utf16(ping), "UTF-8"},
 		{"UTF-16 with a mark", "\xff\xfe" + utf16(ping), "UTF-8"},
 		{"NUL bytes", "\x00" + ping, "NUL"},

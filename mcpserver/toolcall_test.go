@@ -246,7 +246,7 @@ func TestToolListEndpoint(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	if resp, body := modern(listTools).do(t, url+"?tools=some"); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "give search or all") {
+	if resp, body := modern(listTools).do(t, url+"?tools=some"); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "use search or all") {
 		t.Errorf("a wrong list: %s: %s", resp.Status, body)
 	}
 }
