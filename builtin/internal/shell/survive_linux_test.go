@@ -26,10 +26,10 @@ func TestNothingSurvives(t *testing.T) {
 		"exec":              {"exec true", time.Minute, false, func(r *Result) bool { return r.Left >= 8 && r.ExitCode == 0 }},
 		"kill itself":       {"kill -9 $$", time.Minute, false, func(r *Result) bool { return r.Left >= 8 && r.Signal == "SIGKILL" }},
 		"kill the group":    {"kill -9 0", time.Minute, false, func(r *Result) bool { return r.Signal == "SIGKILL" }},
-		"time-out":          {"wait", 5 * time.Second, false, func(r *Result) bool { return r.TimedOut && !r.Cancelled }},
-		"time-out ignored":  {"trap '' TERM; while :; do sleep 1; done", 5 * time.Second, false, func(r *Result) bool { return r.TimedOut && r.Signal == "SIGKILL" }},
+		"time-out":          {"wait", time.Second, false, func(r *Result) bool { return r.TimedOut && !r.Cancelled }},
+		"time-out ignored":  {"trap '' TERM; while :; do sleep 1; done", time.Second, false, func(r *Result) bool { return r.TimedOut && r.Signal == "SIGKILL" }},
 		"cancel":            {"wait", time.Minute, true, func(r *Result) bool { return r.Cancelled && !r.TimedOut }},
-		"stop supervisor":   {"kill -STOP $PPID; wait", 5 * time.Second, false, func(r *Result) bool { return r.TimedOut }},
+		"stop supervisor":   {"kill -STOP $PPID; wait", time.Second, false, func(r *Result) bool { return r.TimedOut }},
 		"signal supervisor": {"kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo on", time.Minute, false, func(r *Result) bool { return strings.HasSuffix(r.Text, "on\n") && r.Problem == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
