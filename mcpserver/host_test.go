@@ -14,12 +14,24 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
 func TestMain(m *testing.M) {
 	builtin.Reexec(os.Args) // commands run under this very binary
-	os.Exit(m.Run())
+	os.Exit(withCache(m.Run))
+}
+
+// withCache runs with one cache directory for all hosts, so that only the first tries what the machine can contain.
+func withCache(run func() int) int {
+	dir, err := os.MkdirTemp("", "toolhost-cache-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("XDG_CACHE_HOME", dir)
+	return run()
 }
 
 // openHost opens a host on a root with the given files, cut off from the developer's own settings.
@@ -246,11 +258,12 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 	}
 }
 
-// Who waits until a host has prepared for commands is told.
+// TestWarmed: a host reports that it has prepared for commands, and a web server prepares for the principal of its configuration.
 func TestWarmed(t *testing.T) {
-	warmed := 0
-	h, _ := openHost(t, nil, func(c *Config) { c.OnWarm = func() { warmed++ } })
-	if h.Warm(LocalPrincipal); warmed != 1 {
-		t.Errorf("told %d times", warmed)
-	}
+	warmed := make(chan struct{}, 2)
+	h, _ := openHost(t, nil, func(c *Config) { c.OnWarm = func() { warmed <- struct{}{} } })
+	h.Warm(LocalPrincipal)
+	<-warmed
+	serveWeb(t, h, func(c *httpserver.Config) { c.Warm = TokenPrincipal })
+	<-warmed
 }

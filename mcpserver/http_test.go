@@ -26,33 +26,15 @@ func testCallers(t testing.TB) httpserver.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return httpserver.Config{Verifier: single, Warm: TokenPrincipal}
+	return httpserver.Config{Verifier: single}
 }
 
 // startWeb serves a host on a port of its own.
 func startWeb(t *testing.T, files map[string]string, change ...func(*Config)) (url, root string) {
 	t.Helper()
 	h, root := openHost(t, files, append(change, func(c *Config) { c.Remote = true })...)
-	s, err := NewServer(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	callers := testCallers(t)
-	go func() { ended <- s.ServeHTTP(ctx, l, callers) }()
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + l.Addr().String() + httpserver.Endpoint, root
+	url, _ = serveWeb(t, h)
+	return url, root
 }
 
 // A webRequest is one request of these tests; the zero value is an authorised, empty POST.
