@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -121,7 +122,9 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 			return nil, err
 		}
 	}
-	what := sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: slices.Concat(spec.Env, e.Policy.Commands().Environment(), vars), Files: spec.Files}
+	what := sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Files: spec.Files}
+	// A variable stands once: most programs take the first of two values, shells the last.
+	what.Env = (&exec.Cmd{Env: slices.Concat(spec.Env, e.Policy.Commands().Environment(), vars)}).Environ()
 	if e.Execs != nil {
 		c.gate = newExecGate(*e.Execs)
 		c.gate.leaves()

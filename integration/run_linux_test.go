@@ -115,7 +115,10 @@ func TestRunWorks(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	mark := fmt.Sprintf("10%d", os.Getpid())
-	temp := []string{"TMP=" + p.home, "TEMP=" + p.home} // which it cannot write
+	temp := []string{"TMP=" + p.home, "TEMP=" + p.home, "TMPDIR=" + p.home} // which it cannot write
+	if out, _ := p.run(t, temp, binary, "run", "--", "env"); strings.Count("\n"+out, "\nTMPDIR=") != 1 || strings.Contains("\n"+out, "\nTMPDIR="+p.home+"\n") {
+		t.Errorf("programs that take the first of two values have another TMPDIR:\n%s", out)
+	}
 	out, ok := p.run(t, temp, binary, "run", "--", "bash", "-c", "echo $((6*7)) > ${TEMP:-${TMP:-$TMPDIR}}/x && cat $TMPDIR/x; echo new > new.txt; mkdir -p ~/.config; (setsid sleep "+mark+" >/dev/null 2>&1 &); exit 7")
 	if ok || !strings.Contains(out, "42") || !strings.Contains(out, "1 process still ran") || !strings.Contains(out, "new.txt") {
 		t.Errorf("it says\n%s", out)
