@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/guard"
@@ -31,7 +33,7 @@ type pipeLook struct {
 	dirs  []string // the first that were looked at
 }
 
-// lookForPipes looks below the private directories last, once synced is closed: they are up to date then.
+// lookForPipes looks below the private directories concurrently, once synced is closed: they are up to date then.
 func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan struct{}) *pipeLook {
 	l := &pipeLook{pipes: map[string]*coveredFile{}}
 	if runtime.GOOS != "linux" {
@@ -44,7 +46,19 @@ func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan 
 	for _, place := range policy.Commands().Private() {
 		skip[place.Name()] = true
 	}
-	var near, shown []string
+	below, belowSkip := &pipeLook{pipes: map[string]*coveredFile{}}, maps.Clone(skip)
+	var private sync.WaitGroup
+	private.Go(func() {
+		<-synced
+		var shown []string
+		for _, place := range policy.Commands().Private() {
+			for _, entry := range place.Shown() {
+				shown = append(shown, filepath.Join(place.Name(), entry))
+			}
+		}
+		below.in(shown, belowSkip, maxPipeLook)
+	})
+	var near []string
 	for _, dir := range paths.Writable {
 		near = append(near, filepath.Dir(dir))
 	}
@@ -57,13 +71,9 @@ func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan 
 	}
 	l.in(near, skip, maxPipeLook)
 	l.in([]string{"/"}, skip, maxPipeLook)
-	<-synced
-	for _, place := range policy.Commands().Private() {
-		for _, entry := range place.Shown() {
-			shown = append(shown, filepath.Join(place.Name(), entry))
-		}
-	}
-	l.in(shown, skip, maxPipeLook)
+	private.Wait()
+	maps.Copy(l.pipes, below.pipes)
+	l.dirs = append(l.dirs, below.dirs...)
 	return l
 }
 
@@ -96,10 +106,11 @@ func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
 
 // readSome lists at most so many entries of a directory, none if it cannot be listed.
 func readSome(dir string, most int) []fs.DirEntry {
-	f, err := os.Open(dir)
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_CLOEXEC, 0) // os.Open adds five calls, to wait for what never waits
 	if err != nil {
 		return nil
 	}
+	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()
 	entries, _ := f.ReadDir(most)
 	return entries
