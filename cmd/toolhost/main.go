@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -20,12 +19,6 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
 )
-
-// ballastLen is the size, in bytes, of memory that is never touched, and so never taken from the machine, but counts when
-// the collector decides how much garbage to wait for: with a heap as small as a host's, collecting it would otherwise be
-// a sixth of the cost of a call. A higher GOGC would do that too, and would let the heap of a large index grow as many
-// times.
-const ballastLen = 12 << 20
 
 // version is set by the linker for releases.
 var version = ""
@@ -38,13 +31,7 @@ func main() {
 		os.Exit(1)
 	}
 	ensureHome(user.Current)
-	var ballast []byte
-	if os.Getenv("GOGC") == "" {
-		ballast = make([]byte, ballastLen)
-	}
-	code := run(os.Args[1:])
-	runtime.KeepAlive(ballast)
-	os.Exit(code)
+	os.Exit(run(os.Args[1:]))
 }
 
 func run(args []string) int {
