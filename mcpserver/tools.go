@@ -207,9 +207,15 @@ func (t *toolset) add(s *snapshot, d *builtin.Def) error {
 	if d.Server == "" {
 		r.extra = t.extra[d.Name]
 	}
-	shown, err := toMCP(t.shown(d))
-	if err != nil {
-		return err
+	shown, known := mcp.Tool{}, false
+	if was := t.now(); was != nil && d.Server == "" {
+		shown, known = was.shown[d]
+	}
+	if !known {
+		var err error
+		if shown, err = toMCP(t.shown(d)); err != nil {
+			return err
+		}
 	}
 	names := []string{d.Name}
 	if d.Listed != "" {
