@@ -83,11 +83,8 @@ type Cell struct {
 	close   func() []string
 }
 
-// PrepareCell begins what the start of a cell takes time for: to find out what this machine can contain, and to start the first process.
-func (b *Runtime) PrepareCell() {
-	go b.probe()
-	sandbox.Options{}.Prepare()
-}
+// PrepareCell begins to find out what this machine can contain.
+func (b *Runtime) PrepareCell() { go b.probe() }
 
 // StartCell starts a program in a sandbox of its own, under the rules of the call. What it changes is recorded as the command of its
 // tool. Without e.Execs the programs that it starts are not judged. The caller closes the cell.

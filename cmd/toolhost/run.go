@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -86,6 +87,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 		}
 		return exitStatus(exitNotFound)
 	}
+	sandbox.Options{}.Prepare() // it starts while the host does
 	f.host.console.on = true
 	cfg, err := f.host.config(nil, false)
 	if err != nil {
