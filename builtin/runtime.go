@@ -239,9 +239,10 @@ func (b *Runtime) Close() error {
 	b.work.close()
 	defer b.temps.Close()
 	err := b.sandboxes.Close()
-	tracked := make(chan error)
-	go func() { tracked <- b.checkpoints.close() }() // the kernel takes its time to end a watch: that of all is the same
-	err = errors.Join(err, b.baseline.Close(), b.private.Close(), b.shell.close(), b.entered.close(), <-tracked)
+	unwatched := make(chan error) // the kernel takes its time to end a watch: that of all is the same
+	go func() { unwatched <- b.checkpoints.close() }()
+	go func() { unwatched <- b.baseline.Close() }()
+	err = errors.Join(err, b.private.Close(), b.shell.close(), b.entered.close(), <-unwatched, <-unwatched)
 	b.sandboxes.Unwatch()
 	return errors.Join(err, b.history.Close(), b.search.Close())
 }
