@@ -1,14 +1,11 @@
 package integration
 
 import (
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 	"github.com/toolhost/toolhost/integration/client"
 )
 
@@ -23,26 +20,16 @@ func TestAgentClients(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, env := clientProgram(t, c.program)
-			p := newRunner(t)
-			for _, name := range []string{".toolhost/toolhost.json", ".toolhost", ".env"} {
-				must(t, os.Remove(filepath.Join(p.project, name)))
-			}
-			writeModelFiles(t, p.project)
-			c.install = ""
-			c.add(t, p, env)
-			played := &scripted{calls: modelCalls}
-			server := httptest.NewServer(fakemodel.Model(played.next))
-			defer server.Close()
-			_, more := c.args(server.URL)
+			p, _, env, played, url := newClientRunner(t, c)
+			_, more := c.args(url)
 			switch c.name {
 			case "claude":
 				p.settings(t, `{"agent": {"runner": "claude"}}`)
 			case "codex": // its arguments are not those of a person
-				writeIn(t, p.home, ".codex/config.toml", "model = \"none\"\nmodel_provider = \"none\"\ntool_output_token_limit = 10000\n[model_providers.none]\nname = \"none\"\nbase_url = \""+server.URL+"\"\nwire_api = \"responses\"\n")
+				writeIn(t, p.home, ".codex/config.toml", "model = \"none\"\nmodel_provider = \"none\"\ntool_output_token_limit = 10000\n[model_providers.none]\nname = \"none\"\nbase_url = \""+url+"\"\nwire_api = \"responses\"\n")
 				fallthrough
 			default: // with the host of the model, and the variables with its key
-				p.settings(t, `{"bash": {"env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+`", "hosts": ["`+strings.TrimPrefix(server.URL, "http://")+`"]}}}`)
+				p.settings(t, `{"bash": {"env": {"pass": ["*"]}}, "agent": {"runner": {"command": "`+c.program+`", "hosts": ["`+strings.TrimPrefix(url, "http://")+`"]}}}`)
 			}
 			started, err := startHost(t.Context(), setting{"stdio", client.Modern}, p.project, slices.Concat(cleanEnv(p.home), env, more), "--root", p.project)
 			must(t, err)

@@ -350,6 +350,23 @@ func TestRunLogin(t *testing.T) {
 	}
 }
 
+// newClientRunner is a person with a client, in a workspace of files for the model that played plays at url.
+func newClientRunner(t *testing.T, c realClient) (p person, program string, env []string, played *scripted, url string) {
+	t.Helper()
+	program, env = clientProgram(t, c.program)
+	p = newRunner(t)
+	for _, name := range []string{".toolhost/toolhost.json", ".toolhost", ".env"} {
+		must(t, os.Remove(filepath.Join(p.project, name)))
+	}
+	writeModelFiles(t, p.project)
+	c.install = ""
+	c.add(t, p, env)
+	played = &scripted{calls: modelCalls}
+	server := httptest.NewServer(fakemodel.Model(played.next))
+	t.Cleanup(server.Close)
+	return p, program, env, played, server.URL
+}
+
 // TestRunClients has real clients work for a model that this test plays, in a cell: by the tools of this host, which no entry of the
 // user names.
 func TestRunClients(t *testing.T) {
@@ -359,19 +376,9 @@ func TestRunClients(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			program, env := clientProgram(t, c.program)
-			p := newRunner(t)
-			for _, name := range []string{".toolhost/toolhost.json", ".toolhost", ".env"} {
-				must(t, os.Remove(filepath.Join(p.project, name)))
-			}
-			writeModelFiles(t, p.project)
-			c.install = ""
-			c.add(t, p, env)
-			played := &scripted{calls: modelCalls}
-			server := httptest.NewServer(fakemodel.Model(played.next))
-			defer server.Close()
-			args, more := c.args(server.URL)
-			run := append([]string{"run", "--allow-host", strings.TrimPrefix(server.URL, "http://"), "--", program}, args...)
+			p, program, env, played, url := newClientRunner(t, c)
+			args, more := c.args(url)
+			run := append([]string{"run", "--allow-host", strings.TrimPrefix(url, "http://"), "--", program}, args...)
 			out, ok := p.run(t, append(env, more...), binary, run...)
 			if !ok {
 				t.Fatalf("%s failed:\n%s", c.program, out)
@@ -506,19 +513,14 @@ func TestRunPaste(t *testing.T) {
 	}
 }
 
-// TestRunKilled kills toolhost run at random moments: nothing of it runs on, and the next one removes what it has left.
-func TestRunKilled(t *testing.T) {
-	t.Parallel()
-	p := newRunner(t)
-	runs := 6
-	if *long {
-		runs = 100
-	}
+// killAtRandom starts a program again and again and kills it at a random moment of the time that the first one takes, which is not
+// killed. Nothing whose command line holds the mark may run on. Then it calls ended with that moment.
+func killAtRandom(t *testing.T, runs int, start func(mark string) *exec.Cmd, ended func(run int, alarm time.Duration)) {
+	t.Helper()
 	var whole time.Duration // of a run that is not killed
 	for run := range runs {
-		mark := fmt.Sprintf("40%d%d", os.Getpid(), run)
-		cmd := exec.Command(binary, "run", "--", "sh", "-c", ": "+mark+"; (setsid sleep "+mark+" &); for i in $(seq 30); do echo $i > f$i; ls > /dev/null; done")
-		cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+		mark := fmt.Sprintf("30%d", rand.Int32()) // as the time of a sleep
+		cmd := start(mark)
 		began, alarm := time.Now(), time.Hour
 		if run > 0 {
 			alarm = rand.N(whole)
@@ -535,7 +537,23 @@ func TestRunKilled(t *testing.T) {
 			}
 			return ""
 		})
+		ended(run, alarm)
 	}
+}
+
+// TestRunKilled kills toolhost run at random moments: nothing of it runs on, and the next one removes what it has left.
+func TestRunKilled(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	runs := 6
+	if *long {
+		runs = 100
+	}
+	killAtRandom(t, runs, func(mark string) *exec.Cmd {
+		cmd := exec.Command(binary, "run", "--", "sh", "-c", ": "+mark+"; (setsid sleep "+mark+" &); for i in $(seq 30); do echo $i > f$i; ls > /dev/null; done")
+		cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+		return cmd
+	}, func(int, time.Duration) {})
 	old := time.Now().Add(-2 * time.Minute) // so that no host is about to begin there
 	for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/console/*"} {
 		left, _ := filepath.Glob(filepath.Join(p.home, pattern))

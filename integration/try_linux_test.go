@@ -1,8 +1,6 @@
 package integration
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/exec"
@@ -286,28 +284,13 @@ func TestTryKilled(t *testing.T) {
 	if *long {
 		runs = 40
 	}
-	var whole time.Duration // of a run that is not killed
-	for run := range runs {
-		home, work := tryHome(t)
-		mark := fmt.Sprintf("30%d%d", os.Getpid(), run)
+	var home, work string
+	killAtRandom(t, runs, func(mark string) *exec.Cmd {
+		home, work = tryHome(t)
 		cmd := exec.Command(binary, "try", "--apply", "--", "sh", "-c", ": "+mark+"; for i in $(seq 30); do echo $i > f$i; [ $i != 10 ] || { git add .; git commit -qm ten; }; done")
 		cmd.Dir, cmd.Env = work, cleanEnv(home)
-		began, alarm := time.Now(), time.Hour
-		if run > 0 {
-			alarm = rand.N(whole)
-		}
-		must(t, cmd.Start())
-		kill := time.AfterFunc(alarm, func() { cmd.Process.Kill() })
-		_ = cmd.Wait() // it is killed, or not
-		if kill.Stop() && run == 0 {
-			whole = time.Since(began)
-		}
-		eventually(t, func() string {
-			if found, _ := exec.Command("pgrep", "-f", mark).Output(); len(found) > 0 {
-				return fmt.Sprintf("it runs on: %s", found)
-			}
-			return ""
-		})
+		return cmd
+	}, func(run int, alarm time.Duration) {
 		const list = "ls f* ../state/toolhost/worktrees/try-*/tree/f* 2>/dev/null | sed 's=.*/==' | sort -u || true"
 		made := inShell(t, home, work, list)
 		if out, code := runCommand(t, home, "try", "--", "true"); code != 0 || strings.Contains(out, "worktree") {
@@ -317,5 +300,5 @@ func TestTryKilled(t *testing.T) {
 		if run == 0 && strings.Count(kept, "f") != 30 || made != kept {
 			t.Errorf("killed after %v: it had made\n%s\nand what is kept is\n%s", alarm, made, kept)
 		}
-	}
+	})
 }
