@@ -570,3 +570,36 @@ func TestRunKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestRunFull has a client that cannot be started because the disk is full: the error says so, and nothing is left. Once there is room,
+// it starts.
+func TestRunFull(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{"state", ".cache"} {
+		t.Run(place, func(t *testing.T) {
+			p := newRunner(t)
+			full := filepath.Join(p.home, place)
+			tmpfs(t, full, "size=4m")
+			run := func() (string, int) {
+				cmd := exec.Command(binary, "run", "--", "sh", "-c", "echo ran > ran; exit 6")
+				cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
+				out, _ := cmd.CombinedOutput()
+				return string(out), cmd.ProcessState.ExitCode()
+			}
+			filler := fill(t, full, 0)
+			out, code := run()
+			if _, err := os.Stat(filepath.Join(p.project, "ran")); code != 1 || err == nil || !strings.Contains(out, "\ntoolhost: ") || !strings.Contains(out, "no space left on device") {
+				t.Errorf("it ended with %d, the client has run: %t\n%s", code, err == nil, out)
+			}
+			for _, pattern := range []string{".cache/toolhost/cell-*", "state/toolhost/private/host-*", "state/toolhost/console/*"} {
+				if left, _ := filepath.Glob(filepath.Join(p.home, pattern)); len(left) > 0 {
+					t.Errorf("left: %s", left)
+				}
+			}
+			must(t, os.Remove(filler))
+			if out, code := run(); code != 6 {
+				t.Errorf("with room it ended with %d\n%s", code, out)
+			}
+		})
+	}
+}
