@@ -27,7 +27,7 @@ func (j *judge) command(c Exec) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &commandJudge{j: j, line: &line{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}}}
+	l := &commandJudge{j: j, line: &line{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
 	l.excluded = excludes(j.data.excluded, l.line.analysis)
 	if !l.held() { // its names mean the same as to the host
 		host := *j.data

@@ -29,7 +29,13 @@ func (ln *line) follow() {
 	for _, s := range ln.analysis.Commands {
 		switch s.Name {
 		case "cd", "pushd":
-			ln.enter(s)
+			to := command.Word{Text: "~", Static: true, Home: true}
+			if len(s.Args) > 1 {
+				to = s.Args[len(s.Args)-1]
+			}
+			dirs, known := ln.step(to, ln.dirs)
+			ln.dirs = union(ln.dirs, dirs...)
+			ln.lost = ln.lost || !known
 			entered = true
 		case "env", "genv", "sudo", "doas":
 			ln.lost = ln.lost || ln.analysis.ChangesDir && len(s.Args) > 1 && isOption(s.Args[1].Text)
@@ -38,46 +44,14 @@ func (ln *line) follow() {
 	ln.lost = ln.lost || ln.analysis.ChangesDir && !entered
 }
 
-// maxDirs bounds the directories that one line is followed into.
-const maxDirs = 8
-
-func (ln *line) enter(s command.Simple) {
-	w := command.Word{Text: "~", Static: true, Home: true}
-	if len(s.Args) > 1 {
-		w = s.Args[len(s.Args)-1]
-	}
-	if !w.Static && !w.Home || w.Text == "-" || len(ln.dirs) > maxDirs {
-		ln.lost = true
-		return
-	}
-	for _, dir := range slices.Clone(ln.dirs) {
-		if p, err := ln.resolve(w, w.Text, dir); err == nil && !slices.Contains(ln.dirs, p) {
-			ln.dirs = append(ln.dirs, p)
-		}
-	}
-}
-
-// standsIn returns the directories that a command or redirection may run in. Bash takes
-// ".." back along the names it came by, the kernel along the directories: both are
-// looked at.
-func (ln *line) standsIn(places []command.Place) []Path {
-	var all []Path
+// standsIn returns the directories that a command or redirection may run in.
+func (ln *line) standsIn(places []command.Place) (all []Path) {
 	for _, place := range places {
-		dirs, known := ln.places[place.Key()]
-		if !known {
-			if dirs = ln.walk(place); ln.places == nil {
-				ln.places = map[string][]Path{}
-			}
-			ln.places[place.Key()] = dirs
-		}
+		dirs := ln.walk(place)
 		if len(dirs) == 0 {
 			return ln.dirs
 		}
-		for _, dir := range dirs {
-			if !slices.Contains(all, dir) {
-				all = append(all, dir)
-			}
-		}
+		all = union(all, dirs...)
 	}
 	if len(all) == 0 {
 		return ln.dirs
@@ -87,30 +61,50 @@ func (ln *line) standsIn(places []command.Place) []Path {
 
 // walk returns where the steps of a place lead, nothing if that is not known.
 func (ln *line) walk(place command.Place) []Path {
+	key := place.Key()
+	if dirs, known := ln.places[key]; known {
+		return dirs
+	}
 	dirs := ln.dirs[:1]
-	for _, step := range place {
-		var next []Path
-		for _, dir := range dirs {
-			p, err := ln.resolve(step, step.Text, dir)
-			if err != nil {
-				return nil
-			}
-			next = append(next, p)
-			if !strings.Contains(step.Text, "..") {
-				continue
-			}
-			if p, err = ln.data.resolve(dir, p.given); err != nil {
-				return nil
-			}
-			if !slices.Contains(next, p) {
-				next = append(next, p)
-			}
+	for _, to := range place {
+		dirs, _ = ln.step(to, dirs)
+	}
+	ln.places[key] = dirs
+	return dirs
+}
+
+// maxDirs bounds the directories that one line is followed into.
+const maxDirs = 8
+
+// step returns where a change of directory leads from each of dirs, and whether that is known.
+// Bash takes ".." back along the names it came by, the kernel along the directories: both are
+// looked at.
+func (ln *line) step(to command.Word, dirs []Path) (next []Path, known bool) {
+	if !to.Static && !to.Home || to.Text == "-" || len(dirs) > maxDirs {
+		return nil, false
+	}
+	for _, dir := range dirs {
+		p, err := ln.resolve(to, to.Text, dir)
+		if err == nil {
+			next = union(next, p)
+			p, err = ln.data.resolve(dir, p.given)
 		}
-		if dirs = next; len(dirs) > maxDirs {
-			return nil
+		if err != nil {
+			return nil, false
+		}
+		next = union(next, p)
+	}
+	return next, true
+}
+
+// union appends the paths that are not yet in the list.
+func union(list []Path, paths ...Path) []Path {
+	for _, p := range paths {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
 		}
 	}
-	return dirs
+	return list
 }
 
 // resolve resolves a word, or a part of it. "~" is the home directory only where
