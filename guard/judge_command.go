@@ -38,7 +38,7 @@ func (j *judge) command(c Exec) {
 	l.line.follow()
 	l.denials()
 	l.personCommands()
-	files := wordFiles{l, j, l.line}
+	files := wordFiles{l}
 	files.words()
 	files.removals()
 	l.reads = &readCheck{j: j, line: l.line}

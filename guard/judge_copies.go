@@ -19,11 +19,11 @@ var descends = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp"
 
 // recursive judges the files that a command reaches by itself in a directory: grep -r, tar, cp -r, what find or xargs pass to
 // another program. Nothing else enforces the ask rules there.
-func (f *wordFiles) recursive(s command.Simple, files []command.Word, dirs []Path) {
+func (f wordFiles) recursive(s command.Simple, files []command.Word, dirs []Path) {
 	if f.j.data.ask.Read.Empty() {
 		return
 	}
-	here := command.Word{Text: ".", Static: true}
+	here := fixed(".")
 	switch {
 	case slices.ContainsFunc(s.Args[1:], isGiven) && !command.Talks(s) && s.Name != "rm":
 		files = []command.Word{here}
@@ -47,14 +47,14 @@ func (f *wordFiles) recursive(s command.Simple, files []command.Word, dirs []Pat
 }
 
 // askedBelow returns a file below a directory that an ask rule matches. Denied files are out of reach of commands.
-func (f *wordFiles) askedBelow(s command.Simple, t *target) (found string) {
+func (f wordFiles) askedBelow(s command.Simple, t *target) (found string) {
 	if !t.path.dir {
 		return ""
 	}
-	left := maxFollowed
+	left := maxFiles
 	_ = filepath.WalkDir(t.path.real, func(path string, d fs.DirEntry, err error) error { // what cannot be listed cannot be read either
 		if left--; left < 0 {
-			f.l.tooMuch("read "+t.given, "More files lie in "+t.given+" than are held against the rules on files.")
+			f.tooMuch("read "+t.given, "More files lie in "+t.given+" than are held against the rules on files.")
 			return fs.SkipAll
 		}
 		name := pathname.Slashed(path)
@@ -76,20 +76,19 @@ func (f *wordFiles) askedBelow(s command.Simple, t *target) (found string) {
 
 // copyTargets judges the files that a command creates in an existing directory, under the names of the files it copies: cp
 // x/.envrc . and cp -r x/. .
-func (f *wordFiles) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
+func (f wordFiles) copyTargets(s command.Simple, from []command.Word, into *target, dirs []Path) {
 	if !slices.Contains([]string{"cp", "mv", "ln", "install", "rsync"}, s.Name) || !f.j.inside(into) {
 		return
 	}
-	names := f.notable("what is copied", f.copiedNames(from, dirs), into.path, f.j.data.ask.HasPaths() || f.j.data.deny.HasPaths())
-	for _, name := range names {
+	for _, name := range f.copiedNames(from, dirs) {
 		if p, err := f.j.data.resolve(into.path, name); err == nil {
-			f.through(newTarget(p, writing, "write "), f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked, f.writesProtected)
+			f.file(s, newTarget(p, writing, "write "))
 		}
 	}
 }
 
 // makesDir reports whether the line creates a directory of that name.
-func (f *wordFiles) makesDir(t *target) bool {
+func (f wordFiles) makesDir(t *target) bool {
 	return slices.ContainsFunc(f.line.analysis.Commands, func(s command.Simple) bool {
 		if s.Name != "mkdir" {
 			return false
@@ -100,15 +99,15 @@ func (f *wordFiles) makesDir(t *target) bool {
 }
 
 // copiedNames returns the names that copied files keep: for "x/." the names of the files in x.
-func (f *wordFiles) copiedNames(from []command.Word, dirs []Path) (names []string) {
+func (f wordFiles) copiedNames(from []command.Word, dirs []Path) (names []string) {
 	for _, t := range f.files(from, dirs, writing) {
 		if base := filepath.Base(t.path.given); !t.path.dir || !slices.ContainsFunc(from, func(w command.Word) bool { return strings.HasSuffix(w.Text, ".") || strings.HasSuffix(w.Text, "/") }) {
 			names = append(names, base)
 			continue
 		}
-		found, err := pathname.List(t.path.real, maxJudged)
+		found, err := pathname.List(t.path.real, maxFiles)
 		if err != nil {
-			f.l.tooMuch("copy "+t.path.given, "The directory "+t.path.given+" holds too many files to look at the names that they get.")
+			f.tooMuch("copy "+t.path.given, "The directory "+t.path.given+" holds too many files to look at the names that they get.")
 		}
 		names = append(names, found...)
 	}
@@ -117,12 +116,12 @@ func (f *wordFiles) copiedNames(from []command.Word, dirs []Path) (names []strin
 
 // linkedRules keeps uncontained commands from linking the guard's own rules under another name, through which they could be
 // written. A symbolic link is followed.
-func (f *wordFiles) linkedRules(s command.Simple) check {
+func (f wordFiles) linkedRules(s command.Simple) check {
 	symbolic := slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
 		return w.Text == "--symbolic" || isOption(w.Text) && w.Text[1] != '-' && strings.Contains(w.Text, "s")
 	})
 	return func(t *target) (Part, bool) {
-		if symbolic || f.l.contained() || !f.j.isControl(t.path) {
+		if symbolic || f.contained() || !f.j.isControl(t.path) {
 			return Part{}, false
 		}
 		return f.j.selfProtection(t)
@@ -133,7 +132,7 @@ func (f *wordFiles) linkedRules(s command.Simple) check {
 const maxPatch = 4 << 20
 
 // patches judges the files that a patch in the line, or in a file that the line reads, would write.
-func (f *wordFiles) patches(s command.Simple, dirs []Path) {
+func (f wordFiles) patches(s command.Simple, dirs []Path) {
 	if !s.Patches() {
 		return
 	}
@@ -146,14 +145,16 @@ func (f *wordFiles) patches(s command.Simple, dirs []Path) {
 	for _, t := range f.line.targets(files, dirs, reading) {
 		patch, err := realpath.ReadSmall(t.path.real, maxPatch)
 		if errors.Is(err, realpath.ErrPart) {
-			f.l.tooMuch("apply "+t.given, "The patch "+t.given+" is too large to be looked into.")
+			f.tooMuch("apply "+t.given, "The patch "+t.given+" is too large to be looked into.")
 		}
 		names = append(names, command.PatchedNames(string(patch))...)
 	}
 	slices.Sort(names)
-	names = f.notable("the patch", slices.Compact(names), dirs[0], f.j.data.ask.HasPaths() || f.j.data.deny.HasPaths())
-	for _, name := range names {
-		for _, t := range f.line.targets([]command.Word{{Text: name, Static: true}}, dirs, writing) {
+	if names = slices.Compact(names); len(names) > maxFiles {
+		f.tooMuch("apply the patch", "The patch names more files than are held against the rules on files.")
+	}
+	for _, name := range names[:min(len(names), maxFiles)] {
+		for _, t := range f.line.targets([]command.Word{fixed(name)}, dirs, writing) {
 			f.through(t, f.j.denied, f.j.selfProtection, f.j.asked, f.writesProtected)
 		}
 	}
@@ -163,14 +164,14 @@ func (f *wordFiles) patches(s command.Simple, dirs []Path) {
 var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
 
 // removals requires approval before a critical directory is removed.
-func (f *wordFiles) removals() {
+func (f wordFiles) removals() {
 	for _, s := range f.line.analysis.Commands {
 		if s.Name != "rm" && s.Name != "rmdir" {
 			continue
 		}
 		for _, w := range s.Args[1:] {
 			if f.removesCritical(w, f.line.standsIn(s.Places)) {
-				f.l.ask("run "+s.Text, ruleCritical, clip(s.Text)+" would remove, or could remove, a root, home or workspace directory.",
+				f.ask("run "+s.Text, ruleCritical, clip(s.Text)+" would remove, or could remove, a root, home or workspace directory.",
 					"Name what is to be removed more closely; a person must agree to this in any mode.")
 				break
 			}
@@ -178,10 +179,10 @@ func (f *wordFiles) removals() {
 	}
 }
 
-func (f *wordFiles) removesCritical(w command.Word, dirs []Path) bool {
+func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	if !w.Static && !w.Home && !w.Glob {
 		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses, func(text string) bool {
-			return text != "" && f.removesCritical(command.Word{Text: text, Static: true}, dirs)
+			return text != "" && f.removesCritical(fixed(text), dirs)
 		})
 	}
 	if isOption(w.Text) {
@@ -213,9 +214,9 @@ func (f *wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 
 // rerouting refuses to rename, remove or replace a link or directory on the way to a file that the host obeys. If commands are
 // contained, the sandbox keeps it in place.
-func (f *wordFiles) rerouting(s command.Simple) func(*target) (Part, bool) {
+func (f wordFiles) rerouting(s command.Simple) func(*target) (Part, bool) {
 	return func(t *target) (Part, bool) {
-		if f.l.contained() || !replaces(s, t) {
+		if f.contained() || !replaces(s, t) {
 			return Part{}, false
 		}
 		dir, _, err := realpath.Follow(filepath.Dir(t.path.given))
@@ -229,23 +230,16 @@ func (f *wordFiles) rerouting(s command.Simple) func(*target) (Part, bool) {
 }
 
 // replaces reports whether a command renames, removes or replaces what it names as written. A directory into which files are
-// moved or linked is not replaced.
+// moved or linked is not replaced, unless an option may say otherwise.
 func replaces(s command.Simple, t *target) bool {
 	switch s.Name {
 	case "rm", "rmdir", "unlink", "shred":
 		return true
 	case "mv", "ln":
-	default:
-		return false
+		into := strings.TrimRight(filepath.Base(s.Args[len(s.Args)-1].Text), "/")
+		return !t.path.dir || into != filepath.Base(t.path.given) || slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return isOption(w.Text) && strings.ContainsAny(w.Text, "nTt") })
 	}
-	named := s.Args[len(s.Args)-1].Text
-	into, itself := t.path.dir && strings.TrimRight(filepath.Base(named), "/") == filepath.Base(t.path.given), false
-	for _, w := range s.Args[1:] {
-		long, short := strings.HasPrefix(w.Text, "--"), isOption(w.Text) && !strings.HasPrefix(w.Text, "--")
-		itself = itself || short && strings.ContainsAny(w.Text, "nT") || long && (strings.HasPrefix(w.Text, "--no-") || strings.HasPrefix(w.Text, "--t"))
-		into = into && !(short && strings.Contains(w.Text, "t"))
-	}
-	return !into || itself
+	return false
 }
 
 // cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its children. For

@@ -43,10 +43,6 @@ func (c *readCheck) gitReads(dirs []Path) bool {
 	return !slices.ContainsFunc(gitPlaces, elsewhere)
 }
 
-// maxFollowed bounds the directory entries that are checked for links that lead out of the
-// boundary.
-const maxFollowed = 20_000
-
 var errLeadsOut = errors.New("a link leads to what Read may not look at")
 
 // onlyReads reports whether every command of the line belongs to the read-only
@@ -104,7 +100,7 @@ func (c *readCheck) readableGlobs() bool {
 // also names.
 func (c *readCheck) readableMatches(w command.Word, dirs []Path, also ...string) bool {
 	for _, dir := range dirs {
-		names, err := c.line.expand(w, dir, maxListed, maxGlob)
+		names, err := c.line.expand(w, dir, maxGlob)
 		if err != nil || slices.ContainsFunc(append(names, also...), func(name string) bool {
 			p, err := c.line.resolve(w, name, dir)
 			return err != nil || !c.readable(p)
@@ -146,7 +142,7 @@ func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
 		})
 	}
 	for _, dir := range dirs {
-		if t, err := c.line.target(w, dir, reading); err != nil || c.j.decide(t).Action != Allow {
+		if p, err := c.line.resolve(w, w.Text, dir); err != nil || !c.readable(p) {
 			return false
 		}
 	}
@@ -197,7 +193,7 @@ func (c *readCheck) lister(s command.Simple) (lister command.Simple, split, ok b
 // allReadable reports whether every file below the starts whose name matches may be read, links
 // included, and whether each stays one word if xargs splits its input.
 func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(name string, link bool) bool, split bool) bool {
-	left := maxFollowed
+	left := maxFiles
 	for _, start := range starts {
 		if !start.Static && !start.Home && !start.Glob {
 			return false
@@ -205,7 +201,7 @@ func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(n
 		for _, dir := range dirs {
 			names := []string{start.Text}
 			if start.Glob {
-				names, _ = c.line.expand(start, dir, maxListed, maxGlob)
+				names, _ = c.line.expand(start, dir, maxGlob)
 			}
 			for _, name := range names {
 				p, err := c.line.resolve(start, name, dir)

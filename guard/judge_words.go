@@ -14,18 +14,13 @@ import (
 )
 
 // A wordFiles judges the files that the words and redirections of a line name.
-type wordFiles struct {
-	l    *commandJudge
-	j    *judge
-	line *line
-}
+type wordFiles struct{ *commandJudge }
 
 // A check judges a file of the line, and reports whether it decided.
 type check = func(*target) (Part, bool)
 
-// words judges the files that the words of the commands name. If the kernel enforces the denies,
-// the ask rules remain, and files that a command writes and that do not exist yet.
-func (f *wordFiles) words() {
+// words judges the files that the words of the commands name.
+func (f wordFiles) words() {
 	unknown := f.line.analysis.Partial || slices.ContainsFunc(f.line.analysis.Writes, unnamed)
 	for _, s := range f.line.analysis.Commands {
 		reads, writes := s.Paths()
@@ -34,26 +29,18 @@ func (f *wordFiles) words() {
 			named = slices.Concat(reads, s.Mentions())
 		}
 		dirs := f.line.standsIn(s.Places)
-		for _, t := range f.files(named, dirs, rules.Reading) {
-			f.read(t)
+		for _, t := range f.files(named, dirs, reading) {
+			f.file(s, t)
 		}
 		f.recursive(s, reads, dirs)
-		checks := []check{f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leavingBy(s)}
-		if f.l.contained() {
-			checks = []check{f.j.denied, f.j.selfProtection, f.j.asked, f.writesProtected}
-		}
 		for _, t := range f.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
-			f.through(t, checks...)
+			f.file(s, t)
 			if t.path.dir || f.makesDir(t) {
 				f.copyTargets(s, reads, t, dirs)
 			}
 		}
 		for _, t := range f.matched(writes, dirs, writing) { // rm * does not try to remove the target of a link
-			if f.l.contained() {
-				f.through(t, f.j.asked, f.writesProtected)
-			} else {
-				f.through(t, f.rerouting(s), f.j.denied, f.deniedInside, f.j.asked, f.writesProtected)
-			}
+			f.through(t, f.rerouting(s), f.unenforced(f.j.denied), f.deniedInside, f.j.asked, f.writesProtected)
 		}
 		if s.Name == "ln" { // later writes may go through the link
 			for _, t := range f.files(reads, dirs, writing) {
@@ -68,12 +55,30 @@ func (f *wordFiles) words() {
 	}
 }
 
+// file judges a file that a command reads or writes. If the kernel enforces the denies, the ask
+// rules remain, and files that a command writes and that do not exist yet.
+func (f wordFiles) file(s command.Simple, t *target) {
+	if t.access == reading {
+		f.through(t, f.unenforced(f.j.denied), f.unenforced(f.j.selfProtection), f.j.asked)
+	} else {
+		f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
+	}
+}
+
+// unenforced returns a check that passes what the containment enforces.
+func (f wordFiles) unenforced(c check) check {
+	if f.contained() {
+		return func(*target) (Part, bool) { return Part{}, false }
+	}
+	return c
+}
+
 // unnamed reports whether the line does not determine the file that a word names.
 func unnamed(w command.Word) bool { return !w.Named() }
 
 // mayName requires approval if a file that the line writes is not known and the text names a
 // protected file somewhere.
-func (f *wordFiles) mayName() {
+func (f wordFiles) mayName() {
 	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
 	for piece := range strings.FieldsFuncSeq(f.line.text, apart) {
 		if inProtected(pathname.Slashed(piece)) || len(f.j.data.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
@@ -87,7 +92,7 @@ func (f *wordFiles) mayName() {
 
 // through takes a file through checks and keeps what the first that knows has
 // to object.
-func (f *wordFiles) through(t *target, checks ...check) {
+func (f wordFiles) through(t *target, checks ...check) {
 	for _, check := range checks {
 		if part, ok := check(t); ok {
 			if part.Action != Allow {
@@ -98,48 +103,47 @@ func (f *wordFiles) through(t *target, checks ...check) {
 	}
 }
 
-// read judges a file that a command reads. The containment enforces denies.
-func (f *wordFiles) read(t *target) {
-	if f.l.contained() {
-		f.through(t, f.j.asked)
-	} else {
-		f.through(t, f.j.denied, f.j.selfProtection, f.j.asked)
-	}
-}
-
 // writesProtected is protected for paths that the containment does not protect.
-func (f *wordFiles) writesProtected(t *target) (Part, bool) {
-	if f.l.contained() && f.j.data.kernelProtected(t.path.real) {
+func (f wordFiles) writesProtected(t *target) (Part, bool) {
+	if f.contained() && f.j.data.kernelProtected(t.path.real) {
 		return Part{}, false
 	}
 	return f.j.protected(t)
 }
 
 // files resolves words: those that are known, and the current matches of a wildcard.
-func (f *wordFiles) files(words []command.Word, dirs []Path, access rules.Access) []*target {
+func (f wordFiles) files(words []command.Word, dirs []Path, access rules.Access) []*target {
 	return append(f.known(words, dirs, access), f.matched(words, dirs, access)...)
 }
 
 // known resolves words that are known, and those that the line itself assigns to variables.
-func (f *wordFiles) known(words []command.Word, dirs []Path, access rules.Access) []*target {
+func (f wordFiles) known(words []command.Word, dirs []Path, access rules.Access) []*target {
 	words = slices.Clone(words)
 	for _, w := range words {
 		for _, text := range w.Guesses {
-			words = append(words, command.Word{Text: text, Static: true})
+			words = append(words, fixed(text))
 		}
 	}
 	return f.line.targets(words, dirs, access)
 }
 
-// matched resolves wildcards.
-func (f *wordFiles) matched(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
+// matched resolves wildcards, those of reads only if there are rules on files that nothing else
+// enforces.
+func (f wordFiles) matched(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
+	if access == reading && !f.j.data.ask.HasPaths() && (f.contained() || !f.j.data.deny.HasPaths()) {
+		return nil
+	}
 	for _, w := range words {
 		if !w.Glob {
 			continue
 		}
 		for _, dir := range dirs {
-			for _, name := range f.meant(w, dir, access) {
-				out = append(out, f.line.targets([]command.Word{{Text: name, Static: true}}, []Path{dir}, access)...)
+			names, err := f.line.expand(w, dir, maxFiles)
+			if err != nil {
+				f.tooMuch("use "+w.Text, "The wildcard "+w.Text+" names too many files to hold them against the rules on files.")
+			}
+			for _, name := range names {
+				out = append(out, f.line.targets([]command.Word{fixed(name)}, []Path{dir}, access)...)
 			}
 		}
 	}
@@ -148,8 +152,8 @@ func (f *wordFiles) matched(words []command.Word, dirs []Path, access rules.Acce
 
 // deniedInside refuses to write a directory whose entire content is denied: a command that removes
 // or moves it, or copies into it, writes its content.
-func (f *wordFiles) deniedInside(t *target) (Part, bool) {
-	if !t.path.dir || f.l.contained() {
+func (f wordFiles) deniedInside(t *target) (Part, bool) {
+	if !t.path.dir || f.contained() {
 		return Part{}, false
 	}
 	inside := *t
@@ -182,29 +186,17 @@ func (k *policyData) kernelProtected(path string) bool {
 	return false
 }
 
-// leavesRoots is outsideRoots for commands that would otherwise run without approval and without
-// anything that keeps them in the boundary.
-func (f *wordFiles) leavesRoots(t *target) (Part, bool) {
-	if _, ok := f.j.allowRule(t); ok || f.l.held() || !f.l.autoAllowed() {
-		return Part{}, false
-	}
-	return f.j.outsideRoots(t)
-}
-
-// leavingBy is leavesRoots for the writes of one command: a rule such as Bash(cp:*) allows the
-// program, not every path on the disk. A rule without wildcards allows what it says, and one for
-// git the worktrees next to the repository.
-func (f *wordFiles) leavingBy(s command.Simple) check {
+// leaving is outsideRoots for the writes of a command that would otherwise run without approval and
+// without anything that keeps it in the boundary: a rule such as Bash(cp:*) allows the program, not
+// every path on the disk. A rule without wildcards allows what it says, and one for git the worktrees
+// next to the repository.
+func (f wordFiles) leaving(s command.Simple) check {
 	k := f.j.data
-	if f.l.held() || k.mode == settings.ModeBypass || k.allow.Named("Bash") != nil || k.allow.Commands.Line(f.line.text) != nil {
-		return f.leavesRoots
-	}
-	if r := k.allow.Commands.Allows(s); r == nil || !strings.HasSuffix(r.Spec, "*") {
-		return f.leavesRoots
-	}
+	r := k.allow.Commands.Allows(s)
+	wide := r != nil && strings.HasSuffix(r.Spec, "*") && k.mode != settings.ModeBypass && k.allow.Named("Bash") == nil && k.allow.Commands.Line(f.line.text) == nil
 	return func(t *target) (Part, bool) {
 		next := func(root pathname.Place) bool { return filepath.Dir(root.Real) == filepath.Dir(t.real) }
-		if _, ok := f.j.allowRule(t); ok || makesRepository(s) && slices.ContainsFunc(k.roots, next) {
+		if _, ok := f.j.allowRule(t); ok || f.held() || !wide && !f.autoAllowed() || wide && makesRepository(s) && slices.ContainsFunc(k.roots, next) {
 			return Part{}, false
 		}
 		return f.j.outsideRoots(t)
@@ -227,7 +219,7 @@ func verbOf(access rules.Access) string {
 }
 
 // redirects judges the targets of redirections as Edit and Read do.
-func (f *wordFiles) redirects() {
+func (f wordFiles) redirects() {
 	for _, w := range f.line.analysis.Reads {
 		f.redirect(w, reading)
 	}
@@ -236,37 +228,34 @@ func (f *wordFiles) redirects() {
 	}
 }
 
-func (f *wordFiles) redirect(w command.Word, access rules.Access) {
+func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
 	dirs := f.line.standsIn(w.Places)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
 		for _, t := range f.files([]command.Word{w}, dirs, access) { // the file may stay where it is
-			if access == reading {
-				f.read(t)
-			} else {
-				f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked, f.writesProtected, f.leavesRoots)
-			}
+			f.file(command.Simple{}, t)
 		}
-		if !f.l.autoAllowed() {
+		if !f.autoAllowed() {
 			f.j.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: ruleUndecidable, Source: builtIn,
 				Reason: "Which file a redirection means is not known before the command runs: " + w.Text + ".", Remedy: "Write the absolute path out."})
 		}
 		return
 	}
 	for _, dir := range dirs {
-		t, err := f.line.target(w, dir, access)
+		p, err := f.line.resolve(w, w.Text, dir)
 		if err != nil {
 			f.j.add(Part{What: verbOf(access) + w.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: err.Error(), Remedy: "Name another file."})
 			continue
 		}
-		if access == reading && f.l.autoAllowed() && (f.l.contained() || f.l.offByChoice()) {
-			f.read(t)
+		t := newTarget(p, access, verbOf(access))
+		if access == reading && f.autoAllowed() && (f.contained() || f.offByChoice()) {
+			f.file(command.Simple{}, t)
 			continue
 		}
 		part := f.j.decide(t)
-		if part.Action == Ask && !part.Final && part.Rule != ruleHardLink && f.l.held() && f.l.autoAllowed() {
+		if part.Action == Ask && !part.Final && part.Rule != ruleHardLink && f.held() && f.autoAllowed() {
 			continue // the containment keeps it in the workspace
 		}
 		f.j.add(part)
@@ -280,45 +269,4 @@ func isStream(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "/dev/fd/") && strings.Trim(name[len("/dev/fd/"):], "0123456789") == ""
-}
-
-// meant returns the files that a wildcard matches and that must be judged. If every rule on files
-// is enforced otherwise, only writes must be judged.
-func (f *wordFiles) meant(w command.Word, dir Path, access rules.Access) []string {
-	speaks := f.j.data.ask.HasPaths() || !f.l.contained() && f.j.data.deny.HasPaths()
-	if !speaks && access == reading {
-		return nil
-	}
-	names, err := f.line.expand(w, dir, maxJudged, maxJudged)
-	if err != nil {
-		f.l.tooMuch("use "+w.Text, "The wildcard "+w.Text+" names too many files to hold them against the rules on files.")
-	}
-	return f.notable("the wildcard "+w.Text, names, dir, speaks)
-}
-
-// notable returns the names, which may be relative to dir, that must be judged. If there are very
-// many names and every rule on files is enforced otherwise, these are the protected ones.
-func (f *wordFiles) notable(of string, names []string, dir Path, speaks bool) []string {
-	switch {
-	case len(names) <= maxGlob:
-		return names
-	case !speaks:
-		parents := map[string]bool{} // whether they are protected, by any name
-		return slices.DeleteFunc(names, func(name string) bool {
-			if inProtected(pathname.Slashed(name)) {
-				return false
-			}
-			parent := filepath.Dir(name)
-			isProtected, known := parents[parent]
-			if !known {
-				p, err := f.j.data.resolve(dir, parent)
-				isProtected = err == nil && f.j.data.isProtected(pathname.Slashed(p.real))
-				parents[parent] = isProtected
-			}
-			return !isProtected
-		})
-	case len(names) > maxJudged:
-		f.l.tooMuch("use "+of, "More files are named by "+of+" than are held against the rules on files.")
-	}
-	return names[:min(len(names), maxJudged)]
 }

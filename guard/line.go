@@ -110,6 +110,9 @@ func union(list []Path, paths ...Path) []Path {
 // resolve resolves a word, or a part of it. "~" is the home directory only where
 // the shell takes it so, and a command's own directory in /proc is not ours.
 func (ln *line) resolve(w command.Word, text string, dir Path) (Path, error) {
+	if len(text) > realpath.MaxLength || strings.ContainsRune(text, 0) {
+		return Path{}, fmt.Errorf("no file has such a name: %s", clip(text))
+	}
 	if !w.Home && strings.HasPrefix(text, "~") {
 		text = "./" + text
 	}
@@ -121,49 +124,38 @@ func (ln *line) resolve(w command.Word, text string, dir Path) (Path, error) {
 	return ln.data.resolve(dir, text)
 }
 
+// fixed returns the word that stands for a text as it is.
+func fixed(text string) command.Word { return command.Word{Text: text, Static: true} }
+
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (ln *line) targets(words []command.Word, dirs []Path, access rules.Access) []*target {
-	var out []*target
+func (ln *line) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue
 		}
 		for _, dir := range dirs {
-			if t, err := ln.target(w, dir, access); err == nil {
-				out = append(out, t)
+			if p, err := ln.resolve(w, w.Text, dir); err == nil {
+				out = append(out, newTarget(p, access, verbOf(access)))
 			}
 		}
 	}
 	return out
 }
 
-func (ln *line) target(w command.Word, dir Path, access rules.Access) (*target, error) {
-	if len(w.Text) > realpath.MaxLength || strings.ContainsRune(w.Text, 0) {
-		return nil, fmt.Errorf("no file has such a name: %s", clip(w.Text))
-	}
-	p, err := ln.resolve(w, w.Text, dir)
-	if err != nil {
-		return nil, err
-	}
-	return newTarget(p, access, verbOf(access)), nil
-}
-
 const (
-	// maxGlob bounds how many files a wildcard of a command may name before it
-	// counts as naming any.
+	// maxGlob bounds how many files a wildcard of a command may name before it counts as naming
+	// any.
 	maxGlob = 1000
-	// maxListed bounds the directory entries that are looked at for it.
-	maxListed = 20_000
-	// maxJudged bounds both where a command is asked for beyond.
-	maxJudged = 50_000
+	// maxFiles bounds the files of a command that are looked at, and the directory entries that
+	// are looked at to find them. Beyond, the command requires approval.
+	maxFiles = 20_000
 )
 
-// expand returns the files a wildcard means, by absolute names, if they are at most so many
-// and the directories hold at most so many entries. Commands of the line may set how its
-// shell expands wildcards.
-func (ln *line) expand(w command.Word, dir Path, entries, most int) ([]string, error) {
-	g := pathname.Expansion{Entries: entries, Most: most}
+// expand returns the files a wildcard means, by absolute names, if they are at most so many.
+// Commands of the line may set how its shell expands wildcards.
+func (ln *line) expand(w command.Word, dir Path, most int) ([]string, error) {
+	g := pathname.Expansion{Entries: maxFiles, Most: most}
 	for _, s := range ln.analysis.Commands {
 		for _, w := range s.Args {
 			g.Hidden = g.Hidden || w.Text == "dotglob"

@@ -22,7 +22,7 @@ func globbed(t *testing.T, dir, options, pattern string) []string {
 	if !word.Glob {
 		t.Fatalf("%s is no wildcard", pattern)
 	}
-	found, err := l.expand(word, resolve(t, p, "."), maxListed, maxGlob)
+	found, err := l.expand(word, resolve(t, p, "."), maxGlob)
 	if err != nil {
 		t.Fatal(err)
 	}
