@@ -116,6 +116,11 @@ func byRule(what, subject string, a Action, r *rules.Rule) Part {
 	return p
 }
 
+// allowedBy returns the part that an allow rule decides.
+func allowedBy(what string, r *rules.Rule, reason string) Part {
+	return Part{What: what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: reason}
+}
+
 // file judges one file of the intent.
 func (j *judge) file(p Path, access rules.Access, verb string) {
 	j.add(j.decide(newTarget(p, access, verb)))
@@ -305,7 +310,7 @@ func (j *judge) bypassMode(t *target) (Part, bool) {
 
 func (j *judge) allowRule(t *target) (Part, bool) {
 	if r := j.data.allow.File(j.in.Tool, t.access, t.given, t.real, t.path.dir); r != nil {
-		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
+		return allowedBy(t.what, r, "A rule allows it."), true
 	}
 	return Part{}, false
 }
@@ -336,7 +341,7 @@ func (j *judge) byMode(t *target) Part {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
 	}
 	if r := j.data.allow.Named(j.in.Tool); r != nil {
-		return Part{What: t.what, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows the tool."}
+		return allowedBy(t.what, r, "A rule allows the tool.")
 	}
 	if j.data.mode == settings.ModeAcceptEdits || j.data.mode == settings.ModeAuto { // an edit can be undone
 		return j.modePart(t.what, Allow, "This mode accepts edits inside the workspace.")

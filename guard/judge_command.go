@@ -61,32 +61,25 @@ func (l *commandJudge) part(a Action, rule, reason, remedy string) Part {
 // denials applies the deny and ask rules on commands. A match on any simple command counts.
 func (l *commandJudge) denials() {
 	for _, list := range []ruleList{l.j.data.deny, l.j.data.ask} {
+		add := func(text string, r *rules.Rule) {
+			l.j.add(byRule("run "+text, "The command "+clip(text), list.action, r))
+		}
 		if r := list.Commands.Line(l.line.text); r != nil {
-			l.j.add(l.rulePart(l.line.text, r, list.action))
+			add(l.line.text, r)
 		}
 		for _, s := range l.line.analysis.Commands {
 			r, maybe := list.Commands.Denies(s)
 			switch {
 			case r != nil:
-				l.j.add(l.rulePart(s.Text, r, list.action))
-			case maybe != nil && l.j.data.execGate() != nil:
-				l.j.add(l.maybePart(s.Text, maybe, list.action))
+				add(s.Text, r)
+			case maybe != nil && l.j.data.execGate() != nil: // it may turn out to be the one that the rule names
+				l.j.add(Part{
+					What: "run " + s.Text, Action: Ask, Rule: maybe.Text, Source: maybe.Source, Final: true,
+					Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", maybe.Text, clip(s.Text)),
+					Remedy: "Write out the words that the rule speaks of.",
+				})
 			}
 		}
-	}
-}
-
-func (l *commandJudge) rulePart(text string, r *rules.Rule, a Action) Part {
-	return byRule("run "+text, "The command "+clip(text), a, r)
-}
-
-// maybePart requires approval for a command that may turn out, when it runs, to be the one that a
-// rule names.
-func (l *commandJudge) maybePart(text string, r *rules.Rule, a Action) Part {
-	return Part{
-		What: "run " + text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
-		Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", r.Text, clip(text)),
-		Remedy: "Write out the words that the rule speaks of.",
 	}
 }
 
@@ -102,25 +95,24 @@ func clip(text string) string {
 // hiding judges a line whose text does not determine every program, if there are rules on commands.
 // The exec gate judges these programs when they start; without a gate the line requires approval.
 func (l *commandJudge) hiding() {
-	if l.j.data.deny.Commands.Empty() && l.j.data.ask.Commands.Empty() {
+	a, k := l.line.analysis, l.j.data
+	if k.deny.Commands.Empty() && k.ask.Commands.Empty() {
 		return
 	}
-	if l.j.data.execGate() == nil {
-		if l.line.analysis.Hiding {
-			l.j.heldLate = heldLate
-		}
-		if i := slices.IndexFunc(l.line.analysis.Commands, command.Simple.HandsOver); i >= 0 && !l.held() {
-			l.undecidable(fmt.Sprintf("%s hands a command to a program outside of this call, and rules deny some commands or ask for them.", clip(l.line.analysis.Commands[i].Text)))
-		}
-		return
+	gated, unknown := k.execGate() == nil, ""
+	handing := slices.IndexFunc(a.Commands, command.Simple.HandsOver)
+	switch {
+	case a.Hiding && !gated:
+		unknown = "What the command would run cannot be known before (" + strings.Join(a.Undecidable, "; ") + ")"
+	case handing >= 0 && gated && !l.held():
+		unknown = clip(a.Commands[handing].Text) + " hands a command to a program outside of this call"
 	}
-	if l.line.analysis.Hiding {
-		l.undecidable(fmt.Sprintf("What the command would run cannot be known before (%s), and rules deny some commands or ask for them.", strings.Join(l.line.analysis.Undecidable, "; ")))
+	if unknown != "" {
+		l.ask("run "+l.line.text, ruleUndecidable, unknown+", and rules deny some commands or ask for them.", "Write the program's name out and run it directly.")
 	}
-}
-
-func (l *commandJudge) undecidable(reason string) {
-	l.ask("run "+l.line.text, ruleUndecidable, reason, "Write the program's name out and run it directly.")
+	if a.Hiding && gated {
+		l.j.heldLate = heldLate
+	}
 }
 
 // ask asks for something in every mode, whatever rules allow.
@@ -219,11 +211,8 @@ func (l *commandJudge) permission() {
 		l.j.add(l.j.planPart(l.notReading()))
 	case l.j.data.mode == settings.ModeBypass:
 		l.j.add(l.j.modePart("run "+l.line.text, Allow, "This mode asks for nothing that no rule denies."))
-	case l.allowedByRules():
-	case l.autoAllowed():
-		l.j.add(l.j.modePart("run "+l.line.text, Allow, l.autoReason()))
 	default:
-		l.unallowed()
+		l.byRules()
 	}
 }
 
@@ -243,40 +232,56 @@ func (l *commandJudge) notReading() string {
 	return "run a command that may change something"
 }
 
-// allowedByRules adds the allowing parts if a rule allows Bash, this line, or
-// every single command of it.
-func (l *commandJudge) allowedByRules() bool {
+// byRules decides by the allow rules on Bash, on this line and on each command of it, and asks for
+// the commands that nothing allows unless the mode allows them.
+func (l *commandJudge) byRules() {
+	what := "run " + l.line.text
 	if r := l.j.data.allow.Named("Bash"); r != nil {
-		l.j.add(Part{What: "run " + l.line.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows every command."})
-		return true
+		l.j.add(allowedBy(what, r, "A rule allows every command."))
+		return
 	}
 	if r := l.j.data.allow.Commands.Line(l.line.text); r != nil {
-		l.j.add(Part{What: "run " + l.line.text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows exactly this."})
-		return true
+		l.j.add(allowedBy(what, r, "A rule allows exactly this."))
+		return
 	}
-	var parts []Part
+	var allowed, open []Part
 	for _, s := range l.line.analysis.Commands {
-		part, ok := l.allowedCommand(s)
-		if !ok {
-			return false
+		if part := l.commandPart(s); part.Action == Allow {
+			allowed = append(allowed, part)
+		} else {
+			open = append(open, part)
 		}
-		parts = append(parts, part)
 	}
-	if len(parts) == 0 || l.elsewhere() {
-		return false
+	switch {
+	case len(allowed) > 0 && len(open) == 0 && !l.elsewhere():
+		l.j.parts = append(l.j.parts, allowed...)
+	case l.autoAllowed():
+		l.j.add(l.j.modePart(what, Allow, l.autoReason()))
+	case len(open) > 0:
+		for _, part := range open {
+			l.j.add(part)
+		}
+	default:
+		l.j.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.line.analysis.Undecidable, "; ")+".",
+			"Write it in a simpler form, or let a person agree."))
 	}
-	l.j.parts = append(l.j.parts, parts...)
-	return true
 }
 
-func (l *commandJudge) allowedCommand(s command.Simple) (Part, bool) {
+// commandPart decides on one command by the allow rules; it is allowed as well if it only reads.
+func (l *commandJudge) commandPart(s command.Simple) Part {
+	what := "run " + s.Text
 	if r := l.j.data.allow.Commands.Allows(s); r != nil {
-		return Part{What: "run " + s.Text, Action: Allow, Rule: r.Text, Source: r.Source, Reason: "A rule allows it."}, true
+		return allowedBy(what, r, "A rule allows it.")
 	}
 	if l.reads.reads(s) {
-		return Part{What: "run " + s.Text, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}, true
+		return Part{What: what, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}
 	}
-	return Part{}, false
+	reason := "No rule allows the command " + clip(s.Text) + "."
+	if len(s.Undecidable) > 0 {
+		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
+	}
+	return Part{What: what, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
+		Remedy: allowRemedy, remedyCommand: allowCommand("Bash(" + firstWords(s) + ")")}
 }
 
 // elsewhere reports whether the line is undecidable for a reason that comes from no single
@@ -309,27 +314,6 @@ func (l *commandJudge) autoReason() string {
 		return "The sandbox (" + l.j.data.containment().Name + ") keeps it in the workspace."
 	}
 	return "This mode runs commands of a local user, uncontained" + because(l.j.data.containment().Why) + "."
-}
-
-// unallowed requires approval for each command that nothing allows.
-func (l *commandJudge) unallowed() {
-	found := false
-	for _, s := range l.line.analysis.Commands {
-		if _, ok := l.allowedCommand(s); ok {
-			continue
-		}
-		found = true
-		reason := "No rule allows the command " + clip(s.Text) + "."
-		if len(s.Undecidable) > 0 {
-			reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
-		}
-		l.j.add(Part{What: "run " + s.Text, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
-			Remedy: allowRemedy, remedyCommand: allowCommand("Bash(" + firstWords(s) + ")")})
-	}
-	if !found {
-		l.j.add(l.part(Ask, ruleUndecidable, "What the command would do cannot be known before it runs: "+strings.Join(l.line.analysis.Undecidable, "; ")+".",
-			"Write it in a simpler form, or let a person agree."))
-	}
 }
 
 // firstWords proposes a rule for a command.
