@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,15 +42,12 @@ func (c *readCheck) gitReads(dirs []Path) bool {
 	return !slices.ContainsFunc(gitPlaces, elsewhere)
 }
 
-var errLeadsOut = errors.New("a link leads to what Read may not look at")
-
 // onlyReads reports whether every command of the line belongs to the read-only
 // set and reads nothing that Read would have to ask for. Such a line needs no
 // rule in any mode.
 func (c *readCheck) onlyReads() bool {
 	c.placed = c.inReadable()
-	return len(c.line.analysis.Undecidable) == 0 &&
-		!slices.ContainsFunc(c.line.analysis.Commands, func(s command.Simple) bool { return !c.reads(s) })
+	return len(c.line.analysis.Undecidable) == 0 && every(c.line.analysis.Commands, c.reads)
 }
 
 func isGiven(w command.Word) bool { return w.Given }
@@ -78,84 +74,80 @@ func (c *readCheck) reads(s command.Simple) bool {
 			return false
 		}
 	}
-	if len(writes) > 0 || slices.ContainsFunc(files, func(w command.Word) bool { return !c.readableWord(w, dirs) }) {
+	if len(writes) > 0 || !every(files, func(w command.Word) bool { return c.readableWord(w, dirs) }) {
 		return false
 	}
 	if !s.FollowsLinks() { // as grep -R and find -L do
 		return true
 	}
 	if len(files) == 0 {
-		files = []command.Word{{Text: ".", Static: true}}
+		files = []command.Word{fixed(".")}
 	}
 	return c.allReadable(files, dirs, func(_ string, link bool) bool { return link }, false)
 }
 
-// readableGlobs reports whether Read may read the files that wildcards outside of commands match:
-// for f in /root/*.
-func (c *readCheck) readableGlobs() bool {
-	return !slices.ContainsFunc(c.line.analysis.Globs, func(w command.Word) bool { return w.Wild || !c.readableMatches(w, c.line.dirs) })
-}
-
-// readableMatches reports whether Read may read every file that a wildcard matches now, and those that
-// also names.
-func (c *readCheck) readableMatches(w command.Word, dirs []Path, also ...string) bool {
-	for _, dir := range dirs {
-		names, err := c.line.expand(w, dir, maxGlob)
-		if err != nil || slices.ContainsFunc(append(names, also...), func(name string) bool {
-			p, err := c.line.resolve(w, name, dir)
-			return err != nil || !c.readable(p)
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
 // inReadable reports whether the line stays in directories that Read may read: many commands read
-// their working directory without naming it.
+// their working directory without naming it. Wildcards outside of commands count as well: for f in
+// /root/*.
 func (c *readCheck) inReadable() bool {
-	if c.line.lost || !c.readableGlobs() {
+	readable := func(w command.Word) bool { return !w.Wild && c.readableNames(w, c.line.dirs) }
+	if c.line.lost || !every(c.line.analysis.Globs, readable) {
 		return false
 	}
-	outside := func(dir Path) bool { return !c.readable(dir) }
 	if len(c.line.analysis.Commands) == 0 {
-		return !slices.ContainsFunc(c.line.dirs, outside)
+		return every(c.line.dirs, c.readable)
 	}
-	return !slices.ContainsFunc(c.line.analysis.Commands, func(s command.Simple) bool { return slices.ContainsFunc(c.line.standsIn(s.Places), outside) })
+	return every(c.line.analysis.Commands, func(s command.Simple) bool { return every(c.line.standsIn(s.Places), c.readable) })
 }
 
+// every reports whether f holds for all of a list.
+func every[T any](list []T, f func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(x T) bool { return !f(x) })
+}
+
+// readableWord reports whether Read may read every file that a word may mean, and the directory that
+// a wildcard lists.
 func (c *readCheck) readableWord(w command.Word, dirs []Path) bool {
 	switch {
+	case w.Wild:
+		return false
 	case w.Stream, w.Static && isStream(w.Text): // the reads of the commands in it are judged with those commands
 		return true
 	case w.Glob:
-		return c.readableGlob(w, dirs)
-	case !w.Static && !w.Home:
-		if values, ok := c.line.analysis.Values(w); ok {
-			return !slices.ContainsFunc(values, func(v command.Word) bool {
-				split := v.Glob || pathname.HasMeta(v.Text) || strings.ContainsAny(v.Text, " \t\n") // by the shell, if it may
-				return split && !w.Single() || !c.readableWord(v, dirs)
-			})
+		base, _ := cutGlob(w.Text)
+		if pathname.HasMeta(base) {
+			base = "."
 		}
-		return w.Named() && !slices.ContainsFunc(w.Guesses, func(text string) bool {
-			return pathname.HasMeta(text) || !c.readableWord(command.Word{Text: text, Static: true}, dirs)
+		return c.readableNames(w, dirs, base)
+	case !w.Static && !w.Home:
+		values, all := c.line.analysis.Values(w)
+		if !all {
+			all = w.Named()
+			for _, text := range w.Guesses {
+				values = append(values, fixed(text))
+			}
+		}
+		return all && every(values, func(v command.Word) bool {
+			split := v.Glob || strings.ContainsAny(v.Text, " \t\n") // by the shell, if it may
+			return (v.Glob || !pathname.HasMeta(v.Text)) && (w.Single() || !split) && c.readableWord(v, dirs)
 		})
 	}
-	for _, dir := range dirs {
-		if p, err := c.line.resolve(w, w.Text, dir); err != nil || !c.readable(p) {
-			return false
-		}
-	}
-	return true
+	return c.readableNames(w, dirs)
 }
 
-// readableGlob judges every file that a wildcard matches now, and the directory that it lists.
-func (c *readCheck) readableGlob(w command.Word, dirs []Path) bool {
-	base, _ := cutGlob(w.Text)
-	if pathname.HasMeta(base) {
-		base = "."
-	}
-	return c.readableMatches(w, dirs, base)
+// readableNames reports whether Read may read what a word names, every file that a wildcard matches
+// now, and those that also names.
+func (c *readCheck) readableNames(w command.Word, dirs []Path, also ...string) bool {
+	return every(dirs, func(dir Path) bool {
+		names, err := []string{w.Text}, error(nil)
+		if w.Glob {
+			names, err = c.line.expand(w, dir, maxGlob)
+		}
+		return err == nil && every(append(names, also...), func(name string) bool {
+			p, err := c.line.resolve(w, name, dir)
+			return err == nil && c.readable(p)
+		})
+	})
 }
 
 func (c *readCheck) readable(p Path) bool {
@@ -165,29 +157,22 @@ func (c *readCheck) readable(p Path) bool {
 // suppliedReadable reports whether Read may read everything that find or xargs may supply as words
 // of a command: `find src -exec cat {} +`, `git ls-files | xargs wc -l`.
 func (c *readCheck) suppliedReadable(s command.Simple) bool {
-	lister, split, ok := c.lister(s)
-	if !ok {
+	if s.Outer < 0 {
 		return false
+	}
+	lister, split := c.line.analysis.Commands[s.Outer], false
+	if lister.Name != "find" && lister.Name != "gfind" {
+		split = lister.SplitsLines() // at blanks
+		var ok bool
+		if lister, ok = c.line.analysis.Lister(lister); !ok {
+			return false
+		}
 	}
 	starts, match, ok := lister.Lists()
 	if s.Recurses() {
 		match = func(string, bool) bool { return true }
 	}
 	return ok && c.allReadable(starts, c.line.standsIn(lister.Places), match, split)
-}
-
-// lister returns the command that lists the words supplied to another, and whether xargs splits its
-// output at blanks.
-func (c *readCheck) lister(s command.Simple) (lister command.Simple, split, ok bool) {
-	if s.Outer < 0 {
-		return command.Simple{}, false, false
-	}
-	outer := c.line.analysis.Commands[s.Outer]
-	if outer.Name == "find" || outer.Name == "gfind" {
-		return outer, false, true
-	}
-	lister, ok = c.line.analysis.Lister(outer)
-	return lister, outer.SplitsLines(), ok
 }
 
 // allReadable reports whether every file below the starts whose name matches may be read, links
@@ -199,9 +184,12 @@ func (c *readCheck) allReadable(starts []command.Word, dirs []Path, match func(n
 			return false
 		}
 		for _, dir := range dirs {
-			names := []string{start.Text}
+			names, err := []string{start.Text}, error(nil)
 			if start.Glob {
-				names, _ = c.line.expand(start, dir, maxGlob)
+				names, err = c.line.expand(start, dir, maxGlob)
+			}
+			if err != nil {
+				return false
 			}
 			for _, name := range names {
 				p, err := c.line.resolve(start, name, dir)
@@ -219,7 +207,7 @@ func (c *readCheck) treeReadable(start string, match func(name string, link bool
 	ruled := c.j.data.ask.HasPaths() || c.j.data.deny.HasPaths() || c.j.data.masksBelow(pathname.Slashed(start))
 	err := filepath.WalkDir(start, func(path string, entry fs.DirEntry, err error) error {
 		if *left--; *left < 0 || split && path != start && oddName(entry.Name()) {
-			return errLeadsOut
+			return fs.ErrPermission
 		}
 		link := err == nil && entry.Type()&fs.ModeSymlink != 0
 		if err != nil || entry.IsDir() || !link && !ruled || !match(entry.Name(), link) {
@@ -227,7 +215,7 @@ func (c *readCheck) treeReadable(start string, match func(name string, link bool
 		}
 		dir := filepath.Dir(path)
 		if p, err := c.j.data.resolve(Path{given: dir, real: dir}, entry.Name()); err == nil && !c.readable(p) {
-			return errLeadsOut
+			return fs.ErrPermission
 		}
 		return nil
 	})
