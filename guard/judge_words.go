@@ -61,7 +61,7 @@ func (f wordFiles) file(s command.Simple, t *target) {
 	if t.access == reading {
 		f.through(t, f.unenforced(f.j.denied), f.unenforced(f.j.selfProtection), f.j.asked)
 	} else {
-		f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
+		f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.unenforced(f.j.deniedHardlink), f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
 	}
 }
 
