@@ -21,9 +21,6 @@ type wrapper struct {
 
 // wrapperOf returns how a program wraps another.
 func wrapperOf(name string) (wrapper, bool) {
-	if rest, ok := strings.CutPrefix(name, "g"); ok && oneOf(rest, "timeout env xargs") {
-		name = rest
-	}
 	r, ok := recordOf("wrappers", name)
 	short, open := strings.CutPrefix(r.lists["short"], "*")
 	return wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"], r.flags["loud"],
@@ -54,7 +51,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 		}
 		inner = inner[1:]
 	}
-	if !readWrapperOptions(w, wr, c.Name, p, &inner) || wr.skip && len(inner) == 0 {
+	if !readWrapperOptions(w, wr, c.Name, p, inner) || wr.skip && len(inner) == 0 {
 		return
 	}
 	if wr.skip {
@@ -77,7 +74,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 
 // readWrapperOptions deals with options that change what a wrapper does. It
 // reports whether the words after them are a command still.
-func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner *[]Word) bool {
+func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Word) bool {
 	if p.has(wr.moves) {
 		w.moves()
 	}
@@ -89,46 +86,29 @@ func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner *[]W
 			w.setsVariable(value.Text, "")
 		}
 		if split := p.values("S split-string"); len(split) > 0 {
-			readSplitText(w, name, append(split, *inner...))
+			w.textOf(name, scriptWord(append(split, inner...)), true, nil)
+			w.undecided(true, "env -S splits text into a command, otherwise than a shell")
 			return false
 		}
 	case "sudo", "doas":
-		if p.has("e edit") || len(*inner) == 0 && p.has("i s login shell") {
-			w.undecided(true, name+" starts an editor, or a shell that reads its standard input")
-			return false
-		}
-	case "xargs", "gxargs":
-		for _, value := range p.values("process-slot-var") {
-			w.setsVariable(value.Text, "0")
+		if len(inner) == 0 && p.has("i s login shell") {
+			w.undecided(true, name+" starts a shell that reads its standard input")
 		}
 	case "watch":
-		if len(*inner) > 0 && !p.has("x exec") {
-			readSplitText(w, name, *inner)
+		if len(inner) > 0 && !p.has("x exec") {
+			w.textOf(name, scriptWord(inner), true, nil)
 			return false
 		}
 	case "flock":
-		if len(*inner) > 1 {
-			w.out.Writes = append(w.out.Writes, (*inner)[0]) // made if it is not there
+		if len(inner) > 1 {
+			w.out.Writes = append(w.out.Writes, inner[0]) // made if it is not there
 		}
-		if len(*inner) > 2 && (*inner)[1].Static && oneOf((*inner)[1].Text, "-c --command") {
-			w.textOf("flock -c", (*inner)[2], true, nil)
-			return false
-		}
-		if p.has("c command") {
-			w.undecided(true, "flock runs a script by a shell")
+		if len(inner) > 2 && inner[1].Static && oneOf(inner[1].Text, "-c --command") {
+			w.textOf("flock -c", inner[2], true, nil)
 			return false
 		}
 	}
 	return !p.has(wr.stops)
-}
-
-// readSplitText analyses words that are run as the text of a shell. What env -S makes of quotes and
-// escapes differs from that, so the command stays undecided.
-func readSplitText(w *walker, name string, words []Word) {
-	w.textOf(name, scriptWord(words), true, nil)
-	if name != "watch" {
-		w.undecided(true, "env -S splits text into a command")
-	}
 }
 
 // supplied returns the command of xargs: words that hold the replace string are
