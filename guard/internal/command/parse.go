@@ -34,48 +34,34 @@ func parse(text string) ([]*syntax.Stmt, error) {
 	return stmts, failure
 }
 
-// splitOperator finds an operator that a continued line splits.
-var splitOperator = regular(`[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
-
 // unreadable names what bash and the parser would not read alike. A carriage
 // return is part of a word to bash; the parser drops it, which would join
 // `a \<CR><LF>rm x` into one command.
 func unreadable(text string) string {
 	switch {
-	case isLong(text):
+	case len(text) > maxText:
 		return tooLong
-	case strings.IndexByte(text, 0) >= 0:
-		return "the command holds a NUL byte"
-	case strings.IndexByte(text, '\r') >= 0:
-		return "the command holds a carriage return"
+	case strings.ContainsAny(text, "\x00\r"):
+		return "the command holds a NUL byte or a carriage return"
 	case !utf8.ValidString(text):
 		return "the command is not valid UTF-8"
 	case bracketDepth(text) > maxBrackets:
 		return "the command nests brackets very deep"
-	case strings.Contains(text, "\\\n") && continuedComment().MatchString(text):
-		return "a comment ends in a backslash"
-	case strings.Contains(text, "$\\\n"):
-		// Bash joins the lines first; the parser (3.14) takes what follows for plain
-		// text, so that "$\<LF>(rm x)" would hide rm.
-		return "a line ends between a dollar sign and what it expands"
-	case strings.Contains(text, "\\\n") && splitOperator().MatchString(text):
-		// Bash runs `rm x &\<LF>>o y` as rm x y; to the parser (3.14) y is a program.
-		return "a line ends within an operator"
+	case strings.Contains(text, "\\\n") && misreadContinuation().MatchString(text):
+		return "a line ends in a backslash in a comment, after a dollar sign or within an operator"
 	}
 	return ""
 }
 
+// misreadContinuation finds lines that end in a backslash where bash and the parser (3.14) differ. Bash ends
+// a comment there; the parser joins the next line to the command, so that `ls # \` would hide the line below in
+// the words of ls. Elsewhere bash joins the lines first: the parser takes what follows a dollar sign for plain
+// text, so that "$\<LF>(rm x)" would hide rm, and y of `rm x &\<LF>>o y` for a program.
+var misreadContinuation = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)" +
+	`|\$\\\n|[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
+
 // tooLong is the reason of a text that is longer than is looked at.
 const tooLong = "the command is longer than 10,000 characters, without what its heredocs hold"
-
-// isLong reports whether a text cannot be short enough, so that it need not be parsed.
-func isLong(text string) bool {
-	if len(text) <= MaxLength {
-		return false
-	}
-	first := strings.Index(text, "<<")
-	return len(text) > maxText || first < 0 || first > MaxLength
-}
 
 // given returns how much of a text its heredocs hold as it stands there.
 func given(stmts []*syntax.Stmt) (size int) {
@@ -105,8 +91,3 @@ func bracketDepth(text string) int {
 	}
 	return deepest
 }
-
-// continuedComment finds a line that may hold a comment and ends in a backslash. Bash
-// ends the comment there; the parser (3.14) joins the next line to the command, so that
-// `ls # \` would hide the line below in the words of ls.
-var continuedComment = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)")
