@@ -83,24 +83,19 @@ func (e *expansion) quotation(p *syntax.SglQuoted) {
 	e.text.WriteString(s)
 }
 
-// ansiC decodes the inside of $'…'. The library knows neither \c, \x{…} nor
-// octal values above one byte as bash does: those are left undecoded.
+// ansiC decodes the inside of $'…'.
 func ansiC(s string) (string, bool) {
-	for i := 0; i+1 < len(s); i++ {
-		if s[i] != '\\' {
-			continue
-		}
-		i++
-		switch next := s[i]; {
-		case next == 'c', next == 'x' && i+1 < len(s) && s[i+1] == '{',
-			next >= '4' && next <= '7' && i+2 < len(s) && isDigit(s[i+1]) && isDigit(s[i+2]):
-			return "", false
-		}
+	if otherEscape().MatchString(s) {
+		return "", false
 	}
 	v, _, err := expand.Format(&expand.Config{}, s, nil)
 	v, _, _ = strings.Cut(v, "\x00") // as in C, it ends there
 	return v, err == nil
 }
+
+// otherEscape matches the escapes that the library does not know as bash does: \c, \x{…}, and octal values
+// above one byte.
+var otherEscape = regular(`(^|[^\\])(\\\\)*\\(c|x\{|[4-7]\d\d)`)
 
 // literal adds unquoted text: backslashes go, a tilde in front means home, and
 // a pattern character makes the word depend on the files that are there.

@@ -38,23 +38,8 @@ func (a *Analysis) Values(w Word) (values []Word, ok bool) {
 // Single reports whether the shell makes no more than one word of it.
 func (w Word) Single() bool { return w.single }
 
-// variableOf returns the variable whose value is all of a word: $f, "$f" or "${f}".
-func variableOf(arg *syntax.Word) string {
-	parts := arg.Parts
-	if len(parts) == 1 {
-		if quoted, ok := parts[0].(*syntax.DblQuoted); ok {
-			parts = quoted.Parts
-		}
-	}
-	if len(parts) != 1 {
-		return ""
-	}
-	p, ok := parts[0].(*syntax.ParamExp)
-	if !ok || p.Param == nil || p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0 {
-		return ""
-	}
-	return p.Param.Value
-}
+// variableAlone matches a word that is all the value of a variable: $f, "$f" or "${f}".
+var variableAlone = regular(`^"?\$(\w+|\{\w+\})"?$`)
 
 // mayHold notes what a variable may be given. That there is more than the text tells is noted once.
 func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {

@@ -169,7 +169,9 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		word.arg, word.name = arg, variableOf(arg)
+		if word.arg = arg; variableAlone().MatchString(word.Text) {
+			word.name = strings.Trim(word.Text, "\"${}")
+		}
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:
@@ -180,8 +182,6 @@ func (w *walker) word(arg *syntax.Word) Word {
 
 // plain reports whether the shell takes an unquoted literal as it stands.
 func plain(s string) bool { return !strings.ContainsAny(s, "\\*?[~") }
-
-func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 // source returns a word as it was written.
 func (w *walker) source(n syntax.Node) string {
