@@ -39,7 +39,7 @@ func parse(text string) ([]*syntax.Stmt, error) {
 // `a \<CR><LF>rm x` into one command.
 func unreadable(text string) string {
 	switch {
-	case len(text) > maxText:
+	case isLong(text):
 		return tooLong
 	case strings.ContainsAny(text, "\x00\r"):
 		return "the command holds a NUL byte or a carriage return"
@@ -62,6 +62,12 @@ var misreadContinuation = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)" +
 
 // tooLong is the reason of a text that is longer than is looked at.
 const tooLong = "the command is longer than 10,000 characters, without what its heredocs hold"
+
+// isLong reports whether a text cannot be short enough, so that it need not be parsed.
+func isLong(text string) bool {
+	first := strings.Index(text, "<<")
+	return len(text) > maxText || len(text) > MaxLength && (first < 0 || first > MaxLength)
+}
 
 // given returns how much of a text its heredocs hold as it stands there.
 func given(stmts []*syntax.Stmt) (size int) {
