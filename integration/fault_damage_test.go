@@ -42,7 +42,7 @@ func TestFaultDamagedState(t *testing.T) {
 			t.Errorf("doctor says nothing of %q:\n%s", want, report)
 		}
 	}
-	if !strings.Contains(log, "the key of kept results was damaged") || !strings.Contains(log, "session handles end with this process") {
+	if !strings.Contains(log, "the key of kept results was damaged") || !strings.Contains(log, "cannot store the key of session handles") {
 		t.Errorf("the log: %s", log)
 	}
 	if got := g.changes(); len(got) != 3 || got[0].ID != before[0].ID {

@@ -80,7 +80,7 @@ func (s adapter) Open(text []byte) (transport.Message, *jsonrpc.Error) {
 }
 
 // A message is a [transport.Message]. A tool call travels in its context, because the library passes nothing else to
-// our handlers.
+// handlers.
 type message struct {
 	adapter
 	jsonrpc.Envelope
@@ -91,7 +91,7 @@ type message struct {
 	admission *Admission // nil if the message is not a tool call
 	// arguments holds the arguments of a call that bypassed the library, nil otherwise.
 	arguments json.RawMessage
-	passed    any // see [builtin.Result]
+	passed    any // [builtin.Result.Passed]
 	code      int // of the error of another server, see [builtin.Result]
 }
 
@@ -236,4 +236,33 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		result.StructuredContent = nil
 	}
 	return result, nil
+}
+
+// originOf returns the origin of a call over MCP. The trace in the message has priority over the header, which a
+// proxy may have set.
+func originOf(ctx context.Context, c *message, req mcp.CallToolRequest, client clientInfo) audit.Origin {
+	o := audit.Origin{Transport: c.peer.Transport, Client: client.Name, ClientVersion: client.Version}
+	if len(req.Header) > 0 {
+		o.Protocol = req.Header.Get(mcp.HeaderProtocolVersion)
+		o.TraceParent, o.TraceState = req.Header.Get("traceparent"), req.Header.Get("tracestate")
+	}
+	if meta := req.Params.Meta; meta != nil {
+		if parent, ok := meta.AdditionalFields["traceparent"].(string); ok {
+			o.TraceParent = parent
+			o.TraceState, _ = meta.AdditionalFields["tracestate"].(string)
+		}
+		if version, ok := meta.AdditionalFields[mcp.MetaKeyProtocolVersion].(string); ok {
+			o.Protocol = version
+		}
+	}
+	if s, ok := server.ClientSessionFromContext(ctx).(interface{ ProtocolVersion() string }); ok && o.Protocol == "" {
+		o.Protocol = s.ProtocolVersion()
+	}
+	if !mcp.IsValidProtocolVersion(o.Protocol) {
+		o.Protocol = "" // not a revision of the protocol
+	}
+	if c.admission.scope != nil {
+		o.Session = c.admission.scope.Session()
+	}
+	return o
 }

@@ -23,7 +23,7 @@ type Answer struct {
 	Rule     string // a narrower rule to remember in place of the offered rules; "": the offered rules
 	Reason   string // the reason of a refusal, for the agent
 	Form     string // the result of an elicitation as JSON, for a question with a form
-	By       string // who put the question to a person: [ByClient] or [byConsole]
+	By       string // the channel that asked the person: [ByClient] or [byConsole]
 }
 
 // The values of [Answer.By], as they appear in the audit log.
@@ -60,7 +60,7 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	call := digest(a.scope.Asked(a.session != ""), req, v, rules)
 	if req.Answer == nil {
 		if !req.CanAsk {
-			return refusal(v, "a person must approve it, and no one can be asked here"), nil
+			return refusal(v, "a person must approve it, and this client cannot ask one"), nil
 		}
 		q := p.newQuestion(req.Tool, c.call, plan.Intent.Describe(v), v, offered)
 		q.State, q.digest = p.questions.Issue(a.principal, call), call
@@ -73,7 +73,7 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 		return refusal(v, err.Error()), nil
 	}
 	if said := req.Answer.Decision; said != "" && !slices.Contains(decisions(rules), said) {
-		return refusal(v, fmt.Sprintf("a person was asked and did not allow it: the answer %q was not offered, only %q were. Call again without it to be asked again", clipped(said), decisions(rules))), nil
+		return refusal(v, fmt.Sprintf("a person was asked and did not allow it: the answer %q was not offered, only %q were. Repeat the call without the answer to ask again", clipped(said), decisions(rules))), nil
 	}
 	remembered, err := guard.NarrowRules(rules, req.Answer.Rule)
 	if err != nil {
@@ -143,7 +143,7 @@ func refusedBecause(a *Answer) string {
 func (p *approver) remember(rules []string) {
 	for _, rule := range rules {
 		if err := settings.AppendAllow(p.policies.where, p.policies.cfg.Roots[0], rule); err != nil {
-			p.log.Warn("a rule could not be remembered", "rule", rule, "error", err)
+			p.log.Warn("cannot remember a rule", "rule", rule, "error", err)
 		}
 	}
 }

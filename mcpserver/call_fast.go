@@ -11,7 +11,8 @@ import (
 
 // A plain call bypasses the library, which decodes each message five times. See BenchmarkStdioReads16.
 
-// needsNoLibrary reports whether the host answers a call without the library: the tool is one of ours, and no extension takes part.
+// needsNoLibrary reports whether the host handles a call without the library: it serves the tool itself or for another
+// server, and there is no extension.
 func (m *message) needsNoLibrary() bool {
 	return m.Plain && (m.tools[m.tool.name] || m.tool.handler() == foreignHandler) && m.host.cfg.Extension.Options == nil
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // StartCell starts an agent in a cell of the sandbox. This host serves the agent over the socket of the cell as the
-// caller who, under the rules of that caller. Closing the cell ends everything that the agent has started.
+// principal of who, under the rules of that principal. Closing the cell ends everything that the agent has started.
 func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.CellSpec) (_ *builtin.Cell, err error) {
 	h := s.host
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -52,7 +52,7 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	}
 	gaps := cellGaps(h, policy, spec)
 	if len(gaps) > 0 && (!spec.Weaker || !policy.Commands().Containment().Writes) {
-		return nil, fmt.Errorf("the sandbox of this machine does not hold what a program in it relies on: %s. toolhost doctor says how to get more; with --weaker it runs where files and processes are held at least", strings.Join(gaps, "; "))
+		return nil, fmt.Errorf("the sandbox of this machine lacks: %s. `toolhost doctor` says how to get it; --weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))
 	}
 	spec.Sockets = append(slices.Clip(spec.Sockets), socket.Addr().String())
 	env, call, err := cellEnv(h, life, who, policy, spec)
@@ -75,7 +75,7 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	return cell, nil
 }
 
-// cellEnv returns the environment of a program in a cell, and the call that stands for it in questions.
+// cellEnv returns the environment of a program in a cell, and the call that represents it in questions.
 func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy, spec builtin.CellSpec) (*builtin.Env, *execCall, error) {
 	a := h.Admit(who, nil, "", true)
 	if a.Leave(); a.err != nil {
@@ -90,14 +90,14 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	return env, call, nil
 }
 
-// cellPrefix begins the names of directories of cells in the cache directory of the user.
+// cellPrefix is the prefix of the directories of cells in the cache directory of the user.
 const cellPrefix = "cell-"
 
 // listenInCell creates a directory for a cell and listens on a socket in it.
 func listenInCell() (dir string, l net.Listener, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", nil, fmt.Errorf("a place for the socket of the cell: %w", err)
+		return "", nil, fmt.Errorf("cannot find a directory for the socket of the cell: %w", err)
 	}
 	parent := filepath.Join(cache, "toolhost")
 	if err := os.MkdirAll(parent, 0o700); err != nil {

@@ -57,8 +57,8 @@ type Config struct {
 	// PrepareSearch prepares the first root for a search while the host is opened, if it was searched before. Set it
 	// when calls are expected.
 	PrepareSearch bool
-	// CommandWait is how long a command waits until its workspace has been read; what it changes before then cannot be taken back.
-	// Zero: 50 ms. A host for one call waits longer.
+	// CommandWait is how long a command waits until its workspace has been read. Changes before that cannot be undone.
+	// Zero means 50 ms. A host for one call waits longer.
 	CommandWait time.Duration
 	// OnWarm is called whenever the host has prepared for a caller's first command. Nil: it is not called.
 	OnWarm func()
@@ -67,7 +67,7 @@ type Config struct {
 	// Contained refuses every command outside of the sandbox, whatever the settings say. It is for clients that are
 	// themselves in a sandbox of this host: a call must not let them leave it.
 	Contained bool
-	// CopyOf is the work tree that the root is a copy of. The rules of the workspace hold there too, and nothing is written there.
+	// CopyOf is the work tree that the root is a copy of. The rules of the workspace also apply there, and it is read-only.
 	CopyOf string
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
 	ScopeKeys []scope.Key
@@ -84,13 +84,14 @@ type Config struct {
 	Extension Extension
 	// Observers see every call. They must not block.
 	Observers []audit.Observer
-	// AgentRunner fills in the runner of agents that agent.runner of the settings names: a name, or an object as JSON. Nil: no agents are run.
+	// AgentRunner completes the runner of agents in the setting agent.runner: a name, or an object as JSON. Nil disables
+	// agents.
 	AgentRunner func(h *Host, runner string, into *builtin.Env) error
-	// Asker asks the owner of the machine when the client cannot ask a person. If nil, no one is asked.
+	// Asker asks the owner of the machine when the client cannot ask a person. It may be nil.
 	Asker Asker
 	// Version is reported to clients.
 	Version string
-	// Log receives the host's own messages. Nil: none.
+	// Log receives the log messages of the host. Nil disables them.
 	Log *slog.Logger
 }
 
@@ -125,7 +126,7 @@ func DefaultStateDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("no place for the state directory, name one with --state-dir: %w", err)
+		return "", fmt.Errorf("cannot find a state directory, set --state-dir: %w", err)
 	}
 	switch runtime.GOOS {
 	case "darwin":
@@ -141,7 +142,7 @@ func DefaultStateDir() (string, error) {
 // complete checks the configuration and fills in the defaults.
 func (c Config) complete() (Config, error) {
 	if len(c.Roots) == 0 {
-		return c, errors.New("a host needs a root: name one with --root")
+		return c, errors.New("the host has no root: set --root")
 	}
 	for _, name := range c.Tools {
 		if !slices.ContainsFunc(builtin.All(), func(d *builtin.Def) bool { return d.Name == name }) {

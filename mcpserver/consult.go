@@ -18,22 +18,22 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// The prompts and resources of other servers are passed on. Getting one is a call: rules, rights, hooks and the audit log hold for it.
+// The prompts and resources of other servers are passed on. Getting one is a call: rules, rights, hooks and the audit log
+// apply to it.
 
-// maxConsulted is how many bytes of JSON a prompt or resource of another server may have. Clients put it into the context of a model as
-// it is; results of tools are kept and cut instead.
+// maxConsulted limits a prompt or resource of another server, in bytes of JSON. Clients pass it to the model unchanged.
 const maxConsulted = 4 << 20
 
-// checkSize returns an error for an answer of more than [maxConsulted].
+// checkSize returns an error for an answer over [maxConsulted].
 func checkSize(what string, answer any) error {
 	raw, err := json.Marshal(answer)
 	if err == nil && len(raw) > maxConsulted {
-		err = fmt.Errorf("%s has %d bytes, over the limit of %d: ask for a part of it, or read a resource with the tool ReadMcpResource, which keeps what is long", what, len(raw), maxConsulted)
+		err = fmt.Errorf("%s has %d bytes, over the limit of %d: request a part of it, or read a resource with the tool ReadMcpResource, which saves long results", what, len(raw), maxConsulted)
 	}
 	return err
 }
 
-// consultable leaves out of the capabilities what no server offers and no extension has.
+// consultable removes the capabilities that no server and no extension offers.
 func (s *Server) consultable(c *mcp.ServerCapabilities) {
 	e := s.host.cfg.Extension
 	if len(s.host.gateway.Servers()) > 0 {
@@ -47,7 +47,8 @@ func (s *Server) consultable(c *mcp.ServerCapabilities) {
 	}
 }
 
-// serveConsults answers the requests for prompts and resources of other servers. The library knows one prompt and one template for all.
+// serveConsults answers the requests for prompts and resources of other servers. The library has one prompt and one template
+// that represent all of them.
 func (s *Server) serveConsults(hooks *server.Hooks) {
 	s.mcp.AddPrompt(mcp.NewPrompt(foreignHandler), s.getPrompt)
 	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate(gateway.Scheme+"{+address}", foreignHandler), s.readResource)
@@ -94,7 +95,7 @@ func (c *children) consults(principal string) gateway.Consults {
 	return c.host.gateway.Consults(c.caller(principal))
 }
 
-// mayConsult reports whether a caller may know of what a server offers under this name: that of a prompt, or mcp__SERVER__ for resources.
+// mayConsult reports whether a caller may know of a prompt with this name, or for mcp__SERVER__, of the resources of a server.
 func (s *Server) mayConsult(who auth.Identity, name string) bool {
 	return s.host.tools.visible(&builtin.Def{Name: name}, s.host.policies.of(who.Principal), who)
 }
@@ -109,7 +110,7 @@ func (s *Server) prompt(who auth.Identity, name string) (gateway.Prompt, error) 
 	all := s.prompts(who)
 	i := slices.IndexFunc(all, func(p gateway.Prompt) bool { return p.Name == name })
 	if i < 0 {
-		return gateway.Prompt{}, fmt.Errorf("there is no prompt %q: prompts/list names those that there are", clipped(name))
+		return gateway.Prompt{}, fmt.Errorf("there is no prompt %q: prompts/list lists the prompts", clipped(name))
 	}
 	return all[i], nil
 }
@@ -144,8 +145,8 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 
 func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	peer := transport.PeerOf(ctx)
-	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx) // the library cannot put a question with this answer
-	s.host.children.consults(peer.Who.Principal).Wait(ctx)           // what is listed is read without a question
+	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx) // the library cannot return a question for this request
+	s.host.children.consults(peer.Who.Principal).Wait(ctx)           // listed resources are read without a question
 	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) 
 	return nil, errors.New(textIn(result))
 }
 
-// consult takes a request that is no call of a tool through the pipeline, as a call of def. It also returns what the result passes on.
+// consult takes a request for a prompt or resource through the pipeline, as a call of def. It also returns [builtin.Result.Passed].
 func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta, rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, any, error) {
 	peer := transport.PeerOf(ctx)
 	var given map[string]any
@@ -185,11 +186,11 @@ func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMes
 	return result, c.passed, err
 }
 
-// consultedKey carries the message that asks for a prompt or resource.
+// consultedKey is the context key of the request for a prompt or resource.
 type consultedKey struct{}
 
-// coded gives the answer to a request for a prompt or resource the code of the other server's error, where clients know what it says. The
-// library has one code for all errors of handlers.
+// coded sets the error code of a response to that of the other server, if it is a standard one. The library uses one code for
+// all errors of handlers.
 func (m *message) coded(answer mcp.JSONRPCMessage) mcp.JSONRPCMessage {
 	e, ok := answer.(mcp.JSONRPCError)
 	if !ok || m.code != mcp.INVALID_PARAMS && m.code != mcp.RESOURCE_NOT_FOUND {
@@ -211,19 +212,19 @@ func (m *message) checkPrompt(who auth.Identity) error {
 	return err
 }
 
-// listResources returns the resources that a caller may read, a line each.
+// listResources returns the resources that a caller may read, one per line.
 func listResources(ctx context.Context, h *Host, principal, server string, visible func(*builtin.Def) bool) (string, error) {
 	c := h.children.consults(principal)
 	c.Wait(ctx)
 	if server != "" {
-		if _, err := h.gateway.Review(server); err != nil { // there is none of that name
+		if _, err := h.gateway.Review(server); err != nil { // there is no such server
 			return "", err
 		}
 	}
 	var b strings.Builder
 	line := func(of string, words ...string) {
 		if (server == "" || server == of) && visible(&builtin.Def{Name: "mcp__" + of + "__"}) {
-			for i := range words { // none of them begins a line of its own
+			for i := range words { // a text must not start a new line
 				words[i] = singleLine(words[i])
 			}
 			words[len(words)-1] = clippedTo(words[len(words)-1], maxPurpose)

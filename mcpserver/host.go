@@ -81,7 +81,7 @@ func Open(cfg Config) (*Host, error) {
 func (h *Host) open() error {
 	state := h.cfg.StateDir
 	if h.stateDirErr = openStateDir(state); h.stateDirErr != nil {
-		h.log.Warn("the state directory cannot be used: nothing outlives this process", "error", h.stateDirErr)
+		h.log.Warn("cannot use the state directory: state is lost when this process ends", "error", h.stateDirErr)
 		state = ""
 	}
 	h.baseline = baseline.Open(state, h.log)
@@ -107,7 +107,7 @@ func (h *Host) open() error {
 		return err
 	}
 	if h.seen, err = readstate.Open(readstate.Config{Dir: below(state, "readstate"), Logger: h.log}); err != nil {
-		h.log.Warn("what is read is known until this process ends only", "error", err)
+		h.log.Warn("cannot store the read state: it is lost when this process ends", "error", err)
 		if h.seen, err = readstate.Open(readstate.Config{Logger: h.log}); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (h *Host) open() error {
 	h.hooks = newHookset(h.policies)
 	key, err := privatefile.Secret(state, "secret")
 	if err != nil {
-		h.log.Warn("session handles end with this process", "error", err)
+		h.log.Warn("cannot store the key of session handles: they end with this process", "error", err)
 	}
 	h.scopes = scope.New(scope.Config{Seen: h.seen, Gate: h.policies.gateOptions, Secret: key, Keys: h.cfg.ScopeKeys, Strict: h.cfg.StrictScope})
 	h.gateway = servers{h}.open(state)
@@ -159,7 +159,7 @@ func (h *Host) openRuntime(state string) (err error) {
 // Warm prepares a principal's sandbox before the first command. It may take a moment.
 func (h *Host) Warm(principal string) {
 	if err := h.runtime.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
-		h.log.Warn("the sandbox could not be started ahead", "error", err)
+		h.log.Warn("cannot start the sandbox before the first command", "error", err)
 	}
 	if h.cfg.OnWarm != nil {
 		h.cfg.OnWarm()
@@ -193,7 +193,7 @@ func (h *Host) Close() error {
 	return errors.Join(errs...)
 }
 
-// Log receives the host's own messages.
+// Log returns the logger of the host.
 func (h *Host) Log() *slog.Logger { return h.log }
 
 // Tools returns the tools that a caller sees: those served here, enabled, within its rights, and not denied by name.
@@ -201,8 +201,8 @@ func (h *Host) Tools(who auth.Identity) []*builtin.Def {
 	return h.tools.listed(h.tools.now(), viewer{policy: h.policies.of(who.Principal), who: who})
 }
 
-// Admit takes the place of a call in its scope. It never blocks, so the reader of a transport can call it: the order of
-// admission is the order of the calls. session is the MCP session, if there is one.
+// Admit enters a call in the queue of its scope. It never blocks, so that the reader of a transport can call it: calls are
+// queued in the order of admission. session is the MCP session, if there is one.
 func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, stdio bool) *Admission {
 	s, minted, err := h.scopes.Resolve(who.Principal, meta, session, stdio)
 	if err != nil {
@@ -213,8 +213,8 @@ func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, std
 	return a
 }
 
-// AdmitNamed takes the place of a call from the command line. Calls of the same name share their read state, also
-// across processes. A call without a name shares nothing.
+// AdmitNamed is Admit for a call from the command line. Calls with the same name share their read state, also across
+// processes. A call without a name shares nothing.
 func (h *Host) AdmitNamed(name string) *Admission {
 	if name == "" {
 		return h.Admit(Local(), nil, "", true)
@@ -227,8 +227,8 @@ func (h *Host) admitTo(s *scope.Scope, who auth.Identity) *Admission {
 	return &Admission{principal: s.Principal(), who: who, began: time.Now(), reloads: h.policies.reloads.begun.Load(), scope: s, ticket: s.Gate.Admit()}
 }
 
-// readmit takes the place of a call that is repeated with an answer, in the same scope, even one that was created for
-// the call.
+// readmit is Admit for a call that is repeated with an answer. It uses the same scope, even if that was created for the
+// call.
 func (h *Host) readmit(a *Admission) *Admission {
 	again := h.admitTo(a.scope, a.who)
 	again.session = a.session
@@ -248,7 +248,7 @@ func (h *Host) KeepPort(addr net.Addr) {
 		return
 	}
 	if err := sandbox.RecordPort(h.policies.of(LocalPrincipal).Commands().Network().PortRecords, addr); err != nil {
-		h.log.Warn("commands may listen on the port of this host after its end", "address", addr, "error", err)
+		h.log.Warn("cannot record the port of this host: commands may listen on it after the host has ended", "address", addr, "error", err)
 	}
 }
 
@@ -259,7 +259,7 @@ func (h *Host) endTasks(principal string) {
 			continue
 		}
 		if err := h.runtime.StopTask(t); err != nil {
-			h.log.Warn("a background task of a revoked credential could not be ended", "principal", principal, "error", err)
+			h.log.Warn("cannot end a background task of a revoked credential", "principal", principal, "error", err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestBounded(t *testing.T) {
 	image := builtin.Image{Data: make([]byte, maxResult/4), MIME: "image/png"}
 	r := bounded(builtin.Result{Text: "pages", Images: []builtin.Image{image, image, image, image}})
-	if len(r.Images) != 2 || !strings.Contains(r.Text, "2 of 4 images are left out") || r.IsError {
+	if len(r.Images) != 2 || !strings.Contains(r.Text, "2 of 4 images were omitted") || r.IsError {
 		t.Errorf("%d images, text %q", len(r.Images), r.Text)
 	}
 	if r := bounded(builtin.Result{Text: strings.Repeat("x", maxResult+1)}); !r.IsError || len(r.Text) > 200 {
@@ -25,7 +25,7 @@ func TestBounded(t *testing.T) {
 func TestLongArguments(t *testing.T) {
 	h, root := openHost(t, nil)
 	r := do(h, "Write", `{"file_path":"a","content":"`+strings.Repeat("x", maxArguments)+`"}`)
-	if !r.IsError || !strings.Contains(r.Text, "several calls") {
+	if !r.IsError || !strings.Contains(r.Text, "split the call") {
 		t.Errorf("%.200s", r.Text)
 	}
 	if r := do(h, "Glob", `{"pattern":"*"}`); strings.Contains(r.Text, root) {

@@ -25,18 +25,18 @@ const (
 	modeAge = 90 * 24 * time.Hour
 )
 
-// A modes knows which scopes were put into plan mode, independently of the settings. They are stored in a file that all
+// A modes records which scopes are in plan mode, independently of the settings. They are stored in a file that all
 // hosts of a state directory share. No tool and no contained command can write it.
 type modes struct {
-	file     string // "": nothing outlives the process
-	host     string // tells this process from others
+	file     string // "": in memory only
+	host     string // a random id of this process
 	children *children
 
 	mu       sync.Mutex
 	stamp    fs.FileInfo // of the file when it was read; nil if it did not exist
 	kept     []planned
 	err      error         // why the file cannot be read
-	last     *guard.Policy // whose policy in plan mode is lastPlan
+	last     *guard.Policy // lastPlan is this policy in plan mode
 	lastPlan *guard.Policy
 }
 
@@ -55,7 +55,7 @@ func (m *modes) policy(p *guard.Policy, s *scope.Scope) *guard.Policy {
 	defer m.mu.Unlock()
 	switch {
 	case m.err != nil:
-		return p.Refusing(fmt.Errorf("the modes of conversations cannot be read: %w. Correct or remove the file", m.err))
+		return p.Refusing(fmt.Errorf("cannot read the modes of conversations: %w. Correct or remove the file", m.err))
 	case !planning:
 		return p
 	}
@@ -173,10 +173,10 @@ func Modes(h *Host) *modes { return h.modes }
 // applies to every caller that has a scope of that name.
 func (m *modes) Set(name string, planning bool) error {
 	if !scopeLabel.MatchString(name) {
-		return fmt.Errorf("%q is no scope: name it as toolhost history and toolhost log do, such as threadId:0f1e2d3c4b5a", clipped(name))
+		return fmt.Errorf("%q is not a scope: use a name that toolhost history or toolhost log shows, such as threadId:0f1e2d3c4b5a", clipped(name))
 	}
 	if m.file == "" {
-		return errors.New("the state directory cannot be written, so no mode can be kept")
+		return errors.New("cannot write the state directory, where modes are stored: correct its permissions, or set --state-dir")
 	}
 	return keepMode(m.file, planned{Scope: name, Since: time.Now().UTC()}, planning)
 }

@@ -90,7 +90,7 @@ func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context
 // operatorMayAnswer implements [Operator.MayAnswer].
 func (p *approver) operatorMayAnswer() error {
 	if p.uncontained.Load() {
-		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Start the host anew")
+		return errors.New("a command ran outside of the sandbox without a person's approval since this host started: it could have read the key to this page. Restart the host")
 	}
 	policy := p.policies.of(LocalPrincipal)
 	if held := policy.Commands().Containment(); held.Writes && held.Denies {
@@ -117,7 +117,7 @@ func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Re
 // the current rules.
 type Operator struct{ h *Host }
 
-// Operator returns the view of the host for the owner of the machine.
+// Operator returns access to the host for the owner of the machine.
 func (h *Host) Operator() Operator { return Operator{h} }
 
 func (o Operator) policy() *guard.Policy { return o.h.policies.of(LocalPrincipal) }
@@ -132,7 +132,7 @@ func (o Operator) Roots() []string { return slices.Clone(o.h.cfg.Roots) }
 // StateDir returns the directory of the data that outlives the host. Contained commands cannot read it.
 func (o Operator) StateDir() string { return o.h.cfg.StateDir }
 
-// Settings returns the settings of all sources as they are now. They must not be changed.
+// Settings returns the current settings of all sources. They must not be modified.
 func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.Reload() }
 
 // RuleWarnings returns the rules that may not mean what their author intended.
@@ -159,7 +159,7 @@ func CheckRule(where settings.Config, list, text string) error {
 		set.Deny = entry
 	default:
 		if strings.ContainsAny(text, "/ \t") {
-			return fmt.Errorf("%q is not a host: give a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
+			return fmt.Errorf("%q is not a host name: use a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
 		}
 		return nil
 	}
@@ -193,7 +193,7 @@ func (o Operator) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int
 	return o.h.runtime.TaskOutput(ctx, t, offset, wait)
 }
 
-// StopTask ends a task and everything it started. Stopping one that has ended is no error.
+// StopTask ends a task and everything it started. Stopping a task that has ended is not an error.
 func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.runtime.StopTask(t) }
 
 // Changes lists changes to files, newest first.

@@ -113,7 +113,7 @@ func TestOwnerAnswersWhereContained(t *testing.T) {
 	if reply := do(h, "Bash", `{"command":"true"}`); reply.IsError {
 		t.Fatal(reply.Text)
 	}
-	if err := h.Operator().MayAnswer(); err == nil || !strings.Contains(err.Error(), "Start the host anew") {
+	if err := h.Operator().MayAnswer(); err == nil || !strings.Contains(err.Error(), "Restart the host") {
 		t.Errorf("after a command that nothing held the reason is %v", err)
 	}
 

@@ -19,19 +19,19 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// An Admission is a call's place in its scope, taken as soon as the call arrives. The holder must call Leave.
+// An Admission is the place of a call in the queue of its scope, from the arrival of the call. The holder must call Leave.
 type Admission struct {
 	principal string
-	who       auth.Identity // its rights and servers
+	who       auth.Identity
 	scope     *scope.Scope
 	ticket    *scope.Ticket
-	session   string // the session handle that was made for this call
-	err       error  // why there is no scope
+	session   string // the session handle that was created for this call
+	err       error  // why scope is nil
 	began     time.Time
-	reloads   uint64 // number of reloads of the settings begun by then
+	reloads   uint64 // number of reloads of the settings that had begun
 }
 
-// Leave gives the place up. Leaving twice does nothing.
+// Leave leaves the queue. A second Leave does nothing.
 func (a *Admission) Leave() {
 	if a.ticket != nil {
 		a.ticket.Release()
@@ -52,22 +52,21 @@ type Request struct {
 	Args json.RawMessage
 	// Progress reports the progress of the call to the client. It is nil if the client did not ask for it.
 	Progress func(lastLines string)
-	// CanAsk says that the client can put a question to a person.
+	// CanAsk means that the client can ask a person.
 	CanAsk bool
 	// AskUser makes the client ask its user while the call waits. If nil, the client cannot be asked during a call.
 	AskUser func(ctx context.Context, q *Question) *Answer
-	// Elicit makes the client put the question of another server to its user while the call waits. If nil, the client
+	// Elicit makes the client ask its user a question of another server while the call waits. It is nil if the client
 	// cannot do that.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	// Repeats says that a question in the middle of a call ends it, and that the client repeats the call with the
-	// answer.
+	// Repeats means that a question during a call ends it, and that the client repeats the call with the answer.
 	Repeats bool
 	// Answer is a person's answer to the question that an earlier attempt of this call returned.
 	Answer *Answer
 	// Origin describes the call to observers.
 	Origin audit.Origin
-	// ClientLimits returns how much of the result the client passes on, where other is the limit of unknown clients.
-	// Longer results are cut here, where the text can say where the rest is. If nil, the client passes everything on.
+	// ClientLimits returns how much of the result the client passes on; other is the limit of unknown clients. Longer
+	// results are cut by the host, which can say where the rest is. If nil, the client passes everything on.
 	ClientLimits func(other int) builtin.ClientLimits
 
 	tool resolved // the tool of that name; zero until it is looked up
@@ -104,7 +103,7 @@ func (r Reply) with(result builtin.Result) Reply {
 	return r
 }
 
-// errNoTool is the cause of a reply to a call of a tool that is not served here.
+// errNoTool is the error of a call of a tool that is not served.
 var errNoTool = errors.New("no such tool")
 
 // Call takes one call through every stage, in order. Tools run only here.
@@ -151,7 +150,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	if err := h.recorder.ready(); err != nil { // can the call be recorded?
 		return reply.with(refused(err))
 	}
-	if resumes(req) { // it ran, and waits for an answer
+	if resumes(req) { // the call has already run up to a question
 		return h.callAgain(ctx, a, req, &rec, reply)
 	}
 	policy, err := rulesFor(ctx, h, a)
@@ -159,7 +158,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		rec.Verdict = guard.Deny.String()
 		return reply.with(refused(err))
 	}
-	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before planning, whose error would hide this one
+	if _, v := policy.ToolEnabled(tool.Name); v.Rule == guard.RuleSettings { // before planning, which could fail with another error
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
 	}
@@ -187,7 +186,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	}
 	rec.Summary = plan.Intent.Summary()
 	if err == nil {
-		err = authorize(rec, c.admission.who, c.req.tool.def, plan.Intent) // authorize: what the arguments make of the tool
+		err = authorize(rec, c.admission.who, c.req.tool.def, plan.Intent) // authorize: the effects
 	}
 	if err != nil {
 		return reply.with(refused(err))
@@ -245,8 +244,7 @@ func (h *Host) callAgain(ctx context.Context, a *Admission, req Request, rec *au
 	return reply.with(h.finish(ctx, s.call, result))
 }
 
-// authorize refuses a call whose caller lacks the right to the tool, or to an effect of this call: no argument makes more of a tool than
-// its right says.
+// authorize refuses a call whose caller lacks the right to the tool or to an effect of this call.
 func authorize(rec *audit.Record, who auth.Identity, tool *builtin.Def, in guard.Intent) error {
 	need := rightTo(tool.Permission)
 	if need != auth.Exec { // for a command, the rules judge its files and the sandbox enforces the verdict
@@ -260,10 +258,10 @@ func authorize(rec *audit.Record, who auth.Identity, tool *builtin.Def, in guard
 	}
 	rec.Verdict, rec.Rule = guard.Deny.String(), "rights of the caller"
 	if has.Has(need) {
-		return fmt.Errorf("refused: the credential of this caller does not give the server %s; the owner of this host can give a token that does (toolhost token add NAME --servers …)", server)
+		return fmt.Errorf("refused: the credential of this caller does not allow the server %s; the owner of this host can create a token that does (toolhost token add NAME --servers …)", server)
 	}
-	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller gives %s. Nothing that the arguments say changes that; "+
-		"the owner of this host can give a token with more rights (toolhost token add NAME --rights …), or the authorization server the scope", tool.Name, need&^has, has)
+	return fmt.Errorf("refused: %s needs the right %s, and the credential of this caller has %s. Other arguments do not change that; "+
+		"the owner of this host can create a token with more rights (toolhost token add NAME --rights …), or the authorization server can grant the scope", tool.Name, need&^has, has)
 }
 
 // mayUse reports whether a caller may use another server.
@@ -271,7 +269,7 @@ func mayUse(who auth.Identity, server string) bool {
 	return who.Servers == nil || server == "" || slices.Contains(who.Servers, server)
 }
 
-// notServed returns a server that a call would use and its caller may not; "" if there is none.
+// notServed returns a server that a call would use and its caller may not use, or "".
 func notServed(who auth.Identity, tool *builtin.Def, in guard.Intent) string {
 	if !mayUse(who, tool.Server) {
 		return tool.Server
@@ -320,7 +318,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 	return env
 }
 
-// runContext returns a context in which a tool that completes what it began keeps running when its client cancels.
+// runContext returns the context for Run. It is not cancelled for a tool that must complete its work.
 func runContext(ctx context.Context, tool *builtin.Def) context.Context {
 	if tool.Uncancelable {
 		return context.WithoutCancel(ctx)
@@ -328,15 +326,15 @@ func runContext(ctx context.Context, tool *builtin.Def) context.Context {
 	return ctx
 }
 
-// failed tells the waiting calls that a command has failed.
+// failed makes the waiting sibling calls fail after a command has failed.
 func (a *Admission) failed(ctx context.Context, tool *builtin.Def, in guard.Intent, result builtin.Result) {
 	if c := in.Command(); result.IsError && c != nil && ctx.Err() == nil {
 		a.ticket.Fail(headline(tool.Name, c.Text))
 	}
 }
 
-// finish cuts the result of a call that has run to the limits of its tool and its client, and passes it to the
-// post-hooks. The full text of a cut result is kept on disk, or the result says why it is not.
+// finish truncates the result of a call to the limits of its tool and its client, and runs the post-hooks. The full text of
+// a truncated result is saved on disk, or the result says why it is not.
 func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builtin.Result {
 	limit := c.req.tool.def.Limit
 	if most := c.env.ClientLimits.Of(r.IsError); most > 0 {
@@ -345,7 +343,7 @@ func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builti
 	if limit > 0 && r.SavedPath == "" {
 		fitted, err := h.results.For(c.admission.principal).Fit(r.Text, limit)
 		if err != nil {
-			h.log.Warn("a long result could not be kept", "tool", c.req.Tool, "error", err)
+			h.log.Warn("cannot save a long result", "tool", c.req.Tool, "error", err)
 		}
 		r.Text, r.SavedPath = fitted.Text, fitted.Path
 	}

@@ -1,12 +1,14 @@
 package mcpserver
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -51,7 +53,7 @@ type policies struct {
 type compiledPolicy struct {
 	settings *settings.Settings
 	policy   *guard.Policy
-	whole    bool // whether the directory of the principal's results is known
+	whole    bool // the directory of the principal's results is known
 }
 
 // open reads the settings.
@@ -134,8 +136,8 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	if rules == nil {
 		return p.denyAll
 	}
-	// The directory of the results never moves, so its path is looked up once; keeping a result recreates it if it is
-	// gone. If there is none, there is nothing to read, and the next call looks again.
+	// The directory of the results never moves, so its path is looked up once; saving a result recreates it if it is
+	// missing. If it does not exist yet, there is nothing to read, and the next call looks again.
 	caller := guard.Caller{Principal: principal, Remote: p.cfg.Remote}
 	dir := p.results.For(principal).Dir()
 	if dir != "" {
@@ -215,7 +217,7 @@ func (p *policies) sharedDenies(rules *guard.Policy) []guard.SharedDeny {
 	return rules.SharedDenies(p.where, names)
 }
 
-// noteList tells the listeners which lists have changed, by the notification of each. The caller holds the lock.
+// noteList calls the listeners with the notification of each list that has changed. The caller holds the lock.
 func (p *policies) noteList(rules *guard.Policy) {
 	for method, digest := range map[string]string{
 		mcp.MethodNotificationToolsListChanged: p.tools.digest(rules), mcp.MethodNotificationPromptsListChanged: p.tools.now().Prompts, mcp.MethodNotificationResourcesListChanged: p.tools.now().Resources,
@@ -295,8 +297,8 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 	return g
 }
 
-// withCopied returns the settings of a copy of a work tree with the deny and ask rules that are anchored in it anchored in the work tree
-// too.
+// withCopied returns the settings of a copy of a work tree. Deny and ask rules that are anchored in the copy are also anchored
+// in the work tree.
 func withCopied(s *settings.Settings, tree, of string) *settings.Settings {
 	both := *s
 	for _, list := range []*[]settings.Entry{&both.Deny, &both.Ask, &both.Sandbox.Filesystem.DenyRead} {
@@ -317,4 +319,71 @@ func execGate(held guard.Containment) error {
 		return err
 	}
 	return sandbox.ExecGateWorks(sandbox.Backend(held.Name))
+}
+
+// A reloads lets calls that arrived together share one reload of the settings. A reload that began after a call arrived
+// shows everything that the call must see, unless something that ran since then may have changed the settings.
+type reloads struct {
+	begun   atomic.Uint64
+	ended   atomic.Uint64 // the number of the latest reload that has ended
+	expired atomic.Uint64 // the value of begun when something that may have changed the settings had run
+}
+
+// begin returns the number of a reload that begins now.
+func (r *reloads) begin() uint64 { return r.begun.Add(1) }
+
+// done records that a reload has ended.
+func (r *reloads) done(n uint64) { raise(&r.ended, n) }
+
+// afterCall is deferred for each call that the gate let run. A call that ran exclusively, or its hooks, may have changed the
+// settings, and the next call must see that. call is a pointer because hooks may replace the call.
+func (r *reloads) afterCall(call **builtin.Call) {
+	if *call == nil || !(*call).ConcurrencySafe {
+		r.expire()
+	}
+}
+
+// expire records that the settings may have changed.
+func (r *reloads) expire() { raise(&r.expired, r.begun.Load()) }
+
+// serves reports whether a completed reload is recent enough for a call. arrived is the number of reloads that had
+// begun when the call arrived.
+func (r *reloads) serves(arrived uint64) bool {
+	return r.ended.Load() > max(arrived, r.expired.Load())
+}
+
+func raise(to *atomic.Uint64, n uint64) {
+	for was := to.Load(); was < n && !to.CompareAndSwap(was, n); was = to.Load() {
+	}
+}
+
+// rulesFor returns the rules for a call, for its worktree and its mode.
+func rulesFor(ctx context.Context, h *Host, a *Admission) (*guard.Policy, error) {
+	tree, err := h.runtime.Worktree(ctx, a.scope.Dir, a.scope.Conversation())
+	if err != nil {
+		return nil, err
+	}
+	if isAgent(a.principal) {
+		tree = h.children.worktree(a)
+	}
+	return h.modes.policy(h.policies.forCall(a, tree), a.scope), nil
+}
+
+// worktree returns the worktree that a call works in, or nil.
+func (c *children) worktree(a *Admission) *builtin.Worktree {
+	if one := c.of(a.principal); one != nil { // an agent works where it was started
+		return one.spec.Worktree
+	}
+	return a.scope.Dir.Worktree()
+}
+
+// inWorktree returns the configuration of the guard for work in a worktree. The rules of the workspace, as trusted by a
+// person, apply there; settings files in the worktree are ignored.
+func inWorktree(tree *builtin.Worktree, cfg guard.Config) guard.Config {
+	if tree == nil {
+		return cfg
+	}
+	cfg.Copy, cfg.CopyOf, cfg.Originals = tree.Tree(), tree.Source, slices.Concat(cfg.Roots, cfg.Originals)
+	cfg.Roots, cfg.ExplicitRoots = tree.Roots(cfg.Roots), true
+	return cfg
 }

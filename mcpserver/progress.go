@@ -15,9 +15,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// heartbeat is the interval at which a client that asked for progress is told that its call still runs or waits. Some
-// clients give up on a silent call; the shortest timeout observed is 4 seconds, in clients built with the TypeScript
-// SDK.
+// heartbeat is the interval of progress notifications for a call that reports nothing itself. Some clients cancel a silent
+// call; the shortest timeout observed is 4 seconds, in clients built with the TypeScript SDK.
 const heartbeat = 3 * time.Second
 
 // asking is the progress message while a person decides about a call.
@@ -42,7 +41,7 @@ type reporter struct {
 
 // newReporter reports on a call if the client sent a token for it. It must be stopped.
 func newReporter(ctx context.Context, from transport.Peer, tool string, meta *mcp.Meta) *reporter {
-	if meta == nil || from.Notify == nil || !canComeBack(meta.ProgressToken) {
+	if meta == nil || from.Notify == nil || !isReturnable(meta.ProgressToken) {
 		return nil
 	}
 	r := &reporter{ctx: ctx, notify: from.Notify, token: meta.ProgressToken, tool: tool, began: time.Now()}
@@ -102,7 +101,7 @@ func (r *reporter) send(text string) {
 	r.beat.Reset(heartbeat)
 }
 
-// stop ends the reports, because none may follow the answer.
+// stop ends the reports. A report must not follow the response.
 func (r *reporter) stop() {
 	if r == nil {
 		return
@@ -117,9 +116,9 @@ func (r *reporter) stop() {
 // command prints.
 const maxProgressToken = 1 << 10
 
-// canComeBack reports whether a progress token is valid (a string or an integer) and survives decoding and encoding. A
+// isReturnable reports whether a progress token is valid (a string or an integer) and survives decoding and encoding. A
 // call with any other token runs without progress reports.
-func canComeBack(token any) bool {
+func isReturnable(token any) bool {
 	switch t := token.(type) {
 	case string:
 		return len(t) <= maxProgressToken && !strings.ContainsRune(t, utf8.RuneError) // an invalid character is decoded as RuneError

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -46,7 +47,7 @@ type Question struct {
 	digest     []byte               // of the call
 	classifier <-chan hook.Decision // nil if it is not asked
 
-	// URL is the address of the question's page at the console, or "" if there is none.
+	// URL is the URL of the question's page at the console, or "" without a console.
 	URL string
 }
 
@@ -237,8 +238,8 @@ func verdictWord(a guard.Action) string {
 	return map[guard.Action]string{guard.Allow: "allowed", guard.Deny: "denied"}[a]
 }
 
-// excerpt returns a text with a mark before each line, so that none of its lines can be mistaken for part of the
-// question. A text of more than whole characters is cut to its first and last lines.
+// excerpt returns a text with a mark before each line, so that no line can be mistaken for a part of the question. A text of
+// more than whole characters is cut to its first and last lines.
 func (q *Question) excerpt(mark, text string, whole int) string {
 	if text == "" {
 		return ""
@@ -276,3 +277,27 @@ func (q *Question) whereWhole() string {
 	}
 	return "the whole is in the call, and at the console (toolhost console)"
 }
+
+// Sanitize makes text from other programs safe to show on terminals, in dialogs and on pages. It replaces characters
+// that are invisible or that move other text: control characters, terminal escapes, directional marks, invisible
+// characters and unusual spaces. It keeps newlines and tabs.
+func Sanitize(s string) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	if strings.IndexFunc(s, unseen) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !unseen(r):
+			b.WriteRune(r)
+		case r < ' ':
+			b.WriteRune('\u2400' + r) // the control picture of the character
+		default:
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		}
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }

@@ -34,7 +34,7 @@ func probe(dir string) error {
 		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
-		return fmt.Errorf("the state directory cannot be written: %w", err)
+		return fmt.Errorf("cannot write the state directory: %w", err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func Local() auth.Identity { return auth.Identity{Principal: LocalPrincipal, Rig
 type Server struct {
 	host  *Host
 	mcp   *server.MCPServer
-	tools map[string]bool // those of our tools that it has
+	tools map[string]bool // names of the tools of this host that it serves
 
 	subscriptions subscriptions
 }
@@ -81,7 +81,7 @@ func (s *Server) instructions(ctx context.Context) string {
 	return instructions(s.host.cfg.Roots, s.listed(ctx, s.host.tools.now(), policy), s.host.policies.sharedDenies(policy))
 }
 
-// instructions tells the model which tools there are, where it works, and which tools a rule may have removed by
+// instructions returns the instructions for a model: the tools, the roots, and tools that a rule may have removed by
 // mistake. Clients cut the text at 2,048 characters. The first sentence contains the words that models search for:
 // Codex (0.169.0) shows the instructions but not the tools.
 func instructions(roots []string, tools []*builtin.Def, missing []guard.SharedDeny) string {

@@ -17,7 +17,7 @@ func TestCanComeBack(t *testing.T) {
 		if err := json.Unmarshal([]byte(token), &decoded); err != nil {
 			t.Fatal(err)
 		}
-		if got := canComeBack(decoded); got != want {
+		if got := isReturnable(decoded); got != want {
 			t.Errorf("%.40s: %t, want %t", token, got, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // With [Config.SessionArgument], a call names its session in an argument.
 
-// takesSession reports whether a tool has the session argument in addition to its own.
+// takesSession reports whether the session argument is added to a tool.
 func (t *toolset) takesSession(d *builtin.Def) bool {
 	if d.Schema == nil {
 		return t.session && rawProperties(d.RawSchema)[scope.Argument] == nil
@@ -27,7 +27,7 @@ func rawProperties(schema json.RawMessage) map[string]json.RawMessage {
 	var shown struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(schema, &shown) // anything but an object has none
+	_ = json.Unmarshal(schema, &shown) // a schema that is not an object has no properties
 	return shown.Properties
 }
 

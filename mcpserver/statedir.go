@@ -17,8 +17,8 @@ var stateNames = []string{
 	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hosts", "install", "journal", "readstate", "results", "search", "secret", "token", "trust.json", "worktrees",
 }
 
-// openStateDir prepares the state directory. It returns an error if the content cannot be trusted: its writer could
-// choose what an undo and the recovery of a torn file write, which workspaces are trusted, and who may call.
+// openStateDir prepares the state directory. It returns an error if the content cannot be trusted: the content decides what
+// an undo and the recovery of a torn file write, which workspaces are trusted, and which callers are accepted.
 func openStateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -46,7 +46,7 @@ func checkState(path string) error {
 			return err
 		}
 		if !privatefile.Ours(info) {
-			return fmt.Errorf("%s belongs to another user, who could decide there what this host does: give --state-dir a directory of your own, or remove it", path)
+			return fmt.Errorf("%s belongs to another user, which could control this host: remove it, or set --state-dir to a directory of your own", path)
 		}
 		if t := info.Mode().Type(); t&^(fs.ModeDir|fs.ModeSymlink) != 0 {
 			return fmt.Errorf("%s is neither a file nor a directory (%v): remove it", path, info.Mode())

@@ -23,8 +23,7 @@ type Stats struct {
 	AuditFailures uint64
 	// AuthFailures counts the requests that were refused because they had no valid credential.
 	AuthFailures uint64
-	// Sandbox is the name of the containment of commands, empty if there is none. Enforces describes what it
-	// enforces.
+	// Sandbox is the name of the containment of commands, or empty. Enforces describes what it enforces.
 	Sandbox  string
 	Enforces map[string]bool
 	// Search describes the search cache of each root.

@@ -33,7 +33,7 @@ func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	if file == "" {
 		if h.stateDirErr != nil {
-			return "", "", false, fmt.Errorf("the token cannot be kept in the state directory: %w", h.stateDirErr)
+			return "", "", false, fmt.Errorf("cannot store the token in the state directory: %w", h.stateDirErr)
 		}
 		file = filepath.Join(h.cfg.StateDir, "token")
 	}
@@ -52,7 +52,7 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 		return "", "", false, err
 	}
 	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		h.log.Warn("the token file can be used by others: chmod 600 it", "file", file)
+		h.log.Warn("other users can access the token file: chmod 600 it", "file", file)
 	}
 	return token, file, false, nil
 }

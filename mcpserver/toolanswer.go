@@ -162,7 +162,7 @@ func (e toolEntry) schema() json.RawMessage {
 	return raw
 }
 
-// parameters names the parameters of a tool whose schema is too long.
+// parameters returns the names of the parameters, for a tool with a schema that is too long to show.
 func (e toolEntry) parameters() string {
 	if e.def == nil {
 		return ""

@@ -39,7 +39,7 @@ func toolCallTool() *builtin.Def {
 			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 		},
 	}, false, func(context.Context, *builtin.Env, json.RawMessage) (builtin.Plan, error) {
-		return builtin.Plan{}, errors.New("ToolCall was not unwrapped, which is a defect of toolhost")
+		return builtin.Plan{}, errors.New("ToolCall was not unwrapped: this is a bug of toolhost, report it")
 	})
 }
 
@@ -62,7 +62,7 @@ func (t *toolset) resolveCall(name string, args json.RawMessage) resolved {
 	inner := t.resolve(strings.TrimPrefix(c.name, ownPrefix))
 	switch {
 	case inner.name == toolCallName:
-		err = errors.New("ToolCall does not call itself: give the name of the tool and its arguments")
+		err = errors.New("ToolCall cannot call itself: give the name of the tool and its arguments")
 	case inner.def != nil && !inner.foreign():
 		err = fmt.Errorf("%s is a tool of this host: call it by its name, not through ToolCall", inner.name)
 	case inner.err != nil:
@@ -75,7 +75,7 @@ func (t *toolset) resolveCall(name string, args json.RawMessage) resolved {
 	return inner
 }
 
-// ownPrefix is the prefix of our tool names in clients that include the name of the server.
+// ownPrefix is the prefix of the tools of this host in clients that include the name of the server.
 const ownPrefix = "mcp__toolhost__"
 
 // openToolCall reads the arguments of a ToolCall. It returns what it has read even if it fails.
@@ -99,11 +99,11 @@ func openToolCall(raw json.RawMessage) (c *innerCall, err error) {
 				return wrong("arguments: %w", err)
 			}
 		default:
-			return wrong("%q is not a parameter of ToolCall: put what is meant for the tool into arguments", clipped(name))
+			return wrong("%q is not a parameter of ToolCall: put the arguments of the tool into \"arguments\"", clipped(name))
 		}
 	}
 	if c.name == "" {
-		return wrong("name is missing: the full name of the tool, as ToolSearch shows it")
+		return wrong("name is missing: give the full name of the tool, as ToolSearch shows it")
 	}
 	return c, nil
 }
@@ -146,7 +146,7 @@ func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 			return nil, fmt.Errorf("expected one JSON object: %w", err)
 		}
 		if members[name] != nil {
-			return nil, fmt.Errorf("%q is given twice: give it once", clipped(name))
+			return nil, fmt.Errorf("%q occurs twice: give it once", clipped(name))
 		}
 		members[name] = value
 	}
@@ -157,8 +157,8 @@ func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 const maxChecked = 1 << 28
 
 // checkArguments returns an error, with the schema, if the arguments of a call inside a ToolCall are wrong. It returns
-// nil for a tool that a rule denies, or whose schema cannot be applied. A schema with references is not applied: one
-// that refers to itself would never end, and a short one can require exponential work.
+// nil if a rule denies the tool or its schema cannot be applied. A schema with references is not applied: a recursive one
+// would never end, and a short one can require exponential work.
 func (r resolved) checkArguments(policy *guard.Policy) error {
 	if r.inside == nil {
 		return nil
@@ -230,7 +230,7 @@ func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
 	return v
 }
 
-// noTool adds to the error for a name that no tool has the similar names of tools that the caller may know.
+// noTool adds similar names of tools to the error for an unknown tool, as far as the caller may know them.
 func (p *policies) noTool(principal string, who auth.Identity, name string, err error) error {
 	if name == "" || !errors.Is(err, errNoTool) {
 		return err

@@ -88,7 +88,7 @@ func (s foreignServer) unsure() bool { return s.Unknown || s.Down != "" }
 type resolved struct {
 	def   *builtin.Def // nil: no tool is served under that name
 	extra *ExtraTool   // the tool of the extension, or nil
-	// name is the name of the tool whose handler answers the call.
+	// name is the name of the tool that handles the call.
 	name string
 	// err says why no tool is served and, if known, what to call instead.
 	err error
@@ -161,7 +161,7 @@ func (t *toolset) include(names []string) error {
 			return fmt.Errorf("there is no tool %q%s", name, near)
 		}
 		if t.session && all[i].Name == enterPlanMode {
-			return fmt.Errorf("%s cannot be served with the session argument, with which a model chooses its conversation: a mode of one would hold nothing", name)
+			return fmt.Errorf("%s cannot be served with the session argument: a model could leave the plan mode by choosing another session", name)
 		}
 		if !slices.Contains(t.own, all[i]) {
 			t.own = append(t.own, all[i])
@@ -174,7 +174,7 @@ func (t *toolset) include(names []string) error {
 func byName(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) }
 
 // replace installs a snapshot with these tools of other servers. The error also names the tools that are left out. A
-// tool whose name is taken does not affect the others.
+// tool with a name that is taken does not affect the others.
 func (t *toolset) replace(f foreignSet) (leftOut error) {
 	t.replacing.Lock()
 	defer t.replacing.Unlock()
@@ -251,7 +251,7 @@ func (t *toolset) resolve(name string) resolved {
 		}
 	}
 	if name == "" {
-		return resolved{err: fmt.Errorf("%w: the call names none", errNoTool)}
+		return resolved{err: fmt.Errorf("%w: the name is missing", errNoTool)}
 	}
 	return resolved{name: name, err: fmt.Errorf("%w: %s", errNoTool, clippedTo(name, maxNear))}
 }
@@ -298,7 +298,7 @@ func (t *toolset) visible(d *builtin.Def, policy *guard.Policy, who auth.Identit
 	return ok && !d.Unlisted && d.Enabled(t.runtime) && d.Configured(policy) && who.Rights.Has(rightTo(d.Permission)) && mayUse(who, serverIn(d.Name))
 }
 
-// serverIn returns the server in the name of a tool or prompt, "" if there is none.
+// serverIn returns the server in the name of a tool or prompt, or "".
 func serverIn(name string) string {
 	rest, ok := strings.CutPrefix(name, "mcp__")
 	if !ok {

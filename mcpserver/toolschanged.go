@@ -19,7 +19,7 @@ import (
 const listFresh = time.Minute
 
 // A subscriptions holds the subscriptions of modern clients over stdio to changes of the list. The library knows only
-// its own sessions, those of legacy clients and those over HTTP.
+// the sessions of legacy clients and those over HTTP.
 type subscriptions struct {
 	mu   sync.Mutex
 	tell map[*mcp.SubscriptionsListenRequest]func(method string)
@@ -76,7 +76,7 @@ func (s *Server) listChanged(method string) {
 	}
 }
 
-// How long the lists of other servers must be quiet before clients are told of a change, and the longest delay: each
+// How long the lists of other servers must be quiet before clients are notified of a change, and the longest delay: each
 // list that a client fetches again costs its model the prompt cache.
 const (
 	tellQuiet = time.Second

@@ -38,7 +38,7 @@ const (
 // checkToolSearch returns an error for an invalid value of [Config.ToolSearch].
 func checkToolSearch(value string) error {
 	if value != "" && !slices.Contains([]searchMode{searchOn, searchOff, searchAuto}, searchMode(value)) {
-		return fmt.Errorf("the mode of the tool search: expected on, off or auto, got %q", value)
+		return fmt.Errorf("tool search: expected on, off or auto, got %q", value)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func alwaysLoaded(foreign []*builtin.Def) map[*builtin.Def]bool {
 // definitionSize estimates how many bytes a tool takes on a list.
 func definitionSize(d *builtin.Def) int { return len(d.Name) + len(d.Doc) + len(d.RawSchema) }
 
-// setForeign replaces the tools of other servers, and notifies the clients whose list changes. The error names the
+// setForeign replaces the tools of other servers, and notifies the clients with a changed list. The error names the
 // tools that are left out.
 func (h *Host) setForeign(f foreignSet) error {
 	err := h.tools.replace(f)
@@ -167,7 +167,7 @@ func openQuery(text string) (q toolQuery, err error) {
 			}
 		}
 		if len(q.selected) == 0 {
-			return q, errors.New("query: select: names no tool; give names such as select:mcp__SERVER__TOOL, separated by commas")
+			return q, errors.New("query: expected names after select:, got none; use select:mcp__SERVER__TOOL, with commas between names")
 		}
 		return q, nil
 	}

@@ -70,7 +70,7 @@ func (m *message) checkCursor() error {
 		return err
 	}
 	if req.Params.Cursor != "" {
-		return errors.New("params.cursor is not one of this server: the list of tools is one page, leave it out")
+		return errors.New("params.cursor is not a cursor of this server: omit it, the list of tools has one page")
 	}
 	return nil
 }
