@@ -12,13 +12,13 @@ const (
 	isolationWorktree = "worktree"
 )
 
-// An agentPlace is where an agent works.
+// An agentPlace is the place where an agent works.
 type agentPlace struct {
-	// Dir is where it starts.
+	// Dir is the directory in which the agent starts.
 	Dir string
-	// Worktree is the one that it works in; nil: in the roots of the host.
+	// Worktree is the worktree of the agent. Nil means the roots of the host.
 	Worktree *Worktree
-	// Leave is called once, when the agent and all that it started have ended. It returns what the result says of the place.
+	// Leave is called once, after the agent and its descendants have ended. It returns notes for the result.
 	Leave func(ctx context.Context) (lines []string)
 }
 
@@ -56,13 +56,13 @@ func (e *Env) agentPlace(ctx context.Context, id, isolation string) (*agentPlace
 	return place, nil
 }
 
-// checkIsolation refuses what is no isolation.
+// checkIsolation returns an error for an unknown isolation.
 func checkIsolation(isolation string) error {
 	switch isolation {
 	case isolationNone, isolationWorktree:
 		return nil
 	case "remote":
-		return errors.New("isolation: agents run on this machine alone, remote is not available: use none or worktree")
+		return errors.New("isolation: remote is not supported, agents run on this machine: use none or worktree")
 	}
 	return fmt.Errorf("isolation: expected none or worktree, got %q", isolation)
 }

@@ -32,7 +32,7 @@ type bashInput struct {
 	Unsandboxed bool   `json:"dangerouslyDisableSandbox,omitempty" jsonschema:"run outside the sandbox; a person is always asked"`
 }
 
-// BashOutput is what programs learn from a [Bash].
+// BashOutput is the structured result of [Bash].
 type BashOutput struct {
 	ExitCode   *int   `json:"exit_code,omitempty"` // of a command that has ended
 	Signal     string `json:"signal,omitempty"`
@@ -40,20 +40,21 @@ type BashOutput struct {
 	Cwd        string `json:"cwd"`
 	OutputPath string `json:"output_path,omitempty"`
 	TaskID     string `json:"task_id,omitempty"`
-	// Changed is what the command changed in the roots; nil if nothing.
+	// Changed are the changes of the command in the roots; nil if there are none.
 	Changed *changedFiles `json:"changed,omitempty"`
 }
 
-// changedFiles is what a command changed.
+// changedFiles are the changes of a command.
 type changedFiles struct {
 	Files   int      `json:"files"`             // how many, and directories in which nothing else changed
 	Names   []string `json:"names"`             // of the first 20: relative to the first root, or absolute
 	Ignored int      `json:"ignored,omitempty"` // files in ignored directories, which are not kept
-	// RawNames are the names in base64, if one of them is no valid UTF-8.
+	// RawNames are the names in base64, if one of them is not valid UTF-8.
 	RawNames []string `json:"raw_names,omitempty"`
 }
 
-// runsCommands: without bash Windows has nothing to run commands with; elsewhere the call reports a missing bash.
+// runsCommands reports whether Bash is offered: on Windows only if bash is installed. Elsewhere the call reports a missing
+// bash.
 func runsCommands(*Runtime) bool { return runtime.GOOS != "windows" }
 
 // Bash runs a command.
@@ -69,7 +70,7 @@ var Bash = declare(Tool[bashInput]{
 	},
 	Plan: func(_ context.Context, env *Env, in bashInput) (Plan, error) {
 		if strings.TrimSpace(in.Command) == "" {
-			return Plan{}, errors.New("command is empty: there is nothing to run")
+			return Plan{}, errors.New("command: expected a command, got an empty text")
 		}
 		if name := needsTerminal(in.Command); name != "" && !in.Background {
 			return Plan{}, waitsMessage(name)
@@ -89,8 +90,8 @@ func (in bashInput) effect(dir guard.Path) guard.Exec {
 	return guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed, Background: in.Background, Description: in.Description}
 }
 
-// workDir is where the command starts: where the last one ended, if that is still a directory that may be
-// worked in, else the first root. The note tells when it had to be reset.
+// workDir returns the directory in which the command starts: that in which the last command ended, if the command may work
+// there, and otherwise the first root. The note says that it was reset.
 func workDir(env *Env) (dir guard.Path, note string, err error) {
 	root := env.Policy.Roots()[0]
 	if last := env.Dir.Get(); last != "" && last != root {
@@ -116,8 +117,8 @@ func inside(p *guard.Policy, dir string) bool {
 	return false
 }
 
-// runInRoot sets the working directory back to the first root when the shell could not enter it, and runs the
-// command there if the rules allow that without a question. The rules have judged it for the other directory.
+// runInRoot resets the working directory to the first root after the shell could not enter it. It runs the command there if
+// the rules allow that without a question: they have judged the command for the other directory.
 func runInRoot(ctx context.Context, env *Env, in bashInput, barred *shell.DirError) (Result, error) {
 	root := env.Policy.Roots()[0]
 	dir, err := env.Policy.Resolve(root)
@@ -133,15 +134,15 @@ func runInRoot(ctx context.Context, env *Env, in bashInput, barred *shell.DirErr
 	return runBash(ctx, env, in, dir, note)
 }
 
-// shorten leaves of an output that is kept as much as the client passes on with the remarks.
+// shorten cuts a saved output to what the client passes on, including the remarks.
 func shorten(r *shell.Result, passes int, remarks []string) {
-	const around = 200 // for what tells how the command ended and how much is left out
+	const around = 200 // for the exit code and the note about the cut
 	if passes > 0 {
 		r.Shorten(max(passes-utf8.RuneCountInString(strings.Join(remarks, " "))-around, passes/2))
 	}
 }
 
-// failed says why a command was not run. A sandbox that has died is not used again.
+// failed returns the error for a command that was not run. It closes a sandbox that has died.
 func (s execEnv) failed(env *Env, err error) error {
 	if s.sandbox != nil && errors.Is(err, sandbox.ErrClosed) {
 		env.Runtime.sandboxes.Discard(env.sandboxKey(), s.sandbox)
@@ -150,13 +151,13 @@ func (s execEnv) failed(env *Env, err error) error {
 	return fmt.Errorf("the command was not run: %w", err)
 }
 
-// uncontained is said once: what holds a command, and what does not.
+// uncontained is a note that is shown once if nothing contains commands.
 const uncontained = "Commands run here with the full rights of the user: no sandbox contains them. Rules on command text apply, but a program can do more than its command line shows. This is said once."
 
-// halfContained is said once where single files cannot be held, and the network only as a whole: under Landlock.
+// halfContained is a note that is shown once under Landlock, which cannot protect single files or filter hosts.
 const halfContained = "Commands run here in a sandbox that keeps their writes in the workspace, ends what they start, and leaves them no network, whatever sandbox.network allows. It cannot keep them from protected files in the workspace, such as .git/hooks: rules on command text apply to those. This is said once."
 
-// clampTimeout makes the asked time fit, and says so.
+// clampTimeout limits the requested timeout, and returns a note if it changes it.
 func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 	switch {
 	case millis == 0:
@@ -169,7 +170,7 @@ func clampTimeout(millis int, limits ShellLimits) (time.Duration, string) {
 	return time.Duration(millis) * time.Millisecond, ""
 }
 
-// spill keeps the whole output of a command once it outgrows memory.
+// spill writes the output of a command to a file after it exceeds the memory limit.
 func spill(env *Env) shell.Spill {
 	return func() (io.WriteCloser, string, error) {
 		f, err := env.Results.Create("bash")
@@ -180,7 +181,7 @@ func spill(env *Env) shell.Spill {
 	}
 }
 
-// updateCwd carries the working directory over to the next call, if it may be worked in.
+// updateCwd keeps the working directory for the next call, if commands may work there.
 func updateCwd(env *Env, r *shell.Result, started string) string {
 	root := env.Policy.Roots()[0]
 	switch {
@@ -198,14 +199,14 @@ func updateCwd(env *Env, r *shell.Result, started string) string {
 	return ""
 }
 
-// outcomeNotes tell what became of the command in addition to its output.
+// outcomeNotes returns notes on how the command ended.
 func outcomeNotes(r *shell.Result) []string {
 	var all []string
 	if r.Left > 0 {
 		all = append(all, fmt.Sprintf("%s still ran in the background when the command returned and %s ended: run_in_background keeps a command running.", count(r.Left, "process"), plural(r.Left, "was", "were")))
 	}
 	if r.SpillErr != nil {
-		why := r.SpillErr.Error() // says by itself what could not be kept
+		why := r.SpillErr.Error() // the error says what was not saved
 		all = append(all, strings.ToUpper(why[:1])+why[1:]+".")
 	}
 	if r.Spilled != "" {
@@ -221,7 +222,7 @@ func outcomeNotes(r *shell.Result) []string {
 	return all
 }
 
-// readMoreHint says how to see what is left out of an output that is kept. Of a line Read shows no more than its beginning.
+// readMoreHint says how to see the rest of a saved output. Read shows only the beginning of a long line.
 func readMoreHint(r *shell.Result) string {
 	if n := r.Inside(maxLineShown); n > 0 {
 		return fmt.Sprintf("what is left out begins within a long line, which Bash shows, as in tail -c +%d '%s' | head -c 20000", n+1, r.Spilled)
@@ -233,7 +234,7 @@ func readMoreHint(r *shell.Result) string {
 	return "Read it with " + from + ", or Grep it"
 }
 
-// bashText puts the result together: how it ended, the output, the remarks.
+// bashText returns the text of a result: the exit code, the output, and the remarks.
 func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 	var out strings.Builder
 	switch {
@@ -261,7 +262,7 @@ func bashText(r *shell.Result, timeout time.Duration, remarks []string) string {
 	return out.String()
 }
 
-// moreTime says how a command that was ended for its timeout can run for longer.
+// moreTime says how a command that has exceeded its timeout can run longer.
 func moreTime(r *shell.Result, timeout time.Duration, limits ShellLimits) string {
 	switch {
 	case !r.TimedOut:
@@ -272,7 +273,7 @@ func moreTime(r *shell.Result, timeout time.Duration, limits ShellLimits) string
 	return fmt.Sprintf("Allow more time with timeout (milliseconds, at most %d), or start it with run_in_background.", limits.MaxTimeout.Milliseconds())
 }
 
-// inMillis says that timeout counts milliseconds where seconds were probably meant.
+// inMillis returns a note that timeout is in milliseconds if seconds were probably meant.
 func inMillis(timeout time.Duration) string {
 	if timeout >= time.Second {
 		return ""

@@ -1,18 +1,26 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/readstate"
 )
 
-// A bashRun is a command while its call runs it.
+// A bashRun is the run of a command by a call.
 type bashRun struct {
 	env           *Env
 	in            bashInput
@@ -21,7 +29,7 @@ type bashRun struct {
 	timeout       time.Duration
 	where         execEnv
 	gate          *execGate
-	changed       func() commandChanges // what it changed; called once it has ended
+	changed       func() commandChanges // returns the changes; called after the command has ended
 }
 
 func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note string) (Result, error) {
@@ -51,7 +59,7 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 	return b.taskText(r), nil
 }
 
-// track keeps what the command changes. What the place takes away afterwards does not count.
+// track records the changes of the command. Files that the sandbox removes afterwards are not included.
 func (b *bashRun) track(ctx context.Context) {
 	mark, cleanup, leave := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command), b.where.cleanup, b.where.leave
 	b.changed = sync.OnceValue(func() commandChanges {
@@ -66,10 +74,10 @@ func (b *bashRun) track(ctx context.Context) {
 	}
 }
 
-// lines are what follows the result in lines of their own.
+// lines returns the lines that follow the result.
 func (b *bashRun) lines() []string { return append(b.gate.lines(), b.changed().lines()...) }
 
-// execEnv is where the command runs, as the shell knows it.
+// execEnv returns the place of the command for package shell.
 func (b *bashRun) execEnv() shell.Host {
 	env, where, gate := b.env, b.where, b.gate
 	return shell.Host{
@@ -84,7 +92,7 @@ func (b *bashRun) execEnv() shell.Host {
 func (b *bashRun) background(ctx context.Context, command shell.Command) (Result, error) {
 	b.gate.leaves()
 	if b.in.Timeout == 0 {
-		command.Timeout = 0 // a task may run as long as tasks may
+		command.Timeout = 0 // the limit of tasks applies
 	}
 	started, err := b.env.Runtime.tasks.Start(ctx, b.execEnv(), command)
 	if err != nil {
@@ -93,15 +101,15 @@ func (b *bashRun) background(ctx context.Context, command shell.Command) (Result
 	return taskStarted(started, "The command runs as the background task", b.dir, notes(b.note, b.clamped, b.where.containmentNotice())), nil
 }
 
-// continuesAsTask is the result of a command that has become a task.
+// continuesAsTask returns the result for a command that has become a task.
 func (b *bashRun) continuesAsTask(started shell.Started) Result {
 	b.gate.leaves()
 	return taskStarted(started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
 		notes(b.note, b.clamped, ttyHint(started.Text), b.where.containmentNotice()))
 }
 
-// await waits for a command that has become a task because a program of it asks: for the next question, its end, or the time after
-// which a call is answered.
+// await waits for a command that has become a task because of a question about a program: until the next question, the end
+// of the command, or the end of the foreground window.
 func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
 	tasks, principal := b.env.Runtime.tasks, b.env.Principal
 	done, err := tasks.Done(principal, id)
@@ -131,7 +139,7 @@ func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
 	return b.taskText(r), nil
 }
 
-// taskText is the result of a command that has ended.
+// taskText returns the text for a command that has ended.
 func (b *bashRun) taskText(r *shell.Result) Result {
 	env, dir := b.env, b.dir.Real()
 	recordCat(env, b.in.Command, b.dir, r)
@@ -140,7 +148,7 @@ func (b *bashRun) taskText(r *shell.Result) Result {
 	remarks = append(remarks, b.where.remarks(r, dir)...)
 	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
 	shorten(r, env.ClientLimits.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.lines()))
-	remarks = append(remarks, outcomeNotes(r)...) // which tell where the text is cut now
+	remarks = append(remarks, outcomeNotes(r)...) // after the text was cut
 	return Result{
 		Text:      bashText(r, b.timeout, remarks) + onLines(b.lines()),
 		IsError:   failed,
@@ -149,4 +157,169 @@ func (b *bashRun) taskText(r *shell.Result) Result {
 			ExitCode: &r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cwd: env.Dir.Get(), OutputPath: r.Spilled, Changed: b.changed().structured(),
 		},
 	}
+}
+
+// An execEnv is the place where a command runs: a sandbox, or the host.
+type execEnv struct {
+	runner         *shell.Runner
+	sandbox        *sandboxpool.Sandbox
+	runtime        *Runtime
+	whyUnsandboxed string // why it is not a sandbox, if the call asked for that
+	leave          func() // releases the place after the command has ended
+	// refused returns the hosts that were refused since the start of the command. Nil if no hosts are refused.
+	refused func() []string
+	// cleanup removes what the command must not leave. It does so once, and returns the notes at every call.
+	cleanup func() []string
+}
+
+// place returns the place of a command. The rules have judged the command for that place.
+func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
+	switch {
+	case !env.Policy.Commands().Containment().Writes:
+		return onHost(env, "")
+	case in.Unsandboxed:
+		return onHost(env, "The command ran outside the sandbox, as it was allowed to.")
+	case env.Policy.Commands().Excluded(in.Command):
+		return onHost(env, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
+	}
+	release := func() {}
+	if env.Worktree != nil { // the scope cannot leave it while a command runs
+		var err error
+		if release, err = env.Worktree.Use(); err != nil {
+			return execEnv{}, err
+		}
+	}
+	c, err := env.Runtime.sandboxes.Acquire(ctx, env.sandboxKey(), env.Policy)
+	if err != nil {
+		release()
+		return execEnv{}, fmt.Errorf("cannot start its sandbox: %w", err)
+	}
+	s := execEnv{runner: c.Runner(), sandbox: c, runtime: env.Runtime, refused: c.Refusing()}
+	s.cleanup = sync.OnceValue(env.Runtime.sandboxes.Cleanup())
+	s.leave = func() {
+		for _, note := range s.cleanup() { // also log them: the client may never read the end of a task
+			env.Runtime.log.Warn(note)
+		}
+		env.Runtime.sandboxes.Release(c)
+		release()
+	}
+	return s, nil
+}
+
+// sandboxKey returns the key of the caller's sandbox. Conversations in worktrees have separate ones.
+func (e *Env) sandboxKey() string {
+	if e.Worktree != nil {
+		return e.Principal + "\x00" + e.Worktree.Name
+	}
+	return e.Principal
+}
+
+// onHost returns the place of an uncontained command. The excuse says why it is not contained although it could be.
+func onHost(env *Env, excuse string) (execEnv, error) {
+	runner, err := env.Runtime.shell.get(env.Policy)
+	return execEnv{runner: runner, runtime: env.Runtime, whyUnsandboxed: excuse, leave: func() {}}, err
+}
+
+// news returns notes on the hosts that were refused so far.
+func (s execEnv) news() []string {
+	if s.refused == nil {
+		return nil
+	}
+	return s.refused()
+}
+
+// containmentNotice returns a note, once, if the place contains the command only in part or not at all.
+func (s execEnv) containmentNotice() string {
+	once := ""
+	switch {
+	case s.sandbox == nil && s.whyUnsandboxed != "":
+		return s.whyUnsandboxed
+	case s.sandbox == nil:
+		s.runtime.admitted.Do(func() { once = uncontained })
+	case !s.sandbox.Denies():
+		s.runtime.admitted.Do(func() { once = halfContained })
+	}
+	return once
+}
+
+// remarks tell what the place had to do with the result of a command that was started in dir: what was taken away again, and the
+// files and hosts that the sandbox refused.
+func (s execEnv) remarks(r *shell.Result, dir string) []string {
+	if s.sandbox == nil {
+		return nil
+	}
+	if r.Dir != "" {
+		dir = r.Dir
+	}
+	return slices.Concat(s.cleanup(), s.sandbox.DeniedNotes(r.Text, dir), s.refused())
+}
+
+// recordCat records the files of a plain `cat FILE…` as read, if the output is their whole content and Read may show them.
+func recordCat(env *Env, command string, dir guard.Path, r *shell.Result) {
+	names := catOperands(command)
+	if len(names) == 0 || r.ExitCode != 0 || r.Cut || r.TimedOut || r.Cancelled {
+		return
+	}
+	if most := env.ClientLimits.Of(false); most > 0 && utf8.RuneCountInString(r.Text) > most {
+		return
+	}
+	var all []byte
+	var seen []func()
+	for _, name := range names {
+		path, err := env.Policy.ResolveIn(dir, name)
+		if err != nil || refuseSpecial(path) != nil || env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
+			return
+		}
+		var room bytes.Buffer
+		info, ok, err := path.Content(&room, wholeFile)
+		if content := room.Bytes(); err != nil || !ok || text.IsBinary(content) || !utf8.Valid(content) {
+			return
+		}
+		v := readstate.VersionOf(info)
+		v.Size = int64(room.Len())
+		all = append(all, room.Bytes()...)
+		seen = append(seen, func() { env.ReadState.MarkRead(path.Real(), v, room.Bytes()) })
+	}
+	if int64(len(all)) != r.Bytes || shell.CleanText(string(all)) != r.Text {
+		return
+	}
+	for _, saw := range seen {
+		saw()
+	}
+}
+
+// catOperands returns the files of a plain `cat FILE…`, or nil for other commands.
+func catOperands(command string) []string {
+	if !strings.HasPrefix(strings.TrimLeft(command, " \t\n"), "cat ") {
+		return nil
+	}
+	file, err := parseLine(command)
+	if err != nil || len(file.Stmts) != 1 {
+		return nil
+	}
+	stmt := file.Stmts[0]
+	call, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || stmt.Negated || stmt.Background || stmt.Coprocess || len(stmt.Redirs) > 0 || len(call.Assigns) > 0 {
+		return nil
+	}
+	var names []string
+	for _, word := range call.Args[1:] {
+		names = append(names, wordText(word))
+		if slices.ContainsFunc(word.Parts, expands) {
+			return nil
+		}
+	}
+	if len(names) > 0 && names[0] == "--" {
+		names = names[1:]
+	}
+	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return name == "" || name[0] == '-' }) {
+		return nil
+	}
+	return names
+}
+
+// expands reports whether bash may expand a part of a word.
+func expands(part syntax.WordPart) bool {
+	lit, ok := part.(*syntax.Lit)
+	return ok && strings.ContainsAny(lit.Value, "*?[{~")
 }

@@ -48,11 +48,11 @@ func (e *bindError) Error() string {
 	return fmt.Sprintf("%s was not run, its arguments are wrong:\n- %s", e.Tool, strings.Join(e.Problems, "\n- "))
 }
 
-// clientFields are parameters that clients add to every tool's schema for their own use, and send on with the rest. Gemini CLI's
-// says whether a call waits for those before it; Gemini CLI sees to that itself.
+// clientFields are parameters that clients add to the schema of every tool for their own use, and do not remove from calls.
+// Gemini CLI adds whether a call waits for the previous ones.
 var clientFields = []string{"wait_for_previous"}
 
-// maxProblems is how many wrong arguments an error names.
+// maxProblems is how many problems an error lists.
 const maxProblems = 20
 
 // bind decodes raw into the struct in and returns the scalar arguments.
@@ -102,10 +102,10 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	return scalars, nil
 }
 
-// decode puts a value into its field.
+// decode decodes a value into its field.
 func decode(value json.RawMessage, prop *jsonschema.Schema, field reflect.Value) error {
 	if prop.Type == "string" && field.Type() == reflect.TypeFor[string]() {
-		if text, ok := jsontext.String(value); ok { // without escapes of which half could be missing
+		if text, ok := jsontext.String(value); ok { // fast path: without escapes, which could be lone surrogates
 			field.SetString(text)
 			return within(field, prop)
 		}
@@ -123,8 +123,8 @@ func decode(value json.RawMessage, prop *jsonschema.Schema, field reflect.Value)
 	return within(reflect.Indirect(field), prop)
 }
 
-// applyAliases puts what is given under another name where it is meant. Names that mean nothing here stay. A problem is an alias that
-// comes with another value than what it stands for.
+// applyAliases moves the values of aliases to their fields. Unknown names stay. It is a problem if an alias and its field are
+// both given with different values.
 func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []string) {
 	var others []string
 	for name := range given {
@@ -152,7 +152,7 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 	return problems
 }
 
-// closestField is the value for the field that an alias stands for, nil if it gives none. It is not ok if the value has no meaning for it.
+// closestField returns the value for the field of an alias, or nil. ok is false if the value is not valid for the field.
 func closestField(a alias.Argument, value json.RawMessage) (meant json.RawMessage, ok bool) {
 	switch {
 	case a.Field == "" && a.Instead == "" || isNull(value):
@@ -167,13 +167,13 @@ func closestField(a alias.Argument, value json.RawMessage) (meant json.RawMessag
 	return nil, string(value) == "false"
 }
 
-// sameJSON reports whether two values are the same but for how they are written.
+// sameJSON reports whether two JSON texts have the same value.
 func sameJSON(a, b json.RawMessage) bool {
 	var v, w any
 	return bytes.Equal(a, b) || json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && reflect.DeepEqual(v, w)
 }
 
-// order lists the given names as the schema orders them, unknown ones last and sorted.
+// order returns the given names in the order of the schema, with unknown ones last and sorted.
 func (b *binder) order(given map[string]json.RawMessage) []string {
 	rank := func(name string) uint { return uint(slices.Index(b.schema.PropertyOrder, name)) } // -1 becomes the largest
 	return slices.SortedFunc(maps.Keys(given), func(x, y string) int {
@@ -181,7 +181,7 @@ func (b *binder) order(given map[string]json.RawMessage) []string {
 	})
 }
 
-// An unknown name is taken for a slip of a known one up to this edit distance, and up to this length.
+// Limits for the name that an unknown name probably means: the edit distance, and the length.
 const (
 	farthest    = 3
 	longestSlip = 40
@@ -211,7 +211,7 @@ func (b *binder) unknown(name string) string {
 	return fmt.Sprintf("%s is not a parameter of %s: it has %s", quoted(name), b.tool, strings.Join(b.schema.PropertyOrder, ", "))
 }
 
-// object reads the arguments as one JSON object; nothing at all is the empty object. twice is a name that stands in it twice.
+// object decodes the arguments as one JSON object. No arguments are an empty object. twice is a duplicate name, or "".
 func object(raw json.RawMessage) (given map[string]json.RawMessage, twice string, err error) {
 	if len(raw) == 0 || isNull(raw) {
 		return nil, "", nil
@@ -226,12 +226,12 @@ func object(raw json.RawMessage) (given map[string]json.RawMessage, twice string
 		}
 	}
 	if !json.Valid(raw) { // from a command line
-		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, and this is not JSON: %s", raw)
+		return nil, "", fmt.Errorf("the arguments must be one JSON object, such as {\"name\": \"value\"}, got invalid JSON: %s", raw)
 	}
-	return nil, "", fmt.Errorf("the arguments must be one JSON object, not %s", show(raw))
+	return nil, "", fmt.Errorf("the arguments must be one JSON object, got %s", show(raw))
 }
 
-// members are those of an object, of one that stands twice the last.
+// members returns the members of an object. Of duplicate members it returns the last.
 func members(raw []byte) (given map[string]json.RawMessage, twice string, ok bool) {
 	given = map[string]json.RawMessage{}
 	if jsontext.Object(raw, func(name, value []byte) bool {
@@ -250,7 +250,7 @@ func members(raw []byte) (given map[string]json.RawMessage, twice string, ok boo
 	return given, repeatedName(raw), true
 }
 
-// repeatedName is a name that stands twice in an object, however it is spelt; "" if none does.
+// repeatedName returns a duplicate name of an object, or "". It compares names after decoding their escapes.
 func repeatedName(object []byte) string {
 	dec, seen := json.NewDecoder(bytes.NewReader(object)), map[string]bool{}
 	for _, _ = dec.Token(); dec.More(); { // after its brace
@@ -269,7 +269,7 @@ func repeatedName(object []byte) string {
 // taken for the beginning of one.
 var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
 
-// whole refuses half of a character, which would be decoded as another one: what is written must be what was sent.
+// whole refuses lone surrogates, which would be decoded as U+FFFD: a file must get exactly the text that was sent.
 func whole(raw json.RawMessage) error {
 	if !bytes.Contains(raw, []byte(`\u`)) {
 		return nil
@@ -283,7 +283,7 @@ func whole(raw json.RawMessage) error {
 	return nil
 }
 
-// largestInteger is beyond which numbers of many clients are no longer exact.
+// largestInteger is the largest integer that a float64, which many clients use, can represent exactly.
 const largestInteger = 1<<53 - 1
 
 // integral reports whether a value is spelt as an integer, of whatever size.
@@ -294,7 +294,7 @@ func integral(value []byte) bool {
 
 // coerce turns a string that spells a number, a boolean or a list into that value, where the schema wants one.
 func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, error) {
-	value, isText := raw, raw[0] == '"' // it was decoded as a member: nothing stands before it
+	value, isText := raw, raw[0] == '"' // a decoded member has no leading white space
 	if isText && want.Type != "string" {
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
@@ -338,7 +338,7 @@ func asText(name string, value []byte, want *jsonschema.Schema) string {
 	return "; pass the JSON as a string"
 }
 
-// within holds a decoded value against the ranges and the enumeration of its schema. An empty choice is none.
+// within checks a decoded value against the range and the enumeration of its schema. An empty choice counts as not given.
 func within(v reflect.Value, want *jsonschema.Schema) error {
 	if v.CanInt() {
 		if want.Minimum != nil && float64(v.Int()) < *want.Minimum {

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 	"github.com/toolhost/toolhost/builtin/internal/document"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
@@ -20,7 +25,7 @@ type editInput struct {
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence instead of the only one"`
 }
 
-// changeOutput is what programs learn from an [editTool] or a [writeTool].
+// changeOutput is the structured result of an [editTool] or a [writeTool].
 type changeOutput struct {
 	Path         string `json:"path"`
 	Replacements int    `json:"replacements,omitempty"`
@@ -43,7 +48,7 @@ var editTool = declare(Tool[editInput]{
 	Uncancelable: true,
 	Plan: func(_ context.Context, env *Env, in editInput) (Plan, error) {
 		if in.OldString == in.NewString {
-			return Plan{}, errors.New("old_string and new_string are the same: there is nothing to change")
+			return Plan{}, errors.New("old_string and new_string are the same: give a new_string that differs")
 		}
 		path, err := env.Policy.Resolve(in.FilePath)
 		if err != nil {
@@ -103,8 +108,8 @@ func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result,
 	}, nil
 }
 
-// showPlace answers an Edit of a file that was not read, which unread says, with the lines around the only place that it names. They
-// count as read, so that the same call succeeds when it is repeated.
+// showPlace returns the error for an Edit of an unread file, with the lines around the only match of old_string. They count
+// as read, so that the same call succeeds when it is repeated.
 func (t *target) showPlace(env *Env, in editInput, unread error) error {
 	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
 		return unread
@@ -137,10 +142,10 @@ func (t *target) showPlace(env *Env, in editInput, unread error) error {
 		"These lines now count as read: repeat the call if it is still right", t.path, place.Shown)
 }
 
-// find returns the content as text, and what an edit replaces in it.
+// find returns the content as text, and the match of old_string.
 func (t *target) find(standing readstate.Status, in editInput) (*text.Text, *text.Match, error) {
 	if len(t.content) == 0 {
-		return nil, nil, fmt.Errorf("%s was not changed: it is empty, and so must old_string be to fill it; Write does the same", t.path)
+		return nil, nil, fmt.Errorf("%s was not changed: the file is empty. Use an empty old_string, or Write", t.path)
 	}
 	before := t.text(standing)
 	if before == nil {
@@ -153,8 +158,8 @@ func (t *target) find(standing readstate.Status, in editInput) (*text.Text, *tex
 	return before, match, unseen(t.path, before, match, standing)
 }
 
-// unseen refuses to replace several places of which some were never shown. One place needs no page: it was
-// found by text that the caller knew, and it is the only one.
+// unseen refuses to replace several matches if some were never shown. A single match need not have been shown: the caller
+// knew its text.
 func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Status) error {
 	if standing.Whole || len(m.Spans) < 2 {
 		return nil
@@ -170,4 +175,113 @@ func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Sta
 		}
 	}
 	return nil
+}
+
+// lockWait limits the wait for other changes of the same file. Each takes milliseconds.
+const lockWait = 30 * time.Second
+
+// openTarget locks a file and reads it. With create, it creates missing parent directories.
+func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*target, error) {
+	if err := refuseSpecial(path); err != nil {
+		return nil, err
+	}
+	if create {
+		return openMaking(ctx, env, path)
+	}
+	t, err := lockTarget(ctx, env, path)
+	if errors.Is(err, errNoDir) {
+		return nil, missing(ctx, env, path)
+	}
+	return t, err
+}
+
+// makeTries is how often the directories of a file are created. Another call that has created them may remove them when it
+// fails.
+const makeTries = 10
+
+// openMaking is openTarget for a file with missing directories. It removes them if it fails.
+func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error) {
+	for tries := 1; ; tries++ {
+		unmake, err := path.MakeParents(0o777)
+		if err != nil && env.Runtime.history.Fills(existing(path), err) && env.Runtime.history.Shrink() {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot create the directory of %s: %w%s", path, inFile(path, err), atomicfile.Advice(err))
+		}
+		t, err := lockTarget(ctx, env, path)
+		if err == nil {
+			t.undoMkdir = unmake
+			return t, nil
+		}
+		unmake()
+		again := errors.Is(err, errNoDir) || errors.Is(err, guard.ErrSwapped) // another call has removed or recreated it
+		if !again || tries == makeTries {
+			return nil, err
+		}
+	}
+}
+
+// existing returns the nearest existing directory above a file.
+func existing(path guard.Path) string {
+	dir := filepath.Dir(path.Real())
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// errNoDir means that the directory of a file is missing, or was removed while lockTarget waited.
+var errNoDir = errors.New("its directory is missing")
+
+// lockTarget locks a file and reads it.
+func lockTarget(ctx context.Context, env *Env, path guard.Path) (*target, error) {
+	dir, base, err := path.OpenParent()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s was not changed: %w", path, errNoDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the directory of %s: %w", path, inFile(path, err))
+	}
+	unlock, err := lockDir(ctx, env, dir, filepath.Dir(path.String()))
+	if err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("%s was not changed: %w", path, err)
+	}
+	t := &target{path: path, dir: dir, base: base, unlock: unlock, undoMkdir: func() {}}
+	if err = t.load(); err == nil && t.missing && !t.inPlace() {
+		err = fmt.Errorf("%s was not changed: %w", path, errNoDir)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// inPlace reports whether the locked directory is still the directory of the file.
+func (t *target) inPlace() bool {
+	now, _, err := t.path.OpenParent()
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer now.Close()
+	there, err := now.Stat(".")
+	if err != nil {
+		return true
+	}
+	locked, err := t.dir.Stat(".")
+	return err != nil || os.SameFile(there, locked)
+}
+
+// lockDir waits for its turn among the changes in a directory.
+func lockDir(ctx context.Context, env *Env, dir *os.Root, name string) (unlock func(), err error) {
+	unlock, err = env.Runtime.locks.Lock(ctx, dir, lockWait)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, fmt.Errorf("another program has locked %s for %v, such as with flock: end it (a background task with TaskStop), then repeat the call", name, lockWait)
+	}
+	return unlock, err
 }

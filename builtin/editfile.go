@@ -24,25 +24,25 @@ import (
 // maxTarget is the largest file that Edit and Write change, in bytes.
 const maxTarget = 1 << 30
 
-// A target is the file that an Edit or a Write changes: locked, and its content read. The lock spans scopes
-// and processes, so that what was read is what is replaced.
+// A target is the file that an Edit or a Write changes, with its content. It is locked against other scopes and processes,
+// so that the content cannot change before it is replaced.
 type target struct {
 	path      guard.Path
 	dir       *os.Root
 	base      string
 	unlock    func()
-	undoMkdir func() // takes away the directories that were made for a file that is not
+	undoMkdir func() // removes the directories that were created, if the file was not
 	missing   bool
 	info      fs.FileInfo // nil when missing
 	content   []byte
-	known     history.Blob // stands for content; zero if it was not hashed
-	charset   string       // of what was decoded or encoded, if it is text
-	release   func()       // gives back the memory that was reserved; nil if none was
-	// elsewhere says that the file has changed outside the pages of it that this scope knows.
+	known     history.Blob // of content; zero if it was not hashed
+	charset   string       // of content, if it is text
+	release   func()       // releases the reserved memory; nil if none is reserved
+	// elsewhere means that the file has changed outside of the pages that this scope has read.
 	elsewhere bool
 }
 
-// load reads the content as it is now.
+// load reads the current content.
 func (t *target) load() error {
 	var room bytes.Buffer
 	info, ok, err := t.path.Content(&room, wholeFile)
@@ -59,7 +59,7 @@ func (t *target) load() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s could not be opened: %w", t.path, err)
+		return fmt.Errorf("cannot open %s: %w", t.path, err)
 	}
 	defer f.Close()
 	if t.info, err = f.Stat(); err != nil {
@@ -71,7 +71,7 @@ func (t *target) load() error {
 	case !t.info.Mode().IsRegular():
 		return special(t.path, t.info.Mode())
 	case t.info.Size() > maxTarget:
-		return fmt.Errorf("%s has %d bytes; files of more than %d are not changed here", t.path, t.info.Size(), maxTarget)
+		return fmt.Errorf("%s has %d bytes, Edit and Write change files of up to %d: use Bash", t.path, t.info.Size(), maxTarget)
 	}
 	t.releaseMemory() // of an earlier load
 	if t.release, err = memory.Take(copies * t.info.Size()); err != nil {
@@ -83,30 +83,29 @@ func (t *target) load() error {
 	return nil
 }
 
-// sameFile is [os.SameFile], of what [guard.Path.Content] describes as well.
+// sameFile is [os.SameFile], but also accepts a FileInfo of [guard.Path.Content].
 func sameFile(a, b fs.FileInfo) bool {
 	v, w := readstate.VersionOf(a), readstate.VersionOf(b)
 	return os.SameFile(a, b) || v.Inode != 0 && v.Inode == w.Inode && v.Dev == w.Dev
 }
 
-// readAll reads a file of about size bytes in one piece, but no more than limit; it may have grown or shrunk
-// since its size was read.
+// readAll reads a file of about size bytes, at most limit. The file may have grown or shrunk since its size was read.
 func readAll(f io.Reader, size, limit int64) ([]byte, error) {
 	return readInto(new(bytes.Buffer), f, size, limit)
 }
 
-// readInto is readAll into storage that may have been used before. What it returns is not nil.
+// readInto is readAll into a reused buffer. It never returns nil.
 func readInto(room *bytes.Buffer, f io.Reader, size, limit int64) ([]byte, error) {
-	room.Grow(int(size) + bytes.MinRead) // to notice the end without growing
+	room.Grow(int(size) + bytes.MinRead) // ReadFrom needs MinRead to see EOF without growing
 	_, err := room.ReadFrom(io.LimitReader(f, limit))
 	return room.Bytes(), err
 }
 
-// largeTarget is the size from which the memory that a change took is given back at once, in bytes: two such
-// changes one after the other would else take twice what one takes.
+// largeTarget is the size from which the memory of a change is returned to the system at once, in bytes. Otherwise two such
+// changes in a row would take twice the memory.
 const largeTarget = 64 << 20
 
-// copies is how many times the size of a file its change may hold in memory: before, after, and what is compared.
+// copies is how many copies of a file its change may hold in memory: the old and the new content, and those for the diff.
 const copies = 3
 
 // releaseMemory ends the reservation of memory.
@@ -128,11 +127,11 @@ func (t *target) close() {
 	}
 }
 
-// driftLines bounds the diff that shows a change by another program. One that does not fit is not counted as seen.
+// driftLines limits the diff that shows a change by another program. A longer change does not count as read.
 const driftLines = 400
 
-// freshness refuses a file that this scope has not read, or that has changed since. A change that can be
-// shown whole counts as read. A file of which an Edit has shown an excerpt counts as read if excerpts says so.
+// freshness returns an error for a file that this scope has not read, or that has changed since. A change that the error
+// shows completely counts as read. With excerpts, a file of which an Edit has shown an excerpt counts as read.
 func (t *target) freshness(env *Env, excerpts bool) (readstate.Status, error) {
 	standing := env.ReadState.Check(t.path.Real(), t.info, t.content)
 	t.elsewhere = standing.Elsewhere
@@ -148,7 +147,8 @@ func (t *target) freshness(env *Env, excerpts bool) (readstate.Status, error) {
 	return standing, t.drift(env, standing.Old)
 }
 
-// drift tells how the file differs from what this scope knew of it; old is nil if that is not known whole.
+// drift returns an error with the difference between the file and what this scope has read. old is nil if the scope has not
+// read the whole file.
 func (t *target) drift(env *Env, old []byte) error {
 	head := fmt.Sprintf("%s has changed on disk since it was last read in this session; nothing was written.", t.path)
 	again := " Read it again, then decide whether this call is still right."
@@ -167,7 +167,7 @@ func (t *target) drift(env *Env, old []byte) error {
 	return errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
 
-// concurrentChange explains an error of a change that failed because another program changed the file first: by what that program changed, as far as it is known.
+// concurrentChange adds the difference to the error of a change that failed because another program has changed the file.
 func (t *target) concurrentChange(env *Env, err error) error {
 	if !errors.Is(err, atomicfile.ErrOvertaken) || t.missing {
 		return err
@@ -181,15 +181,15 @@ func (t *target) concurrentChange(env *Env, err error) error {
 	return now.drift(env, old)
 }
 
-// unread says what to do about a file that this scope has not read.
+// unread returns the error for a file that this scope has not read.
 func (t *target) unread() error {
 	if kind, what := document.Detect(t.content[:min(len(t.content), document.DetectBytes)], t.path.Real()); kind == document.OtherFile {
-		return fmt.Errorf("%s is not text (%s) and cannot be Read, so it is not changed here. If all of it is to be replaced, remove it with Bash first, then repeat this call", t.path, what)
+		return fmt.Errorf("%s is not text (%s): Read cannot show it, so it was not changed. To replace the whole file, remove it with Bash, then repeat this call", t.path, what)
 	}
 	return fmt.Errorf("%s has not been read in this session: Read it first, then repeat this call", t.path)
 }
 
-// text is the content as text, in the charset that it was shown or written in; nil if it is none.
+// text returns the content as text, in the charset in which it was shown or written. It returns nil if it is not text.
 func (t *target) text(standing readstate.Status) *text.Text {
 	content := text.DecodeAs(t.content, standing.Charset)
 	if content != nil {
@@ -198,8 +198,8 @@ func (t *target) text(standing readstate.Status) *text.Text {
 	return content
 }
 
-// retryUTF8 is the content as UTF-8 after a charset lacked a character: where it holds ASCII alone, that is what it is as well. It is nil
-// where err is another error or the content is in that charset indeed.
+// retryUTF8 returns the content as UTF-8 if err says that its charset lacks a character and the content is ASCII, which is
+// valid UTF-8 too. Otherwise it returns nil.
 func (t *target) retryUTF8(err error) *text.Text {
 	if !errors.As(err, new(*text.UnmappableError)) {
 		return nil
@@ -212,7 +212,7 @@ func (t *target) retryUTF8(err error) *text.Text {
 	return content
 }
 
-// recordRead records content as what this scope last read or wrote. b stands for it, zero if it is not known.
+// recordRead records content as last read or written by this scope. b is its blob, or zero if it is not known.
 func (t *target) recordRead(env *Env, b history.Blob, content ...[]byte) {
 	info, err := t.dir.Lstat(t.base)
 	if err != nil || !info.Mode().IsRegular() {
@@ -226,8 +226,8 @@ func (t *target) recordRead(env *Env, b history.Blob, content ...[]byte) {
 	env.ReadState.Changed(t.path.Real(), v, t.elsewhere, content...)
 }
 
-// replace gives the file new content, which may come in pieces. The note says when the change cannot be undone, and what else
-// failed though the file has its new content.
+// replace writes new content, which may be in pieces. The note says that the change cannot be undone, or what failed after
+// the file was written.
 func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	before := t.content
 	if t.missing {
@@ -237,7 +237,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	}
 	entry, note := t.journal(env, before, content)
 	out, err := t.write(env, content)
-	if entry != nil && t.full(env, err) { // what the history keeps of this change is in the way itself
+	if entry != nil && t.full(env, err) { // the history entry itself takes the space
 		note = "this change cannot be undone: the disk has no room for both"
 		err = errors.Join(err, entry.Failed())
 		if entry = nil; env.Runtime.history.Shrink() {
@@ -246,7 +246,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 		}
 	}
 	if errors.Is(err, atomicfile.ErrTorn) {
-		return "", err // how the change ended shows when the next start has made the file whole
+		return "", err // the next start repairs the file and completes the entry
 	}
 	if err != nil {
 		return "", errors.Join(t.concurrentChange(env, fmt.Errorf("%s was not changed: %w", t.path, err)), entry.Failed())
@@ -254,7 +254,7 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	t.undoMkdir = func() {}
 	t.recordRead(env, entry.Change().After, content...)
 	if err := entry.Done(); err != nil {
-		env.Runtime.log.Warn("the history could not be written", "file", t.path.Real(), "error", err)
+		env.Runtime.log.Warn("cannot write the history", "file", t.path.Real(), "error", err)
 	}
 	if out.Warning != nil {
 		env.Runtime.log.Warn("a file was changed, but something failed after it", "file", t.path.Real(), "error", out.Warning)
@@ -263,8 +263,8 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	return note, nil
 }
 
-// journal begins a change in the history, and says why it cannot be undone. The history outlives files of the caller's own, and
-// to the host their names mean other files.
+// journal starts an entry in the history. The note says why the change cannot be undone. Files in the private directories of
+// the caller's sandbox are not recorded: the history outlives them, and their names mean other files outside of it.
 func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *history.Entry, note string) {
 	switch {
 	case env.undo != nil:
@@ -282,7 +282,7 @@ func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *hist
 	return entry, note
 }
 
-// write replaces the file. A disk that is full does not refuse it as long as the history can give room.
+// write replaces the file. If the disk is full, it removes old history entries and tries again.
 func (t *target) write(env *Env, content [][]byte) (out atomicfile.Outcome, err error) {
 	for {
 		out, err = atomicfile.Replace(t.dir, t.base, t.options(env), content...)
@@ -293,7 +293,7 @@ func (t *target) write(env *Env, content [][]byte) (out atomicfile.Outcome, err 
 	}
 }
 
-// restat looks at the file again after a write in place that did not begin, which may have set its time.
+// restat updates t.info after a write in place that did not start, which may have changed the modification time.
 func (t *target) restat() {
 	now := target{path: t.path}
 	defer now.releaseMemory()
@@ -302,32 +302,32 @@ func (t *target) restat() {
 	}
 }
 
-// full reports whether an error says that the disk which the history is on is full.
+// full reports whether an error means that the disk with the history is full.
 func (t *target) full(env *Env, err error) bool {
 	if t.path.Own() {
-		return false // it is on another
+		return false // another disk is full
 	}
 	dir := filepath.Dir(t.path.Real())
 	if errors.Is(err, atomicfile.ErrNoJournal) {
-		dir = "" // it lies next to the history
+		dir = "" // the file is on the same disk as the history
 	}
 	return env.Runtime.history.Fills(dir, err)
 }
 
-// options say how the file is replaced or removed.
+// options returns how the file is replaced or removed.
 func (t *target) options(env *Env) atomicfile.Options {
 	o := atomicfile.Options{
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps, Expect: t.verifyUnchanged,
 	}
 	if env.undo != nil {
 		o.Mode = cmp.Or(env.undo.left.Perm(), o.Mode)
-		o.BreakLinks = *env.undo != undoModes{} // a command made the link, or may have
+		o.BreakLinks = *env.undo != undoModes{} // a command may have created the link
 	}
 	return o
 }
 
-// verifyUnchanged makes sure that what is replaced is what was judged and read: another program does not take our lock,
-// and a file that is written in place could by now be another name of one that must not be.
+// verifyUnchanged checks that the file is still the one that was judged and read. Other programs ignore the lock, and a file
+// that is written in place could now be a hard link to a protected one.
 func (t *target) verifyUnchanged(current *os.File) error {
 	if current == nil || t.missing {
 		if current == nil && t.missing {
@@ -345,7 +345,7 @@ func (t *target) verifyUnchanged(current *os.File) error {
 	return nil
 }
 
-// create gives content to a file that was missing or empty.
+// create writes a file that was missing or empty.
 func (t *target) create(env *Env, content string) (Result, error) {
 	raw, _, err := text.Encode(nil, content)
 	if err != nil {
@@ -366,7 +366,7 @@ func (t *target) create(env *Env, content string) (Result, error) {
 	}, nil
 }
 
-// sizeOf is the size of a content in pieces, in bytes.
+// sizeOf returns the total size of pieces, in bytes.
 func sizeOf(content [][]byte) int {
 	n := 0
 	for _, piece := range content {

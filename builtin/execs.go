@@ -13,46 +13,46 @@ import (
 
 // Limits of the questions and events of the programs of one command.
 const (
-	// execWait is how long the programs of one command may wait for a person, in all. Then the whole command is ended.
+	// execWait is how long the programs of one command may wait for a person in total. Then the command is ended.
 	execWait = 5 * time.Minute
-	// maxExecEvents bounds how many refusals and approvals of one command are recorded; the others are counted.
+	// maxExecEvents limits the recorded refusals and approvals of one command. Further ones are only counted.
 	maxExecEvents = 100
-	// maxExecMemory bounds how many decisions of one command are remembered.
+	// maxExecMemory limits the remembered decisions of one command.
 	maxExecMemory = 4096
-	// maxExecLines bounds the lines about refusals and approvals in a result.
+	// maxExecLines limits the lines about refusals and approvals in a result.
 	maxExecLines = 20
 )
 
 // Execs says how the programs that a command starts are judged.
 type Execs struct {
-	// Policy returns the caller's rules as they are now.
+	// Policy returns the current rules of the caller.
 	Policy func() *guard.Policy
-	// Granted are commands that a person has allowed with the text of the call.
+	// Granted are commands that a person has approved as part of the call.
 	Granted []guard.ExecGrant
-	// Ask puts a question to a person and waits for the answer. Nil: no person can be asked.
+	// Ask asks a person and waits for the answer. It is nil if no person can be asked.
 	Ask func(ctx context.Context, q ExecQuestion) ExecAnswer
-	// Known reports whether a person has allowed a program for good. Nil: none has.
+	// Known reports whether a person always allows a program. It may be nil.
 	Known func(q ExecQuestion) bool
-	// Later says that the questions of a call that waits are put by [Result].Asks: the call ends, its command goes on as a task.
+	// Later means that questions are asked by [Result].Asks: the call ends and its command continues as a task.
 	Later bool
 	// Tell is called with each event. It may be called after the call has ended, from several goroutines.
 	Tell func(ExecEvent)
 }
 
-// An ExecQuestion asks a person whether a program may start.
+// An ExecQuestion is the question whether a program may start.
 type ExecQuestion struct {
-	// Text is the program with its arguments, and Words the same, word by word, with the program where links lead.
+	// Text is the program with its arguments. Words are its words, with symbolic links of the program resolved.
 	Text  string
 	Words []string
 	// Program is the file of the program.
 	Program string
-	// Rule asks, from Source.
+	// Rule is the rule that requires approval, and Source its file.
 	Rule, Source string
 	// Chain are the programs from the command's shell to the one that starts it.
 	Chain []string
 	// Dir is the directory it starts in.
 	Dir string
-	// Background says that the call of the command has ended.
+	// Background means that the call of the command has ended.
 	Background bool
 }
 
@@ -60,31 +60,31 @@ type ExecQuestion struct {
 type ExecAnswer struct {
 	Allowed bool
 	Reason  string // of a refusal
-	By      string // what asked: the client, the console or a hook
+	By      string // the channel: the client, the console or a hook
 }
 
-// An ExecAsked is a question about a program of a command that waits as a task. It is answered by a call of its own.
+// An ExecAsked is a question about a program of a command that waits as a task. Another call answers it.
 type ExecAsked struct {
 	Question ExecQuestion
 	Task     string // the id of the task
-	// Resume hands the answer on, and waits for the command as its call did. It may be called once.
+	// Resume passes the answer on, and waits for the command as its call did. It may be called once.
 	Resume func(ctx context.Context, a ExecAnswer) (Result, error)
-	// Elicit are the params of a question of another server, put as they are; Answer hands on its result in the place of Resume.
+	// Elicit are the params of a question of another server. Then Answer is used instead of Resume, with its result.
 	Elicit json.RawMessage
 	Answer func(ctx context.Context, result json.RawMessage) (Result, error)
 }
 
-// An ExecEvent is a program that was not started, or was because a person allowed it.
+// An ExecEvent records that a program was refused, or started because a person allowed it.
 type ExecEvent struct {
 	Text         string
 	Action       guard.Action
 	Rule, Source string
-	Reason       string // what else there is to say of it
+	Reason       string // further information
 	Chain        []string
-	By           string // what asked; "" if no person was asked
+	By           string // the channel; "" if no person was asked
 }
 
-// String is the line of a result about the event.
+// String returns the line about the event in a result.
 func (e ExecEvent) String() string {
 	what := "Refused: "
 	if e.Action == guard.Allow {
@@ -104,7 +104,7 @@ func (e ExecEvent) String() string {
 	return line + "."
 }
 
-// lines are what a result tells of refusals and approvals, equal ones once.
+// lines returns the lines about refusals and approvals in a result, without duplicates.
 func (g *execGate) lines() (lines []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,29 +20,29 @@ import (
 
 // This file holds the errors of Read for files that cannot be shown as text. Each error names the next step.
 
-// processSecrets are the files of /proc that look regular and are another process's memory, environment or
-// open files.
+// processSecrets are files of /proc that look regular and show the memory, the environment or the open files of another
+// process.
 var processSecrets = regexp.MustCompile(`^/proc/([^/]+/)+(environ|fd|fdinfo|mem|map_files|maps|root|cwd|exe|auxv|stack)(/|$)`)
 
-// kernelStreams are files that look regular and are the memory of the machine, or wait for what the kernel will say next.
+// kernelStreams are files that look regular and are the memory of the machine, or block until the kernel has new data.
 var kernelStreams = regexp.MustCompile(`^/proc/(kcore|kmsg|vmcore|kpage[^/]*)$|^/sys/kernel/(debug/)?tracing/(.*/)?trace_pipe(_raw)?$`)
 
-// refuseSpecial refuses before anything is opened: opening a device can already do something. It is a look
-// by name; what is opened then is looked at again.
+// refuseSpecial refuses special files before they are opened, because opening a device can have effects. It checks the name
+// only; the opened file is checked again.
 func refuseSpecial(path guard.Path) error {
 	inProc := strings.HasPrefix(path.Real(), "/proc/")
 	if inProc && processSecrets.MatchString(path.Real()) {
-		return fmt.Errorf("%s belongs to a running process and is not shown", path)
+		return fmt.Errorf("%s shows data of a running process: tools do not read it", path)
 	}
 	if (inProc || strings.HasPrefix(path.Real(), "/sys/kernel/")) && kernelStreams.MatchString(path.Real()) {
-		return fmt.Errorf("%s is a stream of the kernel, not a file with content: it is not shown", path)
+		return fmt.Errorf("%s is a stream of the kernel: tools read only regular files", path)
 	}
 	if path.Regular() {
-		return nil // the open reports what has taken its place meanwhile
+		return nil // the open reports the error
 	}
 	info, err := os.Lstat(path.Location())
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {
-		return nil // the open reports what cannot be described
+		return nil // the open reports the error
 	}
 	return special(path, info.Mode())
 }
@@ -57,13 +57,13 @@ func special(path guard.Path, mode fs.FileMode) error {
 	case mode&fs.ModeSocket != 0:
 		kind = "socket"
 	}
-	return fmt.Errorf("%s is a %s, not a file with content: to read or to write it could take for ever", path, kind)
+	return fmt.Errorf("%s is a %s: tools read and write only regular files, because this one could block forever", path, kind)
 }
 
-// shownEntries is how many names of a directory a refusal shows.
+// shownEntries is how many names of a directory an error shows.
 const shownEntries = 20
 
-// directory answers a Read of a directory with its first entries.
+// directory returns the error for a Read of a directory, with its first entries.
 func directory(env *Env, path guard.Path, f *os.File) error {
 	entries, err := f.ReadDir(-1)
 	if err != nil && len(entries) == 0 {
@@ -103,8 +103,8 @@ const (
 	nameEdits   = 3 // the most letters by which a name may differ, and no more than a third of them
 )
 
-// Suggest adds to the refusal of a path outside of the roots the file inside that it probably means: one with the same end of its path
-// that exists, and that the caller may read.
+// Suggest adds the file that was probably meant to the refusal of a path outside of the roots: an existing file inside with
+// the same last elements, which the caller may read.
 func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
 	paths := in.Files()
 	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
@@ -116,7 +116,7 @@ func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
 	return v
 }
 
-// sameTail is the file below a root whose path ends like one outside of the roots, with as much of it as possible; "" if there is none.
+// sameTail returns the file below a root with the longest common tail with a path outside of the roots, or "".
 func sameTail(env *Env, path guard.Path) string {
 	_, tail, ok := strings.Cut(filepath.ToSlash(path.String()), "/")
 	for ok && tail != "" {
@@ -136,7 +136,7 @@ func sameTail(env *Env, path guard.Path) string {
 	return ""
 }
 
-// missing answers a name that does not exist with the names that are like it.
+// missing returns the error for a file that does not exist, with similar names.
 func missing(ctx context.Context, env *Env, path guard.Path) error {
 	if info, err := os.Lstat(path.String()); err == nil && !path.Own() && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a symbolic link to %s, which does not exist", path, path.Real())
@@ -156,7 +156,7 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 	if i := slices.IndexFunc(names, func(name string) bool {
 		return !utf8.ValidString(name) && strings.ToValidUTF8(name, "") == shown
 	}); i >= 0 {
-		return fmt.Errorf("%s does not exist by that name: that of the file is no UTF-8 (%q), and no call can spell it. Rename it with Bash, as in mv -- pattern* new-name", path, names[i])
+		return fmt.Errorf("%s does not exist: the file has a name that is not UTF-8 (%q), which a call cannot contain. Rename it with Bash, such as with mv -- pattern* new-name", path, names[i])
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("%s does not exist. Use Glob to find the file", path)
@@ -167,20 +167,20 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 	return fmt.Errorf("%s does not exist. Did you mean:\n%s", path, strings.Join(names, "\n"))
 }
 
-// inFile explains an error where the path leads through a file, and returns any other as it is.
+// inFile explains the error for a path below a file. It returns other errors unchanged.
 func inFile(path guard.Path, err error) error {
 	if path.Own() {
 		return err
 	}
 	for dir := filepath.Dir(path.Real()); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if info, statErr := os.Lstat(dir); statErr == nil && !info.IsDir() {
-			return fmt.Errorf("%s is a file, and nothing can lie in it", dir)
+			return fmt.Errorf("%s is a file, not a directory", dir)
 		}
 	}
 	return err
 }
 
-// nearest lists the names in the same directory with the same stem or few letters apart, the nearest first.
+// nearest returns the names in the same directory that have the same stem or differ in few letters, most similar first.
 func nearest(env *Env, path guard.Path) []string {
 	dir := filepath.Dir(path.Real())
 	parent, base, err := path.OpenParent()
@@ -219,7 +219,7 @@ func nearest(env *Env, path guard.Path) []string {
 	return names
 }
 
-// elsewhere lists files of the same name in other directories of the root that the path lies in, or directories if there are none.
+// elsewhere returns files with the same name in other directories of the root of the path, or directories if there are no files.
 func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 	base := filepath.Base(path.Real())
 	if names := inRoot(ctx, env, path, "**/"+escapeGlob(base), shownNames); len(names) > 0 {
@@ -236,7 +236,7 @@ func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 	return dirs
 }
 
-// inRoot lists the files that match a pattern in the root that the path lies in.
+// inRoot returns the files in the root of the path that match a pattern.
 func inRoot(ctx context.Context, env *Env, path guard.Path, pattern string, limit int) []string {
 	for _, root := range env.Policy.Roots() {
 		if !isBelow(path.Real(), root) {
@@ -262,7 +262,7 @@ func inRoot(ctx context.Context, env *Env, path guard.Path, pattern string, limi
 	return nil
 }
 
-// isBelow reports whether path is dir or lies in it, by path element.
+// isBelow reports whether path is dir or below it.
 func isBelow(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)

@@ -13,10 +13,11 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// HookPrincipal is whose sandbox contained hooks run in: none of a caller, whose commands could reach into them.
+// HookPrincipal is the principal of contained hooks. They do not run in the sandbox of a caller, whose commands could access
+// them.
 const HookPrincipal = "\x00hooks"
 
-// hookStart bounds the start of the sandbox of hooks, which takes some 20 ms.
+// hookStart limits the time to start the sandbox of hooks, which takes about 20 ms.
 const hookStart = 10 * time.Second
 
 // StartContained starts a hook's process in the sandbox of hooks, under the rules of [HookPrincipal].
@@ -25,7 +26,7 @@ func (b *Runtime) StartContained(policy *guard.Policy, s hook.Spec) (hook.Proces
 	defer cancel()
 	c, err := b.sandboxes.AcquireBare(ctx, HookPrincipal, policy)
 	if err != nil {
-		return nil, fmt.Errorf("its sandbox could not be started: %w", err)
+		return nil, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
 	settle := b.sandboxes.Cleanup()
 	p, err := c.Spawn(s.Argv, s.Dir, s.Env, s.Files)
@@ -48,13 +49,13 @@ type containedHook struct {
 	once    sync.Once
 }
 
-// Wait tells how the process ended.
+// Wait waits for the process and returns how it ended.
 func (p *containedHook) Wait() (exitCode int, err error) {
 	s, err := p.Process.Wait()
 	return s.ExitCode, err
 }
 
-// Kill ends the process and everything it started, and removes what it must not leave.
+// Kill ends the process with its descendants, and removes what they must not leave.
 func (p *containedHook) Kill() error {
 	_, err := p.Process.Kill()
 	p.once.Do(func() {

@@ -10,6 +10,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -53,26 +54,26 @@ type Tool[In any] struct {
 	// Core marks a tool that clients are asked to show to a model at once, where they would else let it search for tools.
 	Core  bool
 	Hints Hints
-	// Permission is what a caller must hold; what says nothing is as strict as running commands.
+	// Permission is the right that a caller needs. The zero value is that of running commands.
 	Permission guard.Permission
-	// Limit is the longest result in characters; what is longer is kept whole on disk and cut. Zero means
-	// that the tool bounds its own results, which are then never kept.
+	// Limit is the longest result in characters. Longer ones are saved on disk and cut. Zero means that the tool limits
+	// its results itself.
 	Limit int
-	// MaxResult is how long, in characters, the texts can be of a tool that bounds its own; 0 if it does not say.
+	// MaxResult is the longest text, in characters, of a tool that limits its results itself. 0 if it is not known.
 	MaxResult int
-	// Uncancelable marks a tool whose run is short and atomic: a cancelled call completes it and reports.
+	// Uncancelable marks a tool with a short and atomic run, which a cancelled call completes.
 	Uncancelable bool
 	// SkipQueue lets calls pass next to the gate: they neither wait nor make others wait.
 	SkipQueue bool
-	// OptIn marks a tool that is served where it is asked for by name.
+	// OptIn marks a tool that is served only if it is requested by name.
 	OptIn bool
 	// NeedsPerson marks a tool that is listed where a person can be asked.
 	NeedsPerson bool
 	// NeedsForm marks a tool that is listed where a form can be shown to a person, by the client or at the console.
 	NeedsForm bool
-	// Enabled reports whether the tool can work on this host at all. Nil: always.
+	// Enabled reports whether the tool can work on this host. Nil means always.
 	Enabled func(*Runtime) bool
-	// Configured reports whether the settings have what the tool needs; without it the tool is not listed. Nil: always.
+	// Configured reports whether the settings have what the tool needs. Otherwise it is not listed. Nil means always.
 	Configured func(*guard.Policy) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
@@ -107,7 +108,7 @@ type Def struct {
 	RawSchema json.RawMessage
 	// Server is the server that the tool belongs to; "" for a tool of this host.
 	Server string
-	// Listed is the name on the list of tools where it is not Name, which rules, hooks and the audit log know.
+	// Listed is the name on the list of tools, if it differs from Name, which rules, hooks and the audit log use.
 	Listed string
 	// Unlisted keeps the tool off the list; a call says why it does not run.
 	Unlisted bool
@@ -120,7 +121,7 @@ type Def struct {
 	configured func(*guard.Policy) bool
 }
 
-// Enabled reports whether the tool can work with what this host has. A tool that cannot is not listed.
+// Enabled reports whether the tool can work on this host. Other tools are not listed.
 func (d *Def) Enabled(box *Runtime) bool { return d.enabled == nil || d.enabled(box) }
 
 // Configured reports whether the settings have what the tool needs.
@@ -151,7 +152,7 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 
 var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool, exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
-// All returns every tool, ordered by name, also those that are served where they are asked for alone.
+// All returns every tool, ordered by name, including those that are served only on request.
 func All() []*Def {
 	return slices.SortedFunc(slices.Values(declared), func(a, b *Def) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -189,7 +190,7 @@ func Define[In any](t Tool[In]) (*Def, error) {
 	}
 	for name, a := range alias.Arguments(t.Name) {
 		if schema.Properties[name] != nil || a.Field != "" && schema.Properties[a.Field] == nil {
-			return nil, fmt.Errorf("the alias %s is a field itself, or stands for none", name)
+			return nil, fmt.Errorf("the alias %s is a field itself, or its field does not exist", name)
 		}
 	}
 	d := &Def{
@@ -219,3 +220,49 @@ func Define[In any](t Tool[In]) (*Def, error) {
 
 // always lets every call of a tool run concurrently with others.
 func always[In any](In) bool { return true }
+
+// External completes the definition d of a tool of another server or program. plan gets the arguments unchanged, after a
+// check that they are one JSON object. The effects of such a tool are not known: its plan has the effect
+// [guard.CallTool], so that an allow rule or a person must permit each call. concurrent means that calls may run
+// concurrently with others.
+func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
+	d.bind = func(raw json.RawMessage) (*Call, error) {
+		given, _, err := object(raw)
+		if err != nil {
+			return nil, &bindError{Tool: d.Name, Problems: []string{err.Error()}}
+		}
+		args, err := json.Marshal(given)
+		if err != nil {
+			return nil, err
+		}
+		if given == nil {
+			args = json.RawMessage("{}")
+		}
+		return &Call{
+			ConcurrencySafe: concurrent,
+			Args:            scalars(given),
+			Input:           func() (json.RawMessage, error) { return args, nil },
+			plan: func(ctx context.Context, env *Env) (Plan, error) {
+				p, err := plan(ctx, env, args)
+				p.Intent.Tool = d.Name
+				return p, err
+			},
+		}, nil
+	}
+	return &d
+}
+
+// scalars are the strings, numbers and booleans among the values.
+func scalars(given map[string]json.RawMessage) map[string]any {
+	all := map[string]any{}
+	for name, raw := range given {
+		var value any
+		if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] == '{' || raw[0] == '[' {
+			continue
+		}
+		if json.Unmarshal(raw, &value) == nil && value != nil {
+			all[name] = value
+		}
+	}
+	return all
+}

@@ -156,7 +156,7 @@ func TestAgentInput(t *testing.T) {
 		{"an unknown type", map[string]any{"subagent_type": "explor"}, `there is no agent "explor" (did you mean explore?); there are explore, general`},
 		{"a model", map[string]any{"model": "opus"}, "model: the runner fakeagent takes none"},
 		{"an unknown id", map[string]any{"resume": "0f0f0f0f"}, `resume: there is no agent "0f0f0f0f"`},
-		{"remote", map[string]any{"isolation": "remote"}, "isolation: agents run on this machine alone"},
+		{"remote", map[string]any{"isolation": "remote"}, "isolation: remote is not supported"},
 		{"another isolation", map[string]any{"isolation": "vm"}, `isolation: expected none or worktree, got "vm"`},
 		{"a crash", map[string]any{"prompt": `{"crash": true}`}, "panic: crashed"},
 		{"an end without text", map[string]any{"prompt": `{"exit": 0}`}, "The agent ended without an answer, with exit code 0."},

@@ -113,8 +113,8 @@ func TestMistakes(t *testing.T) {
 		want string
 	}{
 		{[]string{"undo", "nothing"}, "no such change"},
-		{[]string{"call", "Bash", "ls"}, "this is not JSON: ls"},
-		{[]string{"call", "Read", `{file_path:"a.txt"}`}, "this is not JSON"},
+		{[]string{"call", "Bash", "ls"}, "got invalid JSON: ls"},
+		{[]string{"call", "Read", `{file_path:"a.txt"}`}, "got invalid JSON"},
 		{[]string{"token", "lst"}, "did you mean list?"},
 		{[]string{"help", "cal"}, "did you mean call?"},
 		{[]string{"call", "Read"}, `call takes TOOL JSON|-|KEY=VALUE..., such as: toolhost call Read '{"file_path"`},

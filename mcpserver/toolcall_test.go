@@ -127,7 +127,7 @@ func TestToolCallInput(t *testing.T) {
 		`{"name":"mcp__s__do","arguments":{"path":"a","path":"b"}}`: `"path" is given twice`,
 		`{"name":"mcp__s__do","arguments":{"depth":1}}`:             "\n- path is missing\n", `{"name":"mcp__s__do","arguments":{"path":1}}`: `Its schema: {"type":"object"`,
 		`{"name":"mcp__s__do","arguments":{"path":1,"depth":"x"}}`:                           "\n- depth: type: x has type \"string\", want \"integer\"\n- path: type: 1 has type \"integer\", want \"string\"\n",
-		`{"name":"ToolCall","arguments":{"name":"Bash","arguments":{"command":"echo out"}}}`: "cannot call itself", `{"name":"mcp__toolhost__ToolCall"}`: "does not call itself",
+		`{"name":"ToolCall","arguments":{"name":"Bash","arguments":{"command":"echo out"}}}`: "cannot call itself", `{"name":"mcp__toolhost__ToolCall"}`: "cannot call itself",
 		`{"name":"Bash","arguments":{"command":"echo out"}}`: "Bash is a tool of this host: call it by its name", `{"name":"shell","arguments":{"command":"echo out"}}`: "Bash is a tool of this host",
 		`{"name":"mcp__toolhost__Read","arguments":{"file_path":"a.txt"}}`: "Read is a tool of this host", `{"name":"ToolSearch","arguments":{"query":"x"}}`: "ToolSearch is a tool of this host",
 		`{"name":"s/do","arguments":{}}`: "did you mean mcp__s__do?). ToolSearch finds tools", `{"name":"do"}`: "did you mean mcp__s__do", `{"name":"mcp__s__nothing_like_it"}`: "no such tool: mcp__s__nothing_like_it",
