@@ -22,24 +22,24 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Bounds of what is kept to take back what commands changed.
+// Limits of what is recorded to undo the changes of commands.
 const (
-	// maxTrackers is how many roots of callers are tracked at once.
+	// maxTrackers limits the tracked roots of callers.
 	maxTrackers = 16
-	// trackerIdle is after what time without a command the base of a root is given up.
+	// trackerIdle is how long the tracker of a root is kept without a command.
 	trackerIdle = 30 * time.Minute
-	// maxChangedNames is how many names of changed files a result holds.
+	// maxChangedNames limits the names of changed files in a result.
 	maxChangedNames = 20
-	// maxKilledCommand is how much of a command that was cut short is told, in bytes.
+	// maxKilledCommand limits how much of an interrupted command is shown, in bytes.
 	maxKilledCommand = 200
 )
 
 // checkpoints track the roots in which commands run.
 type checkpoints struct {
-	dir  string        // of copies; "": nothing is kept
-	wait time.Duration // of a command for the base
+	dir  string        // of copies; "" disables them
+	wait time.Duration // how long a command waits for the base
 
-	told     sync.Once // that a root is not covered
+	told     sync.Once // for the note that a root is not covered
 	mu       sync.Mutex
 	trackers map[trackerKey]*tracker
 	used     map[string]*atomic.Int64 // bytes of the copies for each principal
@@ -47,7 +47,7 @@ type checkpoints struct {
 	closed   bool
 }
 
-// trackerKey is a root as one caller sees it: hiding stands for the rules that say what is hidden.
+// trackerKey identifies a root for one caller. hiding represents the rules that hide files.
 type trackerKey struct{ principal, root, hiding string }
 
 type tracker struct {
@@ -94,7 +94,7 @@ func (c *checkpoints) close() error {
 	return err
 }
 
-// acquire returns the tracker of a root. Its base is read from then on if it is new.
+// acquire returns the tracker of a root. A new tracker starts to read the base.
 func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	hidden, tag := env.Policy.Hiding()
 	t, err := c.entry(trackerKey{env.Principal, root, tag})
@@ -114,7 +114,7 @@ func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
 	return t, nil
 }
 
-// entry counts a command on the tracker of a key, which is a new one if another directory has taken the place of the root.
+// entry counts a command on the tracker of a key. It creates a tracker if there is none, or if the root was replaced.
 func (c *checkpoints) entry(key trackerKey) (*tracker, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *checkpoints) entry(key trackerKey) (*tracker, error) {
 	return t, nil
 }
 
-// giveUp closes a tracker. The call at hand does not wait for that; close does.
+// giveUp closes a tracker in the background. close waits for that.
 func (c *checkpoints) giveUp(t *tracker) { c.closing.Go(func() { _ = t.close() }) }
 
 func (c *checkpoints) release(t *tracker) {
@@ -149,7 +149,7 @@ func (c *checkpoints) release(t *tracker) {
 	t.used = time.Now()
 }
 
-// evict gives up trackers that have been idle, or are too many.
+// evict closes idle trackers, and the oldest ones above maxTrackers.
 func (c *checkpoints) evict() {
 	for len(c.trackers) > 0 {
 		var oldest trackerKey
@@ -167,14 +167,14 @@ func (c *checkpoints) evict() {
 	}
 }
 
-// A commandMark is a command while it runs, and what it changed afterwards.
+// A commandMark tracks a running command, and returns its changes afterwards.
 type commandMark struct {
 	env     *Env
 	command string
 	begun   time.Time
 	roots   []rootMark
 	notes   []string
-	ended   func()                // lets other hosts know that it has ended
+	ended   func()                // notifies other hosts of the end
 	end     func() commandChanges // once
 }
 
@@ -184,7 +184,7 @@ type rootMark struct {
 	mark    *checkpoint.Mark
 }
 
-// commandChanges is what a command changed.
+// commandChanges are the changes of a command.
 type commandChanges struct {
 	count, ignored int
 	names          []string // of at most maxChangedNames files
@@ -198,7 +198,7 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 	roots := outermost(env.Policy.Roots())
 	var err error
 	if m.ended, err = history.Announce(b.history, history.Running{Principal: env.Principal, Command: command, Roots: roots}); err != nil {
-		b.log.Warn("a rewind will not know that a command runs", "error", err)
+		b.log.Warn("cannot record that a command runs: a rewind will not wait for it", "error", err)
 		m.ended = func() {}
 	}
 	if b.checkpoints.dir == "" || !env.Shell.KeepChanges {
@@ -206,7 +206,7 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 	}
 	killed, err := history.Abandoned(b.history, env.Principal)
 	if err != nil {
-		b.log.Warn("commands of killed hosts are not known", "error", err)
+		b.log.Warn("cannot read which commands of killed hosts ran", "error", err)
 	}
 	for _, k := range killed {
 		m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: what that changed may not be in the history",
@@ -221,7 +221,7 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 		}
 		t, err := b.checkpoints.acquire(env, root)
 		if err != nil {
-			b.log.Warn("changes of commands are not kept", "root", root, "error", err)
+			b.log.Warn("cannot record the changes of commands", "root", root, "error", err)
 			continue
 		}
 		m.roots = append(m.roots, rootMark{root, t, t.Begin(ctx)})
@@ -229,7 +229,7 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 	return m
 }
 
-// outermost returns the real paths of directories that lie in no other one of them.
+// outermost returns the real paths of the directories that are not below another one.
 func outermost(dirs []string) (roots []string) {
 	for _, dir := range dirs {
 		real, err := filepath.EvalSymlinks(dir)
@@ -242,7 +242,7 @@ func outermost(dirs []string) (roots []string) {
 	return roots
 }
 
-// tracked reports whether a root is one that is read as a whole: not the home directory, and none that holds it.
+// tracked reports whether a root is tracked. The home directory and directories above it are not.
 func tracked(root string) bool {
 	home, err := os.UserHomeDir()
 	if err == nil {
@@ -251,7 +251,7 @@ func tracked(root string) bool {
 	return root != filepath.Dir(root) && (err != nil || !isBelow(home, root))
 }
 
-// finish records what the command changed.
+// finish records the changes of the command.
 func (m *commandMark) finish() (all commandChanges) {
 	defer m.ended()
 	call := history.Change{Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun}
@@ -323,7 +323,7 @@ func (a *commandChanges) add(policy *guard.Policy, root string, c checkpoint.Cha
 	a.names = append(a.names, name)
 }
 
-// structured is what programs learn of it, nil if nothing changed.
+// structured returns the changes for programs, or nil.
 func (a commandChanges) structured() *changedFiles {
 	if a.count+a.ignored == 0 {
 		return nil
@@ -361,7 +361,7 @@ func (a commandChanges) lines() []string {
 	return []string{"[" + strings.Join(parts, "; ") + "]"}
 }
 
-// quoteOdd quotes a name that could be taken for something else.
+// quoteOdd quotes a name that could be misread.
 func quoteOdd(name string) string {
 	odd := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@=~", r)

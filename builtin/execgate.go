@@ -18,33 +18,33 @@ import (
 type execGate struct {
 	Execs
 	spent chan struct{}
-	asks  chan struct{} // holds a token while a question is open: one of a command is put at a time
+	asks  chan struct{} // holds a token while a question is open: a command has one open question at a time
 
 	mu         sync.Mutex
-	memory     map[string]guard.Action // what was decided on a program of a process
+	memory     map[string]guard.Action // decisions about programs of processes
 	events     []ExecEvent
-	more       int // events that are not kept
+	more       int // events over maxExecEvents
 	questions  map[string]*execQuestion
 	held       time.Duration
-	since      time.Time // when the first of those that wait began; zero: none waits
+	since      time.Time // start of the current wait; zero if no attempt waits
 	waiting    int
 	refusals   int // of persons
 	background bool
-	lasting    bool // it is of an agent, not of a command: each question has its time, and none ends it
+	lasting    bool // for an agent: each question has its own time limit, and none ends the agent
 
-	left    chan struct{}     // closed when the call has ended and the command goes on
-	parted  chan struct{}     // closed when a question is put after the call
-	part    sync.Once         // closes it
-	pending chan *laterAnswer // the question that is put next after the call
+	left    chan struct{}     // closed when the call has ended and the command continues
+	parted  chan struct{}     // closed when a question is asked after the call
+	part    sync.Once         // closes parted
+	pending chan *laterAnswer // the next question after the call
 }
 
-// A laterAnswer is a question that is put after the call, and where its answer goes.
+// A laterAnswer is a question that is asked after the call, with the channel for its answer.
 type laterAnswer struct {
 	question ExecQuestion
-	answer   chan ExecAnswer // has room for it
+	answer   chan ExecAnswer // buffered
 }
 
-// An execQuestion is one question, and the attempts that wait for its answer.
+// An execQuestion is a question, with the number of attempts that wait for its answer.
 type execQuestion struct {
 	done   chan struct{} // closed when answer is set
 	answer ExecAnswer
@@ -80,7 +80,7 @@ func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdi
 		g.remember(key, event.Action)
 	default:
 		if !g.decide(ctx, e, finding, &event) {
-			return sandbox.ExecVerdict{} // the process is gone
+			return sandbox.ExecVerdict{} // the process has ended
 		}
 		g.remember(key, event.Action)
 		g.note(event)
@@ -91,7 +91,7 @@ func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdi
 	return g.allowed(e, true)
 }
 
-// allowed starts a program, and notes if it could not be compared again.
+// allowed lets a program start, and records an event if it could not be checked again.
 func (g *execGate) allowed(e *sandbox.Exec, confirm bool) sandbox.ExecVerdict {
 	args := e.Args
 	return sandbox.ExecVerdict{Allow: true, Confirm: confirm, Failed: func(why string) {
@@ -99,7 +99,7 @@ func (g *execGate) allowed(e *sandbox.Exec, confirm bool) sandbox.ExecVerdict {
 	}}
 }
 
-// decide settles what becomes of an attempt that no earlier decision covers. It reports false if the process no longer waits.
+// decide decides about an attempt without an earlier decision. It reports false if the process no longer waits.
 func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.ExecFinding, event *ExecEvent) bool {
 	if finding.Action == guard.Ask {
 		answer, err := g.ask(ctx, e, finding, event.Chain)
@@ -114,9 +114,8 @@ func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.Ex
 	return true
 }
 
-// describeExec returns what there is to tell of a finding, and what names the attempt among those of its command: which process
-// tries to start what. One that is refused is often repeated, in each directory of PATH; one that is allowed may be a script
-// that starts the program.
+// describeExec returns the event of a finding, and a key of the attempt: the process and the program. A refused attempt is
+// often repeated, in each directory of PATH; an allowed one may be a script that starts the program.
 func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key string) {
 	var asker sandbox.ExecAsker
 	if e.Asker != nil {
@@ -149,7 +148,7 @@ func (g *execGate) remember(key string, a guard.Action) {
 	g.memory[key] = a
 }
 
-// note keeps an event, and tells of it.
+// note records an event, and passes it on.
 func (g *execGate) note(event ExecEvent) {
 	g.mu.Lock()
 	keep := len(g.events) < maxExecEvents
@@ -164,13 +163,13 @@ func (g *execGate) note(event ExecEvent) {
 	}
 }
 
-// errAskerGone says that a process no longer waits for the answer.
-var errAskerGone = errors.New("the process that asks has ended")
+// errAskerGone means that the process no longer waits for the answer.
+var errAskerGone = errors.New("the process that wanted to start the program has ended")
 
-// ask waits for a person's answer. Equal questions are one, and a refusal answers all that wait.
+// ask waits for the answer of a person. Equal questions are asked once, and a refusal answers all that wait.
 func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding, chain []string) (ExecAnswer, error) {
 	if g.Ask == nil {
-		return ExecAnswer{Reason: "a person must approve it, and no one can be asked here"}, nil
+		return ExecAnswer{Reason: "a person must approve it, and this client cannot ask one"}, nil
 	}
 	key := f.Rule + "\x00" + strings.Join(f.Words, "\x00")
 	asked := ExecQuestion{Text: guard.ExecText(f.Words), Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Chain: chain, Dir: e.Dir, Program: e.Path}
@@ -207,7 +206,7 @@ func (g *execGate) begin() {
 	}
 }
 
-// leave takes an attempt from those that wait. A question that no attempt waits for is withdrawn.
+// leave counts one attempt less that waits. It withdraws a question for which no attempt waits.
 func (g *execGate) leave(q *execQuestion, key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,14 +220,14 @@ func (g *execGate) leave(q *execQuestion, key string) {
 	}
 }
 
-// withdraw takes a question from those that equal ones join. The caller holds the lock.
+// withdraw removes a question, so that equal ones no longer join it. The caller holds the lock.
 func (g *execGate) withdraw(q *execQuestion, key string) {
 	if g.questions[key] == q {
 		delete(g.questions, key)
 	}
 }
 
-// put puts a question when those before it are answered.
+// put asks a question after the previous ones were answered.
 func (g *execGate) put(ctx context.Context, q *execQuestion, key string, asked ExecQuestion) {
 	defer q.cancel()
 	g.mu.Lock()
@@ -251,7 +250,7 @@ func (g *execGate) put(ctx context.Context, q *execQuestion, key string, asked E
 	close(q.done)
 }
 
-// answer gets the answer to a question that was posed after so many refusals.
+// answer gets the answer to a question. refusals is the number of refusals before the question.
 func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion) ExecAnswer {
 	g.mu.Lock()
 	left := execWait
@@ -262,7 +261,7 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 	asked.Background = g.background
 	g.mu.Unlock()
 	if refused {
-		return ExecAnswer{Reason: "a person refused another program of this command meanwhile"}
+		return ExecAnswer{Reason: "a person has refused another program of this command"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -282,7 +281,7 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 	return answer
 }
 
-// askIn puts a question in the call, or after it.
+// askIn asks a question during the call, or after it.
 func (g *execGate) askIn(ctx context.Context, asked ExecQuestion) ExecAnswer {
 	if !g.Later || asked.Background {
 		return g.Ask(ctx, asked)
@@ -305,14 +304,14 @@ func (g *execGate) askIn(ctx context.Context, asked ExecQuestion) ExecAnswer {
 	}
 }
 
-// Held is for how long the command has waited for a person.
+// Held returns how long the command has waited for a person.
 func (g *execGate) Held() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.heldNow()
 }
 
-// heldNow is Held for the holder of the lock.
+// heldNow is Held. The caller holds the lock.
 func (g *execGate) heldNow() time.Duration {
 	if g.waiting == 0 {
 		return g.held
@@ -320,13 +319,13 @@ func (g *execGate) heldNow() time.Duration {
 	return g.held + time.Since(g.since)
 }
 
-// Spent is closed when the command has waited too long for a person.
+// Spent returns a channel that is closed when the command has waited too long for a person.
 func (g *execGate) Spent() <-chan struct{} { return g.spent }
 
-// Parted is closed when a question is put after the call.
+// Parted returns a channel that is closed when a question is asked after the call.
 func (g *execGate) Parted() <-chan struct{} { return g.parted }
 
-// leaves notes that the call of the command has ended, and the command goes on.
+// leaves records that the call has ended and the command continues.
 func (g *execGate) leaves() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -336,7 +335,7 @@ func (g *execGate) leaves() {
 	g.background = true
 }
 
-// reapAfterCall reports whether a question is put after the call.
+// reapAfterCall reports whether a question is asked after the call.
 func (g *execGate) reapAfterCall() bool {
 	select {
 	case <-g.parted:

@@ -252,9 +252,9 @@ func TestExecGateWithoutAnybody(t *testing.T) {
 	g, _ = asking(t, settings.ModeAcceptEdits)
 	g.Ask = nil
 	if g.Judge(t.Context(), attempt(1, "git push a")).Allow {
-		t.Error("allowed though no one can be asked")
+		t.Error("allowed though this client cannot ask one")
 	}
-	if lines := g.lines(); len(lines) != 1 || !strings.Contains(lines[0], "no one can be asked") {
+	if lines := g.lines(); len(lines) != 1 || !strings.Contains(lines[0], "this client cannot ask one") {
 		t.Errorf("%q", lines)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/toolhost/toolhost/resultstore"
 )
 
-// Long does work that may take long for a call, which text names. Work that still goes on after the window of [ShellLimits] becomes a task:
-// the result says so, and TaskOutput has its progress and its result. Then it can ask no one. It must end with its context.
+// Long does work that may take long, for a call that text describes. Work that runs longer than the window of [ShellLimits]
+// becomes a task: the result says so, and TaskOutput returns its progress and its result. A task cannot ask questions. The
+// work must end when its context is done.
 func (e *Env) Long(ctx context.Context, text string, work func(context.Context, *Env) (Result, error)) (Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &longWork{progress: e.Progress, results: e.Results, out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}, nil), done: make(chan struct{})}
@@ -22,7 +23,7 @@ func (e *Env) Long(ctx context.Context, text string, work func(context.Context, 
 	if e.Elicit != nil {
 		own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 			if l.isTask() {
-				return nil, errors.New("the call has become a task, which can ask no one")
+				return nil, errors.New("the call has become a task, which cannot ask questions")
 			}
 			return e.Elicit(ctx, params)
 		}
@@ -73,7 +74,7 @@ type longWork struct {
 func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context, *Env) (Result, error)) {
 	defer close(l.done)
 	l.result, l.err = work(ctx, env)
-	for !l.end() && l.result.Asks != nil { // no one can be asked
+	for !l.end() && l.result.Asks != nil { // a task cannot ask: cancel the question
 		l.result, l.err = l.result.Asks.Answer(ctx, nil)
 	}
 	if !l.detached {
@@ -83,7 +84,7 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 	if l.err != nil {
 		text = l.err.Error()
 	}
-	if l.results != nil { // TaskOutput keeps less than results may have
+	if l.results != nil { // TaskOutput has a lower limit than results
 		if fitted, err := l.results.Fit(text, resourceLimit); err == nil {
 			text = fitted.Text
 		}
@@ -117,7 +118,7 @@ func (l *longWork) isTask() bool {
 	return l.detached
 }
 
-// report tells the client how the work goes, and the task once it is one.
+// report reports progress to the client, and to the output of the task.
 func (l *longWork) report(lines string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

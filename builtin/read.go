@@ -23,14 +23,14 @@ import (
 
 // Limits of one Read.
 const (
-	// maxLineShown is how much of a line is shown, in characters.
+	// maxLineShown limits how much of a line is shown, in characters.
 	maxLineShown = 2000
 	// wholeFile is the largest file, in bytes, that is read and remembered whole even when a page of it is
 	// shown. Of larger ones only the page is read on, so that its cost does not grow with the file.
 	wholeFile = 1 << 20
-	// longestRead has room for a page of text or cells, and for the notes on the pictures of a document after it.
+	// longestRead is the limit for a page of text or cells with the notes about the images of a document.
 	longestRead = 120_000
-	// pageNotesRoom is room for the notes after a page, in characters.
+	// pageNotesRoom is reserved for the notes after a page, in characters.
 	pageNotesRoom = 500
 )
 
@@ -42,7 +42,7 @@ type readInput struct {
 	Pages    string `json:"pages,omitempty" jsonschema:"which pages of a PDF to show, such as 3 or 1-5; 20 at most"`
 }
 
-// readOutput is what programs learn from a [Read].
+// readOutput is the structured result of [Read].
 type readOutput struct {
 	Path       string `json:"path"`
 	StartLine  int    `json:"start_line"`
@@ -63,7 +63,7 @@ var Read = declare(Tool[readInput]{
 	Permission: guard.ToRead,
 	MaxResult:  longestRead,
 	Refine: func(s *jsonschema.Schema) {
-		// Many models give every field a value, and 0 to those they do not mean.
+		// Many models set every field, and use 0 for those that they do not mean.
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)
 		s.Properties["limit"].Minimum = jsonschema.Ptr(0.0)
 	},
@@ -84,7 +84,7 @@ var Read = declare(Tool[readInput]{
 	},
 })
 
-// part names what is read of the file, "" for its beginning.
+// part returns the part of the file that is read, or "" for its beginning.
 func (in readInput) part() string {
 	switch {
 	case in.Pages != "":
@@ -97,14 +97,13 @@ func (in readInput) part() string {
 	return ""
 }
 
-// contents holds the storage of files that were shown: made anew for each Read, it would displace more from the processor's caches
-// than all else.
+// contents is a pool of buffers for files. A new buffer for each Read would displace much of the processor's caches.
 var contents = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func read(ctx context.Context, env *Env, path guard.Path, in readInput) (Result, error) {
 	room := contents.Get().(*bytes.Buffer)
 	room.Reset()
-	defer contents.Put(room) // nothing that is shown or remembered shares it
+	defer contents.Put(room) // the result and the read state have copies
 	f, err := openText(ctx, env, path, room)
 	if err != nil {
 		return Result{}, err
@@ -134,12 +133,12 @@ func read(ctx context.Context, env *Env, path guard.Path, in readInput) (Result,
 	return showPage(path, shown, page, in), nil
 }
 
-// pageOptions say which page is shown: no larger than what the client passes on, with the notes after it.
+// pageOptions returns the options of the page. The page with its notes is not longer than what the client passes on.
 func pageOptions(in readInput, passes ClientLimits) text.PageOptions {
 	return text.PageOptions{Offset: in.Offset, Limit: in.Limit, MaxBytes: pageBytes(passes)}
 }
 
-// pageBytes is how much a page shows, so that there is room for its notes.
+// pageBytes returns the limit of a page, without the room for its notes.
 func pageBytes(passes ClientLimits) int {
 	most := text.DefaultPageBytes
 	if client := passes.Of(false); client > 0 {
@@ -148,7 +147,7 @@ func pageBytes(passes ClientLimits) int {
 	return max(most-pageNotesRoom, most/2)
 }
 
-// atMost cuts what is longer than a Read may be, such as the one page of a PDF.
+// atMost cuts a result that is longer than longestRead, such as a page of a PDF.
 func atMost(shown string, passes ClientLimits) string {
 	most := longestRead
 	if client := passes.Of(false); client > 0 {
@@ -168,7 +167,7 @@ func atMost(shown string, passes ClientLimits) string {
 	return shown
 }
 
-// pageOf is the page that was asked for, of a file that is in memory whole or is read on, and how it is shown.
+// pageOf returns the requested page of a file that is in memory or is read from disk, and how it is shown.
 func pageOf(ctx context.Context, whole []byte, src io.Reader, o text.PageOptions) (shown string, page *text.Page, err error) {
 	if whole != nil && int64(len(whole)) <= wholeFile {
 		shown, page = text.NumberPage(whole, o, maxLineShown)
@@ -180,7 +179,7 @@ func pageOf(ctx context.Context, whole []byte, src io.Reader, o text.PageOptions
 	return page.Numbered(maxLineShown), page, nil
 }
 
-// headOf is the beginning of a file, and leaves src at its start.
+// headOf returns the beginning of a file, and leaves src at its start.
 func headOf(whole []byte, src io.ReadSeeker) ([]byte, error) {
 	if whole != nil {
 		return whole[:min(len(whole), document.DetectBytes)], nil
@@ -218,7 +217,7 @@ func remember(seen *readstate.Scope, path guard.Path, info fs.FileInfo, page *te
 	return nil
 }
 
-// showPage adds to the page, last, what a reader must know to go on.
+// showPage adds the notes that say how to continue after the page.
 func showPage(path guard.Path, shown string, page *text.Page, in readInput) Result {
 	if notes := pageNotes(path, page, in); notes != "" {
 		if shown != "" {
@@ -267,7 +266,7 @@ func pageNotes(path guard.Path, page *text.Page, in readInput) string {
 	return "[" + strings.Join(notes, " ") + "]\n"
 }
 
-// cutLine is the number of the first line of a page that is not shown whole and that a command can show; 0 if there is none.
+// cutLine returns the number of the first line of a page that is cut and that a command can show whole, or 0.
 func cutLine(page *text.Page) int {
 	if page.Charset != "utf-8" || !runsCommands(nil) {
 		return 0
@@ -287,11 +286,11 @@ func encodingName(charset string, bom bool) string {
 	return charset
 }
 
-// A textFile is a file to be shown.
+// A textFile is a text file that is read.
 type textFile struct {
 	info  fs.FileInfo
-	whole []byte   // its content if it is small, else nil
-	file  *os.File // nil if it was read whole when it was opened
+	whole []byte   // the content of a small file, otherwise nil
+	file  *os.File // nil if the whole content was read
 }
 
 func (f *textFile) close() {
@@ -300,7 +299,7 @@ func (f *textFile) close() {
 	}
 }
 
-// source is where its bytes come from.
+// source returns a reader of the content.
 func (f *textFile) source() io.ReadSeeker {
 	if f.whole != nil {
 		return bytes.NewReader(f.whole)
@@ -308,7 +307,7 @@ func (f *textFile) source() io.ReadSeeker {
 	return f.file
 }
 
-// document shows a file that is not plain text after all.
+// document shows a file that turned out not to be plain text.
 func (f *textFile) document(ctx context.Context, env *Env, of opened, in readInput) (Result, error) {
 	if f.file == nil {
 		again, err := openFile(ctx, env, of.path)
@@ -321,7 +320,7 @@ func (f *textFile) document(ctx context.Context, env *Env, of opened, in readInp
 	return readDocument(ctx, env, of, in)
 }
 
-// openText opens a file to be shown, and reads it into room if it is small.
+// openText opens a file, and reads it into room if it is small.
 func openText(ctx context.Context, env *Env, path guard.Path, room *bytes.Buffer) (*textFile, error) {
 	if err := refuseSpecial(path); err != nil {
 		return nil, err
@@ -349,7 +348,7 @@ func openText(ctx context.Context, env *Env, path guard.Path, room *bytes.Buffer
 	return f, nil
 }
 
-// openFile opens a file that can be shown: no directory, no device, nothing that could hang.
+// openFile opens a regular file. It refuses directories, devices and other files that could block.
 func openFile(ctx context.Context, env *Env, path guard.Path) (*textFile, error) {
 	f, err := path.Open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -371,7 +370,7 @@ func openFile(ctx context.Context, env *Env, path guard.Path) (*textFile, error)
 	return &textFile{info: info, file: f}, nil
 }
 
-// A cancelled reader ends when its context does.
+// A cancelled reader fails after its context is done.
 type cancelled struct {
 	ctx context.Context
 	r   io.Reader

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// A Result is a tool's answer, not yet cut to size.
+// A Result is the result of a tool before it is cut to the limits.
 type Result struct {
 	// Text is what the model reads.
 	Text string
 	// Images go with the text.
 	Images []Image
-	// Structured is for programs; it does not repeat the text. Nil: none.
+	// Structured is for programs. It does not repeat the text. It may be nil.
 	Structured any
-	// IsError marks a call that did not do what was asked. The text says why and what to do next.
+	// IsError marks a call that has failed. The text says why and what to do next.
 	IsError bool
-	// SavedPath is the path of the whole result when the tool has already kept it and cut the text itself.
+	// SavedPath is the path of the whole result if the tool has saved it and cut the text itself.
 	SavedPath string
-	// Summary is one line on what was done, such as "+3 -1", for logs; LastLine the last line of a task's output, for people.
+	// Summary is a line for logs, such as "+3 -1". LastLine is the last line of a task's output, for people.
 	Summary, LastLine string
-	// Served says how another server has answered: the era of its protocol, the hash of the tool's definition, whether it was asked
-	// twice, and the code of its error. It is for the audit log, and for clients that get an error.
+	// Served describes the response of another server: the era of its protocol, the hash of the tool's definition, whether
+	// the request was sent twice, and the error code. It is for the audit log, and for clients that get an error.
 	Served struct {
 		Era, Pin string
 		Replayed bool
 		Code     int
 	}
-	// Passed is what a client gets of a prompt or resource of another server, in the library's types; the text once a hook has changed it.
+	// Passed is a prompt or resource of another server, in the types of the library, or the text if a hook has changed it.
 	Passed any
-	// Asks is set when a person must be asked in the middle of the call, and is asked after it.
+	// Asks is set if the call ends with a question to a person.
 	Asks *ExecAsked
 }
 
-// An Image is a picture that a model can take.
+// An Image is an image that models support.
 type Image struct {
 	Data []byte
 	MIME string
@@ -43,11 +43,11 @@ type Image struct {
 const (
 	// contextLines is how many unchanged lines a diff shows around a change.
 	contextLines = 3
-	// diffLines is how many lines of the diff of a change that was made are shown. The caller knows what it wrote.
+	// diffLines is how many lines of the diff of a completed change are shown. The caller knows the new text.
 	diffLines = 40
 )
 
-// changeText is the answer to a change: what happened, what was kept or normalised, and the diff, which says itself what it leaves out.
+// changeText returns the text for a change: what was done, what was kept or normalised, and the diff.
 func changeText(head string, notes []string, diff string) string {
 	var out strings.Builder
 	out.WriteString(head)
@@ -60,7 +60,7 @@ func changeText(head string, notes []string, diff string) string {
 	return out.String()
 }
 
-// plusMinus counts the lines that a diff adds and removes, as "+3 -1"; "" if the diff is cut.
+// plusMinus returns the number of lines that a diff adds and removes, such as "+3 -1", or "" if the diff is cut.
 func plusMinus(diff string, complete bool) string {
 	if !complete {
 		return ""
@@ -78,7 +78,7 @@ func plusMinus(diff string, complete bool) string {
 	return fmt.Sprintf("+%d -%d", added, removed)
 }
 
-// notes is a list of the notes that say something.
+// notes returns the notes that are not empty.
 func notes(all ...string) []string {
 	return slices.DeleteFunc(all, func(note string) bool { return note == "" })
 }

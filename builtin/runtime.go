@@ -33,8 +33,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A Runtime holds what the tools of one host share: the search engine, the shells, and the journal of files
-// that are being written in place. Use [OpenRuntime], and close it: what its shells run ends with it.
+// A Runtime has what the tools of one host share: the search engine, the shells, and the journal of files that are being
+// written in place. [OpenRuntime] creates one. Close ends all its commands.
 type Runtime struct {
 	search      *search.Engine
 	shell       hostShell
@@ -46,45 +46,46 @@ type Runtime struct {
 	checkpoints *checkpoints
 	log         *slog.Logger
 	questions   openQuestions
-	// decoding bounds how many images are decoded at once: each may take up to document.MaxDecoded bytes.
+	// decoding limits how many images are decoded concurrently: each may take up to document.MaxDecoded bytes.
 	decoding *semaphore.Weighted
-	// cache is where what is costly to make is kept, out of the reach of commands; "" where nothing can be.
+	// cache is the directory for results that are slow to compute. Commands cannot access it. "" if there is none.
 	cache string
-	// journal is where content is saved while a file is written in place; "" where nothing can be kept.
+	// journal is the directory for the old content of a file while it is written in place. "" without a state directory.
 	journal   string
 	baseline  *baseline.Keeper
 	worktrees worktree.Room // zero without a state directory
 	entered   entered
 	web       *web.Client
-	// sandboxes contain commands, where this machine can.
+	// sandboxes contain commands, if this machine supports it.
 	sandboxes *sandboxpool.Pool
-	// probe says what this machine can contain; the first call finds that out.
+	// probe returns what this machine can contain. The first call tests it.
 	probe func() sandbox.Report
-	// admitted is where it is said once that Bash is not contained.
+	// admitted makes the note that Bash is not contained appear once.
 	admitted sync.Once
-	// private is that of the configuration.
+	// private is RuntimeConfig.Private.
 	private *privatedir.Store
 	// work is what Close waits for.
 	work work
 }
 
-// A RuntimeConfig says where the runtime keeps what must outlive the process.
+// A RuntimeConfig configures [OpenRuntime].
 type RuntimeConfig struct {
-	// StateDir is the host's state directory; "" when nothing can be kept.
+	// StateDir is the state directory of the host, or "".
 	StateDir string
-	// Scratch is the directory in which each principal has one for the temporary files and caches of contained
-	// commands; "": nothing is contained.
+	// Scratch is the directory with one directory per principal, for the temporary files and caches of contained commands.
+	// Without it nothing is contained.
 	Scratch string
-	// Private keeps the directories that contained commands have of their own in the place of the host's; it is closed with the
-	// runtime. Nil: they have none.
+	// Private manages the private directories of contained commands, which replace those of the host. The runtime closes
+	// it. It may be nil.
 	Private *privatedir.Store
-	// Root, if it has been searched before, is prepared for a search from the start; "": none is.
+	// Root is prepared for a search at once, if it was searched before. It may be "".
 	Root string
-	// Search is what is kept for searches. The zero value keeps lists of files and no contents.
+	// Search says what is cached for searches. The zero value caches lists of files and no contents.
 	Search settings.Search
-	// Baseline takes away what commands must not leave; the runtime closes it. Nil: one that keeps nothing in the state directory.
+	// Baseline removes what commands must not leave. The runtime closes it. Nil means one without a state directory.
 	Baseline *baseline.Keeper
-	// CommandWait is how long a command waits until its workspace has been read, so that what it changes can be taken back; zero: 50 ms.
+	// CommandWait is how long a command waits until its workspace has been read, so that its changes can be undone. Zero
+	// means 50 ms.
 	CommandWait time.Duration
 	// Version is sent to web servers.
 	Version string
@@ -92,10 +93,11 @@ type RuntimeConfig struct {
 	Log *slog.Logger
 }
 
-// imagesAtOnce is how many images are decoded at once.
+// imagesAtOnce is how many images are decoded concurrently.
 const imagesAtOnce = 2
 
-// OpenRuntime repairs what a killed host left half done. What commands need is started by [Runtime.Warm], or by the first.
+// OpenRuntime opens a runtime, and repairs files that a killed host has left incomplete. [Runtime.Warm] or the first command
+// starts what commands need.
 func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	if cfg.Baseline == nil {
 		cfg.Baseline = baseline.Open("", cfg.Log)
@@ -107,7 +109,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		decoding:  semaphore.NewWeighted(imagesAtOnce),
 		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir, cfg.CommandWait),
 	}
-	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // one processor has enough to do
+	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // with one processor it would delay the first calls
 		box.search.Warm(cfg.Root)
 	}
 	if cfg.StateDir != "" {
@@ -120,7 +122,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		box.cache = filepath.Join(cfg.StateDir, "cache")
 		box.worktrees = Worktrees(cfg.StateDir)
 	}
-	if err := box.openHistory(cfg.StateDir); err != nil { // after what a crash tore has been repaired: it looks at files
+	if err := box.openHistory(cfg.StateDir); err != nil { // after the repair: it reads files
 		return nil, errors.Join(err, box.search.Close())
 	}
 	box.tasks = shell.NewTasks(shell.TaskLimits{})
@@ -134,28 +136,28 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	return box, nil
 }
 
-// journalName is where in the state directory content is saved while a file is written in place.
+// journalName is the directory below the state directory for [Runtime].journal.
 const journalName = "journal"
 
-// openHistory opens the journal of changes. Without a directory, or with one that cannot be used, nothing is
-// journalled, and each change says so.
+// openHistory opens the history of changes. Without a usable directory nothing is recorded, and the result of each change says
+// so.
 func (b *Runtime) openHistory(state string) (err error) {
 	cfg := history.Config{Log: b.log, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
 	if state != "" {
 		cfg.Dir = filepath.Join(state, "history")
 	}
 	if b.history, err = history.Open(cfg); err != nil && state != "" {
-		b.log.Warn("changes are not journalled", "error", err)
+		b.log.Warn("cannot open the history: changes cannot be undone", "error", err)
 		cfg.Dir = ""
 		b.history, err = history.Open(cfg)
 	}
 	return err
 }
 
-// probeTime bounds the look at what this machine can contain, which takes some 20 ms.
+// probeTime limits the test of what this machine can contain, which takes about 20 ms.
 const probeTime = 10 * time.Second
 
-// probe finds out what this machine can contain.
+// probe tests what this machine can contain.
 func probe(scratch string) sandbox.Report {
 	if scratch == "" {
 		return sandbox.Report{Why: []string{"there is no directory for temporary files"}}
@@ -165,7 +167,7 @@ func probe(scratch string) sandbox.Report {
 	return sandbox.Probe(ctx)
 }
 
-// Containment says what holds the commands of this host. The first call finds that out, in some 20 ms.
+// Containment returns what contains the commands of this host. The first call tests it, in about 20 ms.
 func (b *Runtime) Containment() guard.Containment {
 	r := b.probe()
 	return guard.Containment{
@@ -174,15 +176,15 @@ func (b *Runtime) Containment() guard.Containment {
 	}
 }
 
-// Warm starts the sandbox and the shells of a principal ahead of its first command, and then looks at the roots
-// ahead of the first search.
+// Warm starts the sandbox and the shells of a principal before its first command, and then reads the roots before the first
+// search.
 func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
 	defer b.warmSearch(policy)
-	b.recover(b.log) // once more: a process that a killed host was just starting holds the locks of that host for a moment longer
+	b.recover(b.log) // again: a process that a killed host has just started may have held its locks at the first time
 	sweepWorktrees(ctx, b.worktrees, b.log)
 	if b.SandboxReport().Backend != sandbox.Namespaces {
-		if err := supervise.Harden(); err != nil { // namespaces need no such help, and would not start any more
-			b.log.Warn("commands could reach into this process", "error", err)
+		if err := supervise.Harden(); err != nil { // namespaces do not need it, and could not start after it
+			b.log.Warn("cannot protect this process from being traced by commands", "error", err)
 		}
 	}
 	if !policy.Commands().Containment().Writes {
@@ -190,7 +192,7 @@ func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Poli
 		return err
 	}
 	if b.sandboxes.Has(principal) {
-		return nil // a command was faster
+		return nil // a command has started it
 	}
 	c, err := b.sandboxes.Acquire(ctx, principal, policy)
 	if err != nil {
@@ -200,11 +202,11 @@ func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Poli
 	return nil
 }
 
-// recover repairs what a killed host left, and says what it did.
+// recover repairs files that a killed host has left incomplete, and logs what it did.
 func (b *Runtime) recover(log *slog.Logger) {
 	report, err := atomicfile.Recover(context.Background(), b.journal)
 	if err != nil {
-		log.Warn("files of an earlier run could not be repaired", "error", err)
+		log.Warn("cannot repair files of an earlier run", "error", err)
 	}
 	for _, path := range report.Restored {
 		log.Warn("an interrupted write was undone", "file", path)
@@ -214,7 +216,7 @@ func (b *Runtime) recover(log *slog.Logger) {
 	}
 }
 
-// SandboxReport says what this machine can contain. The first call finds that out, in some 20 ms.
+// SandboxReport returns what this machine can contain. The first call tests it, in about 20 ms.
 func (b *Runtime) SandboxReport() sandbox.Report {
 	return b.probe()
 }
@@ -234,13 +236,13 @@ func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.
 	return version, path, nil
 }
 
-// Close ends every command that runs and everything it started.
+// Close ends all commands with their descendants.
 func (b *Runtime) Close() error {
 	b.agents.close()
 	b.work.close()
 	defer b.temps.Close()
 	err := b.sandboxes.Close()
-	unwatched := make(chan error) // the kernel takes its time to end a watch: that of all is the same
+	unwatched := make(chan error) // ending a watch is slow in the kernel, so end all concurrently
 	go func() { unwatched <- b.checkpoints.close() }()
 	go func() { unwatched <- b.baseline.Close() }()
 	err = errors.Join(err, b.private.Close(), b.shell.close(), b.entered.close(), <-unwatched, <-unwatched)
@@ -251,7 +253,7 @@ func (b *Runtime) Close() error {
 // ForgetSandbox ends the sandbox of a principal that has ended.
 func (b *Runtime) ForgetSandbox(principal string) { b.sandboxes.Forget(principal) }
 
-// StartHook starts a hook's process under a supervisor, which ends with it everything that it started.
+// StartHook starts the process of a hook under a supervisor, which ends its descendants with it.
 func StartHook(s hook.Spec) (hook.Process, error) {
 	p, err := supervise.Start(supervise.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
 	if err != nil {
@@ -260,7 +262,7 @@ func StartHook(s hook.Spec) (hook.Process, error) {
 	return supervised{p}, nil
 }
 
-// A supervised process is one of the shell's as hooks know it.
+// A supervised process implements hook.Process.
 type supervised struct{ supervise.Process }
 
 // Wait tells how the process ended.
@@ -275,20 +277,20 @@ func (p supervised) Kill() error {
 	return err
 }
 
-// Reexec turns this process into a part of a host when its arguments say so, and then does not return. A
-// program that opens a runtime calls it first in main.
+// Reexec runs a helper process of a host if the arguments of this process say so, and then does not return. A program that
+// opens a runtime must call it first in main.
 func Reexec(args []string) {
 	sandbox.Init(args)
 	document.Reexec(args)
 	supervise.Run(args)
 }
 
-// InCall reports whether this process descends from a call of a host: from its command, or from a task that it left running. Where no
-// mark is inherited ([sandbox.InCommand]) it goes by the environment, which a command can change.
+// InCall reports whether this process descends from a command or task of a host. If [sandbox.InCommand] is not supported, it
+// uses the environment, which a command can change.
 func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVariable) != "" }
 
-// Prepare limits the memory of this process by what the system leaves it, and keeps what a launcher left open from the commands. A
-// program that opens a runtime calls it once in main, after [Reexec]. The error names a limit under which the program cannot work.
+// Prepare sets the memory limit of this process by the limits of the system, and marks inherited descriptors close-on-exec. A
+// program that opens a runtime calls it once in main, after [Reexec]. The error names a limit that is too low.
 func Prepare() error { return errors.Join(memory.Bound(), supervise.CloseInherited()) }
 
 // openSearch makes the engine of Glob and Grep. Indexes are saved below the state directory, which no tool shows.

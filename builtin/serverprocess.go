@@ -71,7 +71,7 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	cell := &sandboxpool.Cell{Domains: s.Domains, Reaches: s.Reaches, Workspace: s.Workspace, Shown: s.Shown}
 	c, err := b.sandboxes.AcquireCell(ctx, s.Key, policy, cell)
 	if err != nil {
-		return nil, nil, fmt.Errorf("its sandbox could not be started: %w", err)
+		return nil, nil, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
 	settle := b.sandboxes.Cleanup()
 	leave := func() {

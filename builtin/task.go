@@ -16,9 +16,9 @@ import (
 
 // Limits of a wait for a task.
 const (
-	// taskWait is how long taskOutputTool waits for the end of a task when the call does not say.
+	// taskWait is the default time that taskOutputTool waits for the end of a task.
 	taskWait = 30 * time.Second
-	// maxTaskWait is the longest wait that a call can ask for.
+	// maxTaskWait is the longest wait that a call can set.
 	maxTaskWait = 600 * time.Second
 	// maxUntil is the longest pattern of a taskOutputTool, in bytes.
 	maxUntil = 1000
@@ -35,7 +35,7 @@ type taskOutputInput struct {
 	Offset  *int64  `json:"offset,omitempty" jsonschema:"read from here (default: where the last answer ended)"`
 }
 
-// TaskOutputOutput is what programs learn from a [taskOutputTool].
+// TaskOutputOutput is the structured result of a [taskOutputTool].
 type TaskOutputOutput struct {
 	Status     string `json:"status"` // running or ended
 	ExitCode   *int   `json:"exit_code,omitempty"`
@@ -43,7 +43,7 @@ type TaskOutputOutput struct {
 	NextOffset int64  `json:"next_offset"`
 }
 
-// taskOutputTool reads what a background task has written.
+// taskOutputTool reads the output of a background task.
 var taskOutputTool = declare(Tool[taskOutputInput]{
 	Name:       "TaskOutput",
 	Title:      "Read a task's output",
@@ -73,7 +73,7 @@ var taskOutputTool = declare(Tool[taskOutputInput]{
 	},
 })
 
-// reading is what a call asks for on behalf of a scope.
+// reading returns the options of a call of [taskOutputTool].
 func (in taskOutputInput) reading(scope string) (shell.Reading, error) {
 	r := shell.Reading{Scope: scope, Offset: in.Offset, Wait: taskWait}
 	blocks := in.Block == nil || *in.Block
@@ -88,9 +88,9 @@ func (in taskOutputInput) reading(scope string) (shell.Reading, error) {
 	}
 	switch n := len(*in.Until); {
 	case !blocks:
-		return r, errors.New("until: it waits for a line, but block is false: leave one of the two out")
+		return r, errors.New("until waits for a line, but block is false: omit one of them")
 	case n == 0:
-		return r, errors.New("until: expected a regular expression, got an empty one: leave it out to wait for the end of the task")
+		return r, errors.New("until: expected a regular expression, got an empty one: omit it to wait for the end of the task")
 	case n > maxUntil:
 		return r, fmt.Errorf("until: expected at most %d bytes, got %d: match a shorter part of the line", maxUntil, n)
 	}
@@ -137,7 +137,7 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r shell.Readi
 	return Result{Text: withRemarks(b.String(), chunk.Result), Structured: out, LastLine: lastLine(chunk.Text + chunk.Line)}, nil
 }
 
-// chunkText is the output in a chunk, and what there is to tell of it.
+// chunkText returns the output in a chunk, and notes about it.
 func chunkText(c shell.Chunk) string {
 	var b strings.Builder
 	if c.Skipped > 0 {
@@ -175,7 +175,7 @@ func taskEnd(c shell.Chunk) string {
 	return fmt.Sprintf("exit code %d", r.ExitCode)
 }
 
-// withRemarks adds what there is to tell of a task that has ended, in addition to its output. Of one that runs there is no result.
+// withRemarks adds the remarks about a task that has ended to its output. A running task has none.
 func withRemarks(text string, r *shell.Result) string {
 	if r == nil {
 		return text
@@ -186,7 +186,7 @@ func withRemarks(text string, r *shell.Result) string {
 	return text + onLines(r.Execs)
 }
 
-// taskStarted is the answer to a command that became a task. The next one starts where it did.
+// taskStarted returns the result for a command that became a task. The next command starts in the same directory as it did.
 func taskStarted(s shell.Started, head string, dir guard.Path, remarks []string) Result {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, s.ID, s.ID)
@@ -228,13 +228,13 @@ var taskStopTool = declare(Tool[taskStopInput]{
 })
 
 type (
-	// A TaskInfo tells of a background task, to the owner of the machine.
+	// A TaskInfo describes a background task to the owner of the machine.
 	TaskInfo = shell.TaskInfo
-	// A TaskChunk is a part of a task's output, and how the task is.
+	// A TaskChunk is a part of the output of a task, with the state of the task.
 	TaskChunk = shell.Chunk
 )
 
-// Tasks are the background tasks of all principals, oldest first. They are the owner's to see.
+// Tasks returns the background tasks of all principals, oldest first. Only the owner of the machine may see them.
 func (b *Runtime) Tasks() []TaskInfo { return b.tasks.All() }
 
 // taskOutputTool returns what a task has written from an offset on. If there is nothing yet it waits for output or for
@@ -243,25 +243,25 @@ func (b *Runtime) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait
 	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)
 }
 
-// TasksEnded calls tell for each task of a scope that has ended since the scope was last told, with how it ended, until tell returns
-// false. A task that tell returned true for is not told of again.
-func (b *Runtime) TasksEnded(principal, scope string, tell func(t TaskInfo, how string) bool) {
-	b.tasks.Ended(principal, scope, func(t TaskInfo, c TaskChunk) bool { return tell(t, taskEnd(c)) })
+// TasksEnded calls report for each task of a scope that has ended and was not reported yet, until report returns false. A task
+// for which report returns true is not reported again.
+func (b *Runtime) TasksEnded(principal, scope string, report func(t TaskInfo, how string) bool) {
+	b.tasks.Ended(principal, scope, func(t TaskInfo, c TaskChunk) bool { return report(t, taskEnd(c)) })
 }
 
-// StopTask ends a task and everything it started. Stopping one that has ended is no error.
+// StopTask ends a task with its descendants. Stopping a task that has ended is not an error.
 func (b *Runtime) StopTask(t TaskInfo) error {
 	_, err := b.tasks.Stop(t.Principal, "", t.ID)
 	return err
 }
 
-// lastLine is the last line of an output that is not blank.
+// lastLine returns the last line of an output that is not blank.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// lastLines are the last lines of an output, up to a third of what a result may hold.
+// lastLines returns the last lines of an output, up to a third of the limit of a result.
 func lastLines(text string) string {
 	const most = stopLimit / 3
 	if r := []rune(text); len(r) > most {

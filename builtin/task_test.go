@@ -39,7 +39,7 @@ func TestTaskOutputRefusesPatterns(t *testing.T) {
 		`{"task_id":"t","until":""}`:                                          "until: expected a regular expression, got an empty one",
 		`{"task_id":"t","until":"a\\1"}`:                                      `until: expected a regular expression in the syntax of RE2, got "a\\1"`,
 		`{"task_id":"t","until":"a{1001}"}`:                                   "invalid repeat count",
-		`{"task_id":"t","until":"a","block":"false"}`:                         "until: it waits for a line, but block is false",
+		`{"task_id":"t","until":"a","block":"false"}`:                         "until waits for a line, but block is false",
 	} {
 		call, err := taskOutputTool.Bind([]byte(args))
 		if err != nil {

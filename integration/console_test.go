@@ -237,7 +237,7 @@ func TestConsoleAnswers(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			c := startConsole(t, s, askPush)
-			if r := c.begin(t, "Bash", `{"command":"echo push 0"}`)(); !r.IsError || !strings.Contains(r.Text(), "no one can be asked") {
+			if r := c.begin(t, "Bash", `{"command":"echo push 0"}`)(); !r.IsError || !strings.Contains(r.Text(), "this client cannot ask one") {
 				t.Errorf("without an open page: %s", r.Text())
 			}
 			if status := c.enter(t, c.web); status != http.StatusSeeOther {

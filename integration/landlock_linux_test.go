@@ -67,16 +67,16 @@ func TestLandlock(t *testing.T) {
 			{"cat made; git init -q sub; ls -A sub", ".git", "This is said once"},
 			{"echo new > ../beside.txt", "Permission denied", "said once"},
 			{"setsid -f sleep 600; echo started", "was ended", "said once"},
-			{"echo x >> .git/hooks/pre-commit", "protected path", "sandbox could not be started"},
-			{"echo {} > .claude/settings.json", "can never be written", "sandbox could not be started"},
+			{"echo x >> .git/hooks/pre-commit", "protected path", "cannot start its sandbox"},
+			{"echo {} > .claude/settings.json", "can never be written", "cannot start its sandbox"},
 		}},
 		{"stdio", []string{"--deny", "Read(.env)"}, [][3]string{
-			{"cat made", "nothing keeps this command from them", "sandbox could not be started"},
+			{"cat made", "nothing keeps this command from them", "cannot start its sandbox"},
 			{"grep -r SECRET", "nothing keeps this command from them", "VALUE"},
 		}},
 		{"http", []string{"--allow", "Bash(echo:*)"}, [][3]string{
 			{"echo hi", "hi\n", "denied"},
-			{"make all", "no one can be asked here", "sandbox could not be started"},
+			{"make all", "this client cannot ask one", "cannot start its sandbox"},
 		}},
 	} {
 		t.Run(strings.Join(append([]string{tt.transport}, tt.flags...), " "), func(t *testing.T) {

@@ -242,7 +242,7 @@ func TestNobodyToAsk(t *testing.T) {
 	c.send(initialize)
 	c.receive()
 	c.send(toolCall(7, "Bash", `{"command":"touch done"}`))
-	if a := c.receive(); !strings.Contains(string(a.Result), "no one can be asked") || ran(c) {
+	if a := c.receive(); !strings.Contains(string(a.Result), "this client cannot ask one") || ran(c) {
 		t.Errorf("%s", a.Result)
 	}
 }

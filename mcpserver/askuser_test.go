@@ -27,7 +27,7 @@ func TestAskUser(t *testing.T) {
 		}
 	}
 	if r := ask("nobody", Request{}); !r.IsError || !strings.Contains(r.Text, "cannot show questions") {
-		t.Errorf("no one can be asked: %s", r.Text)
+		t.Errorf("this client cannot ask one: %s", r.Text)
 	}
 	r := ask("modern", Request{CanAsk: true, Repeats: true})
 	if r.Question == nil || r.Question.Form == nil {
@@ -51,7 +51,7 @@ func TestAskUser(t *testing.T) {
 	}
 }
 
-// TestAskingToolsAreListed where the client can show a form, and are not where no one can be asked.
+// TestAskingToolsAreListed where the client can show a form, and are not where this client cannot ask one.
 func TestAskingToolsAreListed(t *testing.T) {
 	for capabilities, want := range map[string]bool{`{"elicitation":{}}`: true, `{}`: false} {
 		c := startPipe(t, nil, func(c *Config) { c.With = []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} })

@@ -60,7 +60,7 @@ func TestOwnerIsAsked(t *testing.T) {
 		{"allows", owner{answer: Answer{Decision: AllowOnce}}, "make it\n"},
 		{"denies", owner{answer: Answer{Decision: DenyIt, Reason: "use just"}}, "the person refused: use just"},
 		{"does not answer", owner{}, "a person was asked and did not allow it"},
-		{"is not there", owner{absent: true, answer: Answer{Decision: AllowOnce}}, "no one can be asked here"},
+		{"is not there", owner{absent: true, answer: Answer{Decision: AllowOnce}}, "this client cannot ask one"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestOwnerIsAskedInNewSession(t *testing.T) {
 func TestOwnerAnswersWhereContained(t *testing.T) {
 	yes := owner{answer: Answer{Decision: AllowOnce}}
 	text, h := askedOf(t, &yes, map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash(echo make:*)"]},"sandbox":{"enabled":false}}`})
-	if len(yes.asked) != 0 || !strings.Contains(text, "no one can be asked") {
+	if len(yes.asked) != 0 || !strings.Contains(text, "this client cannot ask one") {
 		t.Errorf("without a sandbox %d questions were asked: %s", len(yes.asked), text)
 	}
 	if err := h.Operator().MayAnswer(); err == nil || !strings.Contains(err.Error(), "sandbox.enabled is false") {
