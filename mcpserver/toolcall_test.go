@@ -122,9 +122,9 @@ func TestToolCallInput(t *testing.T) {
 	serve(t, h, true, foreignTool("s", "do", "", pathSchema), foreignTool("s", "loose", "", "{}"))
 	for args, want := range map[string]string{
 		`{}`: "name is missing", `[]`: "expected one JSON object", `"x"`: "expected one JSON object", `{"name":5}`: "name: expected a string", `{"name":""}`: "name is missing",
-		`{"name":"mcp__s__do","name":"Bash"}`: `"name" is given twice`, `{"name":"mcp__s__do","path":"x"}`: "put the arguments of the tool into",
+		`{"name":"mcp__s__do","name":"Bash"}`: `"name" occurs twice`, `{"name":"mcp__s__do","path":"x"}`: "put the arguments of the tool into",
 		`{"name":"mcp__s__do","arguments":[1]}`: "arguments: expected one JSON object", `{"name":"mcp__s__do","arguments":"text"}`: "arguments: expected one JSON object",
-		`{"name":"mcp__s__do","arguments":{"path":"a","path":"b"}}`: `"path" is given twice`,
+		`{"name":"mcp__s__do","arguments":{"path":"a","path":"b"}}`: `"path" occurs twice`,
 		`{"name":"mcp__s__do","arguments":{"depth":1}}`:             "\n- path is missing\n", `{"name":"mcp__s__do","arguments":{"path":1}}`: `Its schema: {"type":"object"`,
 		`{"name":"mcp__s__do","arguments":{"path":1,"depth":"x"}}`:                           "\n- depth: type: x has type \"string\", want \"integer\"\n- path: type: 1 has type \"integer\", want \"string\"\n",
 		`{"name":"ToolCall","arguments":{"name":"Bash","arguments":{"command":"echo out"}}}`: "cannot call itself", `{"name":"mcp__toolhost__ToolCall"}`: "cannot call itself",

@@ -61,7 +61,7 @@ func TestToolSearchInput(t *testing.T) {
 	serve(t, h, true, foreignTool("s", "größe_messen", "Misst.", "{}"), foreignTool("s", "other", ".*", "{}"))
 	for args, want := range map[string]string{
 		`{"query":""}`: "expected words", `{"query":"+"}`: "expected words", `{"query":"+ ++"}`: "expected words", `{"query":"*.[(\\"}`: "expected words",
-		`{"query":"select:"}`: "names no tool", `{"query":"select:,"}`: "names no tool", `{}`: "query is missing", `{"query":5}`: "expected a string",
+		`{"query":"select:"}`: "expected names after select:", `{"query":"select:,"}`: "expected names after select:", `{}`: "query is missing", `{"query":5}`: "expected a string",
 		`{"query":"x","max_results":0}`: "expected 1 or more, got 0", `{"query":"x","max_results":1e9}`: "expected 20 or less", `{"query":"x","max_results":21}`: "expected 20 or less",
 		`{"query":"Größe","max_results":"5"}`: "mcp__s__größe_messen", `{"query":"+größe"}`: "mcp__s__größe_messen", `{"query":"+("}`: "No tool was found",
 		`{"query":"` + strings.Repeat("other ", 2000) + `"}`: "mcp__s__other", `{"query":"select:` + strings.Repeat("x,", 5000) + `"}`: "There is no tool x.",

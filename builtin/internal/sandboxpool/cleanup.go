@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Cleanup returns what takes away what a command must not leave behind, and tells of all that was taken away since now: a
-// protected path that did not exist before, git settings that execute something, and hooks.
+// Cleanup returns a function that removes what a command must not leave: a protected path that did not exist before, git
+// settings that execute something, and hooks. The function returns notes on everything that was removed since Cleanup.
 func (cs *Pool) Cleanup() func() []string {
 	_, from := cs.baseline.Since(math.MaxInt)
 	return func() []string {
@@ -23,12 +23,12 @@ func (cs *Pool) Cleanup() func() []string {
 	}
 }
 
-// dirs are the directories that commands may write and other programs look into.
+// dirs are the directories that commands may write and other programs read.
 func (c *Sandbox) dirs() []string {
 	return slices.DeleteFunc(slices.Clone(c.paths.Writable), func(dir string) bool { return dir == c.policy.Commands().Scratch() })
 }
 
-// holdHooks has directories of hooks kept from commands. Those that were just made are among the paths of the policy from now on.
+// holdHooks protects directories of hooks from commands. New ones are added to the paths of the policy.
 func (c *Sandbox) holdHooks(hooks []string) {
 	made := slices.ContainsFunc(hooks, func(path string) bool { return !slices.Contains(c.paths.ReadOnly, path) })
 	if made {
@@ -37,17 +37,18 @@ func (c *Sandbox) holdHooks(hooks []string) {
 	c.held = slices.DeleteFunc(hooks, func(path string) bool { return slices.Contains(c.paths.ReadOnly, path) })
 }
 
-// maxRefusals bounds how many refusals are kept for the commands that run.
+// maxRefusals limits the refusals that are kept for the running commands.
 const maxRefusals = 200
 
-// refusals are the hosts that a sandbox refused. Which command asked for one is not known: each that ran then gets the notice.
+// refusals are the hosts that a sandbox has refused. It is not known which command has used a host: all commands that were
+// running get the notice.
 type refusals struct {
 	mu      sync.Mutex
 	notes   []string
-	dropped int // how many are no longer kept
+	dropped int // number of refusals that were dropped
 }
 
-// since returns what was refused since so many refusals, with the fresh ones, and how many there are by now.
+// since adds the fresh refusals, and returns those after the first n and the new total.
 func (r *refusals) since(from int, fresh []string) (notes []string, count int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,8 @@ func (r *refusals) since(from int, fresh []string) (notes []string, count int) {
 	return notes, r.dropped + len(r.notes)
 }
 
-// Refusing notes how many hosts and ports commands were refused so far, and returns what tells those that follow, and what can be done about it.
+// Refusing returns a function that returns notes on the hosts and ports that are refused after the call of Refusing, and on how
+// to allow them.
 func (c *Sandbox) Refusing() func() []string {
 	_, from := c.refusals.since(math.MaxInt, c.refused())
 	return func() []string {
@@ -72,7 +74,8 @@ func (c *Sandbox) Refusing() func() []string {
 	}
 }
 
-// refused tells which hosts and Unix sockets were refused, and which ports were not published, since the last call.
+// refused returns notes on the hosts and Unix sockets that were refused, and the ports that were not published, since the last
+// call.
 func (c *Sandbox) refused() []string {
 	var notes []string
 	for _, r := range c.box.Refused() {
@@ -84,7 +87,7 @@ func (c *Sandbox) refused() []string {
 	return notes
 }
 
-// refusal says which host or Unix socket was refused, and who can change that.
+// refusal returns a note on a refused host or Unix socket, and on how it can be allowed.
 func refusal(host, why string) string {
 	what := "host"
 	if strings.HasPrefix(host, "/") {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// How programs say, in the words of the system, that they may not write or not read.
+// Error texts of the system when a program may not write or read.
 const (
 	saysReadOnly = "ead-only file system" // with a capital from C, without one from Go and Node
 	saysDenied   = "ermission denied"
@@ -19,13 +19,13 @@ const (
 	maxBarredName  = 1024
 )
 
-// DeniedNotes tells which files a command was kept from by the sandbox, as far as its output names them, and what can be done about it.
-// The dir is where it ended.
+// DeniedNotes returns notes on files in the output of a command to which the sandbox has denied access, and on what to do. dir is
+// the directory in which the command ended.
 func (c *Sandbox) DeniedNotes(output, dir string) []string {
 	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Commands().Denied, rule: c.policy.Commands().ReadRule}.barred(output, dir)
 }
 
-// bounds are what a sandbox holds of the files.
+// bounds are the restrictions of a sandbox on files.
 type bounds struct {
 	writable, readOnly []string
 	withheld           func(real string, dir bool) bool
@@ -60,7 +60,7 @@ func (b bounds) barred(output, dir string) []string {
 	return notes
 }
 
-// rules names the rules on reading some files.
+// rules returns the rules on reading some files.
 func (b bounds) rules(files []string) string {
 	var rules []string
 	for _, file := range files {
@@ -100,7 +100,7 @@ func (b bounds) sort(line string, write bool, dir string, outside, kept, unread 
 	}
 }
 
-// names are what may be the names of files in a message: what is quoted, and the words between spaces and colons.
+// names returns the possible file names in a message: quoted texts, and words between spaces and colons.
 func names(line string) []string {
 	var all []string
 	for _, words := range [][]string{
@@ -116,7 +116,7 @@ func names(line string) []string {
 	return all
 }
 
-// settled is where a path leads, whose last elements need not exist.
+// settled resolves the symbolic links of a path. Its last elements need not exist.
 func settled(name string) string {
 	path, rest := filepath.Clean(name), ""
 	for {
@@ -137,7 +137,7 @@ func within(path string, dirs []string) bool {
 	})
 }
 
-// listed names the first of some paths, and says how many there are in addition to it.
+// listed returns the first paths, and the number of the others.
 func listed(paths []string) string {
 	switch n := len(paths) - 1; n {
 	case 0:

@@ -1,5 +1,5 @@
-// Package sandboxpool keeps the sandboxes in which the commands of each principal run, with warm shells in them, and has them hold what
-// the rules deny among the files that exist now: also while a command runs, when another program makes or replaces such a file.
+// Package sandboxpool manages the sandboxes in which the commands of each principal run, with warm shells. It keeps denied files
+// covered in them, also when another program creates or replaces such a file while a command runs.
 package sandboxpool
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 )
 
-// A Sandbox is where the commands of one principal run under one snapshot of the rules: a sandbox, and the
-// shells that are warm in it.
+// A Sandbox runs the commands of one principal under one snapshot of the rules. It has warm shells.
 type Sandbox struct {
 	principal     string
 	policy        *guard.Policy
@@ -64,11 +63,11 @@ type Sandbox struct {
 	idle    bool      // out of use for good: no command has used it for long
 	retired bool      // closed by its last user
 
-	once  sync.Once // closes it
-	ended error     // what came of that
+	once  sync.Once // for close
+	ended error     // the error of close
 }
 
-// Pool holds the sandbox of each principal.
+// A Pool has the sandboxes of all principals.
 type Pool struct {
 	log      *slog.Logger
 	baseline *baseline.Keeper
@@ -82,34 +81,33 @@ type Pool struct {
 	unwatched sync.WaitGroup
 }
 
-// New returns sandboxes that tell log what they could not do. The keeper takes away what commands must not leave behind.
+// New returns a Pool that logs its errors to log. The keeper removes what commands must not leave.
 func New(log *slog.Logger, keeper *baseline.Keeper) *Pool {
 	return &Pool{log: log, baseline: keeper, open: map[string]*Sandbox{}}
 }
 
-// lookAgain is how old the look at protected paths may be. Denied files are looked for before every command.
+// lookAgain is how old the list of protected paths may be. Denied files are listed before every command.
 const lookAgain = 10 * time.Second
 
-// publishAfter is how long a command runs before it is looked for ports that it listens on: those of most commands, which
-// have ended by then, are no one's concern.
+// publishAfter is how long a command runs before its listening ports are published. Most commands have ended by then.
 const publishAfter = 250 * time.Millisecond
 
 // Limits of sandboxes. Each is some processes and mounts.
 const (
-	// maxSandboxes is how many are kept; beyond it the one goes that has been idle longest.
+	// maxSandboxes limits the sandboxes. Above it, the longest idle one is ended.
 	maxSandboxes = 64
-	// sandboxIdle is how long one is kept in which nothing runs.
+	// sandboxIdle is how long an idle sandbox is kept.
 	sandboxIdle = 30 * time.Minute
 )
 
-// Acquire returns the principal's sandbox, started or renewed as the rules and files now demand. The caller
-// leaves it when its command has ended.
+// Acquire returns the sandbox of a principal. It starts a new one if the current rules or files require that. The caller must
+// call Release after its command has ended.
 func (cs *Pool) Acquire(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
 	return cs.enter(ctx, principal, policy, true, nil)
 }
 
-// AcquireBare is Acquire for a sandbox without warm shells, whose ports are not published, and to whose programs no rule on commands
-// applies: [Sandbox.Spawn] starts what runs in it.
+// AcquireBare is Acquire for a sandbox without warm shells and published ports, in which no rules on commands apply:
+// [Sandbox.Spawn] starts its programs.
 func (cs *Pool) AcquireBare(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
 	return cs.enter(ctx, principal, policy, false, nil)
 }
@@ -146,7 +144,7 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 	return c, nil
 }
 
-// publish publishes the ports that commands in a sandbox listen on, until none runs.
+// publish publishes the ports on which commands in a sandbox listen, until no command runs.
 func (cs *Pool) publish(c *Sandbox) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -158,10 +156,10 @@ func (cs *Pool) publish(c *Sandbox) {
 	c.published.Go(func() { c.box.Publish(ctx, cs.log) })
 }
 
-// Runner runs commands in the sandbox.
+// Runner returns the runner of commands in the sandbox.
 func (c *Sandbox) Runner() *shell.Runner { return c.runner }
 
-// Denies reports whether the sandbox holds what the rules deny to commands, besides what they may write.
+// Denies reports whether the sandbox enforces denied reads, in addition to the writable paths.
 func (c *Sandbox) Denies() bool { return c.policy.Commands().Containment().Denies }
 
 // Has reports whether a principal has a sandbox.
@@ -171,8 +169,8 @@ func (cs *Pool) Has(principal string) bool {
 	return cs.open[principal] != nil
 }
 
-// stale names a principal whose sandbox has been idle too long, or longest where there are too many; "" if there is none.
-// The caller holds the lock.
+// stale returns a principal with a sandbox that has been idle too long, or if there are too many, the longest. Otherwise it
+// returns "". The caller holds the lock.
 func (cs *Pool) stale(mine string) string {
 	oldest := ""
 	for principal, c := range cs.open {
@@ -186,7 +184,7 @@ func (cs *Pool) stale(mine string) string {
 	return oldest
 }
 
-// Release gives a sandbox up.
+// Release ends the use of a sandbox by a command.
 func (cs *Pool) Release(c *Sandbox) {
 	cs.mu.Lock()
 	c.users--
@@ -205,7 +203,7 @@ func (cs *Pool) Release(c *Sandbox) {
 	}
 }
 
-// Discard takes a sandbox out of use that has died.
+// Discard retires a sandbox that has died.
 func (cs *Pool) Discard(principal string, c *Sandbox) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -214,7 +212,7 @@ func (cs *Pool) Discard(principal string, c *Sandbox) {
 	}
 }
 
-// Forget takes the sandbox of a principal out of use, if it has one.
+// Forget retires the sandbox of a principal, if it has one.
 func (cs *Pool) Forget(principal string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -225,7 +223,7 @@ func (cs *Pool) Forget(principal string) {
 	}
 }
 
-// evict takes a sandbox out of use; it ends with its last command. The caller holds the lock.
+// evict retires a sandbox, which ends with its last command. The caller holds the lock.
 func (cs *Pool) evict(principal string) {
 	c := cs.open[principal]
 	delete(cs.open, principal)
@@ -239,7 +237,7 @@ func (cs *Pool) evict(principal string) {
 	}
 }
 
-// end ends a sandbox that is out of use.
+// end ends a retired sandbox.
 func (cs *Pool) end(c *Sandbox) {
 	defer func() {
 		cs.mu.Lock()
@@ -254,7 +252,7 @@ func (cs *Pool) end(c *Sandbox) {
 	}
 }
 
-// close ends what runs in the sandbox, and the sandbox. It may be called again.
+// close ends the processes in the sandbox, and the sandbox. It may be called again.
 func (c *Sandbox) close(cs *Pool) error {
 	c.once.Do(func() {
 		c.end()
@@ -264,7 +262,7 @@ func (c *Sandbox) close(cs *Pool) error {
 		c.ended = errors.Join(c.ended, c.box.Close())
 		if c.watch.watcher != nil {
 			cs.unwatched.Go(func() {
-				_ = c.watch.watcher.Close() // it has no error but that it is closed
+				_ = c.watch.watcher.Close() // the only error is that it is already closed
 				<-c.followed
 			})
 		}
@@ -274,7 +272,7 @@ func (c *Sandbox) close(cs *Pool) error {
 	return c.ended
 }
 
-// Close ends all sandboxes and what runs in them, in those as well that are out of use but for a task.
+// Close ends all sandboxes with their processes, including retired ones in which a task runs.
 func (cs *Pool) Close() error {
 	cs.mu.Lock()
 	cs.closed = true
@@ -289,18 +287,17 @@ func (cs *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unwatch waits until nothing watches files for sandboxes that have ended. The kernel takes some 15 ms to end a watch.
+// Unwatch waits until the file watches of ended sandboxes are closed. The kernel takes about 15 ms to end a watch.
 func (cs *Pool) Unwatch() { cs.unwatched.Wait() }
 
-// upToDate makes sure that the sandbox holds what the rules deny among the files that exist now. It is false
-// when that takes a new sandbox, or when this one has died.
+// upToDate covers all denied files that exist now. It returns false if that requires a new sandbox, or if this one has died.
 func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 	if c.failed || c.mounted.replaced() {
 		return false
 	}
 	for _, path := range c.absent {
 		if _, err := os.Lstat(path); err == nil {
-			return false // somebody outside has made it; from now on a mount holds it
+			return false // a program outside has created it; a new sandbox can mount over it
 		}
 	}
 	if !c.pinsIntact() || !c.sameControl() || c.show() != nil {
@@ -337,8 +334,8 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 	return true
 }
 
-// wrongTarget reports whether a link that hides nothing has come to stand where something was to be hidden: some sandboxes follow
-// each name anew for every command.
+// wrongTarget reports whether a hidden path was replaced by a symbolic link to a file that is not hidden. Some sandboxes resolve
+// each path again for every command.
 func (c *Sandbox) wrongTarget(now guard.SandboxPaths) bool {
 	stray := func(path string) bool {
 		_, held := slices.BinarySearch(now.Denied, path)
@@ -352,7 +349,7 @@ func (c *Sandbox) wrongTarget(now guard.SandboxPaths) bool {
 	return slices.ContainsFunc(c.paths.Denied, stray)
 }
 
-// coverNew takes the scratch directory of another principal out of sight. The caller holds the lock of the sandboxes.
+// coverNew hides the scratch directory of another principal. The caller holds the lock of the pool.
 func (c *Sandbox) coverNew(path string) {
 	if c.deniedAtMount[path] != nil {
 		return
@@ -364,26 +361,26 @@ func (c *Sandbox) coverNew(path string) {
 	c.note([]string{path})
 }
 
-// deny hides files from the commands that follow.
+// deny hides files from later commands.
 func (c *Sandbox) deny(paths ...string) error {
 	defer c.refresh()
 	return c.box.Deny(paths...)
 }
 
-// hold keeps files that have taken the place of others from the commands that follow.
+// hold protects files that have replaced protected ones from later commands.
 func (c *Sandbox) hold(path string) error {
 	defer c.refresh()
 	return c.box.Hold(path)
 }
 
-// refresh replaces the shells that wait where what a command sees is settled when its shell is started.
+// refresh replaces the warm shells if the view of a command is fixed when its shell starts.
 func (c *Sandbox) refresh() {
 	if c.runner != nil && c.box.Report().Backend != sandbox.Namespaces {
 		c.runner.Renew()
 	}
 }
 
-// spawn starts a process in the sandbox, as the runner of shells asks for it.
+// spawn starts a process in the sandbox for the runner of shells.
 func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files, Execs: spec.Execs})
 	if err != nil {
@@ -392,8 +389,8 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 	return contained{p}, nil
 }
 
-// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. What it leaves behind is taken away by what [Pool.Cleanup]
-// returns.
+// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. The function that [Pool.Cleanup]
+// returns removes what it must not leave.
 func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
 	secret, passed := c.policy.Commands().SecretVariables(), shell.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
@@ -404,12 +401,12 @@ func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.Fil
 	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files})
 }
 
-// A contained process is one of the sandbox as the runner of shells knows it.
+// A contained process implements supervise.Process for a process in the sandbox.
 type contained struct{ sandbox.Process }
 
 var _ supervise.Finisher = contained{} // which the runner asks for: without it each command waits for the end of its shell
 
-// Wait tells how the process ended.
+// Wait waits for the process and returns how it ended.
 func (p contained) Wait() (supervise.Status, error) {
 	s, err := p.Process.Wait()
 	return supervise.Status(s), err

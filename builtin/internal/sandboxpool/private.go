@@ -10,13 +10,13 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// private brings the caller's private directories up to date, for a sandbox that is about to start. Where they cannot be made, because
-// the state directory cannot be used, commands have none: the directories of the host are read-only to them.
+// private prepares the private directories of the caller for a sandbox that is about to start. Without a usable state
+// directory there are none, and commands see the directories of the host read-only.
 func (cs *Pool) private(c *Sandbox) []sandbox.Private {
 	var list []sandbox.Private
 	for _, place := range c.policy.Commands().Private() {
 		_, _, err := place.Sync(c.view())
-		if err != nil { // it may have been removed: then the next try makes it anew
+		if err != nil { // it may have been removed: the next try recreates it
 			_, _, err = place.Sync(c.view())
 		}
 		if err != nil {
@@ -29,7 +29,7 @@ func (cs *Pool) private(c *Sandbox) []sandbox.Private {
 	return list
 }
 
-// show lets commands see what has appeared in the directories of the host that they have their own of.
+// show lets commands see new entries of the host directories that private ones replace.
 func (c *Sandbox) show() error {
 	if c.shared {
 		return nil
@@ -60,7 +60,7 @@ func (c *Sandbox) view() privatedir.View {
 	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Commands().Denied}
 }
 
-// clear empties the private directories of a caller whose sandbox has ended for good, unless another one uses them by now.
+// clear empties the private directories of a caller after its sandbox has ended, unless a new one uses them.
 func (cs *Pool) clear(c *Sandbox) {
 	cs.mu.Lock()
 	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) {
@@ -78,7 +78,7 @@ func (cs *Pool) clear(c *Sandbox) {
 	cs.mu.Unlock()
 	for _, remove := range removes {
 		if err := remove(); err != nil {
-			cs.log.Warn("files that commands left behind could not be removed", "error", err)
+			cs.log.Warn("cannot remove the private files of commands", "error", err)
 		}
 	}
 }

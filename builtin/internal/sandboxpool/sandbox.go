@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// warm starts shells in a sandbox, and has its ports published.
+// warm starts shells in a sandbox, and publishes its ports.
 func (cs *Pool) warm(c *Sandbox) (err error) {
 	c.publish = c.policy.Commands().Network().Publish
 	c.runner, err = shell.New(shell.Config{
@@ -27,20 +27,20 @@ func (cs *Pool) warm(c *Sandbox) (err error) {
 	return err
 }
 
-// start makes a sandbox for what the rules say now, with or without shells, for a server, or for an agent.
+// start starts a sandbox under the current rules, with or without shells, for a server, or for an agent.
 func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, cell *Cell, agent *Agent) (_ *Sandbox, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
-		return nil, errors.New("there is no directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
+		return nil, errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
 	}
 	for _, root := range policy.Roots() { // before the whole disk is walked for its rules
 		if root == filepath.Dir(root) {
-			return nil, fmt.Errorf("%q is the root of the file system; name the directories that are meant", root)
+			return nil, fmt.Errorf("%q is the root of the file system: use more specific directories", root)
 		}
 	}
 	env, err := makeScratch(scratch)
 	if err != nil {
-		return nil, fmt.Errorf("the directory for temporary files: %w", err)
+		return nil, fmt.Errorf("cannot create the directory for temporary files: %w", err)
 	}
 	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) { // before anything is in it
 		if other.policy.Commands().Scratch() != scratch {
@@ -102,17 +102,18 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	return c, nil
 }
 
-// judgesExecs reports whether the programs that commands start are judged: a rule speaks of some, and this machine can.
+// judgesExecs reports whether the programs that commands start are judged: if there is a rule about them, and this machine
+// supports it.
 func judgesExecs(policy *guard.Policy) bool {
 	return policy.Commands().JudgesExecs() && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
 }
 
-// sameStarts is how often a sandbox is tried of the kind that this machine has been found to have, before another is: a start fails
-// when a file that it covers is replaced meanwhile, and what would be started instead looks each file up for every command.
+// sameStarts is how often the start of the detected kind of sandbox is tried before another kind. A start fails if a covered
+// file is replaced at the same time, and the other kind looks up each file for every command.
 const sameStarts = 3
 
-// startBox starts the sandbox. It has to hold what the verdict relied on: a start that fails for a passing reason
-// ends in a weaker one.
+// startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a weaker kind may
+// have been started.
 func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules := policy.Commands().Network()
@@ -143,20 +144,20 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 	}
 	held := box.Report().Enforces
 	if !held.Writes || !held.Processes || policy.Commands().Containment().Denies && !held.Denies {
-		err := errors.New("the sandbox that could be started holds less than the rules count on: repeat the call")
+		err := errors.New("the sandbox that was started enforces less than the rules require: repeat the call")
 		return nil, errors.Join(err, box.Close())
 	}
 	return box, nil
 }
 
-// caches are the variables that point programs to their caches, and the directory of each below the scratch
-// directory. What a build leaves there cannot reach what the user runs outside.
+// caches maps variables for the caches of programs to directories below the scratch directory. Programs outside of the sandbox
+// do not use these caches, so that a command cannot modify what they run.
 var caches = [][2]string{
 	{"TMPDIR", "tmp"}, {"XDG_CACHE_HOME", "cache"}, {"GOCACHE", "cache/go-build"}, {"npm_config_cache", "cache/npm"},
 	{"YARN_CACHE_FOLDER", "cache/yarn"}, {"PIP_CACHE_DIR", "cache/pip"}, {"CCACHE_DIR", "cache/ccache"},
 }
 
-// makeScratch makes the scratch directory, the user's alone, and returns the variables that point into it.
+// makeScratch creates the scratch directory with access for the user only, and returns the variables that point into it.
 func makeScratch(dir string) ([]string, error) {
 	var env []string
 	for _, c := range caches {

@@ -12,23 +12,22 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// maxWatches is how many directories are watched for one sandbox, those nearest to the roots: a user has 65,536 inotify
-// watches on a common Linux, and other programs of theirs need some. Beyond it, a denied file that appears or is replaced
-// is covered before the next command.
+// maxWatches limits the watched directories of one sandbox, those nearest to the roots: a user usually has 65,536 inotify
+// watches for all programs. Elsewhere, a denied file that appears or is replaced is covered before the next command.
 const maxWatches = 1024
 
-// A follower has a sandbox hold what appears or changes while commands run.
+// A follower covers denied files that appear or change while commands run.
 type follower struct {
-	pool *Pool // whose lock guards the sandbox
+	pool *Pool // its lock guards the sandbox
 	box  *Sandbox
 }
 
-// follow covers a denied file when it appears, or when another takes its place, which is how editors save, so that it is
-// out of reach of the commands that run. It returns when the watch of the sandbox is closed.
+// follow covers a denied file for the running commands when it appears or is replaced, as editors do when they save. It returns
+// when the watch of the sandbox is closed.
 func (f follower) follow() {
 	defer close(f.box.followed)
-	// The watcher tells of an error while it holds a lock that every Add takes, also those of who holds the lock of the
-	// sandboxes. So errors have to be taken whatever the sandboxes do.
+	// The watcher sends errors while it holds a lock that every Add takes. A caller of Add may hold the lock of the pool, so
+	// errors must be received without that lock.
 	lost := make(chan struct{}, 1)
 	var errs sync.WaitGroup
 	defer errs.Wait()
@@ -45,7 +44,7 @@ func (f follower) follow() {
 	deep := f.box.policy.Commands().DeniesFiles() && f.box.box.Report().Backend == sandbox.Namespaces // the others hide nothing from what runs
 	if deep {
 		for _, root := range slices.Concat(f.box.paths.Writable, f.box.paths.Originals) {
-			if root != f.box.policy.Commands().Scratch() { // all of it is the caller's own
+			if root != f.box.policy.Commands().Scratch() { // which contains only files of the caller
 				f.survey(root, false)
 			}
 		}
@@ -72,14 +71,14 @@ func (f follower) follow() {
 	}
 }
 
-// survey watches a directory and those below it, and covers what is denied among the files that have appeared there
-// before the watch. In a directory that is new it also looks for other names of what is denied.
+// survey watches a directory and those below it, and covers denied files that have appeared there before the watch. In a new
+// directory it also looks for hard links to denied files.
 func (f follower) survey(dir string, fresh bool) {
 	for dirs := []string{dir}; len(dirs) > 0 && f.box.life.Err() == nil; dirs = dirs[1:] {
 		if !f.watch(dirs[0]) {
 			return
 		}
-		entries, _ := os.ReadDir(dirs[0]) // what is gone again has nothing in it
+		entries, _ := os.ReadDir(dirs[0]) // a directory that was removed has no entries
 		for _, e := range entries {
 			path := filepath.Join(dirs[0], e.Name())
 			switch {
@@ -89,7 +88,7 @@ func (f follower) survey(dir string, fresh bool) {
 				if file, err := lookAt(path); err == nil && f.knows(path, file) {
 					f.cover(path, true)
 				}
-			case e.IsDir() && e.Name() != ".git": // what git keeps is called as git wants
+			case e.IsDir() && e.Name() != ".git": // git chooses the names in it
 				dirs = append(dirs, path)
 			}
 		}
@@ -138,12 +137,12 @@ func (f follower) knows(path string, file *coveredFile) bool {
 	return f.box.denied.isLinked(file)
 }
 
-// gone notes that a directory, if it was one, is no longer watched: another may take its place.
+// gone records that a path is no longer watched if it was a directory: another one may replace it.
 func (f follower) gone(path string) {
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
 	delete(f.box.watch.dirs, path)
-	if f.box.denied.has(path) { // another file has taken its place
+	if f.box.denied.has(path) { // another file has replaced it
 		f.box.watch.add(path)
 	}
 }
@@ -167,7 +166,8 @@ func (f follower) cover(path string, appeared bool) {
 		f.pool.log.Debug("a denied file could not be hidden", "file", path, "error", err)
 		return
 	}
-	// Record the file seen before it was hidden. If another has taken its place since, that one is not covered, and its event follows.
+	// Record the file as it was before it was hidden. If it was replaced since then, the new file is not covered yet, and its
+	// event follows.
 	f.box.deniedAtMount[path] = file
 	f.box.watch.add(filepath.Dir(path))
 	f.box.denied.count([]string{path})
@@ -176,7 +176,7 @@ func (f follower) cover(path string, appeared bool) {
 	}
 }
 
-// lookAll covers what is denied among all files, after events were lost.
+// lookAll covers all denied files after events were lost.
 func (f follower) lookAll() {
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
@@ -185,7 +185,7 @@ func (f follower) lookAll() {
 	}
 }
 
-// note remembers which files are covered, and watches for others in their place.
+// note records which files are covered, and watches for files that replace them.
 func (c *Sandbox) note(paths []string) {
 	for _, path := range paths {
 		file, err := lookAt(path)
@@ -197,9 +197,9 @@ func (c *Sandbox) note(paths []string) {
 	}
 }
 
-// watches are the directories and files that are watched for one sandbox. The lock of the sandboxes guards them.
+// watches are the watched directories and files of one sandbox. The lock of the pool guards them.
 type watches struct {
-	watcher *fsnotify.Watcher // nil where the system gives none
+	watcher *fsnotify.Watcher // nil if the system has none left
 	dirs    map[string]bool
 }
 

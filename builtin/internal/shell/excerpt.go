@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Defaults of [Limits]. 1 GiB of output is swallowed in well under a second.
+// Defaults of [Limits].
 const (
 	DefaultHead     = 12 << 10 // bytes of output kept from the start
 	DefaultTail     = 16 << 10 // bytes of output kept from the end: errors come last
@@ -18,11 +18,10 @@ type Limits struct {
 	SpillMax   int64 // of the whole in its spill
 }
 
-// Spill opens the place that takes the whole output of one command, and names its
-// path.
+// Spill opens a file for the whole output of one command, and returns its path.
 type Spill func() (io.WriteCloser, string, error)
 
-// Shown is what is shown of an output.
+// Shown is the shown part of an output.
 type Shown struct {
 	// Text is the cleaned output, standard output and standard error in the
 	// order written. If it was longer than head and tail together, the middle is
@@ -38,7 +37,7 @@ type Shown struct {
 	SpillErr error  // why Spilled is missing or incomplete
 }
 
-// Shorten makes a text that is not the whole output shorter still, of some n bytes: one that is the whole stays, since it is not kept.
+// Shorten cuts a text that is not the whole output to about n bytes. It does not cut a whole output, which is not saved.
 func (s *Shown) Shorten(n int) {
 	if s.Cut && len(s.Text) > n && n > 0 {
 		s.ends = s.ends.shorter(n)
@@ -46,11 +45,11 @@ func (s *Shown) Shorten(n int) {
 	}
 }
 
-// Next is the number of the line with which that begins what a text leaves out that is not the whole.
+// Next returns the number of the first line that is not shown whole in a cut text.
 func (s *Shown) Next() int { return 1 + bytes.Count(s.ends.head, []byte{'\n'}) }
 
-// Inside returns how many bytes of the output stand before what a text leaves out that is not the whole, if that begins within a line
-// of which more than so many bytes are shown; else 0.
+// Inside returns the offset of the gap in a cut text if the gap starts inside a line, of which more than the given number of
+// bytes are shown. Otherwise it returns 0.
 func (s *Shown) Inside(shown int) int {
 	if s.Cut && len(s.ends.head)-1-bytes.LastIndexByte(s.ends.head, '\n') > shown {
 		return len(s.ends.head)

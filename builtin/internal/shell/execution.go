@@ -10,17 +10,17 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// drainRounds bounds how often the drain after the shell's end is prolonged
-// because output still arrives: process substitutions (`exec > >(tee log)`)
-// outlive the shell for a moment, a flood in the background does so for ever.
+// drainRounds limits how often the drain after the end of the shell is prolonged
+// because output still arrives. Process substitutions (`exec > >(tee log)`) outlive
+// the shell briefly, but a background process may write forever.
 const drainRounds = 10
 
-// afterKill bounds the wait for the end of the output once every writer is gone.
-// It is reached only if a process could not be killed.
+// afterKill limits the wait for the end of the output after all writers were
+// killed. It is reached only if a process could not be killed.
 const afterKill = time.Second
 
-// nudgeAfter is when a shell is looked at that may have been stopped. To read its
-// script takes one that was not a small part of that.
+// nudgeAfter is after what time a shell is checked that may have been stopped.
+// Reading the script takes a running shell a small part of that.
 const nudgeAfter = 100 * time.Millisecond
 
 // An ending says why a command is over, if it is.
@@ -28,17 +28,17 @@ type ending int
 
 const (
 	returned  ending = iota // the shell ended by itself
-	timedOut                // its time is over
-	cancelled               // the caller went away
+	timedOut                // the timeout was reached
+	cancelled               // the caller has cancelled
 	closing                 // the runner closes
 	unheard                 // it has waited too long for a person
-	goesOn                  // it is not
+	goesOn                  // the command is still running
 )
 
 // execution is a command that has been handed to a shell.
 type execution struct {
 	runner  *Runner
-	dir     string // where it began
+	dir     string // where it started
 	shell   *shell
 	begun   time.Time
 	timeout time.Duration
@@ -46,7 +46,7 @@ type execution struct {
 	gate    Gate
 	stop    func() // ends the progress reports; may be called again
 
-	concluded bool // the shell was ended then, for nothing else was left
+	concluded bool // the shell was ended by conclude
 }
 
 // progress reports the last lines of the output to report when they changed.
@@ -76,9 +76,9 @@ func (run *execution) progress(report func(string)) {
 	run.stop = sync.OnceFunc(func() { close(quit); wg.Wait() })
 }
 
-// wait waits until the command has ended, and ends it if its time is over, the
-// caller goes away (ctx) or the runner closes. If it runs longer than window, which
-// is 0 for no bound, the command goes on.
+// wait waits until the command has ended. It ends the command after the timeout,
+// or if ctx is done or the runner closes. After window, which is 0 for no limit,
+// wait returns and the command continues.
 func (run *execution) wait(ctx context.Context, window time.Duration) ending {
 	if run.shell.pollWait(run.timeout) && run.conclude() {
 		return returned
@@ -127,15 +127,15 @@ func (run *execution) wait(ctx context.Context, window time.Duration) ending {
 	return why
 }
 
-// heldStep is how often a command whose time has come is looked at while it waits for a person.
+// heldStep is the interval at which a command after its timeout is checked while it waits for a person.
 const heldStep = 100 * time.Millisecond
 
-// left is what is left of a time from the command's beginning on. The time does not pass while a person is asked.
+// left returns the rest of a time that started with the command. The time does not pass while a person is asked.
 func (run *execution) left(of time.Duration) time.Duration {
 	return of + run.gate.Held() - time.Since(run.begun)
 }
 
-// prolong resets a timer that has fired, and reports whether some of its time is left.
+// prolong resets a timer that has fired, and reports whether time is left.
 func (run *execution) prolong(timer *time.Timer, of time.Duration) bool {
 	left := run.left(of)
 	if left > 0 {
@@ -144,8 +144,8 @@ func (run *execution) prolong(timer *time.Timer, of time.Duration) bool {
 	return left > 0
 }
 
-// conclude ends the shell, which has said its last word, if nothing else is left of
-// the command, and reports whether that is so.
+// conclude ends the shell after its final report if no other process of the command
+// is left, and reports whether it did.
 func (run *execution) conclude() bool {
 	var open bool
 	if open, run.concluded = run.shell.conclude(); open {
@@ -154,9 +154,8 @@ func (run *execution) conclude() bool {
 	return run.concluded
 }
 
-// ask asks the command to end and gives it the grace time to do so. Bash itself
-// obeys SIGTERM at once, so its children are given the time: the command has
-// ended when its output has.
+// ask sends SIGTERM and waits for the grace time. Bash itself ends at once, so the
+// time is for its children: the command has ended when its output has.
 func (run *execution) ask() {
 	run.shell.goOn()
 	run.shell.proc.Signal(syscall.SIGTERM)
@@ -192,8 +191,8 @@ func (run *execution) drain() {
 	}
 }
 
-// finish ends what is left of the command and puts the result together. Like Run
-// it returns an error only if the command did not run at all.
+// finish ends the remaining processes of the command and returns the result. Like
+// Run, it returns an error only if the command did not run.
 func (run *execution) finish(why ending) (*Result, error) {
 	ended, problem := run.clear(why)
 	run.stop()
@@ -223,8 +222,8 @@ func (run *execution) finish(why ending) (*Result, error) {
 	return res, nil
 }
 
-// clear ends what is left of the command, takes the rest of its output, and returns
-// how many processes had to be ended.
+// clear ends the remaining processes of the command, reads the rest of its output,
+// and returns how many processes it ended.
 func (run *execution) clear(why ending) (ended int, problem error) {
 	if run.concluded && run.shell.rawPipe != nil {
 		run.shell.takeRest()

@@ -9,25 +9,24 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// refillAfter is how long after a command the next shells are started, unless
-// none is left: a start takes a processor for more than a millisecond, and the
-// command's result comes first, which takes 0.2 ms. Longer would be felt by a
-// client that sends one command after the other.
+// refillAfter is how long after a command new shells are started, unless the pool
+// is empty. A start takes more than a millisecond of a processor and must not
+// delay the result of the command, which takes 0.2 ms. A longer delay would slow
+// down a client that sends one command after the other.
 const refillAfter = 300 * time.Microsecond
 
-// A pool is the shells that are started ahead. The runner's lock guards it.
+// A pool has the shells that are started before they are needed. The runner's lock guards it.
 type pool struct {
 	warm    []*shell
 	coming  int                 // shells being started
-	waiting []chan *shell       // callers that wait for one of them; there are never more than shells to come
-	later   *time.Timer         // of a start of more; nil: none has been planned yet
-	reaping []supervise.Process // of commands that were concluded with something open, as long as the system takes them apart
+	waiting []chan *shell       // callers that wait for one of them; at most coming
+	later   *time.Timer         // for the next start; nil before the first
+	reaping []supervise.Process // of concluded commands with open files, until the system has released them
 	retired []*shell            // to close
 }
 
-// take returns a shell that waits for its script: one started ahead if there is
-// one that still lives, or the first that is being started and that no one waits
-// for yet, else a new one.
+// take returns a shell that waits for its script: a warm one that still runs, or
+// one that is being started and not yet reserved, or a new one.
 func (r *Runner) take(ctx context.Context) (*shell, error) {
 	r.login.Wait(ctx)
 	for {
@@ -44,7 +43,7 @@ func (r *Runner) take(ctx context.Context) (*shell, error) {
 			return startShell(r.cfg, r.bash, env)
 		}
 		if s == nil {
-			continue // that start failed; one of our own will tell why
+			continue // that start failed; the next one returns the error
 		}
 		if s.waiting() {
 			return s, nil
@@ -53,8 +52,8 @@ func (r *Runner) take(ctx context.Context) (*shell, error) {
 	}
 }
 
-// reserve takes a shell out of the pool, or the promise of one; neither if none
-// comes that is not promised.
+// reserve returns a shell of the pool, or a channel for one that is being started,
+// or neither.
 func (r *Runner) reserve() (*shell, <-chan *shell, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +65,7 @@ func (r *Runner) reserve() (*shell, <-chan *shell, error) {
 		s := p.warm[0]
 		p.warm = p.warm[1:]
 		if len(p.warm) == 0 {
-			r.fill() // the next command may come at once
+			r.fill() // the next command may follow at once
 		}
 		return s, nil, nil
 	case p.coming > len(p.waiting):
@@ -77,15 +76,14 @@ func (r *Runner) reserve() (*shell, <-chan *shell, error) {
 	return nil, nil, nil
 }
 
-// retire takes a shell whose command has ended, to close it when there is time.
+// retire closes the shell of a command that has ended, after the result was sent.
 func (r *Runner) retire(s *shell) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pool.retired = append(r.pool.retired, s)
 }
 
-// leave ends a piece of work that began with start. Shells are started ahead
-// again, but not at once.
+// leave ends work that began with start. It schedules the start of new shells.
 func (r *Runner) leave() {
 	defer r.work.Done()
 	r.mu.Lock()
@@ -104,7 +102,7 @@ func (r *Runner) leave() {
 	}
 }
 
-// tidy does what was put off until the result of a command is out.
+// tidy does the work that was delayed until the result of a command was sent.
 func (r *Runner) tidy() {
 	r.mu.Lock()
 	retired := r.pool.retired
@@ -116,8 +114,8 @@ func (r *Runner) tidy() {
 	}
 }
 
-// refill starts shells in the background until enough wait. A shell that cannot
-// be started is no concern here: the next Run tries again and reports why.
+// refill starts shells in the background until the pool is full. It ignores
+// errors: the next Run tries again and returns them.
 func (r *Runner) refill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +136,8 @@ func (r *Runner) fill() {
 	}
 }
 
-// add adds a shell that was being started to the pool, nil if it could not be, and
-// reports whether there was a use for it.
+// add adds a started shell to the pool, or nil if the start failed. It reports
+// whether the shell is needed.
 func (r *Runner) add(s *shell, generation int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,16 +157,16 @@ func (r *Runner) add(s *shell, generation int) bool {
 	return useful
 }
 
-// reap notes a process that was concluded with something open.
+// reap records a process that was concluded with open files.
 func (r *Runner) reap(p supervise.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pool.reaping = append(r.pool.reaping, p)
 }
 
-// reaped waits until the system has taken the processes apart that were concluded
-// with something open so far: until then they hold that, a lock for one, and the
-// next command is not to meet it.
+// reaped waits until the system has released the processes that were concluded
+// with open files: until then they may hold locks, which the next command must not
+// meet.
 func (r *Runner) reaped(ctx context.Context) error {
 	r.mu.Lock()
 	reaping := r.pool.reaping

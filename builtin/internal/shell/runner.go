@@ -10,24 +10,23 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// Defaults of [Config]. Times and sizes follow what was measured for this design:
-// 1 GiB of output is swallowed in well under a second, and programs that handle
-// SIGTERM at all do so within two seconds.
+// Defaults of [Config]. They were measured: programs that handle SIGTERM do so
+// within two seconds.
 const (
-	DefaultTimeout     = 120 * time.Second      // of a command without one of its own
+	DefaultTimeout     = 120 * time.Second      // of a command without a timeout
 	DefaultGrace       = 2 * time.Second        // from SIGTERM to SIGKILL
-	DefaultDrain       = 20 * time.Millisecond  // for output that others still write after the shell's end
-	DefaultWarm        = 2                      // shells started ahead
-	DefaultPathTimeout = 5 * time.Second        // for the login shell to tell its PATH
-	DefaultPathWait    = 1 * time.Second        // that first commands wait for that
+	DefaultDrain       = 20 * time.Millisecond  // for output of other processes after the end of the shell
+	DefaultWarm        = 2                      // shells that are started before they are needed
+	DefaultPathTimeout = 5 * time.Second        // for the login shell to print its PATH
+	DefaultPathWait    = 1 * time.Second        // how long the first commands wait for that PATH
 	progressEvery      = 200 * time.Millisecond // at most five progress reports a second
 )
 
 // ErrClosed is the error of Run on a runner that has been closed.
 var ErrClosed = errors.New("the shell runner is closed: the server is shutting down")
 
-// A Config says how commands run. The zero value runs commands directly on the
-// host with the defaults above; it keeps no output beyond head and tail.
+// A Config configures a [Runner]. The zero value runs commands on the host with
+// the defaults above, and keeps only the head and the tail of outputs.
 type Config struct {
 	// Bash is the absolute path of bash. "": /bin/bash, /usr/bin/bash and a few
 	// more fixed places, then those directories of PATH that only root can write.
@@ -38,29 +37,29 @@ type Config struct {
 	// Start starts processes; nil: on the host, under a supervisor.
 	Start supervise.Starter
 
-	// Env is the environment to derive the commands' environment from; nil:
-	// os.Environ(). See [Derive] for what is taken away and added.
+	// Env is the environment from which that of commands is derived. Nil means
+	// os.Environ(). See [Derive].
 	Env []string
 
-	// Set is variables, as NAME=value, that every command gets, in place of those of
-	// Env and of the runner; those that change how bash reads a command are left out.
+	// Set has variables, as NAME=value, for every command. They replace those of Env
+	// and of the runner. Variables that change how bash reads a command are ignored.
 	Set []string
 
 	// Unset names variables that no command gets.
 	Unset []string
 
-	// KeepVars names variables (as path.Match patterns) that are passed on
-	// although the runner would take them away or set them itself. StripVars
-	// names more variables to take away. KeepVars wins.
+	// KeepVars are patterns of path.Match for variables that are passed on although
+	// the runner would remove or set them. StripVars are patterns for more variables
+	// to remove. KeepVars has precedence.
 	KeepVars, StripVars []string
 
-	// Execs has the programs judged that commands start, by their [Command].Judge. Without one a command can start none.
+	// Execs makes [Command].Gate judge the programs that commands start. A command without a gate can start none.
 	Execs bool
 
-	// InheritPath turns the look at the login shell's PATH off.
+	// InheritPath disables the use of the login shell's PATH.
 	InheritPath bool
 
-	// Spill takes whole outputs that do not fit head and tail; nil: not kept.
+	// Spill stores whole outputs that exceed head and tail. It may be nil.
 	Spill Spill
 
 	Limits // 0: the defaults of the package
@@ -68,12 +67,12 @@ type Config struct {
 	Timeout     time.Duration // 0: DefaultTimeout
 	Grace       time.Duration // 0: DefaultGrace
 	Drain       time.Duration // 0: DefaultDrain
-	Warm        int           // 0: DefaultWarm; negative: none is started ahead
+	Warm        int           // 0: DefaultWarm; negative: no warm shells
 	PathTimeout time.Duration // 0: DefaultPathTimeout
 	PathWait    time.Duration // 0: DefaultPathWait; counted from New, and only if the inherited PATH is bare
 }
 
-// withDefaults returns c with the defaults for what is zero.
+// withDefaults returns c with the defaults for zero fields.
 func (c Config) withDefaults() Config {
 	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
 	c.Grace = orDefault(c.Grace, DefaultGrace)
@@ -117,12 +116,12 @@ type Runner struct {
 	generation int      // counts changes of env
 	pool       pool
 	closed     bool
-	work       sync.WaitGroup // everything that runs on behalf of this runner
+	work       sync.WaitGroup // all goroutines of this runner
 }
 
-// New returns a Runner. It starts its first shells and the look at the login
-// shell's PATH in the background. The only error is a configuration that cannot
-// be used; a missing bash is reported by Run.
+// New returns a Runner. In the background it starts the first shells and asks the
+// login shell for its PATH. New fails only for an invalid configuration; Run
+// reports a missing bash.
 func New(cfg Config) (*Runner, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -144,7 +143,7 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// check refuses settings that make no sense.
+// check returns an error for an invalid configuration.
 func (c Config) check() error {
 	for name, d := range map[string]time.Duration{
 		"Timeout": c.Timeout, "Grace": c.Grace, "Drain": c.Drain,
@@ -160,8 +159,8 @@ func (c Config) check() error {
 	return CheckPatterns(c.KeepVars, c.StripVars)
 }
 
-// learnPath asks the login shell for its PATH and makes it that of the shells
-// started from now on; those that wait already are replaced.
+// learnPath asks the login shell for its PATH, which new shells then use. It
+// replaces the warm shells.
 func (r *Runner) learnPath() {
 	defer r.login.Done()
 	r.mu.Lock()
@@ -174,7 +173,7 @@ func (r *Runner) learnPath() {
 	r.renew(env)
 }
 
-// Renew has the commands that follow run in shells that are started after it was called, not in those that wait.
+// Renew makes later commands run in shells that are started after the call of Renew.
 func (r *Runner) Renew() {
 	r.mu.Lock()
 	env := r.env
@@ -182,7 +181,7 @@ func (r *Runner) Renew() {
 	r.renew(env)
 }
 
-// renew replaces the shells that wait by some with another environment.
+// renew replaces the warm shells.
 func (r *Runner) renew(env []string) {
 	r.mu.Lock()
 	old := r.pool.warm
@@ -195,9 +194,8 @@ func (r *Runner) renew(env []string) {
 	}
 }
 
-// Close ends everything that still runs and waits until it is gone: commands,
-// shells that wait, and the look at the login shell. Calls of Run return, with
-// Cancelled set.
+// Close ends commands, warm shells and the login shell, and waits for their end.
+// Calls of Run return with Cancelled set.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed = true

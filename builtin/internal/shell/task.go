@@ -16,8 +16,8 @@ const (
 	DefaultTaskRunning = 256            // of one principal at the same time
 	DefaultTaskKept    = 16             // ended ones of one principal
 	DefaultTaskOutput  = FloodAfter     // bytes; also the most that can be set
-	DefaultTaskAge     = 24 * time.Hour // of a running one without a timeout
-	DefaultTaskKeep    = time.Hour      // of an ended one
+	DefaultTaskAge     = 24 * time.Hour // of a running task without a timeout
+	DefaultTaskKeep    = time.Hour      // of an ended task
 	DefaultTaskLog     = 256 << 10      // bytes of output that can be read by offset
 )
 
@@ -35,13 +35,13 @@ type TaskLimits struct {
 var (
 	// ErrNoTask is the error for a handle that does not exist, has been forgotten
 	// or belongs to another principal; the error does not say which.
-	ErrNoTask = errors.New("there is no such task: it never existed, ended too long ago, or belongs to somebody else")
+	ErrNoTask = errors.New("there is no such task: it never existed, ended too long ago, or belongs to another caller")
 
 	// ErrTooManyTasks is the error of Start when too many tasks run.
-	ErrTooManyTasks = errors.New("too many background tasks run already: stop one of them or wait for its end")
+	ErrTooManyTasks = errors.New("too many background tasks are running: stop one, or wait until one has ended")
 )
 
-// Why a task was ended, as the cause of its context.
+// Causes of cancelling a task.
 var (
 	errStopped = errors.New("it was stopped")
 	errFlooded = errors.New("it wrote more output than a task may")
@@ -49,7 +49,7 @@ var (
 
 // Tasks runs commands in the background on behalf of principals. A principal
 // identifies the callers that may see a task; the string is only compared. A handle
-// is random (128 bits and more), and is valid for its principal alone.
+// is random (at least 128 bits), and valid only for its principal.
 type Tasks struct {
 	limits TaskLimits
 
@@ -58,11 +58,11 @@ type Tasks struct {
 	reserved map[string]string // principals of tasks that are being started, by id
 }
 
-// A Host says where a command runs and for whom.
+// A Host says where a command runs, and for which principal.
 type Host struct {
 	Runner    *Runner
 	Principal string
-	// Scope is the conversation of the principal that is told of the end of its tasks.
+	// Scope is the conversation to which the end of the task is reported.
 	Scope string
 	// Running is how many tasks of the principal may run at the same time; 0:
 	// what the limits say.
@@ -73,11 +73,11 @@ type Host struct {
 	// Barred, if not nil, is called when the shell of a task could not enter its
 	// working directory.
 	Barred func()
-	// Remarks, if not nil, says of a task that has ended what else there is to tell of it.
+	// Remarks, if not nil, returns remarks on a task that has ended.
 	Remarks func(*Result) []string
-	// Execs, if not nil, says which of its programs were refused, or allowed by a person, each in a line of its own.
+	// Execs, if not nil, returns one line for each program that was refused, or allowed by a person.
 	Execs func() []string
-	// Notices, if not nil, says what else there is to tell so far of a task that runs.
+	// Notices, if not nil, returns the notices on a running task so far.
 	Notices func() []string
 }
 
@@ -87,20 +87,20 @@ type task struct {
 
 	out    *Collector
 	begun  time.Time
-	call   bool            // text names a call
-	news   func() []string // nil: there is none
+	call   bool            // text describes a call
+	news   func() []string // Host.Notices
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	told    []string         // of the news
-	read    map[string]int64 // where the last answer to each scope ended
-	endTold bool             // to the scope that started it
+	told    []string         // notices that were reported
+	read    map[string]int64 // offset of the end of the last reading, by scope
+	endTold bool             // the end was reported to the scope
 
 	done chan struct{} // closed when the fields below are set
 
 	result *Result
 	err    error
-	cause  error // why it was ended, if it did not end by itself
+	cause  error // why it was cancelled; nil if it ended by itself
 	ended  time.Time
 }
 
@@ -116,16 +116,16 @@ func NewTasks(limits TaskLimits) *Tasks {
 	return &Tasks{limits: limits, tasks: map[string]*task{}, reserved: map[string]string{}}
 }
 
-// A Started tells of a command that became a task.
+// A Started describes a command that became a task.
 type Started struct {
 	ID     string
-	Text   string // the output so far, with the line that is not finished yet
-	Offset int64  // where to read on from; that line comes again when it is finished
+	Text   string // the output so far, with an incomplete last line
+	Offset int64  // for the next reading, which returns the incomplete line again
 }
 
 // Start runs a command in the background. A command without a timeout may run for
-// TaskLimits.Age. The context is for the start alone. Nothing of the command runs
-// when there is no room for another task.
+// TaskLimits.Age. The context is only used for the start. Start fails before the
+// command runs if too many tasks are running.
 func (s *Tasks) Start(ctx context.Context, where Host, c Command) (Started, error) {
 	c.Timeout = orDefault(c.Timeout, s.limits.Age)
 	id := "task_" + rand.Text()
@@ -162,7 +162,7 @@ func (s *Tasks) Run(ctx context.Context, where Host, c Command, window time.Dura
 	return res, nil, err
 }
 
-// start starts a command. The caller leaves the place when it has ended.
+// start starts a command. The caller must call leave after the command has ended.
 func (p Host) start(ctx context.Context, c Command) (*execution, error) {
 	run, err := p.Runner.start(ctx, c)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p Host) start(ctx context.Context, c Command) (*execution, error) {
 	return run, err
 }
 
-// leave gives the place up after a command.
+// leave releases the place of a command.
 func (p Host) leave() {
 	if p.Runner != nil {
 		p.Runner.leave()
@@ -179,7 +179,7 @@ func (p Host) leave() {
 	p.free() // after the runner's work, because Ended may close the runner
 }
 
-// free tells that nothing runs in the place.
+// free calls Ended.
 func (p Host) free() {
 	if p.Ended != nil {
 		p.Ended()
@@ -188,7 +188,7 @@ func (p Host) free() {
 
 // adopt makes a running command the task for which id was reserved.
 func (s *Tasks) adopt(id string, run *execution, where Host, text string) Started {
-	run.stop() // no progress reports for a call that has been answered
+	run.stop() // no progress reports after the result of the call
 	return s.follow(&task{id: id, text: text, out: run.out, begun: run.begun}, where, func(life context.Context) (*Result, ending, error) {
 		why := run.wait(life, 0)
 		res, err := run.finish(why)
@@ -196,10 +196,10 @@ func (s *Tasks) adopt(id string, run *execution, where Host, text string) Starte
 	})
 }
 
-// A Call is work of this process that goes on as a task.
+// A Call is work of this process that continues as a task.
 type Call struct {
-	ID    string // of the task, unique; "": one is made
-	Text  string // names it
+	ID    string // of the task, unique; "" creates one
+	Text  string // describes the call
 	Begun time.Time
 	Out   *Collector // gets its output
 	Stop  func()     // ends it
@@ -208,7 +208,7 @@ type Call struct {
 	Failed func() bool
 }
 
-// Adopt makes a call a task, if there is room for one.
+// Adopt turns a call into a task. It fails if too many tasks are running.
 func (s *Tasks) Adopt(where Host, c Call) (Started, error) {
 	id := cmp.Or(c.ID, "task_"+rand.Text())
 	if !s.reserve(id, where) {
@@ -287,7 +287,7 @@ func (s *Tasks) reserve(id string, where Host) bool {
 	return true
 }
 
-// release takes a reservation back.
+// release cancels a reservation.
 func (s *Tasks) release(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,7 +324,7 @@ func (s *Tasks) forget() {
 	}
 }
 
-// find returns the task of a handle if it is the principal's.
+// find returns the task of a handle if it belongs to the principal.
 func (s *Tasks) find(principal, id string) (*task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,7 +336,7 @@ func (s *Tasks) find(principal, id string) (*task, error) {
 	return t, nil
 }
 
-// Done is closed when a task has ended, with everything it started.
+// Done returns a channel that is closed when a task has ended with its descendants.
 func (s *Tasks) Done(principal, id string) (<-chan struct{}, error) {
 	t, err := s.find(principal, id)
 	if err != nil {
@@ -345,9 +345,9 @@ func (s *Tasks) Done(principal, id string) (<-chan struct{}, error) {
 	return t.done, nil
 }
 
-// Stop ends a task and everything it started, and waits for that. Stopping a task
-// that has ended is no error. The scope on whose behalf it is stopped, which may be
-// "", is not told of the end again.
+// Stop ends a task with its descendants, and waits for that. Stopping a task that
+// has ended is not an error. The end is not reported to the scope that stops it,
+// which may be "".
 func (s *Tasks) Stop(principal, scope, id string) (*Result, error) {
 	t, err := s.find(principal, id)
 	if err != nil {
@@ -359,12 +359,12 @@ func (s *Tasks) Stop(principal, scope, id string) (*Result, error) {
 	return t.result, t.err
 }
 
-// A TaskInfo tells of a task in a list.
+// A TaskInfo describes a task in a list.
 type TaskInfo struct {
 	ID        string
 	Principal string
 	Text      string // the command
-	Call      bool   // Text names the call of a tool instead
+	Call      bool   // Text describes the call of a tool instead
 	Begun     time.Time
 	Done      bool
 	Ended     time.Time // of a task that is done

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// maxReaders is how many scopes a task remembers the last answer of. A scope beyond
-// it reads from the beginning again.
+// maxReaders limits the scopes with a read offset in a task. Others read from the
+// beginning again.
 const maxReaders = 64
 
-// A Chunk is a part of a task's output, and how the task is.
+// A Chunk is a part of the output of a task, with the state of the task.
 type Chunk struct {
 	Text    string // complete lines, unless the task has ended
-	Offset  int64  // where Text begins; beyond the asked offset if what lies between is no longer kept
-	Skipped int64  // bytes before Text that were asked for and are no longer kept; set by [Tasks.Read]
-	Next    int64  // where to read on from
-	Line    string // the line that is not finished yet; it comes again when it is
-	Matched bool   // the last line of Text is the first that [Reading.Until] matches
+	Offset  int64  // of Text; greater than the requested one if older output was dropped
+	Skipped int64  // requested bytes before Text that were dropped; set by [Tasks.Read]
+	Next    int64  // offset for the next reading
+	Line    string // the incomplete last line, which is returned again when it is complete
+	Matched bool   // [Reading.Until] matches the last line of Text
 	More    bool   // there is output after Text
 	Done    bool
 	Result  *Result // of a task that is done
@@ -31,19 +31,19 @@ type Chunk struct {
 
 // A Reading says which output of a task to return, and what to wait for.
 type Reading struct {
-	// Scope is the conversation that reads: its next reading begins where this one ends.
+	// Scope is the conversation that reads. Its next reading starts at the end of this one.
 	Scope string
-	// Offset is where to begin. Nil: where the last answer to the scope ended.
+	// Offset is the start. Nil means the end of the last reading of the scope.
 	Offset *int64
-	// Wait bounds the wait for the end of the task. 0: do not wait.
+	// Wait limits the wait for the end of the task. 0 means not to wait.
 	Wait time.Duration
 	// Until, if not nil, ends the wait at the first complete line that it matches. The
 	// text ends with that line.
 	Until *regexp.Regexp
 }
 
-// Read waits as the reading says, and returns what the task has written. A reading
-// that is cancelled does not count as an answer.
+// Read waits as the reading says, and returns the output of the task. A cancelled
+// reading does not change where the next one starts.
 func (s *Tasks) Read(ctx context.Context, principal, id string, r Reading) (Chunk, error) {
 	t, err := s.find(principal, id)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Tasks) Output(ctx context.Context, principal, id string, offset int64, 
 
 // after returns the output from an offset on, and a channel that is closed when more comes.
 func (t *task) after(offset int64) (Chunk, <-chan struct{}) {
-	done := t.over() // before the read: what follows is complete then
+	done := t.over() // before the read: if true, the output is complete
 	text, from, line, more := t.out.After(offset)
 	var chunk Chunk
 	if done {
@@ -106,7 +106,7 @@ func (t *task) after(offset int64) (Chunk, <-chan struct{}) {
 	return chunk, more
 }
 
-// end says how a task that is over has ended.
+// end sets how the task has ended.
 func (t *task) end() Chunk {
 	c := Chunk{Done: true, Result: t.result, Err: t.err}
 	if t.cause != nil {
@@ -115,7 +115,7 @@ func (t *task) end() Chunk {
 	return c
 }
 
-// begin is where a reading begins. An offset past the end of the output stands for the end.
+// begin returns the offset at which a reading starts. An offset past the end of the output means the end.
 func (t *task) begin(r Reading) (int64, error) {
 	switch {
 	case r.Offset == nil:
@@ -126,7 +126,7 @@ func (t *task) begin(r Reading) (int64, error) {
 		return 0, negative(*r.Offset)
 	}
 	_, from, _, _ := t.out.After(*r.Offset)
-	return min(from, *r.Offset), nil // what is no longer kept is told of
+	return min(from, *r.Offset), nil // Skipped reports dropped output
 }
 
 func negative(offset int64) error {
@@ -170,7 +170,7 @@ func (t *task) wait(ctx context.Context, from int64, r Reading) (*match, error) 
 	}
 }
 
-// find returns the first line that matches, or where the lines begin that are not complete yet.
+// find returns the first line that matches, or the offset of the first incomplete line.
 func (c Chunk) find(until *regexp.Regexp) (m *match, next int64) {
 	next = c.Offset
 	for line := range strings.Lines(c.Text) {
@@ -189,7 +189,7 @@ func (c Chunk) find(until *regexp.Regexp) (m *match, next int64) {
 // endWith cuts the chunk after a line that matched.
 func (c *Chunk) endWith(m match) {
 	end := m.at + int64(len(m.line))
-	if c.Offset > m.at { // a flood has followed: the line is no longer kept
+	if c.Offset > m.at { // the line was dropped because of much later output
 		c.Text, c.Offset = m.line, m.at
 	} else {
 		c.Text = c.Text[:end-c.Offset]
@@ -198,7 +198,7 @@ func (c *Chunk) endWith(m match) {
 	c.Next, c.Line, c.Matched = end, "", true
 }
 
-// answered notes what a scope has received.
+// answered records what a scope has received.
 func (t *task) answered(scope string, c Chunk) {
 	if c.Done {
 		t.tellEnd(scope)
@@ -216,7 +216,7 @@ func (t *task) answered(scope string, c Chunk) {
 	t.read[scope] = c.Next
 }
 
-// tellEnd records that scope was told of the end of the task. It reports whether scope started the task and had not been told before.
+// tellEnd records that the end of the task was reported to scope. It returns true if scope started the task and the end was not reported before.
 func (t *task) tellEnd(scope string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,8 +227,8 @@ func (t *task) tellEnd(scope string) bool {
 	return true
 }
 
-// Ended calls tell for each task that a scope started, that has ended and whose end
-// the scope was not told, in the order of their ends, until tell returns false.
+// Ended calls tell for each ended task of a scope that was not reported to it yet,
+// in the order of their ends, until tell returns false.
 func (s *Tasks) Ended(principal, scope string, tell func(TaskInfo, Chunk) bool) {
 	s.mu.Lock()
 	var ended []*task
@@ -250,15 +250,15 @@ func (s *Tasks) Ended(principal, scope string, tell func(TaskInfo, Chunk) bool) 
 	}
 }
 
-// untell takes back that the scope of a task was told of its end.
+// untell reverts tellEnd.
 func (t *task) untell() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endTold = false
 }
 
-// Notices returns what there is to tell of a task that runs, in addition to its output, and was not yet told. All of it is told again with its
-// end. Of a task that is not known, or has ended, there is none.
+// Notices returns the notices on a running task that were not reported yet. All are reported again with the end of the task.
+// It returns nil for a task that is not known or has ended.
 func (s *Tasks) Notices(principal, id string) []string {
 	t, err := s.find(principal, id)
 	if err != nil || t.news == nil || t.over() {
