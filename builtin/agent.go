@@ -165,7 +165,7 @@ func (in agentInput) bound(env *Env) (*agentRun, error) {
 	r.model = cmp.Or(in.Model, r.def.Model)
 	if len(runner.Model) == 0 {
 		if r.model = ""; in.Model != "" {
-			return nil, fmt.Errorf("model: the runner %s takes none: leave it out", runner.Name)
+			return nil, fmt.Errorf("model: the runner %s does not support it: omit it", runner.Name)
 		}
 	}
 	if strings.HasPrefix(r.model, "-") || strings.ContainsFunc(r.model, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
@@ -210,7 +210,7 @@ func (r *agentRun) continues() error {
 	known, ok := r.env.Runtime.agents.find(r.env.Principal, r.in.Resume)
 	switch {
 	case !ok:
-		return fmt.Errorf("resume: there is no agent %q: it never existed, is forgotten, or belongs to another caller. Start a new one", clippedName(r.in.Resume))
+		return fmt.Errorf("resume: there is no agent %q: it never existed, was removed, or belongs to another caller. Start a new one", clippedName(r.in.Resume))
 	case known.running:
 		return fmt.Errorf("resume: the agent %s still runs: wait for it with TaskOutput", known.id)
 	case len(r.runner.Resume) == 0 || known.runner != r.runner.Name:

@@ -42,7 +42,7 @@ func needsTerminal(command string) string {
 // waitsMessage says that a command was not run, and what to do instead.
 func waitsMessage(program string) error {
 	if program == "watch" {
-		return errors.New("the command was not run: watch repeats a command until somebody at a terminal ends it, and there is no terminal. Run the command by itself, or in a loop that ends; with run_in_background watch goes on until TaskStop")
+		return errors.New("the command was not run: watch repeats a command until a user at a terminal ends it, and there is no terminal. Run the command by itself, or in a loop that ends; with run_in_background watch goes on until TaskStop")
 	}
 	return fmt.Errorf("the command was not run: %s waits for keys, and there is no terminal to press any. Read shows a file, and Edit and Write change it; what Vim alone can do it does with vim -es -c COMMAND -c wq FILE", program)
 }

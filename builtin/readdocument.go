@@ -29,7 +29,7 @@ type opened struct {
 // readDocument shows what is not plain text.
 func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result, error) {
 	if in.Pages != "" && f.kind != document.PDFFile {
-		return Result{}, fmt.Errorf("pages is for PDF files, and %s is none (%s)", f.path, f.what)
+		return Result{}, fmt.Errorf("pages is for PDF files, and %s is not one (%s): omit it", f.path, f.what)
 	}
 	var r Result
 	var err error

@@ -69,7 +69,7 @@ func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result
 		return Result{}, err
 	}
 	if n := env.Runtime.entered.count(env.Principal); n >= maxEntered {
-		return Result{}, fmt.Errorf("%d conversations of this caller work in worktrees already, and no more may: leave one of these with ExitWorktree", n)
+		return Result{}, fmt.Errorf("too many conversations of this caller work in worktrees (limit: %d): leave one with ExitWorktree", n)
 	}
 	w, again, err := env.conversationTree(ctx, dir.Real(), in)
 	if err != nil {

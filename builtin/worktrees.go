@@ -60,9 +60,9 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	room, name := e.Runtime.worktrees, string(worktree.Agent)+"-"+id
 	switch {
 	case !hasWorktrees(e.Runtime):
-		return nil, errors.New("isolation: a worktree lies in the state directory, and there is none here that can be used")
+		return nil, errors.New("isolation: a worktree needs a state directory, and this host has none that it can use: omit isolation")
 	case e.Worktree != nil: // whose repository is written by what works in it
-		return nil, fmt.Errorf("isolation: the caller works in the worktree %s already, and there is no worktree of that: leave isolation out, and the agent works there too", e.Worktree.Tree())
+		return nil, fmt.Errorf("isolation: the caller already works in the worktree %s: omit isolation, and the agent works there too", e.Worktree.Tree())
 	}
 	if room.Find(func(m worktree.Meta) bool { return m.Name == name && m.Maker == e.Principal }) != "" {
 		return room.Resume(ctx, name, "")

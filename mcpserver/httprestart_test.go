@@ -71,7 +71,7 @@ func TestRestart(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(root, "a.txt"), "before\n")
 	answer := `"requestState":"` + asked.Result.RequestState + `","inputResponses":{"approval":{"action":"accept","content":{"decision":"allow once"}}},`
-	if body := question(url, answer); !strings.Contains(body, "not one of this host") {
+	if body := question(url, answer); !strings.Contains(body, "not from this host") {
 		t.Errorf("an answer from before: %s", body)
 	}
 	if _, err := os.Stat(filepath.Join(root, "ran")); err == nil {

@@ -19,7 +19,7 @@ toolhost log name it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			planning := args[0] == "plan"
 			if !planning && args[0] != "default" {
-				return usageError{fmt.Errorf("%q is no mode of a conversation: expected plan or default", args[0])}
+				return usageError{fmt.Errorf("mode of the conversation: expected plan or default, got %q", args[0])}
 			}
 			return flags.onFiles(nothing, func(host *mcpserver.Host) error {
 				if err := mcpserver.Modes(host).Set(args[1], planning); err != nil {

@@ -58,7 +58,7 @@ func (s *stdio) exchange(ctx context.Context, m message) (answer, error) {
 		}
 		var a answer
 		if err := json.Unmarshal(line, &a); err != nil {
-			return answer{}, fmt.Errorf("it wrote what is no message: %q", line)
+			return answer{}, fmt.Errorf("its output is not a message: %q", line)
 		}
 		if bytes.Equal(a.ID, id) {
 			return a, nil

@@ -74,7 +74,7 @@ func parseTokens(text []byte) ([]Token, error) {
 		return nil, err
 	}
 	if name := duplicateName(json.NewDecoder(bytes.NewReader(text))); name != "" {
-		return nil, fmt.Errorf("%q stands twice in one place, and which of the two was meant cannot be told", name)
+		return nil, fmt.Errorf("%q occurs twice in one object: give it once", name)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the list of tokens")

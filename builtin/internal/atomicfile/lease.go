@@ -20,7 +20,7 @@ const (
 )
 
 // errOverwritten says that what another program wrote stands.
-var errOverwritten = fmt.Errorf("another program wrote it in the same moment, and what that wrote stands: %w", ErrOvertaken)
+var errOverwritten = fmt.Errorf("another program has written it at the same time, and its content was kept: %w", ErrOvertaken)
 
 // undisturbed makes sure, at the last moment, that no other program has changed the current file meanwhile, or is about to.
 func (r *replacement) undisturbed() error {

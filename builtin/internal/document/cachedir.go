@@ -25,7 +25,7 @@ func cacheDir(dir string) (string, error) {
 		return "", fmt.Errorf("the cache of programs could not be checked: %w", err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is no directory, and a cache of programs there is not used", dir)
+		return "", fmt.Errorf("%s is not a directory: remove it, it is needed for a cache", dir)
 	}
 	if err := private(dir, info); err != nil {
 		return "", err

@@ -174,7 +174,7 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o request)
 	case ctx.Err() != nil:
 		return fmt.Errorf("the PDF reader was stopped: %w", context.Cause(ctx))
 	case !errors.Is(takeErr, io.EOF):
-		return fmt.Errorf("the PDF reader gave an answer that is none: %w", takeErr)
+		return fmt.Errorf("cannot decode the answer of the PDF reader: %w", takeErr)
 	}
 	return fmt.Errorf("the PDF reader failed on this file (%w)%s", waitErr, stderr.words())
 }

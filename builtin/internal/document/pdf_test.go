@@ -232,9 +232,9 @@ func TestPDFWorkerLies(t *testing.T) {
 	}
 	tests := []struct{ name, script, want string }{
 		{"crash", `echo 'fatal error: out of memory' >&2; exit 2`, "the PDF reader failed on this file (exit status 2): fatal error: out of memory"},
-		{"no JSON", `echo hello`, "an answer that is none"},
-		{"endless noise", `exec yes`, "an answer that is none"},
-		{"endless text", `echo '"'; exec tr '\0' a </dev/zero`, "an answer that is none"},
+		{"no JSON", `echo hello`, "cannot decode the answer"},
+		{"endless noise", `exec yes`, "cannot decode the answer"},
+		{"endless text", `echo '"'; exec tr '\0' a </dev/zero`, "cannot decode the answer"},
 		{"nothing", `exit 0`, "the PDF reader failed on this file"},
 	}
 	for _, tt := range tests {

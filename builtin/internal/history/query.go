@@ -107,7 +107,7 @@ func find(all []record, id string) ([]record, error) {
 	case 1:
 		return found, nil
 	}
-	return nil, fmt.Errorf("%q: %d changes begin so: give more of the ID", id, entries)
+	return nil, fmt.Errorf("%q is the prefix of %d changes: give a longer prefix of the ID", id, entries)
 }
 
 // Content returns a content of a principal, or of [AllPrincipals]. Errors are ErrNotKept and ErrDamaged, or come from the file system.

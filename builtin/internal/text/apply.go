@@ -39,7 +39,7 @@ func Apply(t *Text, m *Match) ([][]byte, error) {
 	// A stray lead byte before a range could join the first byte put after it:
 	// what was written must read as what was meant.
 	if got := t.With(out).str; got != m.result(t.str) {
-		return nil, fmt.Errorf("the file has bytes beside the edit that are no valid %s and would merge with it; nothing was written", t.charset.name)
+		return nil, fmt.Errorf("the file has bytes next to the edit that are not valid %s and would merge with the new text; nothing was written", t.charset.name)
 	}
 	return [][]byte{out}, nil
 }

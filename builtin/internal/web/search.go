@@ -194,7 +194,7 @@ func (p Provider) brave(ctx context.Context, agent string, q Query) ([]Result, e
 	}
 	at, err := url.Parse(cmp.Or(p.URL, braveAPI))
 	if err != nil {
-		return nil, errors.New("the url of its entry in web.search is none")
+		return nil, errors.New("web.search has an invalid url: use an http or https URL")
 	}
 	at.RawQuery = url.Values{"q": {q.words()}, "count": {strconv.Itoa(MaxResults)}}.Encode()
 	var answer struct {

@@ -91,7 +91,7 @@ func (b *Store) drop(e *list.Element) {
 }
 
 // errForged refuses a state that is not from this process, or was changed on its way.
-var errForged = errors.New("the requestState is not one of this host, or of one that has been started anew since: send it back as it came, or call again without it to be asked again")
+var errForged = errors.New("the requestState is not from this host, or the host was restarted since: return it unchanged, or repeat the call without it to be asked again")
 
 // parse splits a state and checks its signature.
 func (b *Store) parse(state string) (nonce, call []byte, err error) {

@@ -131,7 +131,7 @@ func New(cfg Config) *Table {
 }
 
 // ErrBusy refuses a call of a scope that has as many as it may.
-var ErrBusy = fmt.Errorf("%d calls of this session are queued or running, no more are taken until some are answered", MaxCalls)
+var ErrBusy = fmt.Errorf("too many calls of this session are queued or running (limit: %d): repeat the call after some have finished", MaxCalls)
 
 // errHandle refuses a handle that was not made here, or too long ago.
 var errHandle = errors.New(`this session handle is unknown or has expired. To get a new one send "` + MetaHandle + `": "` + NewHandle + `" in _meta, ` +

@@ -59,7 +59,7 @@ func openInstanceFile(state string, i Instance) (*instanceFile, error) {
 	r := &instanceFile{file: i, lock: newLock(i)}
 	ok, err := r.lock.TryLock()
 	if err == nil && !ok {
-		err = errors.New("somebody else holds it")
+		err = errors.New("another process holds its lock")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", i.path(".lock"), err)
