@@ -311,7 +311,7 @@ func TestCacheDir(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{open: "is open to other users", link: "is no directory", "/dev/null": "could not be made"} {
+	for dir, want := range map[string]string{open: "is open to other users", link: "is not a directory", "/dev/null": "could not be made"} {
 		if got, err := cacheDir(dir); err == nil || !strings.Contains(err.Error(), want) || got != "" {
 			t.Errorf("cacheDir(%s): got %q, %v, want an error with %q", dir, got, err, want)
 		}
