@@ -154,7 +154,7 @@ func TestAgentInput(t *testing.T) {
 		{"no prompt", map[string]any{"prompt": " \n"}, "prompt: expected what the agent is to do, got an empty text"},
 		{"a long prompt", map[string]any{"prompt": strings.Repeat("x", 1<<20)}, "prompt: expected at most 262144 bytes, got 1048576"},
 		{"an unknown type", map[string]any{"subagent_type": "explor"}, `there is no agent "explor" (did you mean explore?); there are explore, general`},
-		{"a model", map[string]any{"model": "opus"}, "model: the runner fakeagent takes none"},
+		{"a model", map[string]any{"model": "opus"}, "model: the runner fakeagent does not support it: omit it"},
 		{"an unknown id", map[string]any{"resume": "0f0f0f0f"}, `resume: there is no agent "0f0f0f0f"`},
 		{"remote", map[string]any{"isolation": "remote"}, "isolation: remote is not supported"},
 		{"another isolation", map[string]any{"isolation": "vm"}, `isolation: expected none or worktree, got "vm"`},

@@ -188,7 +188,7 @@ func TestRewindAtHome(t *testing.T) {
 	t.Chdir(home)
 	for root, want := range map[string]string{
 		home: "What commands change in " + home + " cannot be taken back: it is, or holds, the home directory",
-		"/":  `"/" is the root of the file system; name the directories that are meant`,
+		"/":  `"/" is the root of the file system: use more specific directories`,
 	} {
 		out, code := runCommand(t, home, "call", "--root", root, "Bash", `{"command":"echo 1 >'`+home+`/made'"}`)
 		if code != 0 != (root == "/") || !strings.Contains(out, want) {

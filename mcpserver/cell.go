@@ -52,7 +52,7 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	}
 	gaps := cellGaps(h, policy, spec)
 	if len(gaps) > 0 && (!spec.Weaker || !policy.Commands().Containment().Writes) {
-		return nil, fmt.Errorf("the sandbox of this machine lacks: %s. `toolhost doctor` says how to get it; --weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))
+		return nil, fmt.Errorf("the sandbox of this machine is incomplete: %s. `toolhost doctor` says how to get it; --weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))
 	}
 	spec.Sockets = append(slices.Clip(spec.Sockets), socket.Addr().String())
 	env, call, err := cellEnv(h, life, who, policy, spec)

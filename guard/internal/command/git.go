@@ -9,7 +9,7 @@ import (
 // outside the repository, and those whose value is a file that is written.
 const (
 	gitExecutes = "upload-pack receive-pack exec ext-diff open-files-in-pager extcmd"
-	gitDanger   = "output textconv filters no-index contents output-directory ignore-revs-file submodule"
+	gitDanger   = "output textconv filters no-index contents output-directory ignore-revs-file"
 	gitFiles    = "output output-directory separate-git-dir"
 )
 
@@ -172,7 +172,10 @@ func gitLooks(c Simple) bool {
 	if g.name == "diff" && slices.ContainsFunc(g.args, leadsOut) {
 		return false // with a file outside of the repository it compares any two
 	}
-	if slices.ContainsFunc(g.words, hidesOption) || g.hasStartOf(gitDanger+" "+g.lists["danger"]) {
+	nested := func(o option) bool { // --submodule=diff runs git diff in any directory that history names
+		return o.long && isStartOfOneOf(o.name, "submodule") && o.value.Text == "diff"
+	}
+	if slices.ContainsFunc(g.words, hidesOption) || slices.ContainsFunc(g.parsed.options, nested) || g.hasStartOf(gitDanger+" "+g.lists["danger"]) {
 		return false
 	}
 	return g.flags["looks"] || g.onlyLists()
