@@ -14,7 +14,7 @@ import (
 
 // HTTP speaks to a host over streamable HTTP.
 func HTTP(ctx context.Context, era Era, url, token string) (*Conn, error) {
-	t := &web{era: era, url: url, token: token, running: map[int64]context.CancelFunc{}}
+	t := &web{era: era, url: url, token: token, http: &http.Client{Transport: sending()}, running: map[int64]context.CancelFunc{}}
 	c := &Conn{era: era, t: t}
 	t.conn = c
 	return c, c.start(ctx)
@@ -23,6 +23,7 @@ func HTTP(ctx context.Context, era Era, url, token string) (*Conn, error) {
 type web struct {
 	era        Era
 	url, token string
+	http       *http.Client
 	conn       *Conn
 
 	mu      sync.Mutex
@@ -82,7 +83,7 @@ func (t *web) post(ctx context.Context, message map[string]any) (Response, error
 		return Response{}, err
 	}
 	t.headers(req, message)
-	resp, err := through.Do(req)
+	resp, err := t.http.Do(req)
 	if err != nil {
 		return Response{}, err
 	}
@@ -164,6 +165,6 @@ func (t *web) close() error {
 	for _, cancel := range t.running {
 		cancel()
 	}
-	through.CloseIdleConnections()
+	t.http.CloseIdleConnections()
 	return nil
 }
