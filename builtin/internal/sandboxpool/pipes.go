@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// maxPipeLook bounds each part of the look for named pipes of the host, in directory entries: those nearest to where it begins.
-// So many take a few milliseconds, while the sandbox is started.
+// maxPipeLook bounds each part of the look for named pipes of the host, in directory entries. The directories where a part begins
+// share it, and below each of them the nearest entries come first. So many take a few milliseconds, while the sandbox is started.
 const maxPipeLook = 4000
 
 // maxPipeEntries bounds how many entries of one directory are looked at.
@@ -70,25 +70,36 @@ func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan 
 		l.in([]string{home}, skip, maxPipeLook)
 	}
 	l.in(near, skip, maxPipeLook)
-	l.in([]string{"/"}, skip, maxPipeLook)
+	if !skip["/"] {
+		l.in(directories("/"), skip, maxPipeLook)
+	}
 	private.Wait()
 	maps.Copy(l.pipes, below.pipes)
 	l.dirs = append(l.dirs, below.dirs...)
 	return l
 }
 
-// in looks in directories and those below them, the nearest first, but for those to skip.
-func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
+// in looks in directories and those below them, but for those to skip. Each directory has an equal share of what the ones before
+// it have left: one that holds very much does not end the look at the others.
+func (l *pipeLook) in(dirs []string, skip map[string]bool, left int) {
 	watches := len(l.dirs) + maxPipeWatches
-	for ; len(queue) > 0 && left > 0; queue = queue[1:] {
+	l.dirs = append(l.dirs, dirs[:min(len(dirs), maxPipeWatches)]...)
+	for i, dir := range dirs {
+		left -= l.below(dir, skip, left/(len(dirs)-i), watches)
+	}
+}
+
+// below looks in a directory and those below it, the nearest first, and returns how many entries that took.
+func (l *pipeLook) below(start string, skip map[string]bool, most, watches int) (used int) {
+	for queue := []string{start}; len(queue) > 0 && used < most; queue = queue[1:] {
 		dir := queue[0]
 		if skip[dir] {
 			continue
 		}
 		skip[dir] = true
-		entries := readSome(dir, min(left, maxPipeEntries))
-		left -= len(entries) + 1
-		if len(l.dirs) < watches {
+		entries := readSome(dir, min(most-used, maxPipeEntries))
+		used += len(entries) + 1
+		if dir != start && len(l.dirs) < watches {
 			l.dirs = append(l.dirs, dir)
 		}
 		for _, e := range entries {
@@ -102,11 +113,12 @@ func (l *pipeLook) in(queue []string, skip map[string]bool, left int) {
 			}
 		}
 	}
+	return used
 }
 
 // readSome lists at most so many entries of a directory, none if it cannot be listed.
 func readSome(dir string, most int) []fs.DirEntry {
-	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_CLOEXEC, 0) // os.Open adds five calls, to wait for what never waits
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0) // os.Open adds five calls; a pipe must not keep the look waiting
 	if err != nil {
 		return nil
 	}
@@ -114,6 +126,17 @@ func readSome(dir string, most int) []fs.DirEntry {
 	defer f.Close()
 	entries, _ := f.ReadDir(most)
 	return entries
+}
+
+// directories returns the directories in a directory.
+func directories(in string) []string {
+	var dirs []string
+	for _, e := range readSome(in, maxPipeEntries) {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(in, e.Name()))
+		}
+	}
+	return dirs
 }
 
 // unsearched returns directories in which programs of the system lie, where pipes are the sandbox's own, and on which file
