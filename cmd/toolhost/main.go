@@ -25,7 +25,6 @@ var version = ""
 
 func main() {
 	letGoAtRest()
-	builtin.Reexec(os.Args)
 	if err := builtin.Prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)
