@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,7 +93,8 @@ func (f *fake) serve(m message) {
 		}
 		f.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID))
 	case "initialize":
-		f.reply(m, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"fake","version":"1"}}`)
+		changes := slices.ContainsFunc(f.lines, func(line string) bool { return strings.Contains(line, "list_changed") }) // a gateway waits for them
+		f.reply(m, fmt.Sprintf(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":%t}},"serverInfo":{"name":"fake","version":"1"}}`, changes))
 	case "tools/list":
 		f.reply(m, `{"tools":[{"name":"say","description":"Says it.","inputSchema":{"type":"object"}}]}`)
 	case "tools/call":
