@@ -11,7 +11,7 @@ import (
 
 // TestResume works in a worktree again: what is committed then follows what was left, and nothing of it shows as changed.
 func TestResume(t *testing.T) {
-	for _, tt := range []struct{ name, first, then, log string }{
+	for i, tt := range []struct{ name, first, then, log string }{
 		{"edits", "echo 1 >> a", "echo 2 >> a; git commit -qam second", "second\ntoolhost: unfinished\nfirst"},
 		{"commits and edits", "echo 1 >> a; git commit -qam mine; echo n > n", "git add n; echo 2 >> a; git commit -qam second; echo 3 >> a", "toolhost: unfinished\nsecond\ntoolhost: unfinished\nmine\nfirst"},
 		{"nothing more", "echo 1 >> a", "true", "toolhost: unfinished\nfirst"},
@@ -22,6 +22,9 @@ func TestResume(t *testing.T) {
 		{"staged", "echo 1 >> a; git add a; git rm -q sub/b", "echo 2 >> a; git commit -qam second", "second\ntoolhost: unfinished\nfirst"},
 		{"no repository any more", "echo 1 >> a; rm -rf .git", "echo 2 >> a", "toolhost: unfinished\ntoolhost: unfinished\nfirst"},
 	} {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			dir, r := repository(t), room(t)
 			before := state(t, dir)
@@ -70,6 +73,9 @@ func TestResumeAttacks(t *testing.T) {
 		"hooks":  "mkdir -p .git/hooks; for h in post-checkout reference-transaction post-index-change pre-commit; do printf '#!/bin/sh\\ntouch %s\\n' $OUT/ran > .git/hooks/$h; chmod +x .git/hooks/$h; done",
 		"config": "git config core.fsmonitor 'touch '$OUT/ran; git config core.worktree $OUT; git config core.hooksPath $OUT",
 	} {
+		if testing.Short() && name != "hooks" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			dir, r, out := repository(t), room(t), t.TempDir()
 			before := state(t, dir)
