@@ -68,7 +68,7 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 		maps.Copy(env, r.Env)
 		r.Env = env
 	case own:
-		if client, err = clients.Find("claude-code"); err != nil { // whose form of an entry others know too
+		if client, err = clients.Find("claude-code"); err != nil { // other clients also read its entry format
 			return nil, err
 		}
 		client.Name, run = r.Name, clients.Run{Agent: &clients.Agent{}}
@@ -92,7 +92,7 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 	return &client, nil
 }
 
-// agentCell says what the cell of a runner has in addition to its program.
+// agentCell sets what a runner's cell contains besides its program.
 func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, spec *builtin.CellSpec) (err error) {
 	env, err := clients.System()
 	if err != nil {
@@ -127,12 +127,12 @@ func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, 
 	return nil
 }
 
-// layerAge is for how long the private directories of an agent are kept after its last start, so that it can be continued.
+// layerAge is how long an agent's private directories are kept after its last start. The agent can be continued within that time.
 const layerAge = 7 * 24 * time.Hour
 
 // removeOldLayers removes the private directories of agents that are not continued any more.
 func removeOldLayers(dir string) {
-	entries, _ := os.ReadDir(dir) // none is there at first
+	entries, _ := os.ReadDir(dir) // the directory may not exist yet
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > layerAge {
 			_ = os.RemoveAll(filepath.Join(dir, e.Name()))

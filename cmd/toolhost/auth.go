@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// authFlags are the flags on who may call over HTTP.
+// authFlags are the flags that authorize HTTP callers.
 type authFlags struct {
 	tokenFile, tokens             string
 	issuer, audience, scopePrefix string
@@ -37,7 +37,7 @@ func addTokens(flags *pflag.FlagSet, tokens *string) {
 	flags.StringVar(tokens, "tokens", "", "the `FILE` of named tokens (default: tokens.json in the state directory)")
 }
 
-// tokensFile is where named tokens are kept.
+// tokensFile returns the path of the file of named tokens.
 func tokensFile(named, stateDir string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
@@ -89,7 +89,7 @@ func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	return nil
 }
 
-// A callers says who may call, and what the user learns of it.
+// callers holds the authorized callers and what is announced about them.
 type callers struct {
 	mcpserver.HTTPConfig
 	token, file string // of the single token, if there is one
@@ -97,7 +97,7 @@ type callers struct {
 	close       func()
 }
 
-// open makes the verifiers that the flags name.
+// open creates the verifiers that the flags configure.
 func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserver.Config) (*callers, error) {
 	if f.issuer == "" && (f.audience != "" || f.scopePrefix != "") {
 		return nil, usageError{errors.New("--oauth-audience and --oauth-scope-prefix say nothing without --oauth-issuer")}
@@ -118,7 +118,7 @@ func (f *authFlags) open(ctx context.Context, host *mcpserver.Host, cfg mcpserve
 	if f.issuer != "" {
 		issuer, err := auth.NewOAuth(auth.OAuthConfig{Issuer: f.issuer, Audience: f.audience, ScopePrefix: f.scopePrefix})
 		if err != nil {
-			return nil, usageError{err} // no one was asked yet
+			return nil, usageError{err} // no request was sent yet
 		}
 		metadata := issuer.Metadata()
 		known, w.Metadata = append(known, issuer), &metadata

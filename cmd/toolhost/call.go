@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// copyLimited copies at most as much as one message may hold.
+// copyLimited copies at most the size of one message.
 func copyLimited(w io.Writer, r io.Reader) (int64, error) {
 	n, err := io.Copy(w, io.LimitReader(r, mcpserver.MaxMessage+1))
 	if err == nil && n > mcpserver.MaxMessage {
@@ -86,7 +86,7 @@ func refuseBackground(input []byte) error {
 	return nil
 }
 
-// saveImages saves the images of a result, and says where.
+// saveImages saves the images of a result and prints their paths.
 func saveImages(w io.Writer, images []builtin.Image, output string) error {
 	for i, image := range images {
 		_, kind, _ := strings.Cut(image.MIME, "/")
@@ -250,7 +250,7 @@ func completeTools(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return allTools(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ended makes text end in a newline.
+// ended returns text with a final newline.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

@@ -27,17 +27,17 @@ const (
 	exitFailed = 1 // the tool reports an error, the call was refused, a check failed, or the command could not do its work
 	exitUsage  = 2 // the command line cannot be understood, or a settings file cannot be parsed
 	exitCannot = 3 // the client cannot be verified
-	// exitConflicts is where applying the changes of toolhost try left conflicts.
+	// exitConflicts means that toolhost try left conflicts when it applied the changes.
 	exitConflicts = 4
 )
 
-// errReported is an error that the user has seen already.
+// errReported is an error that was already printed.
 var errReported = errors.New("reported")
 
 // errUnparsed makes the exit code 2.
 var errUnparsed = errors.New("a settings file cannot be parsed, and every call is refused until it is corrected")
 
-// A usageError is one of the command line.
+// A usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -76,7 +76,7 @@ A server (stdio, http) ends with 0 when its client is gone or it is told to end 
 	}
 }
 
-// tellUsage makes errors of the command line ones of usage, with where to read on.
+// tellUsage turns command-line errors into usage errors that point to the help.
 func tellUsage(root *cobra.Command) {
 	wrap := func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
@@ -128,7 +128,7 @@ func refuseEmpty(cmd *cobra.Command, args []string) error {
 	if err := refuseInCall(cmd); err != nil {
 		return err
 	}
-	if strings.HasPrefix(cmd.Name(), "__") { // completions, which ask what could follow on nothing
+	if strings.HasPrefix(cmd.Name(), "__") { // completion commands, which pass the empty word to complete
 		return nil
 	}
 	var empty []string
@@ -165,7 +165,7 @@ func helpOnlyOf(root *cobra.Command, noCommand cobra.PositionalArgs) {
 	}
 }
 
-// atLeast asks for arguments, and shows how they are given.
+// atLeast requires n or more arguments. Its error shows an example.
 func atLeast(n int, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= n {
@@ -175,7 +175,7 @@ func atLeast(n int, example string) cobra.PositionalArgs {
 	}
 }
 
-// exactly asks for a number of arguments, and shows how they are given.
+// exactly requires n arguments. Its error shows an example.
 func exactly(n int, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
@@ -185,7 +185,7 @@ func exactly(n int, example string) cobra.PositionalArgs {
 	}
 }
 
-// didYouMean proposes the known name that is most like another one, or nothing.
+// didYouMean suggests the known name closest to name, if any is close.
 func didYouMean(name string, known []string) string {
 	best, distance := "", 1+len(name)/3
 	for _, k := range known {
@@ -206,7 +206,7 @@ func completeFlag(cmd *cobra.Command, flag string, values func() []string) {
 	})
 }
 
-// printJSON prints a value for programs.
+// printJSON prints a value as JSON.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -219,7 +219,7 @@ func sanitized(text string) string {
 	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(mcpserver.Sanitize(text))
 }
 
-// shellQuote is a path as an argument in a line for a shell.
+// shellQuote quotes a path as a shell argument.
 func shellQuote(path string) string {
 	return "'" + strings.ReplaceAll(sanitized(path), "'", `'\''`) + "'"
 }
@@ -242,7 +242,7 @@ func versionCommand() *cobra.Command {
 	return cmd
 }
 
-// A colour is a sequence for a terminal.
+// A colour is a terminal escape sequence.
 type colour string
 
 // The colours that are used.
@@ -252,7 +252,7 @@ const (
 	red    colour = "\x1b[31m"
 	faint  colour = "\x1b[2m"
 	plain  colour = "\x1b[0m"
-	// ordinary is as long as the others, so that columns stay in line.
+	// ordinary is as long as the other sequences, so that columns stay aligned.
 	ordinary colour = "\x1b[39m"
 )
 
@@ -266,7 +266,7 @@ func useColor(w io.Writer) bool {
 	return ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// coloured is text in a colour where w shows colours.
+// coloured returns text in a colour if w supports colours.
 func coloured(w io.Writer, c colour, text string) string {
 	if text == "" || !useColor(w) {
 		return text

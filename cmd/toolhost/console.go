@@ -111,7 +111,7 @@ func (f *hostFlags) stateDirectory() (string, error) {
 	return mcpserver.DefaultStateDir()
 }
 
-// choose finds the one console that is meant, or lists them.
+// choose returns the selected console, or lists all consoles.
 func choose(w io.Writer, all []console.Instance, args []string) (console.Instance, error) {
 	fit := all
 	if len(args) > 0 {
@@ -151,7 +151,7 @@ func printConsoles(w io.Writer, all []console.Instance) error {
 	return table.Flush()
 }
 
-// openConsole prints the link, and carries the socket of a stdio host to it.
+// openConsole prints the link. For a stdio host it forwards the console's socket.
 func openConsole(cmd *cobra.Command, i console.Instance, listen string) error {
 	out := cmd.OutOrStdout()
 	if i.URL != "" {

@@ -101,7 +101,7 @@ func examineClients() []doctor.Finding {
 	return all
 }
 
-// serverEntry is the name under which toolhost stands in clients' files unless somebody chose another.
+// serverEntry is the default name of toolhost's entry in clients' files.
 const serverEntry = "toolhost"
 
 func clientFinding(s clients.Status) doctor.Finding {
@@ -124,7 +124,7 @@ func clientFinding(s clients.Status) doctor.Finding {
 	return f
 }
 
-// examineProtocol starts this program as clients do and calls it.
+// examineProtocol starts this program as a client would and calls its tools.
 func examineProtocol(ctx context.Context) []doctor.Finding {
 	const about = "protocol"
 	program, err := os.Executable()

@@ -82,7 +82,7 @@ func httpCommand() *cobra.Command {
 			ignoreSIGPIPE()
 			begin := func() {
 				announce(os.Stderr, isTerminal(os.Stderr), l, network.cert, known, cfg.Roots)
-				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // a host that hangs does not return
+				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // Ready blocks while the host hangs
 			}
 			defer notifier.NotifyStopping(cmd.Context())()
 			flags.address = l.URL
@@ -155,7 +155,7 @@ func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *
 	token, show := known.token, "cat "+shellQuote(known.file)
 	switch {
 	case token == "":
-		return // callers bring tokens that are made elsewhere
+		return // another server issues the tokens
 	case known.made && person:
 		fmt.Fprintf(w, "token %s (kept in %s)\n", token, sanitized(known.file))
 	default:

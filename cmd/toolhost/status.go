@@ -27,10 +27,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// hostsFolder is the directory below the state directory that says which hosts run.
+// hostsFolder is the subdirectory of the state directory that lists the running hosts.
 const hostsFolder = "hosts"
 
-// maxHostFile bounds the file of a host, in bytes.
+// maxHostFile is the maximum size of a host's file, in bytes.
 const maxHostFile = 1 << 20
 
 // maxClients bounds how many clients a host lists.
@@ -46,7 +46,7 @@ type runningHost struct {
 	Since     time.Time `json:"since"`
 	Version   string    `json:"version"`
 	AuditLog  string    `json:"audit_log,omitempty"`
-	// Console is the address of the console, without what lets a browser in.
+	// Console is the address of the console without its login code.
 	Console string `json:"console,omitempty"`
 }
 
@@ -89,7 +89,7 @@ func (r *hostRecord) write() error {
 	return privatefile.ReplaceQuickly(r.file, append(raw, '\n'))
 }
 
-// close says that the host has ended.
+// close records that the host has ended.
 func (r *hostRecord) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

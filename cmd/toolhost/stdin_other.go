@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// pollable returns f: only on Unix is there a choice how its reads wait.
+// pollable returns f: only Unix can switch how reads wait.
 func pollable(f *os.File) *os.File { return f }

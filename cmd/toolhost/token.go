@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// tokenFlags say which file of named tokens is meant.
+// tokenFlags select the file of named tokens.
 type tokenFlags struct {
 	hostFlags
 	tokens string
@@ -21,7 +21,7 @@ type tokenFlags struct {
 
 func (f *tokenFlags) file() (string, error) { return tokensFile(f.tokens, f.stateDir) }
 
-// names are those of the tokens, as far as they can be read.
+// names returns the names of the tokens, or none if the file cannot be read.
 func (f *tokenFlags) names() (all []string) {
 	file, err := f.file()
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	restWork = restTime / 25
 )
 
-// looking says that a goroutine waits for this process to become idle.
+// looking reports whether a timer is waiting for this process to become idle.
 var looking atomic.Bool
 
 // letGoAtRest makes this process, when it next becomes idle, release the pages of its own program that only its start needed:
@@ -39,7 +39,7 @@ func look(before time.Duration) {
 			return
 		}
 		looking.Store(false)
-		_ = letGo() // what is not let go of now goes when the kernel needs it
+		_ = letGo() // the kernel can still reclaim the pages later
 	})
 }
 
@@ -51,7 +51,7 @@ func processorTime() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-// letGo unmaps the pages of the program. The kernel maps what is needed again from the file.
+// letGo unmaps the pages of the program. The kernel maps them from the file again on demand.
 func letGo() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

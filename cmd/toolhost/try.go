@@ -26,7 +26,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// What becomes of the changes.
+// The outcomes for the changes.
 const (
 	applyThem   = "apply"
 	keepThem    = "keep"
@@ -97,7 +97,7 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := context.WithoutCancel(cmd.Context()) // what was changed is brought home after an interrupt too
+	ctx := context.WithoutCancel(cmd.Context()) // the changes are settled after an interrupt too
 	room := builtin.Worktrees(state)
 	if err := room.Sweep(ctx, time.Now()); err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "toolhost try:", sanitized(err.Error()))
@@ -244,10 +244,10 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// shownIgnored is how many files that git ignores are named.
+// shownIgnored is the maximum number of ignored files that are listed.
 const shownIgnored = 5
 
-// settle shows what was changed, and does with it what a person decides.
+// settle shows the changes, asks for a decision and carries it out.
 func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	var diff strings.Builder
 	if err := t.worktree.Diff(ctx, &diff, "-p", "--stat"); err != nil {
@@ -288,7 +288,7 @@ func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	return errors.Join(t.keep(ctx, errs), t.status)
 }
 
-// askFate asks a person what becomes of the changes. No answer keeps them.
+// askFate asks whether to apply, keep or discard the changes. Without an answer they are kept.
 func askFate(w io.Writer, in io.Reader) string {
 	lines := bufio.NewScanner(in)
 	for {
@@ -306,7 +306,7 @@ func askFate(w io.Writer, in io.Reader) string {
 	}
 }
 
-// keep keeps the changes as a branch, and as a directory what is on no branch.
+// keep keeps the changes as a branch, and those on no branch as a directory.
 func (t *trying) keep(ctx context.Context, w io.Writer) error {
 	left := t.worktree.Left
 	if left.Branch == "" || len(left.Notes)+len(left.Ignored) > 0 {

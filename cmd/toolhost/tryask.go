@@ -12,10 +12,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// fates are what a person may do with the changes, as the console calls it.
+// fates maps the console's labels to outcomes.
 var fates = map[string]string{"Apply": applyThem, "Keep as branch": keepThem, "Discard": discardThem}
 
-// ask asks a person what becomes of the changes, at the terminal and at a console. The first answer counts.
+// ask asks at the terminal and at the console concurrently. The first answer counts.
 func (t *trying) ask(ctx context.Context, w io.Writer, diff string) (fate string, err error) {
 	t.state.console.on = true
 	defer func() { t.state.console = consoleFlags{} }()
@@ -31,7 +31,7 @@ func (t *trying) ask(ctx context.Context, w io.Writer, diff string) (fate string
 			if host.Operator().MayAnswer() == nil {
 				go t.askConsole(ctx, w, t.state.console.board, diff, answers)
 			}
-			go func() { answers <- askFate(w, os.Stdin) }() // waits until this process ends, if the console is faster
+			go func() { answers <- askFate(w, os.Stdin) }() // blocks until the process exits if the console answers first
 			fate = <-answers
 			return nil
 		})
@@ -39,7 +39,7 @@ func (t *trying) ask(ctx context.Context, w io.Writer, diff string) (fate string
 	return fate, err
 }
 
-// askConsole passes on what a person answers at the console.
+// askConsole forwards the answer that is given at the console.
 func (t *trying) askConsole(ctx context.Context, w io.Writer, board *console.Console, diff string, answers chan<- string) {
 	form, err := json.Marshal(map[string]any{
 		"message": fmt.Sprintf("%s has changed a copy of %s", t.client, t.worktree.Source), "diff": diff,

@@ -143,7 +143,7 @@ type undoneFile struct {
 	Forced bool `json:"force_would,omitempty"`
 }
 
-// print says what became of each file, or in a dry run what would.
+// print reports the result for each file, or in a dry run the expected result.
 func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) error {
 	left := false
 	files := []undoneFile{}

@@ -55,7 +55,7 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 	return cmd
 }
 
-// printVerdict says in words what a client makes of toolhost.
+// printVerdict prints a verdict as text.
 func printVerdict(w io.Writer, client clients.Client, v *clients.Verdict) (err error) {
 	list := func(about string, names []string, more string) {
 		text := "none"
@@ -79,7 +79,7 @@ func printVerdict(w io.Writer, client clients.Client, v *clients.Verdict) (err e
 	return err
 }
 
-// replaceOwn switches the client's own tools off, says what stays, and verifies the client if it is here.
+// replaceOwn disables the client's own tools, prints which remain, and verifies the client if it is installed.
 func (f *installFlags) replaceOwn(cmd *cobra.Command, client clients.Client, r clients.Request) error {
 	out := cmd.OutOrStdout()
 	reports, err := client.Replace(cmd.Context(), r)

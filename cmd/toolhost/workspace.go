@@ -28,7 +28,7 @@ func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do 
 	return f.with(workspaces(paths, home), do)
 }
 
-// marks are what the top directory of a workspace holds.
+// marks are the entries that mark the top directory of a workspace.
 var marks = []string{".git", ".claude", ".toolhost"}
 
 // workspaces are the directories that files belong to, none within another.
