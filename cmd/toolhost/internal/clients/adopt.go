@@ -17,19 +17,19 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// An Adoption is what was moved out of a client's file: its entries by name, as they stood there.
+// An Adoption holds the entries that were moved out of a client's file, by name and unchanged.
 type Adoption struct {
 	Entries map[string]any `json:"entries"`
-	// Left says of servers that stay why they do.
+	// Left maps each server that stays to the reason.
 	Left map[string]string `json:"-"`
 }
 
-// adoption is the file that remembers what was moved out of the client's file.
+// adoption returns the path of the file that records the moved entries.
 func adoption(c Client, r Request) string {
 	return filepath.Join(r.Backups.Dir, "adopted-"+c.Name+".json")
 }
 
-// maxAdoption is the size of such a file, in bytes.
+// maxAdoption is the maximum size of that file, in bytes.
 const maxAdoption = 4 << 20
 
 // Adopted returns what was moved out of the client's file and not given back.

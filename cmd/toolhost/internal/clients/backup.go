@@ -18,7 +18,7 @@ const maxBackups = 10
 
 // Backups keeps what edits replaced, in a directory that only its owner can read.
 type Backups struct {
-	// Dir is made when the first backup is.
+	// Dir is created with the first backup.
 	Dir string
 }
 
@@ -76,7 +76,7 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// list is the names of the backups in a directory, the newest first.
+// list returns the names of the backups in a directory, newest first.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

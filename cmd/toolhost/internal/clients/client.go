@@ -13,7 +13,7 @@ import (
 type Client struct {
 	// Name is what the user calls the client on the command line, such as "claude-desktop".
 	Name string
-	// Title is the name its maker gives it.
+	// Title is the product name.
 	Title string
 	// Program is the client's command; empty when it has none.
 	Program string
@@ -30,7 +30,7 @@ type Client struct {
 	Files map[string][]string
 	// Project is the file below a project's directory; empty when the client has none.
 	Project string
-	// Markers are paths that exist where the client is used; nil: the directories of Files.
+	// Markers are paths whose existence shows that the client is used; nil: the directories of Files.
 	Markers []string
 	// Stdio and HTTP are the entry; HTTP is nil when the file cannot name a URL.
 	Stdio, HTTP object
@@ -85,7 +85,7 @@ func userFiles(c Client, e Env) []string {
 	return e.paths(templates)
 }
 
-// UserFile is where the client's own file is, or would be.
+// UserFile returns the path of the client's own file, which may not exist.
 func (c Client) UserFile(e Env) string {
 	all := userFiles(c, e)
 	if len(all) == 0 {

@@ -20,7 +20,7 @@ const (
 	// maxFile is the largest file that is edited, in bytes. Claude Code's, the largest kind, has been seen with tens
 	// of megabytes.
 	maxFile = 64 << 20
-	// lockPatience is how long another toolhost that edits the same file is waited for.
+	// lockPatience is how long to wait for another toolhost that edits the same file.
 	lockPatience = 10 * time.Second
 	// newFileMode is the mode of a new file: tokens may be added to it.
 	newFileMode, newDirMode = 0o600, 0o700
@@ -28,7 +28,7 @@ const (
 	newProjectMode, newProjectDirMode = 0o644, 0o755
 )
 
-// ErrChanged is returned when somebody else changed a file while its edit was worked out.
+// ErrChanged is returned when another program changed a file during its edit.
 var ErrChanged = errors.New("the file was changed by another program in the meantime; nothing was written: try again, if need be with the client closed")
 
 // A target is a file to edit, as it was read.
@@ -82,7 +82,7 @@ func behindLinks(path string) string {
 	return filepath.Join(behindLinks(dir), filepath.Base(path))
 }
 
-// writable says why a file must not be replaced.
+// writable returns an error if the file must not be replaced.
 func (t target) writable() error {
 	if !t.exists {
 		return nil
@@ -161,7 +161,7 @@ func (t target) unchanged() error {
 	return err
 }
 
-// remove takes the file away.
+// remove removes the file.
 func (t target) remove() error {
 	if err := t.unchanged(); err != nil {
 		return err

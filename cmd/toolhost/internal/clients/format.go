@@ -18,7 +18,7 @@ type format interface {
 	remove(body []byte, path []string) ([]byte, error)
 }
 
-// A positionError says where a file is wrong.
+// A positionError is an error with its position in a file.
 type positionError struct {
 	line, column int
 	message      string

@@ -148,7 +148,7 @@ func uninstalled(c Client, r Request, t target) (target, Action, error) {
 	return target{path: t.path, exists: true, raw: content}, Removed, err
 }
 
-// describe is an entry in a few words.
+// describe summarizes an entry.
 func describe(entry any) string {
 	if line := commandLine(entry); len(line) > 0 {
 		return strings.Join(line, " ")

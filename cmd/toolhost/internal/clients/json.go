@@ -44,7 +44,7 @@ func (f jsonFormat) decode(body []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// jsonError puts line and column to what a parser says.
+// jsonError adds line and column to a parser's error.
 func jsonError(body []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

@@ -129,7 +129,7 @@ func (p Replacement) each(f format, raw []byte, want func(s field, path []string
 	return slices.Concat(mark, body), nil
 }
 
-// strs are the texts of a list.
+// strs returns the strings of a list.
 func strs(v any) (texts []string) {
 	switch v := v.(type) {
 	case []string:

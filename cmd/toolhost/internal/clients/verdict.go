@@ -101,7 +101,7 @@ var touching = regexp.MustCompile(`(?i)bash|shell|exec|command|terminal|monitor|
 // apart matches names that touching or an alias matches too, but of tools for something else.
 var apart = regexp.MustCompile(`(?i)todo|agent|^task$|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
 
-// touches reports whether a client's own tool is for files, commands or the web.
+// touches reports whether a client's own tool accesses files, commands or the web.
 func touches(name string) bool {
 	return (alias.Tool(name) != "" || touching.MatchString(name)) && !apart.MatchString(name)
 }

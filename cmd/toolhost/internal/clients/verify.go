@@ -31,7 +31,7 @@ const (
 	maxRepeats = 3
 )
 
-// ErrNoBaseURL is returned for a client whose model cannot be played.
+// ErrNoBaseURL is returned for a client that cannot use a fake model.
 var ErrNoBaseURL = errors.New("it cannot be verified")
 
 // A Trial is how a client is run for a fake model.
@@ -67,9 +67,9 @@ type Verdict struct {
 	Bytes int  `json:"bytes"`
 	OK    bool `json:"ok"`
 
-	// LeakedBy are the tools that gave the canary away.
+	// LeakedBy are the tools whose results contained the canary.
 	LeakedBy []string `json:"-"`
-	// Problem is why the client's work ended early; nil when it did not.
+	// Problem is the reason why the client ended early, or nil.
 	Problem error `json:"-"`
 }
 
@@ -270,7 +270,7 @@ func (t *trial) command(ctx context.Context, program string, env []string, args 
 	return cmd
 }
 
-// A tail keeps the end of what is written.
+// A tail keeps the last bytes written.
 type tail struct{ text []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxFound is how many records a search shows.
+	// maxFound is the maximum number of records in a search result.
 	maxFound = 200
 	// maxSearched is how far back from its end the log is searched, in bytes.
 	maxSearched = 64 << 20

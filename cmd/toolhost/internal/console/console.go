@@ -37,7 +37,7 @@ const (
 	// no one keeps the others from asking; further calls are refused.
 	MaxWaiting = 64
 	maxOfOne   = MaxWaiting - MaxWaiting/4
-	// MaxPages is how many pages may be kept up to date at once. A browser needs one for all its tabs.
+	// MaxPages is the maximum number of pages that are updated concurrently. A browser needs one for all its tabs.
 	MaxPages = 16
 )
 
@@ -83,7 +83,7 @@ func (c *Console) notifyAsked() {
 	c.notify()
 }
 
-// A notice is what pages wait for.
+// A notice tells pages when to update.
 type notice struct {
 	changed <-chan struct{} // closed at the next change
 	asked   <-chan struct{} // closed when the next question appears or is settled

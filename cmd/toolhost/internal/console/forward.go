@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrHostEnded is why a [Forwarder] ends when its host has.
+// ErrHostEnded is returned by [Forwarder.Serve] when its host has ended.
 var ErrHostEnded = errors.New("the host has ended")
 
 // A Forwarder carries the socket of a console to a loopback address, where a browser can open it. It lets no one
@@ -37,10 +37,10 @@ func Forward(i Instance, address string, log *slog.Logger) (*Forwarder, error) {
 	return &Forwarder{instance: i, listener: l, log: log}, nil
 }
 
-// URL is where the browser finds the console.
+// URL returns the address for the browser.
 func (f *Forwarder) URL() string { return "http://" + f.listener.Addr().String() }
 
-// hostLook is how often a forwarder looks whether its host is still there.
+// hostLook is the interval at which a forwarder checks that its host still runs.
 const hostLook = 2 * time.Second
 
 // Serve carries requests until ctx is done, or until the host has ended: that is [ErrHostEnded].

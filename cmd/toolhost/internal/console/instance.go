@@ -29,7 +29,7 @@ type Instance struct {
 	Began time.Time `json:"began"`
 	// URL is where it listens; empty when it listens on a socket in its folder.
 	URL string `json:"url,omitempty"`
-	// Code lets one browser in.
+	// Code logs in one browser.
 	Code string `json:"code"`
 
 	dir string

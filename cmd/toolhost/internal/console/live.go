@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The page of what happens now: questions, sessions, tasks, calls.
+// The live page: questions, sessions, tasks, calls.
 type livePages struct{ *website }
 
 // A liveBody is the first page. With a session in its query it is the page of that session.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// SessionAge is how long a browser that was let in stays so.
+	// SessionAge is the lifetime of a browser session.
 	SessionAge = 12 * time.Hour
 	// maxSessions is how many browsers are let in at once; beyond it the first one in has to enter again.
 	maxSessions = 16
@@ -30,7 +30,7 @@ type sessionStore struct {
 	sessions map[[sha256.Size]byte]session // by the digest of the cookie's value
 }
 
-// A session is one browser that was let in.
+// A session is a logged-in browser.
 type session struct {
 	token string // what its forms must carry
 	made  time.Time

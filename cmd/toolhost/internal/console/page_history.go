@@ -48,7 +48,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// size is a number of bytes as people read it.
+// size formats a number of bytes for display.
 func size(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -36,7 +36,7 @@ type outcome struct {
 // maxResolved is how many answered questions are remembered, to show their outcome.
 const maxResolved = 256
 
-// Present reports whether somebody is there to answer: a page is open, or questions wait for one.
+// Present reports whether a person can answer: a page is open, or was a moment ago, or questions always wait for one.
 func (c *Console) Present() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *Console) Present() bool {
 // reconnectTime is how long a person counts as present after closing a page: it takes a moment to open another one.
 const reconnectTime = 5 * time.Second
 
-// Ask shows a question until somebody answers it or ctx is done.
+// Ask shows a question until it is answered or ctx is done.
 func (c *Console) Ask(ctx context.Context, asked mcpserver.OperatorQuestion) mcpserver.Answer {
 	q, err := c.add(ctx, asked)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OperatorQuestion) mcp
 			text += ", so the call was refused"
 		}
 	}
-	if c.resolve(q.ID, text) != nil { // somebody was faster
+	if c.resolve(q.ID, text) != nil { // already resolved
 		return <-q.reply
 	}
 	return mcpserver.Answer{}

@@ -11,7 +11,7 @@ import (
 
 // The checks of a request: the right host, no request from another site, a session, and for a change the token of its form.
 
-// A pageRequest is a request that was let in.
+// A pageRequest is an authenticated request.
 type pageRequest struct {
 	*http.Request
 	session session
@@ -150,7 +150,7 @@ func checkToken(p page) page {
 	}
 }
 
-// The pages that let a browser in and out.
+// The login and logout pages.
 type loginPages struct{ *website }
 
 // enter exchanges a code for a session.

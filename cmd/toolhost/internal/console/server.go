@@ -145,7 +145,7 @@ func (s *Server) URL() string {
 	return s.instance.file.URL
 }
 
-// Link lets one browser in.
+// Link returns a link that logs in one browser.
 func (s *Server) Link() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -80,7 +80,7 @@ func (s serverPages) showWith(w http.ResponseWriter, v pageRequest, said string,
 	s.write(w, v, status, layout{Page: "servers", Title: "Servers", Said: said, Failed: failed, Body: serversBody{all}})
 }
 
-// restart starts a server anew.
+// restart restarts a server.
 func (s serverPages) restart(w http.ResponseWriter, v pageRequest) {
 	name := v.PathValue("name")
 	s.act(w, v, name+" is started anew.", func() error { return s.operator.Gateway().Restart(name) })
