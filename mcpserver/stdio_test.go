@@ -209,7 +209,10 @@ const waitFor = `{"command":"until [ -e go ]; do sleep 0.01; done"}`
 
 func TestReaderNeverBlocks(t *testing.T) {
 	c := startPipe(t, nil)
-	const calls = 200
+	calls := 200
+	if testing.Short() {
+		calls = 50
+	}
 	go func() {
 		for i := range calls {
 			c.send(toolCall(i, "Bash", fmt.Sprintf(`{"command":"until [ -e go ]; do sleep 0.01; done; echo %d >> order"}`, i)))

@@ -45,7 +45,7 @@ func TestExecRace(t *testing.T) {
 	f.victim(t)
 	tries := "600"
 	if testing.Short() {
-		tries = "100"
+		tries = "30"
 	}
 	gated(t, f, func(t *testing.T, s *Sandbox) {
 		for _, c := range []struct {
@@ -213,7 +213,7 @@ func TestExecNested(t *testing.T) {
 
 // So many programs may wait for their judges at once.
 func TestExecManyHeld(t *testing.T) {
-	many := 300
+	many := 100
 	if !testing.Short() {
 		many = 1000
 	}

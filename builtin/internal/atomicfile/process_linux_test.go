@@ -76,6 +76,9 @@ func childWrite(path, journal string) error {
 // and after Recover nothing else is left. ATOMICFILE_KILLS sets how often.
 func TestKill(t *testing.T) {
 	rounds := 50
+	if testing.Short() {
+		rounds = 10
+	}
 	if n, err := strconv.Atoi(os.Getenv("ATOMICFILE_KILLS")); err == nil {
 		rounds = n
 	}

@@ -195,6 +195,9 @@ func TestPutBackTheLatest(t *testing.T) {
 // replacement is refused, or it comes last. ATOMICFILE_SAVES sets how often.
 func TestSavedAtAnyMoment(t *testing.T) {
 	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
 	if n, err := strconv.Atoi(os.Getenv("ATOMICFILE_SAVES")); err == nil {
 		rounds = n
 	}

@@ -202,7 +202,10 @@ func checkTruth(t *testing.T, s *Store) {
 
 // TestProcessesShareADirectory lets two processes change files and this one tidy meanwhile.
 func TestProcessesShareADirectory(t *testing.T) {
-	const each = 60
+	each := 60
+	if testing.Short() {
+		each = 15
+	}
 	dir := room(t)
 	s := open(t, Config{Dir: filepath.Join(dir, "history")})
 	var running sync.WaitGroup

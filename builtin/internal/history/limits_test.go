@@ -109,6 +109,9 @@ func TestQuotaIsEnforcedMeanwhile(t *testing.T) {
 		"by number": {1 << 20, 8},
 		"by bytes":  {16 << 10, 1000},
 	} {
+		if testing.Short() && name != "by number" {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			cfg := Config{Dir: filepath.Join(dir, name), Quota: int64(tt.quota), MaxAge: time.Hour}
 			s := open(t, cfg)
