@@ -74,10 +74,12 @@ func TestExecRace(t *testing.T) {
 			r := runGated(t, s, f, judge, "export N="+tries+"; "+c.script)
 			bad, _ := filepath.Glob(f.ws + "/ran*bad-*")
 			good, _ := filepath.Glob(f.ws + "/ran*good*")
+			mu.Lock() // a judge of a process that was killed may still run
 			t.Logf("%s: %d were allowed, %d of them killed, %d ran as they were judged, %d as something else", c.way, len(asked), killed, len(good), len(bad))
 			if len(bad) > 0 || len(asked) == 0 || len(asked) != killed+len(good) {
 				t.Errorf("%s: said %q", c.way, r.output)
 			}
+			mu.Unlock()
 			for _, path := range append(bad, good...) {
 				os.Remove(path)
 			}
