@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// An agentOutput is what programs learn from an [agentTool].
+// An agentOutput is the structured output of an [agentTool].
 type agentOutput struct {
 	AgentID    string      `json:"agent_id"`
 	TaskID     string      `json:"task_id,omitempty"` // of one that still runs
@@ -71,7 +71,7 @@ func (r *agentRun) changed() (files []agentFile) {
 // agentPrincipal is the principal of an agent.
 func agentPrincipal(id string) string { return agentChild{ID: id}.Principal() }
 
-// structured is what programs learn of the agent.
+// structured returns the structured output.
 func (r *agentRun) structured() agentOutput {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *agentRun) result() Result {
 	}
 }
 
-// block is what a result tells of the run.
+// block returns the part of a result that describes the run.
 func (r *agentRun) block(out agentOutput) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[Agent %s (%s, %s): %s, ", r.id, out.Type, out.Runner, count(out.Turns, "turn"))

@@ -42,7 +42,7 @@ type (
 		Label       string `json:"label"`
 		Description string `json:"description,omitempty"`
 	}
-	// askOutput is what programs learn of the answers.
+	// askOutput is the structured output.
 	askOutput struct {
 		Status  string              `json:"status"` // answered, declined, cancelled
 		Answers map[string][]string `json:"answers,omitempty"`

@@ -32,7 +32,7 @@ type globInput struct {
 	Path    string `json:"path,omitempty" jsonschema:"the directory to search (default: the first root)"`
 }
 
-// globOutput is what programs learn from a [globTool].
+// globOutput is the structured output of a [globTool].
 type globOutput struct {
 	Total int `json:"total"`
 	Shown int `json:"shown"`
@@ -88,7 +88,7 @@ func searchRoot(env *Env, path string) (guard.Path, error) {
 	return env.Policy.Resolve(path)
 }
 
-// searchScope is what a search may see.
+// searchScope returns the files that a search may see.
 func searchScope(env *Env, path guard.Path) search.Scope {
 	hidden, tag := env.Policy.Hiding()
 	s := search.Scope{Base: env.Policy.Roots()[0], Path: path.Location(), Hidden: hidden, HiddenLink: env.Policy.HidingLinks(), HiddenTag: tag}

@@ -37,7 +37,7 @@ type grepInput struct {
 	NoIgnore    bool   `json:"no_ignore,omitempty" jsonschema:"search ignored files too"`
 }
 
-// grepOutput is what programs learn from a [grepTool].
+// grepOutput is the structured output of a [grepTool].
 type grepOutput struct {
 	Files        int `json:"files"`
 	Matches      int `json:"matches"`

@@ -26,7 +26,7 @@ type notebookEditInput struct {
 	EditMode     string  `json:"edit_mode,omitempty" jsonschema:"what to do (default: replace)"`
 }
 
-// notebookEditOutput is what programs learn from a [notebookEditTool].
+// notebookEditOutput is the structured output of a [notebookEditTool].
 type notebookEditOutput struct {
 	Path     string `json:"path"`
 	CellID   string `json:"cell_id"`

@@ -304,7 +304,7 @@ func (b *Runtime) warmSearch(policy *guard.Policy) {
 	}
 }
 
-// SearchStats is what is kept of one root for searches.
+// SearchStats describes the index of one root.
 type SearchStats struct {
 	// State is "walking" (nothing is kept), "listing" or "indexing" (under way), or "ready".
 	State string

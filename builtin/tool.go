@@ -43,7 +43,7 @@ type Hints struct {
 // A Tool describes one tool: what the model sees, what a call would touch, and how it runs. In is its
 // typed input. The zero tool is the safest one: exclusive at the gate, not read-only, destructive.
 type Tool[In any] struct {
-	// Name is what clients call.
+	// Name is the name that clients use.
 	Name string
 	// Doc is the document that models read. Empty: doc/<lower-case name>.md of this package.
 	Doc string

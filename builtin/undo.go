@@ -26,7 +26,7 @@ type (
 	UndoSelection = history.Selection
 )
 
-// A ChangedCall is what one call changed, as the history knows it.
+// A ChangedCall describes the changes of one call, from the history.
 type ChangedCall struct {
 	Change          // of its first file; what is not of that file alone holds for all
 	Files  []Change // by path
@@ -64,7 +64,7 @@ func (b *Runtime) Calls(policy *guard.Policy, f ChangeFilter) (calls []ChangedCa
 	return calls, err
 }
 
-// A Holding is what the history holds of one principal.
+// A Holding is the share of the history that belongs to one principal.
 type Holding = history.Holding
 
 // Holdings returns what the history holds, the most first.
@@ -142,7 +142,7 @@ func readable(policy *guard.Policy, path string) error {
 	return nil
 }
 
-// An UndoResult is what an undo did, or in a dry run would do.
+// An UndoResult reports what an undo did, or in a dry run would do.
 type UndoResult struct {
 	ID    string // of the undo in the history; "" if it changed nothing
 	Files []Undone
@@ -155,7 +155,7 @@ type UndoResult struct {
 	HeadMoved []string
 }
 
-// An Undone is what became of one file of an undo.
+// An Undone is the result of an undo for one file.
 type Undone struct {
 	Path    string
 	Removed bool   // the file did not exist before the changes
@@ -383,7 +383,7 @@ func (t *target) remove(env *Env) error {
 	return nil
 }
 
-// change is what the journal knows of a change of this file.
+// change returns the journal's record of a change of this file.
 func (t *target) change(env *Env) history.Change {
 	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), Before: t.known}
 }

@@ -88,7 +88,7 @@ func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result
 	return Result{Text: text, Structured: worktreeOutput{Path: w.Dir(), Branch: w.BranchName(), Base: w.Base}}, nil
 }
 
-// worktreeOutput is what programs learn of a worktree.
+// worktreeOutput is the structured output about a worktree.
 type worktreeOutput struct {
 	Path   string `json:"path"` // where the conversation works
 	Branch string `json:"branch,omitempty"`

@@ -39,7 +39,7 @@ type webFetchInput struct {
 	Raw    bool   `json:"raw,omitempty" jsonschema:"true for the whole page, without a choice of its content"`
 }
 
-// webFetchOutput is what programs learn from a [webFetchTool].
+// webFetchOutput is the structured output of a [webFetchTool].
 type webFetchOutput struct {
 	URL        string `json:"url"`
 	FinalURL   string `json:"final_url"`

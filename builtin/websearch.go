@@ -30,7 +30,7 @@ type webSearchInput struct {
 	Max     int      `json:"max_results,omitempty" jsonschema:"how many results to show, 20 at most (default: 10)"`
 }
 
-// webSearchOutput is what programs learn from a [webSearchTool].
+// webSearchOutput is the structured output of a [webSearchTool].
 type webSearchOutput struct {
 	Provider string       `json:"provider"`
 	Results  []web.Result `json:"results"`

@@ -23,7 +23,7 @@ import (
 // A Worktree is where an agent works on a copy of the user's work tree.
 type Worktree = worktree.Worktree
 
-// Worktrees is where the worktrees of agents lie, below a host's state directory.
+// Worktrees returns the room of the agents' worktrees in a host's state directory.
 func Worktrees(stateDir string) worktree.Room { return worktree.In(stateDir) }
 
 // sweepWorktrees commits what was left in worktrees of hosts that were killed.
@@ -258,7 +258,7 @@ func writable(policy *guard.Policy, path string) error {
 	return nil
 }
 
-// recorded is what the history keeps of a merge.
+// recorded returns the history's record of a merge.
 func recorded(top string, m *worktree.Merge) (changes []history.PathChange, err error) {
 	for _, dir := range m.NewDirs() {
 		made, err := history.NodeAt(dir.Staged)

@@ -13,7 +13,7 @@ type Intent struct {
 	// Args are the call's arguments by name, for Tool(parameter:value) rules. Only
 	// strings, booleans and numbers are compared. Nil for none.
 	Args map[string]any
-	// Effects are what the call would do, in the order in which they are judged and shown.
+	// Effects are the effects of the call, in the order in which they are judged and shown.
 	Effects []Effect
 }
 
@@ -73,7 +73,7 @@ func (j Judgment) Tool() string { return j.judge.in.Tool }
 // Add adds a part to the verdict. The verdict is the strictest of its parts.
 func (j Judgment) Add(p Part) { j.judge.add(p) }
 
-// A Subject is what a rule or the mode decides on.
+// A Subject is the object of a decision by a rule or the mode.
 type Subject struct {
 	// What is the effect in words, the verb first: "fetch https://example.org/".
 	What string

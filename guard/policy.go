@@ -79,7 +79,7 @@ type Policy struct {
 	data   *policyData
 	caller Caller
 	hidden *hiddenFiles
-	// refused is why the policy refuses everything, nil if it does not.
+	// refused is the reason why the policy refuses everything, or nil.
 	refused error
 }
 

@@ -57,7 +57,7 @@ type Verdict struct {
 	// Rule is the rule that decided, as written in the settings ("Bash(rm:*)"),
 	// or a built-in rule such as [RuleBoundary].
 	Rule string `json:"rule"`
-	// Source is where the rule was written: "file:line", "--deny", or "built in".
+	// Source is the position of the rule: "file:line", "--deny", or "built in".
 	Source string `json:"source"`
 	// Final marks an Ask that no hook may answer: it comes from an ask rule or
 	// guards what no rule may approve in advance.

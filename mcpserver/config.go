@@ -80,7 +80,7 @@ type Config struct {
 	SessionArgument bool
 	// Structured says which clients get the structure of results.
 	Structured Structured
-	// Extension is what the embedding program serves in addition, in the types of the MCP library.
+	// Extension holds the embedding program's own tools, prompts and resources, in the types of the MCP library.
 	Extension Extension
 	// Observers see every call. They must not block.
 	Observers []audit.Observer

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// An Extension is what a program serves in addition to the tools of this host, in the types of the MCP library. The
+// An Extension holds a program's own tools, prompts and resources, in the types of the MCP library. The
 // fixtures of the official conformance suite are an example.
 type Extension struct {
 	// Tools go through the same pipeline as the host's own: authentication, a scope, the gate, rules, hooks, the audit log.

@@ -17,7 +17,7 @@ func agentCommand() *cobra.Command {
 	return cmd
 }
 
-// A keptWorktree is what `toolhost agent list --json` prints of each worktree.
+// A keptWorktree is a worktree in the output of `toolhost agent list --json`.
 type keptWorktree struct {
 	Name   string    `json:"name"`
 	Source string    `json:"source"`

@@ -113,7 +113,7 @@ func saveImages(w io.Writer, images []builtin.Image, output string) error {
 	return nil
 }
 
-// A calledResult is what `toolhost call --json` prints.
+// A calledResult is the output of `toolhost call --json`.
 type calledResult struct {
 	Text       string        `json:"text"`
 	IsError    bool          `json:"is_error"`

@@ -201,7 +201,7 @@ func (d *duration) String() string { return time.Duration(*d).String() }
 // Type implements pflag.Value.
 func (*duration) Type() string { return "DURATION" }
 
-// A changedCall is what `toolhost history --json` prints of each call that changed files.
+// A changedCall is a call that changed files in the output of `toolhost history --json`.
 type changedCall struct {
 	ID        string        `json:"id"`
 	Time      time.Time     `json:"time"`
@@ -230,7 +230,7 @@ type changedFile struct {
 	// Before and After are the contents; they are left out if there was no file.
 	Before blob `json:"before,omitzero"`
 	After  blob `json:"after,omitzero"`
-	// Lost is why what it held before is not kept.
+	// Lost is the reason why its former content is not kept.
 	Lost     string `json:"lost,omitempty"`
 	UndoneBy string `json:"undone_by,omitempty"`
 }
@@ -260,7 +260,7 @@ func changeOf(c builtin.Change) string {
 	return "changed"
 }
 
-// A holding is what `toolhost history usage --json` prints of each caller.
+// A holding is a caller in the output of `toolhost history usage --json`.
 type holding struct {
 	Principal string `json:"principal"`
 	Changes   int    `json:"changes"`

@@ -124,10 +124,10 @@ func completeClients(_ *cobra.Command, args []string, _ string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// serverName is what every client accepts as the name of a server.
+// serverName matches the server names that every client accepts.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// request is what both commands have in common.
+// request returns the part of a request that both commands share.
 func (f *installFlags) request() (clients.Request, error) {
 	if !serverName.MatchString(f.name) {
 		return clients.Request{}, usageError{fmt.Errorf("--name %q: up to 64 letters, digits, hyphens and underscores", f.name)}

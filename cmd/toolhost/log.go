@@ -24,7 +24,7 @@ import (
 // followInterval is how often a followed log is polled.
 const followInterval = 200 * time.Millisecond
 
-// verdicts are what a record can say.
+// verdicts are the possible verdicts of a record.
 var verdicts = []string{"allow", "ask", "deny"}
 
 // A logQuery says which records of the audit log to print, and how.

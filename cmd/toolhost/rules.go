@@ -147,7 +147,7 @@ func (h listedHook) how() string {
 	return text
 }
 
-// A ruleList is what `toolhost rules --json` prints.
+// A ruleList is the output of `toolhost rules --json`.
 type ruleList struct {
 	Mode     string       `json:"mode"`
 	Rules    []listedRule `json:"rules"`
@@ -270,7 +270,7 @@ func eachRoot(where settings.Config, do func(root string) error) error {
 	return nil
 }
 
-// A trustedRoot is what `toolhost trust --list --json` prints of each workspace.
+// A trustedRoot is a workspace in the output of `toolhost trust --list --json`.
 type trustedRoot struct {
 	Root  string    `json:"root"`
 	Since time.Time `json:"since"`

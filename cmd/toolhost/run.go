@@ -217,7 +217,7 @@ func (f *runFlags) notStarted(err error, program string) error {
 	return err
 }
 
-// clientDir is where the client starts: here, if that lies in a root.
+// clientDir returns the client's working directory: the current one, if it lies in a root.
 func clientDir(roots []string) (string, error) {
 	here, err := os.Getwd()
 	if err != nil {

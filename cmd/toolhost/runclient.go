@@ -41,7 +41,7 @@ func newRunClient(name, stateDir string) (*runClient, error) {
 	return r, nil
 }
 
-// runState is where the layers of a client are kept.
+// runState returns the directory of a client's layers.
 func runState(stateDir, name string) string {
 	return filepath.Join(stateDir, "run", strings.Trim(name, "."))
 }

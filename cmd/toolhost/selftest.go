@@ -27,7 +27,7 @@ type Result struct {
 	// Tools is how many tools are listed.
 	Tools int
 	Took  time.Duration
-	// Err is why it did not go as it should; nil when it did.
+	// Err is the reason why it failed, or nil.
 	Err error
 }
 

@@ -33,7 +33,7 @@ const (
 	discardThem = "discard"
 )
 
-// trying is what one try command does.
+// trying is the state of one try command.
 type trying struct {
 	run      *cobra.Command
 	state    hostFlags

@@ -39,7 +39,7 @@ change too, and can be undone. Files that no tool changed are never touched. The
 	return cmd
 }
 
-// undoing is what one undo command does.
+// undoing is the state of one undo command.
 type undoing struct {
 	builtin.UndoSelection
 	since       string
@@ -130,7 +130,7 @@ func confirmed(cmd *cobra.Command, question string) error {
 	return nil
 }
 
-// An undoneFile is what `toolhost undo --json` prints of each file.
+// An undoneFile is a file in the output of `toolhost undo --json`.
 type undoneFile struct {
 	Path    string `json:"path"`
 	RawPath []byte `json:"raw_path,omitempty"` // see changedFile

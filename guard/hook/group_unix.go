@@ -23,7 +23,7 @@ type group struct {
 	err    error
 }
 
-// startGroup is what a [Config] without Start uses.
+// startGroup is the default for [Config.Start].
 func startGroup(spec Spec) (Process, error) {
 	if spec.Contained {
 		return nil, errors.New("hook: nothing contains a process here")

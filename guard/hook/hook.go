@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Config is what hooks run with.
+// Config holds what hooks need to run.
 type Config struct {
 	// Start starts the command of a hook. Nil starts it directly, in a session of
 	// its own, and ends it by its process group: what has left the group (setsid,
@@ -60,7 +60,7 @@ type Way struct {
 	Why string
 	// Path is its PATH, "" for that of the environment.
 	Path string
-	// Refused is why it must not be started at all.
+	// Refused is the reason why it must not be started, or nil.
 	Refused error
 }
 
@@ -101,7 +101,7 @@ func (a action) String() string {
 	return "deny"
 }
 
-// A Decision is what the hooks of a call decided together.
+// A Decision is the combined decision of the hooks of a call.
 type Decision struct {
 	Action action
 	// Reason is for the model and its user. It is set for Ask and Deny.

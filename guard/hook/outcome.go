@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// outcome is what became of one hook.
+// outcome is the result of one hook.
 type outcome struct {
 	chosen
 	response

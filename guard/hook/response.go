@@ -24,7 +24,7 @@ const (
 	maxLabel = 120
 )
 
-// response is what one hook said.
+// response is the parsed output of one hook.
 type response struct {
 	action  action // after the call has run, Deny stands for "block"
 	reason  string

@@ -115,7 +115,7 @@ func (b *bwrapStart) wait(serve func(files []int) error) error {
 // maxWords bounds what is kept of an error of bwrap, in bytes.
 const maxWords = 4 << 10
 
-// setUpError is what bwrap said when it failed to set a sandbox up.
+// setUpError is the output of a bwrap that failed to set up a sandbox.
 type setUpError struct{ words string }
 
 func (e *setUpError) Error() string {

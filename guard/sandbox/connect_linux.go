@@ -136,7 +136,7 @@ func (k *connector) connect(c *kernel.Call) unix.Errno {
 	}
 }
 
-// outcome is what came of one try to connect.
+// outcome is the result of one attempt to connect.
 type outcome struct {
 	errno unix.Errno
 	waits bool          // the caller waits for something else

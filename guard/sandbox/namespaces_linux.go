@@ -89,7 +89,7 @@ func (n *namespaces) exchange(k kind, id uint64, answer chan reply, fields func(
 	return r, r.err
 }
 
-// died is why there are no more answers.
+// died returns the reason why there are no more answers.
 func (n *namespaces) died() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

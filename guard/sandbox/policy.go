@@ -51,7 +51,7 @@ type Policy struct {
 	// Network.Unrestricted sockets of commands cannot be told from others: then only
 	// those listed are reached.
 	Sockets []string
-	// Network is what commands can reach. The zero value lets them reach only each other.
+	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
 	Execs bool
@@ -97,7 +97,7 @@ type Network struct {
 	PortRecords string
 }
 
-// rules are what the proxy holds.
+// rules returns the rules for the proxy.
 func (n Network) rules() proxy.Rules {
 	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate, Ask: n.Ask}
 }

@@ -25,7 +25,7 @@ const (
 // means of containment. Their text says why, and what would help.
 var ErrUnavailable = errors.New("sandbox: commands cannot be contained on this machine")
 
-// ErrClosed is what errors match when the sandbox was closed or has died.
+// ErrClosed is matched by errors of a sandbox that was closed or has died.
 var ErrClosed = errors.New("sandbox: the sandbox has ended")
 
 // An enforcement is what the kernel enforces for every command.

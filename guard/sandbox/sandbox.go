@@ -81,7 +81,7 @@ type Process interface {
 	TryFinish() (files int, ok bool)
 }
 
-// engine is what a backend does for a Sandbox.
+// engine is the part of a Sandbox that a backend implements.
 type engine interface {
 	spawn(Spec) (Process, error)
 	deny(paths []string) error
@@ -237,7 +237,7 @@ func (s *Sandbox) Show(d Private, fresh ...string) error {
 	return s.engine.show(d, fresh)
 }
 
-// Env is what a command's environment should have in addition, as
+// Env returns the additional variables of a command's environment, as
 // "name=value": where the proxy is, for one.
 func (s *Sandbox) Env() []string { return slices.Clone(s.env) }
 

@@ -98,7 +98,7 @@ const (
 	ContainedNever  = "never"  // none
 )
 
-// Settings is what all sources together say at one moment. It is never changed
+// Settings are the merged settings of all sources at one moment. It is never changed
 // after it was made: one call sees one Settings. Callers must not write to it.
 type Settings struct {
 	// Allow, Ask and Deny hold the permission rules, unparsed, highest source first.
@@ -112,7 +112,7 @@ type Settings struct {
 	// DefaultMode is one of the Mode constants; ModeAcceptEdits when no source
 	// names one. It is never ModeBypass when DisableBypass is set.
 	DefaultMode string
-	// DefaultModeFrom is where DefaultMode was written; zero for the default.
+	// DefaultModeFrom is the source of DefaultMode; zero for the default.
 	DefaultModeFrom Entry
 	// DisableBypass forbids ModeBypass to everyone. Any source can set it.
 	DisableBypass bool
@@ -143,7 +143,7 @@ type Settings struct {
 	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when it starts.
 	ToolsWith []Entry
 
-	// Warnings are what a person should correct but what does not stop anything.
+	// Warnings are problems that a person should correct and that stop nothing.
 	Warnings []warning
 	// Broken holds an error for each file that could not be read or parsed
 	// and has no last good content. While it is not empty every call must be
@@ -163,7 +163,7 @@ type HookMatcher struct {
 	// Matcher is as written; empty for every tool.
 	Matcher string
 	Hooks   []Hook
-	// Source is where the group stands. Its Text is the matcher.
+	// Source is the position of the group. Its Text is the matcher.
 	Source Entry
 }
 
@@ -220,7 +220,7 @@ type Sandbox struct {
 	Network          sandboxNetwork
 }
 
-// sandboxFilesystem is what contained commands may touch (sandbox.filesystem.*).
+// sandboxFilesystem holds the rules on files of contained commands (sandbox.filesystem.*).
 // Paths: "/" and "//" absolute, "~/" home, otherwise relative to Entry.Root.
 type sandboxFilesystem struct {
 	AllowWrite, DenyWrite, DenyRead []Entry
@@ -228,13 +228,13 @@ type sandboxFilesystem struct {
 	AllowRead []Entry
 }
 
-// sandboxCredentials is what contained commands must not know (sandbox.credentials.*).
+// sandboxCredentials holds the credentials hidden from contained commands (sandbox.credentials.*).
 type sandboxCredentials struct {
 	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables.
 	Files, EnvVars []Entry
 }
 
-// sandboxNetwork is what contained commands may reach (sandbox.network.*).
+// sandboxNetwork holds the rules on connections of contained commands (sandbox.network.*).
 type sandboxNetwork struct {
 	AllowedDomains, DeniedDomains []Entry
 	// AllowPrivate lets allowed names resolve to addresses of private networks,
@@ -251,7 +251,7 @@ type sandboxNetwork struct {
 	AllowAllUnixSockets bool
 }
 
-// clientSettings is what is sent to clients (clients.*).
+// clientSettings limits what is sent to clients (clients.*).
 type clientSettings struct {
 	// MaxResult is how many characters of a result a client gets whose own bound is not known. Default 48,000.
 	MaxResult int
@@ -291,13 +291,13 @@ type bashSettings struct {
 	MaxTasks int
 }
 
-// historySettings is what can be taken back (history.*).
+// historySettings says which changes the history records (history.*).
 type historySettings struct {
 	// Commands is "auto", also when empty, or Off from sources outside the workspace.
 	Commands string
 }
 
-// Search is what is kept for searches (search.*). A host reads it when it starts.
+// Search configures the indexes for searches (search.*). A host reads it when it starts.
 type Search struct {
 	// Index keeps an index of the contents of files, besides their list. Default true.
 	Index bool
@@ -314,7 +314,7 @@ type Search struct {
 	Idle time.Duration
 }
 
-// webSettings is what the tools for the web may reach, and how (web.*).
+// webSettings holds the settings of the web tools (web.*).
 type webSettings struct {
 	// AllowPrivate are hosts with a port, "wiki.corp:443", that are reached whatever their addresses and the port are.
 	AllowPrivate []Entry
@@ -326,7 +326,7 @@ type webSettings struct {
 	Search []Entry
 }
 
-// agentSettings is what the tool Agent runs, and its limits (agent.*).
+// agentSettings holds the runner of the tool Agent and its limits (agent.*).
 type agentSettings struct {
 	// Runner is the name of a client, or an object as JSON. A zero Runner: there is no such tool.
 	Runner Entry

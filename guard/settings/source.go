@@ -16,7 +16,7 @@ type source struct {
 	root string // Entry.Root
 	// workspace is the root the file belongs to, for local and project files.
 	workspace string
-	// required means that somebody named the file, so that its absence is an error.
+	// required means that a flag or setting names the file, so that its absence is an error.
 	required bool
 	client   bool // Entry.Client
 	servers  bool // nothing counts but mcpServers, and a file that cannot be read stops nothing

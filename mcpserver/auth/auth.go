@@ -1,4 +1,4 @@
-// Package auth says who calls over a network and what they may do.
+// Package auth authenticates callers over a network and limits their rights.
 //
 // A [Verifier] turns the bearer token of a request into an [Identity]: the holder of the host's single token
 // ([staticToken]), of one of the named tokens in a file ([TokenFile]), or of an access token that an OAuth

@@ -21,7 +21,7 @@ import (
 type Finding struct {
 	// Level is ok, warn or fail.
 	Level string `json:"level"`
-	// About is what was looked at.
+	// About names the subject of the check.
 	About string `json:"about"`
 	// Text says how it is.
 	Text string `json:"text"`

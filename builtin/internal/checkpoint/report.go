@@ -2,7 +2,7 @@ package checkpoint
 
 import "io/fs"
 
-// Kind is what stands at a path.
+// Kind is the kind of a directory entry.
 type Kind uint8
 
 // The kinds.
@@ -14,7 +14,7 @@ const (
 	Special // a pipe, a socket, a device
 )
 
-// State is what stands at a path, as far as it is kept.
+// State is the kept state of a path.
 type State struct {
 	Kind Kind
 	Mode fs.FileMode // permission bits, with setuid, setgid and sticky
@@ -50,7 +50,7 @@ func (c Change) IsDir() bool {
 	return isDir(c.Before) && isDir(c.After)
 }
 
-// Report is what changed while a command ran.
+// Report describes the changes during a command.
 type Report struct {
 	Changes []Change // by path, what is in a directory next to it
 	Ignored int      // files that changed in ignored directories, which are not kept

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// EditMode is what [EditNotebook] does.
+// EditMode is the kind of a change by [EditNotebook].
 type EditMode string
 
 // The modes, by the names that agents use. The zero mode is refused.

@@ -8,7 +8,7 @@ import (
 // maxCommand is how much of a command line the history keeps, in bytes.
 const maxCommand = 4 << 10
 
-// A Call is what the history knows of a command.
+// A Call is the history's record of a command.
 type Call struct {
 	Command   string   `json:"command,omitempty"`    // the command line, of which the beginning is kept
 	Ignored   int      `json:"ignored,omitempty"`    // files in ignored directories that changed, which are not kept
@@ -20,7 +20,7 @@ func (c Call) isZero() bool {
 	return c.Command == "" && c.Ignored == 0 && len(c.Notes) == 0 && !c.HeadMoved
 }
 
-// A PathChange is what a command changed at one path.
+// A PathChange is the change of one path by a command.
 type PathChange struct {
 	Path          string // absolute
 	Before, After Node

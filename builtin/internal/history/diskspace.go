@@ -147,7 +147,7 @@ func (s *Store) worthwhile(size int64) bool {
 	return size <= s.cfg.limit(used)
 }
 
-// A Holding is what the history holds of one principal.
+// A Holding is the share of the history that belongs to one principal.
 type Holding struct {
 	Principal string // "" if it is not known
 	Bytes     int64  // of contents

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// youngest is the age below which no change is forgotten: somebody has only just learnt of it.
+	// youngest is the age below which no change is removed: a person may have just been told about it.
 	youngest = time.Minute
 	// tidyEvery is how long a host that starts lets quota and age rest. It looks after tidyDelay, when its client has been answered for
 	// the first time, or when it ends, if that is sooner: with 5,000 changes that takes 90 ms, ten times what a start takes.

@@ -155,7 +155,7 @@ func (l entryLine) records() (all []record) {
 	return all
 }
 
-// An index is what the lines of an index say.
+// An index is the decoded content of an index file.
 type index struct {
 	records []record // in the order in which they began
 	ends    int      // lines that only end an entry

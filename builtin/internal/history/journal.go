@@ -26,7 +26,7 @@ const (
 
 var journalNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// A journal is what one principal changed.
+// A journal records the changes of one principal.
 type journal struct {
 	dir    string
 	cfg    *Config

@@ -32,7 +32,7 @@ type Selection struct {
 // IsRewind reports whether all changes since a time are selected.
 func (sel Selection) IsRewind() bool { return sel.Before != "" || !sel.Since.IsZero() }
 
-// An Undo is what has to be done to undo changes. Nothing has been done yet.
+// An Undo is a plan to undo changes.
 type Undo struct {
 	Files   []FileUndo // in the order of restoring
 	Refused []Refusal  // files that cannot be restored

@@ -18,7 +18,7 @@ type UndoEntry struct {
 	files map[string]undoFile // by path
 }
 
-// An undoPart is what an undo does in the name of one principal.
+// An undoPart is the part of an undo that belongs to one principal.
 type undoPart struct {
 	journal *journal
 	changes []PathChange

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// contents is what is kept of the contents of a tree's files: trigrams of all, and
+// contents holds the index of the contents of a tree's files: trigrams of all, and
 // as many texts as the memory limit allows. Every user of the tree shares it. What is
 // hidden from one of them is left out of that one's listings (listing.chooses), and is
 // not read for the index on its behalf. The tree's mu guards it.
@@ -46,7 +46,7 @@ type filter struct {
 // that use a host concurrently, and of settings that have changed.
 const maxFilters = 8
 
-// fileState is what is known of a file. It is immutable.
+// fileState is the known state of a file. It is immutable.
 type fileState struct {
 	version uint32 // of the entry when the file was looked at
 	age     uint64 // of the contents

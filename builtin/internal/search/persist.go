@@ -36,7 +36,7 @@ const (
 	maxIDs = 1 << 26
 )
 
-// lastSave is what an index was when it was last saved or loaded.
+// lastSave is the state of an index when it was last saved or loaded.
 type lastSave struct {
 	age  uint64
 	adds int
@@ -171,7 +171,7 @@ func sections(o header, dirs []dirRec, segments []*index.Segment) [][]byte {
 	return out
 }
 
-// savedIndex is what an earlier process has saved of a tree's files.
+// savedIndex is the index of a tree's files that an earlier process saved.
 type savedIndex struct {
 	header
 	dirs   map[string][]byte // see decodeRecords

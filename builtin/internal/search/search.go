@@ -134,7 +134,7 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Scope is what may be searched.
+// Scope limits what may be searched.
 type Scope struct {
 	// Base is the absolute directory that printed paths and globs are relative
 	// to: the working root. A path outside of it is printed whole.
@@ -181,7 +181,7 @@ func (s *Scope) hidesLink(stamp walk.Stamp) bool {
 	return s.HiddenLink != nil && stamp.Links > 1 && s.HiddenLink(stamp.Device, stamp.Inode, stamp.Status)
 }
 
-// Mode is what Grep prints.
+// Mode is the kind of Grep's output.
 type Mode uint8
 
 const (
@@ -217,7 +217,7 @@ type GrepQuery struct {
 	Timeout time.Duration
 }
 
-// GrepResult is what a search found.
+// GrepResult is the result of a Grep.
 type GrepResult struct {
 	// Text is the result as the model reads it, without the notes. Lines end in
 	// a newline; it is empty when nothing matched.
@@ -262,7 +262,7 @@ type GlobQuery struct {
 	brackets bool
 }
 
-// GlobResult is what was found, newest first.
+// GlobResult is the result of a Glob, newest first.
 type GlobResult struct {
 	// Text holds the paths, one a line.
 	Text string

@@ -308,7 +308,7 @@ func (p *progress) get() State {
 	return p.now
 }
 
-// Stats is what an engine keeps of one root.
+// Stats describes an engine's index of one root.
 type Stats struct {
 	State State
 	// Files and Directories are kept. Watches is of how many directories the

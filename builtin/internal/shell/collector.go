@@ -94,7 +94,7 @@ func (c *Collector) keep(p []byte) {
 	}
 }
 
-// changed wakes those who wait for more output.
+// changed wakes the goroutines that wait for more output.
 func (c *Collector) changed() {
 	if c.wake != nil {
 		close(c.wake)

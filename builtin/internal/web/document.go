@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
-// A Document is what a model is shown of an answer.
+// A Document is the text of an answer as shown to a model.
 type Document struct {
 	// Kind is how it is shown; of text alone there is more than Type.
 	Kind document.Kind

@@ -29,7 +29,7 @@ const (
 	maxSnippet = 300
 	// maxFound bounds the answer of a provider, in bytes.
 	maxFound = 2 << 20
-	// braveAPI is where Brave answers.
+	// braveAPI is the address of Brave's API.
 	braveAPI = "https://api.search.brave.com/res/v1/web/search"
 )
 
@@ -60,7 +60,7 @@ type Result struct {
 
 // Found is the answer to a search.
 type Found struct {
-	// Provider is who answered.
+	// Provider is the name of the provider that answered.
 	Provider string
 	Results  []Result
 	Cached   bool

@@ -73,7 +73,7 @@ type Request struct {
 	URL *url.URL
 	// Caller owns what is cached.
 	Caller string
-	// Web is what the settings say.
+	// Web holds the settings.
 	Web guard.Web
 	// May returns nil if the hop may be fetched. It is asked for every redirect, and for what is cached.
 	May func(guard.Fetch) error
@@ -83,7 +83,7 @@ type Request struct {
 	OwnPort func(port string) bool
 }
 
-// A Response is what a server sent.
+// A Response is the answer of a server.
 type Response struct {
 	// URL is where the body is from; Hops are all that were fetched on the way, the last one included.
 	URL  *url.URL
@@ -92,7 +92,7 @@ type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Redirect is where the server sends the caller, nil if it does not. It was not followed.
+	// Redirect is the target of a redirect that was not followed, or nil.
 	Redirect *url.URL
 	// Cached says that it comes from the cache.
 	Cached bool

@@ -27,7 +27,7 @@ type Merge struct {
 	seen  map[string]fs.FileInfo // the user's files, when [Merge.Current] looked
 }
 
-// A Merged is what becomes of one file or link.
+// A Merged is the result of the merge for one file or link.
 type Merged struct {
 	Path   string // below the work tree, slashed
 	Staged string // the file that is to stand there; "": it is removed
@@ -308,7 +308,7 @@ func (m *Merge) Close() error {
 	return err
 }
 
-// Applied is what became of the changes of a worktree.
+// Applied is the result of applying the changes of a worktree.
 type Applied struct {
 	Changed   int      // files
 	Conflicts []string // files that both have changed, as in [Merge]

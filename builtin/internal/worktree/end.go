@@ -15,7 +15,7 @@ import (
 // ErrInUse says that something still works in a worktree.
 var ErrInUse = errors.New("the worktree is in use")
 
-// A Report is what is left of a worktree.
+// A Report describes what remains of a worktree.
 type Report struct {
 	Branch string   // "" where nothing is left: the worktree was removed
 	Commit string   // its tip

@@ -48,7 +48,7 @@ const (
 	lockWait = 5 * time.Minute
 )
 
-// A Kind is what a worktree is for. It begins the name of its branch.
+// A Kind is the purpose of a worktree. It begins the name of its branch.
 type Kind string
 
 // The kinds of worktrees.
@@ -60,7 +60,7 @@ const (
 // step is called before each step that a killed host can leave half done. Tests replace it.
 var step = func(string) {}
 
-// A Room is where the worktrees of a state directory lie.
+// A Room is the directory of the worktrees in a state directory.
 type Room struct{ dir string }
 
 // Hidden reports whether rules keep a file or directory of the user's work tree from being read: it is never copied. Nil: nothing is.
@@ -75,7 +75,7 @@ type Start func(cmd *exec.Cmd, writable []string) error
 // In returns the room below a state directory.
 func In(stateDir string) Room { return Room{filepath.Join(stateDir, "worktrees")} }
 
-// Meta is what is known of a worktree.
+// Meta describes a worktree.
 type Meta struct {
 	Name   string // "try-0123abcd"
 	Source string // the work tree that it was made of

@@ -57,7 +57,7 @@ func (t Tool) Of(server string) string {
 	return strings.TrimLeft(rest, "_-./:")
 }
 
-// A Call is what the model calls. Arguments are a JSON object.
+// A Call is a tool call of the model. Arguments are a JSON object.
 type Call struct {
 	Tool      Tool
 	Arguments string

@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// An Analysis is what a command text may run, read and write.
+// An Analysis lists what a command text may run, read and write.
 type Analysis struct {
 	// Commands holds every simple command, in order of appearance. A command
 	// found inside another (after sudo, in bash -c) follows it.

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// A Kind is what git finds when it starts in a directory. The zero Kind must be refused.
+// A Kind classifies what git finds when it starts in a directory. The zero Kind must be refused.
 type Kind int
 
 // The kinds of places.

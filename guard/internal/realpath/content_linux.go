@@ -65,7 +65,7 @@ func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err erro
 	}
 }
 
-// A fileInfo is what fstat tells.
+// A fileInfo is the result of fstat.
 type fileInfo struct {
 	name string
 	stat syscall.Stat_t

@@ -19,7 +19,7 @@ type Compiler struct {
 	Home   pathname.Place
 	// Copy is a copy of CopyOf: a pattern for a file in CopyOf is one for its copy too. Zero: there is none.
 	Copy, CopyOf pathname.Place
-	// Warnings are what a person should correct, each with file and line.
+	// Warnings are problems that a person should correct, each with file and line.
 	Warnings []string
 
 	added []added // the patterns of the list that is being compiled

@@ -21,7 +21,7 @@ import (
 // not begin within it are dropped.
 const MaxFile = 1 << 20
 
-// Verdict is what the rules say of a path.
+// Verdict is the decision of the rules about a path.
 type Verdict uint8
 
 const (

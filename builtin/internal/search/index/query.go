@@ -2,7 +2,7 @@ package index
 
 import "slices"
 
-// Query is what texts are selected by: they must have all keys of one of
+// Query selects texts: they must have all keys of one of
 // the strings of each set, and one of each list.
 type Query struct {
 	sets  [][][]uint32

@@ -11,13 +11,13 @@ import (
 
 // A Client is a program that can use an MCP server, as clients.json says it.
 type Client struct {
-	// Name is what the user calls the client on the command line, such as "claude-desktop".
+	// Name is the client's name on the command line, such as "claude-desktop".
 	Name string
 	// Title is the product name.
 	Title string
 	// Program is the client's command; empty when it has none.
 	Program string
-	// Next is what the user must do for a change to take effect.
+	// Next tells the user how a change takes effect.
 	Next string
 	// InProject reports that the client starts servers in the directory the user works in. Where it does not,
 	// roots must be named.
@@ -162,7 +162,7 @@ type Server struct {
 	Token string
 }
 
-// entry is what the client's file says of a server.
+// entry returns the entry of a server in the client's file.
 func (c Client) entry(s Server) object {
 	template := c.Stdio
 	if s.URL != "" {

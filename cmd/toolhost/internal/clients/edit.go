@@ -118,7 +118,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ownArguments are the arguments of an entry of ours that Install would not write: somebody put them there.
+// ownArguments returns the arguments of our entry that Install would not write: a person added them.
 func ownArguments(c Client, entry any) []string {
 	line, written := append(commandLine(entry), ""), Arguments(c)
 	var own []string
@@ -235,7 +235,7 @@ func checkEdit(f format, before map[string]any, edited []byte, path []string, wa
 	return nil
 }
 
-// lookup is what stands at path in a decoded file, nil for nothing.
+// lookup returns the value at path in a decoded file, or nil.
 func lookup(file map[string]any, path []string) any {
 	v, below := file[path[0]], path[1:]
 	if len(below) == 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An Env is what the places of files depend on. It is a value so that the paths of every platform can be
+// An Env is the environment that file locations depend on. It is a value so that the paths of every platform can be
 // worked out, and tested, on any of them.
 type Env struct {
 	// OS is the platform in Go's terms: "linux", "darwin", "windows".

@@ -14,7 +14,7 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// Action is what was done to a client's file.
+// Action is the change of a client's file.
 type Action string
 
 // The actions.
@@ -25,7 +25,7 @@ const (
 	Unchanged Action = "unchanged"
 )
 
-// A Request is what to change, and how.
+// A Request says what to change, and how.
 type Request struct {
 	Env     Env
 	Backups Backups
@@ -40,13 +40,13 @@ type Request struct {
 	Replace, Run bool
 }
 
-// A Report is what was done.
+// A Report says what was done.
 type Report struct {
 	File   string
 	Action Action
 	// Diff is the change, in the unified format.
 	Diff string
-	// Backup is where the former content is kept; empty when there was none or nothing was written.
+	// Backup is the path of the former content; empty when there was none or nothing was written.
 	Backup string
 	// Replaced: the file was edited for the client's own tools.
 	Replaced bool
@@ -252,7 +252,7 @@ type Status struct {
 	Client  string `json:"client"`
 	Title   string `json:"title"`
 	Present bool   `json:"present"`
-	// File is where the client's own file is, or would be; empty for a client whose file is not edited.
+	// File is the path of the client's own file, which may not exist; empty for a client whose file is not edited.
 	File   string `json:"file,omitempty"`
 	Exists bool   `json:"exists"`
 	// State is what the file says under the name that was asked for; "broken" with Problem when it cannot be read.

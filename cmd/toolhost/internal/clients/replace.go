@@ -14,7 +14,7 @@ type Replacement struct {
 	File, Format string
 	// Set are values by their keys, with dots between. Lists are added to. What is set once stays as it is where it is there.
 	Set object
-	// Note is what the user should know of it.
+	// Note tells the user more about it.
 	Note string
 }
 

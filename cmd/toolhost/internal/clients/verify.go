@@ -50,7 +50,7 @@ const (
 	NotTried = "not tried"
 )
 
-// A Verdict is what a client makes of toolhost.
+// A Verdict is the result of verifying a client.
 type Verdict struct {
 	Client  string `json:"client"`
 	Version string `json:"version"`
@@ -197,7 +197,7 @@ var kept = []string{"PATH", "LANG", "SystemRoot", "ComSpec", "PATHEXT"}
 // nowhere is a proxy that does not exist: no client waits for an answer from another machine.
 const nowhere = "http://127.0.0.1:9"
 
-// environment is what the client gets: nothing of the user but the PATH.
+// environment returns the client's environment: only PATH comes from the user's.
 func (t *trial) environment(url string) []string {
 	env := []string{
 		"HOME=" + t.home, "USERPROFILE=" + t.home, "APPDATA=" + filepath.Join(t.home, "AppData", "Roaming"), "LOCALAPPDATA=" + filepath.Join(t.home, "AppData", "Local"),

@@ -50,7 +50,7 @@ func (q query) values() string {
 	return url.Values{"text": {q.Text}, "tool": {q.Tool}, "verdict": {q.Verdict}, "session": {q.Session}}.Encode()
 }
 
-// A searchResult is what a search of the audit log found, newest first.
+// A searchResult is the result of a search of the audit log, newest first.
 type searchResult struct {
 	Records   []audit.Record
 	More      bool // older ones would fit too

@@ -194,7 +194,7 @@ func ended(verdict string, failed bool) string {
 	return stateDone
 }
 
-// bounded is what is kept of a record.
+// bounded returns the part of a record that is kept.
 func bounded(r audit.Record) audit.Record {
 	r.Tool, r.Command, r.Error = clip(r.Tool, maxName), clip(r.Command, MaxResult), clip(r.Error, maxName)
 	r.Client, r.ClientVersion, r.Summary, r.LastLine = clip(r.Client, maxClient), clip(r.ClientVersion, maxClient), clip(r.Summary, maxName), clip(r.LastLine, maxName)

@@ -14,7 +14,7 @@ import (
 
 // The questions of an agent that are no questions about permissions: AskUserQuestion.
 
-// A form is what such a call asks.
+// A form is the question of such a call.
 type form struct {
 	Message string // begins with a line that the agent cannot leave out
 	Diff    string // what the answer is about. Each label of the one choice is then a button

@@ -28,7 +28,7 @@ type historyBody struct {
 	short func(path string) string
 }
 
-// A changedCall is what one call changed in the roots.
+// A changedCall describes the changes of one call in the roots.
 type changedCall struct {
 	builtin.ChangedCall
 	Lines lineCount // of all files, zero if they were not counted

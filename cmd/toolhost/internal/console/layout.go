@@ -8,10 +8,10 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// A content is what a page shows inside its frame.
+// A content is the body of a page.
 type content interface{ show(f layout) g.Node }
 
-// A layout is what every page shows around its own.
+// A layout is the frame around the body of every page.
 type layout struct {
 	Page, Title string
 	Token       string

@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// loginPage is what a visitor without a session sees, with the result of an attempt to log in.
+// loginPage returns the page for a visitor without a session, with the result of an attempt to log in.
 func loginPage(said string) g.Node {
 	return document("Enter", h.Main(h.Class("enter"),
 		h.P(h.Class("brand"), g.Text("toolhost")),

@@ -20,7 +20,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// A website is what all pages work on. The pages of each feature are a type that embeds it.
+// A website is the state that all pages share. The pages of each feature are a type that embeds it.
 type website struct {
 	console  *Console
 	host     *mcpserver.Host
@@ -77,7 +77,7 @@ func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err er
 	_, _ = w.Write([]byte(mcpserver.Sanitize(text)))
 }
 
-// showLocked is what a visitor without a session sees.
+// showLocked shows the page for a visitor without a session.
 func showLocked(w http.ResponseWriter, status int, said string) { render(w, status, loginPage(said)) }
 
 // asset serves a file that holds no secret.

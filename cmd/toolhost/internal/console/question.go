@@ -23,7 +23,7 @@ type question struct {
 	reply chan mcpserver.Answer
 }
 
-// An outcome is what became of a question.
+// An outcome is the result of a question.
 type outcome struct {
 	ID   uint64
 	Key  string // of the question: [mcpserver.Question.ID]

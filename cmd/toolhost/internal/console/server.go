@@ -138,7 +138,7 @@ func (s *Server) keepCode(code string) {
 	}
 }
 
-// URL is where the console listens; empty for a socket. Link opens it once.
+// URL returns the console's address; empty for a socket. A link from Link opens it once.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

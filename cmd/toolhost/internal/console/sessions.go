@@ -41,7 +41,7 @@ func sessionKey(r audit.Record) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// clientName is what a client calls itself.
+// clientName returns the name that a client gives itself.
 func clientName(r audit.Record) string {
 	if r.Client == "" {
 		return "unnamed client"

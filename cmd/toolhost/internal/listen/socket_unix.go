@@ -22,7 +22,7 @@ import (
 // socketMode lets only the owner connect.
 const socketMode = 0o600
 
-// probeTime bounds how long it may take to find out whether somebody listens on a socket that is there.
+// probeTime bounds the check whether a process listens on an existing socket.
 const probeTime = time.Second
 
 // lockRetry is how soon a lock is tried again.

@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// Path is where the metrics are.
+// Path is the URL path of the metrics.
 const Path = "/metrics"
 
 // Bounds of the listener: a scrape is small, and takes milliseconds.
@@ -81,7 +81,7 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 	return s, nil
 }
 
-// URL is where the metrics are served.
+// URL returns the address of the metrics.
 func (s *Site) URL() string { return "http://" + s.listener.Addr().String() + Path }
 
 // Addr is the address that it listens on.

@@ -53,7 +53,7 @@ func newSender(cfg endpoint) *sender {
 	return s
 }
 
-// errEnded is why a message is not sent any more.
+// errEnded is returned for messages after the end.
 var errEnded = errors.New("the host is closing")
 
 // close gives up what is still being sent: the SDK would try on beyond the end of the host.
