@@ -12,7 +12,7 @@ import (
 var long = flag.Bool("long", false, "run whole tables, and long forms of the fault tests and the soak")
 
 // shortTests are the tests that run with -short.
-const shortTests = "^Test(Scripts|Layers|RoomsOf.*|ToolList|ReadmeToolTable|Links|.*Page|Order|EditAlike|AttackCoverage)$"
+const shortTests = "^Test(Scripts|Layers|RoomsOf.*|ToolList|ReadmeToolTable|Links|SettingsPage|Order|EditAlike|AttackCoverage)$"
 
 // shortSetting is the setting in which the scripts run with -short.
 const shortSetting = "stdio-2026-07-28"
