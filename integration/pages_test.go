@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -387,11 +389,12 @@ var (
 func (w *pageWorld) real(t *testing.T, text string) string {
 	text = strings.ReplaceAll(text, "/home/me", w.home)
 	return port.ReplaceAllStringFunc(text, func(p string) string {
-		if w.ports[p] == "" {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
-			_, w.ports[p], _ = net.SplitHostPort(l.Addr().String())
-			must(t, l.Close())
+		for w.ports[p] == "" {
+			free := strconv.Itoa(20_000 + rand.IntN(10_000)) // below those that the kernel gives to connections meanwhile
+			if l, err := net.Listen("tcp", "127.0.0.1:"+free); err == nil {
+				w.ports[p] = free
+				must(t, l.Close())
+			}
 		}
 		return w.ports[p]
 	})
