@@ -25,6 +25,7 @@ var version = ""
 
 func main() {
 	letGoAtRest()
+	builtin.Reexec(os.Args)
 	if err := builtin.Prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "toolhost:", err)
 		os.Exit(1)

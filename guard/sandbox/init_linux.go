@@ -36,39 +36,37 @@ const (
 	initPlan    = 4 // a pipe with the plan
 )
 
-// init runs the part of a sandbox that this process was started as, if any, and then does not return. No main function has to
-// call it, and packages that are initialized later cost its start nothing. It keeps the first thread: see [ignoreTermination].
-func init() {
-	if len(os.Args) > 2 && os.Args[1] == initArg {
-		runtime.LockOSThread()
-		runRole(os.Args[2], os.Args[3:])
+// Init makes the program process 1 of a sandbox if args, which are os.Args, ask
+// for that, and then does not return. Every program that calls Start must call
+// it first in main, and tests in TestMain. ran is false when args ask for
+// nothing.
+func Init(args []string) (ran bool) {
+	if len(args) < 3 || args[1] != initArg {
+		return false
 	}
-}
-
-// runRole runs a part of a sandbox and ends the process.
-func runRole(role string, args []string) {
 	var err error
-	switch role {
+	switch args[2] {
 	case roleNamespace:
 		err = guard((*initProcess).setUp)
 	case roleLandlock:
 		err = guard((*initProcess).setUpLandlock)
 	case roleEnter:
-		err = enter(args)
+		err = enter(args[3:])
 	case roleCheck:
-		err = checkHidden(args)
+		err = checkHidden(args[3:])
 	case roleTry:
-		err = tryCanary(args)
+		err = tryCanary(args[3:])
 	case roleJob:
-		err = runJob(args)
+		err = runJob(args[3:])
 	default:
-		err = fmt.Errorf("unknown part %q", role)
+		err = fmt.Errorf("unknown part %q", args[2])
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "toolhost sandbox: %v\n", err)
 		unix.Exit(exitInit)
 	}
 	unix.Exit(0)
+	return true
 }
 
 // exitInit is the exit code of a process 1 that failed.
@@ -113,6 +111,13 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 		send(conn, m.buf)
 	})
 	return g.serve()
+}
+
+// init keeps process 1 of a sandbox on its first thread, see [ignoreTermination].
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == initArg {
+		runtime.LockOSThread()
+	}
 }
 
 // ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and from occupying it with signals. The

@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	supervise.Run(os.Args)
 	runAsServer()
 	goleak.VerifyTestMain(m)
 }

@@ -79,11 +79,14 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// init runs the supervisor of a command, if this process was started as one, and then does not return. No main function has to
-// call it, and packages that are initialized later cost its start nothing.
-func init() {
-	args := os.Args
-	if len(args) < 2 || args[1] != supervisorArg {
+func isSupervisor(args []string) bool { return len(args) > 1 && args[1] == supervisorArg }
+
+// Run makes this process the supervisor of one command if args, the
+// program's os.Args, say so, and does not return then. Else it does nothing. A
+// program that runs commands calls it first thing in main; a test binary, in
+// TestMain.
+func Run(args []string) {
+	if !isSupervisor(args) {
 		return
 	}
 	// For ever: the parent-death signal of the shell is bound to the thread that

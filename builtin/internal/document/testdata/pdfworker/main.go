@@ -2,6 +2,10 @@
 // race detector.
 package main
 
-import _ "github.com/toolhost/toolhost/builtin/internal/document"
+import (
+	"os"
 
-func main() {}
+	"github.com/toolhost/toolhost/builtin/internal/document"
+)
+
+func main() { document.Reexec(os.Args) }
