@@ -16,7 +16,6 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/agent"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
-	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -193,9 +192,6 @@ func (r *agentRun) startCell(ctx context.Context) error {
 		} else {
 			spec.Files, ours[i] = append(spec.Files, write), read
 		}
-	}
-	if err := supervise.SetBlocking(spec.Files...); err != nil {
-		return err
 	}
 	var err error
 	if r.cell, r.end, err = r.env.Agents.Start(spec); err != nil {

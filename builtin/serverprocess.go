@@ -51,9 +51,6 @@ func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 			s.Env = append(s.Env, own)
 		}
 	}
-	if err := supervise.SetBlocking(s.Files...); err != nil {
-		return nil, nil, err
-	}
 	if s.Outside {
 		p, err := supervise.Start(supervise.Spec{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Files: s.Files})
 		if err != nil {

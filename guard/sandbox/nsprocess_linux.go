@@ -145,8 +145,8 @@ func (c *nsProcess) Kill() (ended int, err error) {
 	return int(r.n), nil
 }
 
-// descriptors returns the numbers of files, with /dev/null for nil. release
-// must be called when they are not used any more.
+// descriptors returns the numbers of files, with /dev/null for nil, and makes the files block: pipes of package os do not,
+// and many programs take a pipe that is empty for its end. release must be called when they are not used any more.
 func descriptors(files []*os.File) (fds []int, release func(), err error) {
 	if len(files) >= maxFiles {
 		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", maxFiles-1, len(files))
@@ -167,24 +167,27 @@ func descriptors(files []*os.File) (fds []int, release func(), err error) {
 			f = null
 		}
 		fd, err := rawFD(f)
+		if err == nil {
+			err = unix.SetNonblock(fd, false)
+		}
 		if err != nil {
 			release()
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("sandbox: %w", err)
 		}
 		fds = append(fds, fd)
 	}
 	return fds, release, nil
 }
 
-// rawFD returns the number of f without making f blocking, as f.Fd would.
+// rawFD returns the number of f, or an error if f is closed.
 func rawFD(f *os.File) (int, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return 0, fmt.Errorf("sandbox: %w", err)
+		return 0, err
 	}
 	number := -1
 	if err := raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
-		return 0, fmt.Errorf("sandbox: %w", err)
+		return 0, err
 	}
 	return number, nil
 }

@@ -39,7 +39,7 @@ type Spec struct {
 	// Env is the whole environment; see also Sandbox.Env.
 	Env []string
 	// Files become descriptors 0, 1, 2, … of the command; nil ones are
-	// /dev/null. They remain the caller's to close. The command can do with a
+	// /dev/null. Spawn makes them block. They remain the caller's to close. The command can do with a
 	// descriptor what its open mode allows, whatever the policy says about the
 	// file, so pass pipes.
 	Files []*os.File

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -150,5 +151,47 @@ func TestPolicyLinksInACircle(t *testing.T) {
 	defer s.Close()
 	if r := runIn(t, s, f.ws, f.env, "/bin/bash", "-c", "echo made > new && cat new"); !strings.Contains(r.output, "made") {
 		t.Errorf("got %q", r.output)
+	}
+}
+
+// TestFilesBlock gives a command pipes of package os, which do not block: many programs take a pause of such an input for its
+// end, as a hook in perl that then refused nothing.
+func TestFilesBlock(t *testing.T) {
+	f := newFixture(t)
+	for backend, s := range available(t, f) {
+		in, hold, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Spawn(Spec{Argv: []string{"/bin/sh", "-c", "cat /proc/self/fdinfo/0 /proc/self/fdinfo/1"}, Files: []*os.File{in, w, w}})
+		in.Close()
+		w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told, err := io.ReadAll(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold.Close()
+		out.Close()
+		p.Kill()
+		var found int
+		for line := range strings.Lines(string(told)) {
+			var flags int
+			if n, _ := fmt.Sscanf(line, "flags: %o", &flags); n == 1 {
+				found++
+				if flags&syscall.O_NONBLOCK != 0 {
+					t.Errorf("%s: a file does not block: flags %o", backend, flags)
+				}
+			}
+		}
+		if found != 2 {
+			t.Errorf("%s: the flags of %d files are told, want 2: %q", backend, found, told)
+		}
 	}
 }

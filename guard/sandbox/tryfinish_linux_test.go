@@ -17,7 +17,6 @@ func spawnReady(t *testing.T, s *Sandbox, f *fixture, script, d string) Process 
 		t.Fatal(err)
 	}
 	defer in.Close()
-	in.Fd() // makes it block, as read expects
 	t.Cleanup(func() { hold.Close() })
 	out, w, err := os.Pipe()
 	if err != nil {

@@ -32,7 +32,6 @@ func TestReplacedStaysHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Fd() // makes it block, as the command expects
 	out, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -117,10 +117,6 @@ func (l *Login) ask(ctx context.Context, bash string, env []string) string {
 		return ""
 	}
 	defer r.Close()
-	if err := supervise.SetBlocking(w); err != nil {
-		w.Close()
-		return ""
-	}
 	proc, err := l.start(supervise.Spec{
 		// fish prints its list variable PATH with colons when it is quoted, so
 		// one form serves bash, zsh, ksh, dash and fish. A shell that does not

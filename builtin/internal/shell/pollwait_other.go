@@ -5,8 +5,6 @@ package shell
 import (
 	"os"
 	"time"
-
-	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
 // A rawPipe is what a shell has on Linux as long as no one watches it.
@@ -20,10 +18,6 @@ func (s *shell) open() (script, out *os.File, err error) {
 	}
 	if s.pipe.file, out, err = os.Pipe(); err != nil {
 		closeAll(script)
-		return nil, nil, err
-	}
-	if err := supervise.SetBlocking(script, out); err != nil {
-		closeAll(script, out)
 		return nil, nil, err
 	}
 	return script, out, nil

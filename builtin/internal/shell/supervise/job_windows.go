@@ -143,6 +143,3 @@ func (j *job) Kill() (int, error) {
 	})
 	return 0, err
 }
-
-// SetBlocking does nothing: pipes on Windows block.
-func SetBlocking(...*os.File) error { return nil }
