@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
-	"github.com/toolhost/toolhost/builtin/internal/document"
 	"github.com/toolhost/toolhost/builtin/internal/history"
 	"github.com/toolhost/toolhost/builtin/internal/memory"
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
@@ -277,20 +276,12 @@ func (p supervised) Kill() error {
 	return err
 }
 
-// Reexec runs a helper process of a host if the arguments of this process say so, and then does not return. A program that
-// opens a runtime must call it first in main.
-func Reexec(args []string) {
-	sandbox.Init(args)
-	document.Reexec(args)
-	supervise.Run(args)
-}
-
 // InCall reports whether this process descends from a command or task of a host. If [sandbox.InCommand] is not supported, it
 // uses the environment, which a command can change.
 func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVariable) != "" }
 
 // Prepare sets the memory limit of this process by the limits of the system, and marks inherited descriptors close-on-exec. A
-// program that opens a runtime calls it once in main, after [Reexec]. The error names a limit that is too low.
+// program that opens a runtime calls it once in main. The error names a limit that is too low.
 func Prepare() error { return errors.Join(memory.Bound(), supervise.CloseInherited()) }
 
 // openSearch makes the engine of Glob and Grep. Indexes are saved below the state directory, which no tool shows.

@@ -19,8 +19,7 @@ type Count struct {
 	Text string `json:"text" jsonschema:"the text whose words are counted"`
 }
 
-// A program serves the tools of the host and one of its own on its standard input and output. A program that lets the host run commands
-// calls [builtin.Reexec] first in its main function.
+// A program serves the tools of the host and one of its own on its standard input and output.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

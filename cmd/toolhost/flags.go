@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/telemetry"
 	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
@@ -90,7 +91,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
-		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: letGoAtRest, Observers: []audit.Observer{rssTrimmer{}},
+		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(), AgentRunner: agentRunner,
 	}
 	if err := f.observe.apply(&cfg); err != nil {

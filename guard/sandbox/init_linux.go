@@ -36,37 +36,39 @@ const (
 	initPlan    = 4 // a pipe with the plan
 )
 
-// Init makes the program process 1 of a sandbox if args, which are os.Args, ask
-// for that, and then does not return. Every program that calls Start must call
-// it first in main, and tests in TestMain. ran is false when args ask for
-// nothing.
-func Init(args []string) (ran bool) {
-	if len(args) < 3 || args[1] != initArg {
-		return false
+// init runs the part of a sandbox that this process was started as, if any, and then does not return. No main function has to
+// call it, and packages that are initialized later cost its start nothing. It keeps the first thread: see [ignoreTermination].
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == initArg {
+		runtime.LockOSThread()
+		runRole(os.Args[2], os.Args[3:])
 	}
+}
+
+// runRole runs a part of a sandbox and ends the process.
+func runRole(role string, args []string) {
 	var err error
-	switch args[2] {
+	switch role {
 	case roleNamespace:
 		err = guard((*initProcess).setUp)
 	case roleLandlock:
 		err = guard((*initProcess).setUpLandlock)
 	case roleEnter:
-		err = enter(args[3:])
+		err = enter(args)
 	case roleCheck:
-		err = checkHidden(args[3:])
+		err = checkHidden(args)
 	case roleTry:
-		err = tryCanary(args[3:])
+		err = tryCanary(args)
 	case roleJob:
-		err = runJob(args[3:])
+		err = runJob(args)
 	default:
-		err = fmt.Errorf("unknown part %q", args[2])
+		err = fmt.Errorf("unknown part %q", role)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "toolhost sandbox: %v\n", err)
 		unix.Exit(exitInit)
 	}
 	unix.Exit(0)
-	return true
 }
 
 // exitInit is the exit code of a process 1 that failed.
@@ -86,6 +88,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	// Mounts need a thread with capabilities, which all but the spawner are. The
 	// lock makes the runtime keep a clean thread to start others from.
 	runtime.LockOSThread()
+	TrimWhenIdle()
 	debug.SetGCPercent(100)
 	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
@@ -111,13 +114,6 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 		send(conn, m.buf)
 	})
 	return g.serve()
-}
-
-// init keeps process 1 of a sandbox on its first thread, see [ignoreTermination].
-func init() {
-	if len(os.Args) > 2 && os.Args[1] == initArg {
-		runtime.LockOSThread()
-	}
 }
 
 // ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and from occupying it with signals. The

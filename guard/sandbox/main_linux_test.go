@@ -19,9 +19,6 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	if Init(os.Args) {
-		return
-	}
 	if len(os.Args) > 2 && os.Args[1] == attackArg {
 		attacker(os.Args[2], os.Args[3:])
 		return

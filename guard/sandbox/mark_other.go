@@ -7,3 +7,6 @@ func MarkCommand() {}
 
 // InCommand reports whether this process descends from one that was marked: here it is not known.
 func InCommand() bool { return false }
+
+// TrimWhenIdle does nothing: this system does not tell a process which of its pages are its own.
+func TrimWhenIdle() {}

@@ -19,9 +19,6 @@ func start(context.Context, Backend, Policy, Options) (*Sandbox, error) {
 	return nil, &unavailableError{cause: "there is no sandbox for " + runtime.GOOS}
 }
 
-// Init does nothing on this system; see the Linux version.
-func Init([]string) (ran bool) { return false }
-
 // Prepare does nothing on this system; see the Linux version.
 func (Options) Prepare() {}
 

@@ -30,9 +30,6 @@ var platformBackends = []Backend{backendSeatbelt}
 
 func platformWhy() []string { return nil }
 
-// Init does nothing on this system; see the Linux version.
-func Init([]string) (ran bool) { return false }
-
 // Prepare does nothing on this system; see the Linux version.
 func (Options) Prepare() {}
 

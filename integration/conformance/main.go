@@ -18,13 +18,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
 func main() {
-	builtin.Reexec(os.Args)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // whichever process started this ends it by closing its input
 		_, _ = io.Copy(io.Discard, os.Stdin)

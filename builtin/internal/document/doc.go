@@ -9,6 +9,6 @@
 //
 // Files are hostile until proven sound. What an image will cost is computed
 // from its header before it is decoded. PDF files are read by PDFium, which is
-// compiled to WebAssembly and runs in a process of its own ([Reexec]) that has
+// compiled to WebAssembly and runs in a process of its own that has
 // no more than the open file, bounded memory and bounded time.
 package document

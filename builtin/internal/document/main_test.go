@@ -9,7 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Reexec(os.Args)
 	status := m.Run()
 	removeWorker()
 	if err := goleak.Find(); err != nil && status == 0 {

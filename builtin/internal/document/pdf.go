@@ -89,9 +89,6 @@ type Pages struct {
 // file did to it. An error says what is wrong with the file or the request;
 // what was read before a worker was lost is returned without one.
 func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, error) {
-	if isWorker(os.Args) {
-		return nil, errors.New("document: main (or TestMain) must call document.Reexec before anything else")
-	}
 	if from < 1 || to < from || to-from >= MaxPages {
 		return nil, fmt.Errorf("pages %d to %d cannot be read: at most %d at once, counted from 1", from, to, MaxPages)
 	}

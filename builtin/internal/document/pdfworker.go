@@ -54,18 +54,15 @@ type response struct {
 	Error string `json:",omitempty"`
 }
 
-func isWorker(args []string) bool { return len(args) > 1 && args[1] == workerArg }
-
-// Reexec turns this process into a reader of PDF files when its arguments say
-// so, and then does not return. A program that calls [PDF] must call it first
-// thing in main, and so must a TestMain.
-func Reexec(args []string) {
-	if !isWorker(args) {
+// init runs the reader of a PDF file, if this process was started as one, and then does not return. No main function has to call
+// it.
+func init() {
+	if len(os.Args) < 2 || os.Args[1] != workerArg {
 		return
 	}
 	out := json.NewEncoder(os.Stdout)
 	last := response{Done: true}
-	if err := runWorker(args[2:], out); err != nil {
+	if err := runWorker(os.Args[2:], out); err != nil {
 		last = response{Error: err.Error()}
 	}
 	if out.Encode(last) != nil {

@@ -20,7 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	supervise.Run(os.Args)
 	runAsServer()
 	goleak.VerifyTestMain(m)
 }

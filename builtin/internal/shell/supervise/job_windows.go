@@ -24,9 +24,6 @@ type job struct {
 	err    error
 }
 
-// Run does nothing on Windows: job objects need no supervisor.
-func Run([]string) {}
-
 // Start starts a process in a job object. It is started suspended, so
 // that it is in the job before it can start others.
 func Start(spec Spec) (Process, error) {

@@ -51,12 +51,8 @@ type supervised struct {
 }
 
 // Start starts a process on the host under a supervisor, which is this
-// program started again: main must call [Run] before anything else. It
-// needs no sandbox.
+// program started again. It needs no sandbox.
 func Start(spec Spec) (Process, error) {
-	if isSupervisor(os.Args) {
-		return nil, errors.New("supervise: main (or TestMain) must call supervise.Run before anything else")
-	}
 	ours, theirs, err := Pair()
 	if err != nil {
 		return nil, fmt.Errorf("no socket for the supervisor: %w", err)

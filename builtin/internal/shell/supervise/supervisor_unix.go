@@ -79,14 +79,11 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-func isSupervisor(args []string) bool { return len(args) > 1 && args[1] == supervisorArg }
-
-// Run makes this process the supervisor of one command if args, the
-// program's os.Args, say so, and does not return then. Else it does nothing. A
-// program that runs commands calls it first thing in main; a test binary, in
-// TestMain.
-func Run(args []string) {
-	if !isSupervisor(args) {
+// init runs the supervisor of a command, if this process was started as one, and then does not return. No main function has to
+// call it, and packages that are initialized later cost its start nothing.
+func init() {
+	args := os.Args
+	if len(args) < 2 || args[1] != supervisorArg {
 		return
 	}
 	// For ever: the parent-death signal of the shell is bound to the thread that
@@ -100,6 +97,7 @@ func Run(args []string) {
 	if err != nil {
 		syscall.Exit(2)
 	}
+	sandbox.TrimWhenIdle()
 	// Not os.Exit, which has hooks that wait (the race detector takes a second).
 	var s supervisor
 	s.run(n, args[3:], judged)

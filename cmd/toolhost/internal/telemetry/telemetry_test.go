@@ -34,7 +34,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	builtin.Reexec(os.Args)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { http.DefaultClient.CloseIdleConnections(); os.Exit(code) }))
 }
 

@@ -2,10 +2,6 @@
 // race detector.
 package main
 
-import (
-	"os"
+import _ "github.com/toolhost/toolhost/builtin/internal/document"
 
-	"github.com/toolhost/toolhost/builtin/internal/document"
-)
-
-func main() { document.Reexec(os.Args) }
+func main() {}

@@ -1,4 +1,4 @@
-package main
+package sandbox
 
 import (
 	"bufio"
@@ -12,38 +12,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is idle if it worked for less than restWork in the last restTime.
+// A process is idle if it worked for less than idleWork in the last idleTime.
 const (
-	restTime = 50 * time.Millisecond
-	restWork = restTime / 25
+	idleTime = 50 * time.Millisecond
+	idleWork = idleTime / 25
 )
 
-// looking reports whether a timer is waiting for this process to become idle.
-var looking atomic.Bool
+// trimming reports whether a timer is waiting for this process to become idle.
+var trimming atomic.Bool
 
-// letGoAtRest makes this process, when it next becomes idle, release the pages of its own program that only its start needed:
+// TrimWhenIdle makes this process, when it next becomes idle, release the pages of its own program that only its start needed:
 // 14 MB of the 22 that a host then has resident. They stay in the page cache; later calls pay once, about .3 ms, until the
-// pages they need are mapped again. It is called after the start of a process and of its sandbox, and of background commands:
-// see [rssTrimmer].
-func letGoAtRest() {
-	if looking.CompareAndSwap(false, true) {
-		look(0)
+// pages they need are mapped again. A host calls it after its start, and after work that it rarely does. Process 1 of a sandbox
+// calls it by itself.
+func TrimWhenIdle() {
+	if trimming.CompareAndSwap(false, true) {
+		trimAfter(0)
 	}
 }
 
-func look(before time.Duration) {
-	time.AfterFunc(restTime, func() {
-		worked, err := processorTime()
-		if err == nil && worked-before >= restWork {
-			look(worked)
+// trimAfter trims this process as soon as it is idle. It had worked for the time before at the last look.
+func trimAfter(before time.Duration) {
+	time.AfterFunc(idleTime, func() {
+		worked, err := cpuTime()
+		if err == nil && worked-before >= idleWork {
+			trimAfter(worked)
 			return
 		}
-		looking.Store(false)
-		_ = letGo() // the kernel can still reclaim the pages later
+		trimming.Store(false)
+		_ = releaseProgram() // the kernel can still reclaim the pages later
 	})
 }
 
-func processorTime() (time.Duration, error) {
+func cpuTime() (time.Duration, error) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return 0, err
@@ -51,8 +52,8 @@ func processorTime() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-// letGo unmaps the pages of the program. The kernel maps them from the file again on demand.
-func letGo() error {
+// releaseProgram unmaps the pages of the program. The kernel maps them from the file again on demand.
+func releaseProgram() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return err

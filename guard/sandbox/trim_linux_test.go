@@ -1,4 +1,4 @@
-package main
+package sandbox
 
 import (
 	"os"
@@ -38,10 +38,10 @@ Anonymous:            12 kB
 	}
 }
 
-// A process that has let go of its program goes on, with less.
-func TestLetGo(t *testing.T) {
+// TestReleaseProgram has this process release its program: it goes on, with less memory.
+func TestReleaseProgram(t *testing.T) {
 	before := resident(t)
-	if err := letGo(); err != nil {
+	if err := releaseProgram(); err != nil {
 		t.Fatal(err)
 	}
 	if after := resident(t); after >= before {
