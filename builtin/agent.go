@@ -134,7 +134,7 @@ var agentTool = declare(Tool[agentInput]{
 // bound returns the run that a call asks for.
 func (in agentInput) bound(env *Env) (*agentRun, error) {
 	if env.Agents.Find == nil {
-		return nil, errors.New("no agent can be run here: a person sets agent.runner in the user settings, such as \"claude\"")
+		return nil, errors.New("no agent can be run here: a person must set agent.runner in the user settings, such as \"claude\"")
 	}
 	switch n := len(in.Prompt); {
 	case strings.TrimSpace(in.Prompt) == "":

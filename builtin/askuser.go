@@ -111,7 +111,7 @@ func (in askInput) check() error {
 func textOf(name, s string, most int) error {
 	switch n := utf8.RuneCountInString(s); {
 	case strings.TrimSpace(s) == "":
-		return fmt.Errorf("%s: expected text, got nothing that can be seen", name)
+		return fmt.Errorf("%s: expected text, got only invisible characters", name)
 	case n > most:
 		return fmt.Errorf("%s: expected at most %d characters, got %d", name, most, n)
 	}

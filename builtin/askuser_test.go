@@ -28,7 +28,7 @@ func TestAskCheck(t *testing.T) {
 		"one option":    {askInput{[]askQuestion{question("Which?", "Choice", "a")}}, "expected 2 to 4, got 1"},
 		"five options":  {askInput{[]askQuestion{question("Which?", "Choice", "a", "b", "c", "d", "e")}}, "expected 2 to 4, got 5"},
 		"a long header": {askInput{[]askQuestion{question("Which?", "Choice of all", "a", "b")}}, "at most 12 characters, got 13"},
-		"no question":   {askInput{[]askQuestion{question("\x1b\u200b ", "Choice", "a", "b")}}, "nothing that can be seen"},
+		"no question":   {askInput{[]askQuestion{question("\x1b\u200b ", "Choice", "a", "b")}}, "only invisible characters"},
 		"alike":         {askInput{[]askQuestion{question("Which?", "Choice", "a", "a\u200b")}}, "is there twice"},
 	} {
 		err := tt.in.check()

@@ -58,7 +58,7 @@ var exitPlanModeTool = declare(Tool[exitPlanModeInput]{
 		case !env.Planning:
 			return Plan{}, errors.New("this conversation is not in plan mode: there is nothing to leave")
 		case strings.TrimSpace(in.Plan) == "":
-			return Plan{}, errors.New("plan: expected the plan as text, got an empty one: a person decides by what it says")
+			return Plan{}, errors.New("plan: expected the plan as text, got an empty one: a person decides by its text")
 		case n > maxPlan:
 			return Plan{}, fmt.Errorf("plan: expected at most %d characters, got %d: shorten it, so that a person sees all of it", maxPlan, n)
 		}

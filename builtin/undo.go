@@ -325,7 +325,7 @@ func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) err
 	case stands == f.Restore || f.Expect.IsAbsent() && f.Restore.IsAbsent(): // perhaps with its directory
 		return nil
 	case lost != "" && !f.Forced && f.Gone == "":
-		return fmt.Errorf("what it holds now could not be kept (%s), so that there would be no way back: force it to lose that", lost)
+		return fmt.Errorf("its present content could not be kept (%s), so the change could not be undone: use force to lose it", lost)
 	case f.Gone == "" && (f.Expect.IsFile() || f.Expect.IsAbsent()) && (f.Restore.IsFile() || f.Restore.IsAbsent()):
 		return restoreFile(ctx, env, f)
 	}

@@ -44,7 +44,7 @@ func FetchOf(u *url.URL) (Fetch, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return Fetch{}, fmt.Errorf("url: expected http or https, got the scheme %q", u.Scheme)
 	case u.User != nil:
-		return Fetch{}, errors.New("url: credentials in a URL are not sent; leave out what stands before the @")
+		return Fetch{}, errors.New("url: credentials in a URL are not sent; leave out the part before the @")
 	case u.Opaque != "" || u.Host == "":
 		return Fetch{}, fmt.Errorf("url: expected a host, as in https://example.org/, got %q", u.Redacted())
 	}

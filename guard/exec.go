@@ -56,7 +56,7 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	if e.Cut {
 		for _, words := range all {
 			if deny.Further(words) || ask.Further(words) {
-				return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it has more arguments than are read, and a rule on them may speak of it: give it fewer, as by xargs -n"}
+				return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it has more arguments than are read, and a rule may match them: give it fewer, as by xargs -n"}
 			}
 		}
 	}

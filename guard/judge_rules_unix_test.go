@@ -74,7 +74,7 @@ func TestDoubtfulCommands(t *testing.T) {
 		{"Bash(rm:victim)", "rm victim", "Bash(rm victim)"},
 		{"Bash(git:push origin)", "git push origin", "Bash(git push origin)"},
 		{"Bash(find:* -delete)", "find x -delete", "Bash(find * -delete)"},
-		{"Bash(^rm)", "", "only * stands for other text"},
+		{"Bash(^rm)", "", "only * is a wildcard"},
 		{"Bash([r]m *)", "", "only *"},
 		{"Bash({rm,shred} *)", "", "only *"},
 		{"Bash(rm.*)", "rm -rf x", "Bash(rm*) is guarded too"},

@@ -170,7 +170,7 @@ func TestAgentInput(t *testing.T) {
 		}
 	}
 	for runner, says := range map[string]string{
-		`"no-such"`:                             `agent.runner: "no-such" is no runner: expected claude, codex`,
+		`"no-such"`:                             `agent.runner: "no-such" is not a runner: expected claude, codex`,
 		`{"command": "no-such-program"}`:        `agent.runner: there is no program "no-such-program" in PATH`,
 		`{"command": "true", "parse": "words"}`: `parse: expected text or jsonl:PATH, such as jsonl:message.text, got "words"`,
 		`{"comand": "true"}`:                    `unknown field "comand"`,
@@ -185,7 +185,7 @@ func TestAgentInput(t *testing.T) {
 		t.Errorf("a runner with lines of JSON says %s", text)
 	}
 	h.settings(t, `{}`)
-	if text, _, failed := h.agent(nil, "x"); !failed || !strings.Contains(text, "a person sets agent.runner in the user settings") {
+	if text, _, failed := h.agent(nil, "x"); !failed || !strings.Contains(text, "a person must set agent.runner in the user settings") {
 		t.Errorf("without a runner it says %s", text)
 	}
 }

@@ -152,7 +152,7 @@ const resumePrefix = "exec."
 // errGone is the error for a state for which no command waits: it is from another process, was already used, or is too
 // late.
 var errGone = errors.New("the answer came too late or twice, or to another host: the program that asked no longer waits. Nothing was run by this call. " +
-	"TaskOutput tells what became of the command if it was answered here; to run it from its beginning, call again without the answer")
+	"TaskOutput shows the state of the command if it was answered here; to run it from its beginning, call again without the answer")
 
 // A suspended is a call that waits for the answer to a question about a program.
 type suspended struct {

@@ -79,7 +79,7 @@ func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 				known = append(known, c.Program)
 			}
 		}
-		return nil, fmt.Errorf("%q is no runner: expected %s, or an object with command and args", text, strings.Join(known, ", "))
+		return nil, fmt.Errorf("%q is not a runner: expected %s, or an object with command and args", text, strings.Join(known, ", "))
 	}
 	run.Hosts = slices.Concat(run.Hosts, r.Hosts)
 	for _, dir := range r.Config {

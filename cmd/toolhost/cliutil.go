@@ -143,7 +143,7 @@ func refuseEmpty(cmd *cobra.Command, args []string) error {
 	})
 	switch {
 	case len(empty) > 0:
-		return usageError{fmt.Errorf("%s: there is no value: leave it out, or is a variable not set?", strings.Join(empty, ", "))}
+		return usageError{fmt.Errorf("%s: the value is empty: give one, or leave the option out", strings.Join(empty, ", "))}
 	case slices.Contains(args, ""):
 		return usageError{errors.New("an argument is empty: leave it out, or is a variable not set?")}
 	}
@@ -179,7 +179,7 @@ func atLeast(n int, example string) cobra.PositionalArgs {
 func exactly(n int, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
-			return fmt.Errorf("%s takes %d argument, got %d: quote what belongs together, such as: %s", cmd.Name(), n, len(args), example)
+			return fmt.Errorf("%s takes %d argument, got %d: quote arguments that contain spaces, such as: %s", cmd.Name(), n, len(args), example)
 		}
 		return atLeast(n, example)(cmd, args)
 	}

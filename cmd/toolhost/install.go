@@ -67,7 +67,7 @@ and then only when the variable is set.`,
 			case flags.all:
 				return flags.installAll(cmd)
 			case len(args) == 0:
-				return usageError{fmt.Errorf("which client? One of %s; toolhost install --list says which are here", clientNames())}
+				return usageError{fmt.Errorf("which client? One of %s; toolhost install --list shows which are installed", clientNames())}
 			}
 			return flags.install(cmd, args[0])
 		},
@@ -240,7 +240,7 @@ func (f *installFlags) installAll(cmd *cobra.Command) error {
 	}
 	switch {
 	case here == 0:
-		return errors.New("none of the clients that toolhost knows is here: toolhost install --list")
+		return errors.New("no client that toolhost supports is installed here: toolhost install --list shows them")
 	case failed > 0:
 		return fmt.Errorf("toolhost was not added to %d of %d clients", failed, here)
 	}
@@ -273,7 +273,7 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	args := clients.Arguments(client, roots...)
 	for _, text := range append([]string{self}, args...) {
 		if text != strings.ToValidUTF8(text, "") {
-			return fmt.Errorf("%q is not valid UTF-8, and a client's file cannot say it", text)
+			return fmt.Errorf("%q is not valid UTF-8, and a client's file cannot contain it", text)
 		}
 	}
 	r.Server.Command, r.Server.Args = self, args
@@ -292,7 +292,7 @@ func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Errorf("--http %s: not an address such as http://127.0.0.1:8377%s", f.http, mcpserver.Endpoint)
 	case u.User != nil:
-		return errors.New("--http: an address with a user or password would stand in the file in clear")
+		return errors.New("--http: an address with a user or password would be in the file in clear")
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()) && !f.force:
 		return fmt.Errorf("--http %s: the token would cross the network in clear: use https, or --force", f.http)
 	}
@@ -302,7 +302,7 @@ func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
 	r.Server.URL, r.Server.Command = u.String(), ""
 	if client.TokenInClear() {
 		if r.Server.Token = os.Getenv(clients.TokenVariable); r.Server.Token == "" {
-			return fmt.Errorf("%s cannot take the token from the environment, so it would stand in its file in clear: set %s for this command if that is what you want, or leave --http out", client.Title, clients.TokenVariable)
+			return fmt.Errorf("%s cannot take the token from the environment, so its file would contain it in clear: set %s for this command if that is what you want, or leave --http out", client.Title, clients.TokenVariable)
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func warn(w io.Writer, r builtin.UndoResult) {
 // confirmed asks a person at the terminal.
 func confirmed(cmd *cobra.Command, question string) error {
 	if !isTerminal(os.Stdin) {
-		return usageError{errors.New("nothing is done without an answer, and this is no terminal: add --yes, or --dry-run to see what it would do")}
+		return usageError{errors.New("nothing is done without an answer, and standard input is not a terminal: add --yes, or --dry-run to see what it would do")}
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	var answer string

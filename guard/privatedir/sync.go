@@ -190,7 +190,7 @@ func (p *Place) place(name string, info fs.FileInfo, needed bool) error {
 		return nil
 	case errors.Is(err, fs.ErrExist) && there != nil && there.IsDir() && info.IsDir():
 	default:
-		return fmt.Errorf("%s: a place for what the host has there: %w", filepath.Join(p.name, name), err)
+		return fmt.Errorf("%s: a mount point for the files of the host: %w", filepath.Join(p.name, name), err)
 	}
 	p.shown = put(p.shown, name, info)
 	p.version++

@@ -45,7 +45,7 @@ func Append(cfg Config, root, list, text string) error {
 // Remove takes an entry out of a list of the user's own file that it stands in. Everything else in the file stays.
 func Remove(e Entry, list string) error {
 	if e.Kind != User || e.Client {
-		return fmt.Errorf("%s stands in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
+		return fmt.Errorf("%s is set in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
 	}
 	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(_ []Entry, doc *hujson.Value) error {
 		elements, err := elementsOf(doc, list)

@@ -87,7 +87,7 @@ func (l *Log) rotate(room int64) (rotated bool, err error) {
 	}
 	for _, m := range moves(l.cfg.Path, l.cfg.Keep, exists) {
 		if err = m.do(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("audit log %s cannot be rotated and grows on: %w", l.cfg.Path, err)
+			err = fmt.Errorf("audit log %s cannot be rotated and keeps growing: %w", l.cfg.Path, err)
 			break
 		}
 		err = nil

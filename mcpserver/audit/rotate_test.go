@@ -314,8 +314,8 @@ func TestRotationThatFails(t *testing.T) {
 	if err != nil || strings.Count(string(raw), "\n") != 300 {
 		t.Errorf("the log holds %d of 300 lines, %v", strings.Count(string(raw), "\n"), err)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "grows on") {
-		t.Errorf("told %q, want once that the log grows on", told)
+	if len(told) != 1 || !strings.Contains(told[0], "keeps growing") {
+		t.Errorf("told %q, want once that the log keeps growing", told)
 	}
 }
 

@@ -140,7 +140,7 @@ func (k *issuerKeys) metadata(ctx context.Context, address string) (string, erro
 		return "", fmt.Errorf("%s: %w", address, err)
 	}
 	if told.Issuer != k.issuer {
-		return "", fmt.Errorf("%s speaks for the issuer %q, not for %q", address, told.Issuer, k.issuer)
+		return "", fmt.Errorf("%s is the metadata of the issuer %q, not for %q", address, told.Issuer, k.issuer)
 	}
 	u, err := url.Parse(told.Keys)
 	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {

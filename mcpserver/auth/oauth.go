@@ -125,7 +125,7 @@ func (o *oauth) Verify(ctx context.Context, bearer string) (Identity, error) {
 		return Identity{}, refuse(Invalid, "the claims of the access token cannot be read: %s", err)
 	}
 	if name := lookalike(exact); name != "" {
-		return Identity{}, refuse(Invalid, "the access token has a claim %.40q, which is spelt nearly like one that counts", name)
+		return Identity{}, refuse(Invalid, "the access token has a claim %.40q, which is spelt nearly like one that is checked", name)
 	}
 	if err := c.check(time.Now()); err != nil {
 		return Identity{}, err
@@ -169,7 +169,7 @@ func checkHeader(bearer string) error {
 	}
 	jws, err := jose.ParseSignedCompact(bearer, signatures)
 	if err != nil || len(jws.Signatures) != 1 {
-		return refuse(Invalid, "the token is no JSON web token that a key pair has signed")
+		return refuse(Invalid, "the token is not a JSON web token signed with a key pair")
 	}
 	kind := "jwt"
 	if given, ok := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType]; ok {
@@ -177,7 +177,7 @@ func checkHeader(bearer string) error {
 		kind = strings.TrimPrefix(strings.ToLower(text), "application/")
 	}
 	if kind != "at+jwt" && kind != "jwt" {
-		return refuse(Invalid, "the token is no access token: its type is %.40q", kind)
+		return refuse(Invalid, "the token is not an access token: its type is %.40q", kind)
 	}
 	return nil
 }
@@ -226,17 +226,17 @@ const maxSubject = 255
 // check refuses a token that is not valid at this time or that is for another purpose.
 func (c *claims) check(now time.Time) error {
 	if c.Use != nil && c.Use != "access" || c.Purpose != nil && !slices.Contains([]any{"Bearer", "at+jwt", "JWT"}, c.Purpose) {
-		return refuse(Invalid, "the token is no access token: it says that it is another kind")
+		return refuse(Invalid, "the token is not an access token: it says that it is another kind")
 	}
 	switch {
 	case c.Nonce != nil || c.AtHash != nil || c.CHash != nil || c.SHash != nil || c.Events != nil:
-		return refuse(Invalid, "the token is no access token: it has claims of an ID token or a logout token, which tell a client who has signed in or out")
+		return refuse(Invalid, "the token is not an access token: it has claims of an ID token or a logout token")
 	case c.Expiry == nil:
-		return refuse(Invalid, "the access token has no end: exp is missing")
+		return refuse(Invalid, "the access token does not expire: exp is missing")
 	case now.After(c.Expiry.time().Add(skew)):
 		return refuse(expiredToken, "the access token expired at %s", c.Expiry.time().UTC().Format(time.RFC3339))
 	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.time()):
-		return refuse(Invalid, "the access token is not good before %s", c.NotBefore.time().UTC().Format(time.RFC3339))
+		return refuse(Invalid, "the access token is not valid before %s", c.NotBefore.time().UTC().Format(time.RFC3339))
 	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):
 		return refuse(Invalid, "the access token was issued in the future, at %s: a clock is wrong", c.IssuedAt.time().UTC().Format(time.RFC3339))
 	case c.Subject == "" || len(c.Subject) > maxSubject || strings.ContainsFunc(c.Subject, func(r rune) bool { return r < ' ' || r > '~' }):

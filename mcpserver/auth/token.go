@@ -69,7 +69,7 @@ func parseTokens(text []byte) ([]Token, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&list); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("it is empty: remove it, and the next token makes it anew")
+			return nil, errors.New("it is empty: remove it, and the next token creates it again")
 		}
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func openDir(dir string) (*os.Root, error) {
 	}
 	opened, err := root.Stat(".")
 	if err == nil && !isAt(dir, opened) {
-		err = fmt.Errorf("%s: its files are not read, because a symbolic link leads to it: put a directory there", dir)
+		err = fmt.Errorf("%s: its files are not read, because it is a symbolic link: replace it with a directory", dir)
 	}
 	if err != nil {
 		root.Close()
@@ -208,7 +208,7 @@ func parse(file string, text []byte, tool func(string) string) (d Definition, er
 	var members map[string]any
 	if err := yaml.Unmarshal(head, &members); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		return d, fmt.Errorf("it is left out: what stands between the lines --- is not YAML: %s", first)
+		return d, fmt.Errorf("it is left out: the text between the lines --- is not YAML: %s", first)
 	}
 	d = Definition{File: file, Prompt: strings.TrimSpace(string(body))}
 	return d.fill(members, tool)
@@ -261,7 +261,7 @@ func (d Definition) fill(members map[string]any, tool func(string) string) (Defi
 	case !name.MatchString(d.Name) || len(d.Name) > maxName:
 		return Definition{}, fmt.Errorf("it is left out: name: expected letters, digits, - and _, %d at most, got %q", maxName, d.Name)
 	case d.Description == "":
-		return Definition{}, errors.New("it is left out: it has no description, by which models choose it")
+		return Definition{}, errors.New("it is left out: it has no description, which models need to choose it")
 	case len(ignored) > 0:
 		slices.Sort(ignored)
 		return d, fmt.Errorf("the agent %s: ignored: %s", d.Name, strings.Join(ignored, ", "))

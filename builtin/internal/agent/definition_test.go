@@ -28,7 +28,7 @@ func TestLoad(t *testing.T) {
 		{"a link to a directory", func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "../denied"), testDefinition)
 			replace(t, dir, filepath.Join(dir, "../denied"))
-		}, "a symbolic link leads to it"},
+		}, "it is a symbolic link"},
 		{"too long", func(t *testing.T, dir string) {
 			write(t, dir, testDefinition+strings.Repeat("x", maxDefinition))
 		}, "more than 65536 bytes"},

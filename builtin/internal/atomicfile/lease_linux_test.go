@@ -109,7 +109,7 @@ func TestCatchUp(t *testing.T) {
 		{"appended", appended, false, "new\nmore\n", "", nil},
 		{"written anew", anew, false, "theirs\n", "", errOverwritten},
 		{"opened", opened, false, "new\n", "", nil},
-		{"appended, and cannot be carried over", appended, true, "", "appended 5 bytes in the same moment", nil},
+		{"appended, and cannot be carried over", appended, true, "", "appended 5 bytes at the same moment", nil},
 		{"written anew, and cannot be put back", anew, true, "", "its 7 bytes are lost", nil},
 		{"opened, and nothing to carry over", opened, true, "", "", nil},
 	} {

@@ -127,7 +127,7 @@ func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
 		_, h.NewIno = identity(in)
 	}
 	t.noted = true
-	_ = t.intent.write(h) // else a kill in the moment of the exchange can lose what another program put there in the same moment
+	_ = t.intent.write(h) // else a kill in the moment of the exchange can lose what another program put there at the same moment
 }
 
 // discard removes what is left of the temporary file and its record. If the

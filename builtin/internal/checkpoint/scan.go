@@ -51,7 +51,7 @@ func (t *Tracker) readBase(ctx context.Context) {
 		if fault := recover(); fault != nil { // the host goes on without
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.fail(fmt.Errorf("reading the workspace met a fault: %v", fault))
+			t.fail(fmt.Errorf("reading the workspace failed: %v", fault))
 		}
 	}()
 	lowPriority()

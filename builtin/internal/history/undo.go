@@ -137,7 +137,7 @@ func (sel Selection) choose(all []record) ([]record, error) {
 	case len(sel.IDs) > 0:
 		return chooseIDs(all, sel.IDs)
 	case !filtered || sel.Last < 0:
-		return nil, errors.New("nothing says which changes to undo")
+		return nil, errors.New("no changes to undo were named")
 	}
 	if sel.Before != "" {
 		first, err := find(all, sel.Before)

@@ -160,9 +160,9 @@ func TestPlanUndoRefuses(t *testing.T) {
 		sel  Selection
 		want string
 	}{
-		{"nothing", Selection{Principal: "p"}, "nothing says"},
-		{"only force", Selection{Principal: "p", Force: true}, "nothing says"},
-		{"a negative number", Selection{Principal: "p", Last: -1}, "nothing says"},
+		{"nothing", Selection{Principal: "p"}, "no changes to undo"},
+		{"only force", Selection{Principal: "p", Force: true}, "no changes to undo"},
+		{"a negative number", Selection{Principal: "p", Last: -1}, "no changes to undo"},
 		{"nobody", Selection{Last: 1}, "principal is needed"},
 		{"two ways", Selection{Principal: "p", IDs: []string{first}, Last: 1}, "not both"},
 		{"unknown", Selection{Principal: "p", IDs: []string{"unknown"}}, "no such change"},

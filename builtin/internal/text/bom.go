@@ -6,7 +6,7 @@ import (
 )
 
 // errMark is returned by [Find] where only the byte order mark would go.
-var errMark = errors.New("the byte-order mark at the start of the file is no part of its text, and edits keep it. " +
+var errMark = errors.New("the byte-order mark at the start of the file is not part of its text, and edits keep it. " +
 	`A command takes it away: sed -i '1s/^\xEF\xBB\xBF//' FILE, or iconv if the file is not UTF-8`)
 
 // findAtMark looks for old at the start of a file with a byte order mark, by which it begins as well: Read shows none, but other

@@ -72,7 +72,7 @@ func (c *Client) failure(ctx context.Context, f guard.Fetch, err error) error {
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		return fmt.Errorf("the certificate of %s is not valid (TLS): %w", f.Host, err)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return fmt.Errorf("%s speaks no TLS on port %s, and this host fetches over https; a person can open http there: add %q to web.allowPrivate of the user settings",
+		return fmt.Errorf("%s does not support TLS on port %s, and this host fetches over https; a person can open http there: add %q to web.allowPrivate of the user settings",
 			f.Host, f.Port, net.JoinHostPort(f.Host, "80"))
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return fmt.Errorf("the headers of %s are longer than %d KB, the limit of this host", f.Host, maxHeaders>>10)
@@ -176,7 +176,7 @@ func readBody(got *http.Response) ([]byte, error) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the answer is not the gzip that it says it is: %w", err)
+			return nil, fmt.Errorf("the answer says that it is gzip and is not: %w", err)
 		}
 		from = unzipped
 	default:
@@ -247,7 +247,7 @@ func (h *hosts) wait(ctx context.Context, host string) (done func(), err error) 
 	done = func() { <-l.running }
 	if err := l.rate.Wait(ctx); err != nil {
 		done()
-		return nil, fmt.Errorf("%d requests a second go to one host, and too many wait already: %w", perSecond, err)
+		return nil, fmt.Errorf("%d requests a second are sent to one host, and too many wait already: %w", perSecond, err)
 	}
 	return done, nil
 }

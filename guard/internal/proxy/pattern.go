@@ -36,7 +36,7 @@ func validate(pattern string) error {
 	host = strings.TrimPrefix(host, "*.")
 	switch {
 	case strings.Contains(host, "*"):
-		return errors.New(`a wildcard is "*" or stands at the front, as in "*.example.com"`)
+		return errors.New(`a wildcard is "*" or the first part, as in "*.example.com"`)
 	case CanonicalHost(host) == "":
 		return errors.New(`is not a host name; names with other letters than a–z are written in their "xn--" form`)
 	}

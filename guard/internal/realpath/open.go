@@ -14,7 +14,7 @@ import (
 var ErrSwapped = errors.New("the path changed after it was checked")
 
 // ErrPart reports that a file is larger than was allowed, or was not read to its end.
-var ErrPart = errors.New("it cannot be read whole, or is no file of a usual size")
+var ErrPart = errors.New("it cannot be read completely, or is not a file of a usual size")
 
 // OpenAs is [Open] for the file that a name was followed to: no hard link to another one
 // has taken its place.

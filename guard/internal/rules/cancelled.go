@@ -19,7 +19,7 @@ func (m *Matcher) idle(p pattern) error {
 	if !p.carves || slices.ContainsFunc(m.rules, func(r *Rule) bool { return r.file == p.rule.file }) {
 		return nil
 	}
-	return fmt.Errorf("the rule %q takes back nothing: a rule that it is an exception to must stand before it, in the same file", p.rule.Text)
+	return fmt.Errorf("the rule %q excepts nothing: the rule that it is an exception to must be before it, in the same file", p.rule.Text)
 }
 
 // warnCancelled warns of the rules that "!" patterns after them leave nothing to match.

@@ -206,7 +206,7 @@ func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 		}
 	}
 	if !whole {
-		return fmt.Errorf("the rule %.200q: its braces stand for more than %d patterns, or those of its file for more than %d MiB of them, and not all are guarded; "+
+		return fmt.Errorf("the rule %.200q: its braces expand to more than %d patterns, or those of its file for more than %d MiB of them, and not all are guarded; "+
 			"write several rules, with fewer braces", r.Text, maxAlternatives, maxSpread>>20)
 	}
 	return nil

@@ -179,7 +179,7 @@ func (l *List) addMeant(r *Rule) error {
 	head, _, _ := strings.Cut(r.Spec, " ")
 	name, colon, _ := strings.Cut(head, ":")
 	if commands, ok := alternated(name); ok {
-		return fmt.Errorf("the rule %q: a | stands for no choice, so that it guards nothing but a pipe; write Bash(%s *), a rule for each command", r.Text, strings.Join(commands, " *), Bash("))
+		return fmt.Errorf("the rule %q: | does not mean a choice, so the rule guards only a pipe; write Bash(%s *), a rule for each command", r.Text, strings.Join(commands, " *), Bash("))
 	}
 	if name == "[" || name == "[[" || strings.ContainsAny(name, "|;&<>") {
 		return nil // a command, or several
@@ -194,9 +194,9 @@ func (l *List) addMeant(r *Rule) error {
 		other.Spec = bare
 	case len(name) > 2 && strings.HasSuffix(name, ".*") && !strings.ContainsAny(name, "/^$[]{}?"):
 		other.Spec = strings.TrimSuffix(name, ".*") + "*" + strings.TrimPrefix(r.Spec, name)
-		return errors.Join(fmt.Errorf("the rule %q: only * stands for other text, and the dot for itself; Bash(%s) is guarded too", r.Text, other.Spec), l.Commands.add(&other))
+		return errors.Join(fmt.Errorf("the rule %q: only * is a wildcard, and the dot means itself; Bash(%s) is guarded too", r.Text, other.Spec), l.Commands.add(&other))
 	case strings.ContainsAny(name, "^$[]{}?"):
-		return fmt.Errorf("the rule %q: only * stands for other text, so %q matches nothing that is spelt otherwise; write a rule for each command", r.Text, name)
+		return fmt.Errorf("the rule %q: only * is a wildcard, so %q matches only this exact text; write a rule for each command", r.Text, name)
 	case colon != "" && (colon != "*" || r.Spec != head) && !slices.Contains(parameters, name):
 		other.Spec = strings.Replace(r.Spec, ":", " ", 1)
 	default:

@@ -197,7 +197,7 @@ func (s *session) list(ctx context.Context, method, field string) (all []json.Ra
 			return all, nil
 		}
 		if cursor == was {
-			return nil, fmt.Errorf("its list of %s does not end: the next cursor of a page is its own", field)
+			return nil, fmt.Errorf("its list of %s does not end: the next cursor of a page is the cursor of that page", field)
 		}
 	}
 	return nil, fmt.Errorf("its list of %s has more than %d pages", field, maxPages)

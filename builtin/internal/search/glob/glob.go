@@ -32,8 +32,8 @@ var (
 	ErrRange    = errors.New("character range runs backwards")
 	ErrEscape   = errors.New("backslash at the end")
 	ErrTooLong  = fmt.Errorf("pattern is longer than %d bytes", MaxLength)
-	ErrTooMany  = fmt.Errorf("alternations stand for more than %d patterns", MaxAlternatives)
-	ErrExpanded = fmt.Errorf("alternations stand for patterns of more than %d bytes together", MaxExpanded)
+	ErrTooMany  = fmt.Errorf("alternations expand to more than %d patterns", MaxAlternatives)
+	ErrExpanded = fmt.Errorf("alternations expand to patterns of more than %d bytes together", MaxExpanded)
 )
 
 // Options vary the dialect.

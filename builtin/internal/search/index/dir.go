@@ -259,9 +259,9 @@ func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section
 	case word(1) != format:
 		return nil, fmt.Errorf("its format is %d, not %d", word(1), format)
 	case int64(word(2)) != int64(len(name)) || count > maxSections:
-		return nil, errors.New("it is of something else")
+		return nil, errors.New("it belongs to another program")
 	case binary.LittleEndian.Uint64(begin[head-8:]) != uint64(size):
-		return nil, errors.New("its length is not what it says")
+		return nil, errors.New("its length differs from the length it states")
 	}
 	table := make([]byte, perSection*count+int64(len(name)))
 	if _, err := io.ReadFull(io.NewSectionReader(r, int64(head), size), table); err != nil {
@@ -281,7 +281,7 @@ func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section
 		return nil, errors.New("its checksum is wrong")
 	}
 	if string(table[perSection*count:]) != name {
-		return nil, errors.New("it is of something else")
+		return nil, errors.New("it belongs to another program")
 	}
 	at += int64(len(sums))
 	for i := range sections {
@@ -290,7 +290,7 @@ func parseHead(r io.ReaderAt, size int64, name string, format uint32) ([]section
 		at += sections[i].size
 	}
 	if at != size {
-		return nil, errors.New("its sections are not what is left of it")
+		return nil, errors.New("its sections do not fill the file")
 	}
 	return sections, nil
 }
@@ -301,7 +301,7 @@ func lengths(table []byte, size int64) (sections []section, total int64, err err
 	for row := range slices.Chunk(table, perSection) {
 		n := binary.LittleEndian.Uint64(row)
 		if n > uint64(size) {
-			return nil, 0, errors.New("its sections are longer than itself")
+			return nil, 0, errors.New("its sections are longer than the file")
 		}
 		size -= int64(n)
 		sections = append(sections, section{size: int64(n)})

@@ -202,7 +202,7 @@ func generalEntry(entry any) (json.RawMessage, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !slices.Contains(entryKeys, key) && !slices.Contains(ownKeys, key) {
-			return nil, fmt.Errorf("its entry has %q, which only this client knows", key)
+			return nil, fmt.Errorf("its entry has %q, which only this client supports", key)
 		}
 	}
 	general := map[string]any{}

@@ -112,7 +112,7 @@ func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 	if t.exists {
 		mode = t.info.Mode().Perm()
 		if err := keepOwner(temp, t.info); err != nil {
-			return fmt.Errorf("%s belongs to somebody else: %w", t.path, err)
+			return fmt.Errorf("%s belongs to another user: %w", t.path, err)
 		}
 	} else if info, err := os.Stat(dir); err == nil && os.Geteuid() == 0 {
 		_ = keepOwner(temp, info) // under sudo the file is for the person whose directory it is
@@ -180,7 +180,7 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".toolhost-lock")
 	for {
 		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s, the lock for edits of %s, is no file: remove it", name, path)
+			return fmt.Errorf("%s, the lock for edits of %s, is not a file: remove it", name, path)
 		}
 		lock := privatefile.NewLock(name)
 		switch ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); {

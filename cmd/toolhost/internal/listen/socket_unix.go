@@ -69,7 +69,7 @@ func bind(path string) (*net.UnixListener, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, errors.New("there is a file that is no socket; it is left alone")
+		return nil, errors.New("a file that is not a socket has this name; it is not replaced")
 	default:
 		conn, err := net.DialTimeout("unix", path, probeTime)
 		if err == nil {

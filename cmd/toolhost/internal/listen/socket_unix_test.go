@@ -120,7 +120,7 @@ func TestSocketRefuses(t *testing.T) {
 		cfg  Config
 		says string
 	}{
-		{"a file", Config{Address: "unix:" + file}, "no socket"},
+		{"a file", Config{Address: "unix:" + file}, "not a socket"},
 		{"a directory for all", Config{Address: "unix:" + filepath.Join(shared, "s")}, "entered by others"},
 		{"a long path", Config{Address: "unix:" + filepath.Join(dir, strings.Repeat("x", 200))}, "at most"},
 		{"TLS on a socket", Config{Address: "unix:" + filepath.Join(dir, "s"), CertFile: cert, KeyFile: key}, "leave --tls-cert"},

@@ -61,7 +61,7 @@ func endpointFromEnv(signal signalName, getenv func(string) string) (cfg endpoin
 	}
 	protocol, variable := e.value("PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		return endpoint{}, false, fmt.Errorf("%s=%s: only http/protobuf is spoken here; collectors take it on port 4318", variable, protocol)
+		return endpoint{}, false, fmt.Errorf("%s=%s: only http/protobuf is supported; collectors receive it on port 4318", variable, protocol)
 	}
 	if cfg.URL, err = e.url(); err != nil {
 		return endpoint{}, false, err
