@@ -182,8 +182,8 @@ func (a *response) takeSpecific(event string, s specific) (err error) {
 	return err
 }
 
-// deferred is what a hook says that leaves the decision to others, and so decides nothing here. Where Claude Code runs alone it
-// ends the session until somebody has decided; where a person sits before it, it passes over the answer.
+// deferred is the answer of a hook that leaves the decision to others; here it decides nothing. Claude Code ends a session that is
+// not interactive until the decision is made, and ignores the answer in an interactive session.
 const deferred = "defer"
 
 // actionOf reads an action.

@@ -51,8 +51,8 @@ func Create(file string, text []byte) error {
 	})
 }
 
-// rename puts a file in the place of another. Windows refuses that while somebody
-// reads the other, which takes less than a millisecond.
+// rename replaces a file by another. Windows refuses that while a process
+// reads the file, which takes less than a millisecond.
 func rename(from, to string) (err error) {
 	const tries, pause = 10, 10 * time.Millisecond
 	for range tries {

@@ -33,10 +33,10 @@ func setChildLimits() {
 	}
 }
 
-// leaveSome leaves us and the host a quarter of what a command, 0 for the calling
-// process, may otherwise use up for the whole user: processes, and descriptors on their
-// way through sockets, which the kernel compares with the limit of open files of who
-// sends. The next commands are handed their files in this way.
+// leaveSome reserves for this process and the host a quarter of what a command (pid 0: the calling
+// process) could otherwise use up for the whole user: processes, and descriptors in flight in
+// sockets, which the kernel compares with the limit of open files of the
+// sender. The next commands receive their files in this way.
 func leaveSome(pid int) {
 	for _, resource := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_NPROC} {
 		var now unix.Rlimit

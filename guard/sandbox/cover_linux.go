@@ -25,9 +25,9 @@ func (v *view) over(targets []target, pins []string, mount func(target) error) e
 	return errors.Join(errs...)
 }
 
-// gone reports whether err, of opening a name that was resolved before, says that nothing is left there to be covered or
-// pinned. A directory is gone as well that has become a link or a file: what is found behind a link has a name of its own,
-// and a file that comes back is told anew.
+// gone reports whether err, of opening a name that was resolved before, says that nothing is there to be covered or
+// pinned. A directory that has become a link or a file is gone as well: the target of a link has a name of its own,
+// and a file that comes back is reported again.
 func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }

@@ -80,11 +80,11 @@
 // # The other means
 //
 // Bubblewrap makes the same view with a program that must be installed, for
-// every command anew; some systems let it, and not us, make user namespaces.
-// Landlock keeps writes out of everything but the writable paths and hides
-// files outside of those, but can neither hide nor protect anything inside
+// each command; some systems allow user namespaces to it, and not to this program.
+// Landlock allows writes only in the writable paths and hides
+// files outside of them, but can neither hide nor protect files inside
 // them; the report says so. On macOS a profile for sandbox-exec is generated;
-// processes can be left behind there. Elsewhere there is nothing.
+// processes can survive there. Other systems have no sandbox.
 //
 // # What is not held
 //
@@ -99,9 +99,9 @@
 //   - With bubblewrap, which resolves names anew for every command: a directory
 //     that a command running at that moment exchanges.
 //   - An allowed host is a way out for data.
-//   - What a command writes into the writable paths may be executed later by
-//     somebody outside: a build script, an edited package.json. What git and the
-//     host obey is taken out by package baseline.
+//   - What a command writes into the writable paths may be executed outside
+//     later: a build script, an edited package.json. Package baseline removes what git and the
+//     host obey.
 //   - Commands of one sandbox can see, signal and trace each other, the shells that
 //     wait for the next command included.
 //   - A named pipe of another program, unless [Policy].Denied names it, where it lies in no [Private] directory.

@@ -242,7 +242,7 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	f.Handle, err = openNode(node)
 	l.exec.Files = append(l.exec.Files, f)
 	if err != nil {
-		// A command cannot have made a file of somebody else's, nor the mask of a program, so it is no script that hides what it names.
+		// A command cannot have made a file of another user, nor the mask of a program, so the file is not a script that hides its interpreter.
 		if errors.Is(err, unix.EACCES) && (st.Uid != uint32(os.Geteuid()) || st.Size == 0 && onReadOnly(node)) {
 			return nil, nil
 		}

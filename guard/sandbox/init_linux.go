@@ -343,8 +343,8 @@ func (g *initProcess) start(id uint64, d *decoder, files []int) (mark uint64, te
 	dir, dirErr := unix.Open("/proc/"+strconv.Itoa(p.pid)+"/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	tether = []int{p.pidfd, children, dir}
 	if err != nil || dirErr != nil || unix.PidfdSendSignal(p.pidfd, 0, nil, 0) != nil {
-		// Not told by this kernel; or it has ended already, and the number may be
-		// somebody else's.
+		// The kernel does not support it, or the process has ended already, and another may have
+		// its number.
 		closeAll(tether)
 		return p.mark, nil, nil
 	}

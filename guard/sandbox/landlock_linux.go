@@ -271,7 +271,7 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 		}
 	}
 	const use = kernel.Read | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	for _, name := range devices { // no terminals: what somebody types at one could be read
+	for _, name := range devices { // no terminals: commands could read what is typed
 		if err := r.Allow("/dev/"+name, use); err != nil {
 			return err
 		}

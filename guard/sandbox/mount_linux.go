@@ -186,7 +186,7 @@ func moveMount(fd, at int, name string) error {
 }
 
 // openPath opens a name that has been resolved before. A symbolic link in it
-// means that somebody exchanged a part since.
+// means that a part was replaced since.
 func openPath(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,

@@ -22,7 +22,7 @@ type namespaces struct {
 	conn      *net.UnixConn
 	plan      *os.File // the pipe that carries the plan to process 1
 	complain  *os.File // what process 1 wrote to its standard error
-	orphans   int      // list of the children of process 1, which commands left behind; or -1
+	orphans   int      // list of the children of process 1, which are left over from commands; or -1
 	policy    Policy
 	proxyPort int        // of the proxy's socket inside, or 0
 	judged    bool       // the host makes the connections of commands

@@ -101,7 +101,7 @@ func Quarantine(list []Guarded) ([]planted, error) {
 // none.
 func (g Guarded) moveAway() (moved string, err error) {
 	if _, err := os.Lstat(g.Path); missing(err) && g.Link == "" {
-		return "", nil // wherever links may lead: no one who uses the name finds anything
+		return "", nil // wherever links lead: the name leads to nothing
 	}
 	root, err := os.OpenRoot(g.Root) // no link in the path can lead us out of it
 	if err != nil {

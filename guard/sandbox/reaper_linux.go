@@ -134,7 +134,7 @@ func (s *reaper) kill(pid int) bool {
 	}
 	group, err := unix.Getpgid(pid)
 	if unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != nil {
-		return false // has ended, and perhaps somebody else has the number
+		return false // it has ended, and another process may have its number
 	}
 	if err == nil && group > 1 {
 		unix.Kill(-group, unix.SIGKILL)

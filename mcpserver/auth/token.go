@@ -15,9 +15,9 @@ import (
 
 // A Token is one named token as the tokens file keeps it. The token itself is kept nowhere.
 //
-// Its plain SHA-256 is enough: a token is 130 random bits, which no one finds by trying, however fast the hash. Slow
-// hashes such as bcrypt protect passwords that people make up; here they would only let anybody who can reach the
-// port burn 0.1 s of the host's time with each guess.
+// Its plain SHA-256 is enough: a token is 130 random bits, which cannot be found by trial, however fast the hash. Slow
+// hashes such as bcrypt protect passwords that people choose; here each guess of any program that reaches the
+// port would only cost 0.1 s of the host's time.
 type Token struct {
 	Name string `json:"name"`
 	// SHA256 is the digest of the token, in hexadecimal.

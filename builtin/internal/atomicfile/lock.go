@@ -74,7 +74,7 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (un
 }
 
 // waitBudget is a context that ends some time after the first wait for
-// it. Hardly anybody waits, and a clock that is set wakes a thread.
+// it. Few calls wait, and setting a timer wakes a thread.
 type waitBudget struct {
 	context.Context
 	limit  time.Duration

@@ -44,8 +44,8 @@ const (
 	DefaultMaxFile = 64 << 20
 )
 
-// AllPrincipals stands for all principals where a method asks for one. It is for the owner of the machine; no caller that speaks for
-// somebody else passes it.
+// AllPrincipals stands for all principals where a method asks for one. It is for the owner of the machine: code that acts for
+// another caller must not pass it.
 const AllPrincipals = "\x00"
 
 var (

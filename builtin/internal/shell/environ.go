@@ -33,14 +33,14 @@ var stripped = []string{
 }
 
 // forced are the variables that every command gets. They make programs fail at
-// once that would otherwise wait for somebody at a terminal or a window.
+// once that would otherwise wait for input at a terminal or in a window.
 var forced = []string{
 	"TERM=dumb", "NO_COLOR=1",
 	"PAGER=cat", "GIT_PAGER=cat",
 	"EDITOR=false", "VISUAL=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false",
 	"GIT_TERMINAL_PROMPT=0",
-	// ssh and git would open a window to ask. GIT_ASKPASS stays as it is: who sets
-	// it has a program that answers by itself.
+	// ssh and git would open a window to ask. GIT_ASKPASS is not changed: it
+	// names a program that answers by itself.
 	"SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never",
 	// apt and dpkg ask by default, even without a terminal.
 	"DEBIAN_FRONTEND=noninteractive",

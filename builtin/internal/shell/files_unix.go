@@ -14,12 +14,12 @@ const rootDir = "/"
 // moved out of the way of commands that use low descriptors (exec 3>&1, flock 9)
 // or let bash choose one (exec {fd}>file, from 10 on); 18 is within the limits
 // that people set to see what a program does without descriptors. Where the limit
-// is lower already, it is raised as far as everybody may raise it.
+// is lower already, it is raised as far as an unprivileged process may.
 //
-// The script's descriptor is a socket. The last word goes back over it, and then
-// the shell waits to be ended, or for the end of the script, which makes it go on:
-// would it go on at once, the system might be taking it apart on the processor that
-// is needed by who has heard the last word.
+// The script's descriptor is a socket. The shell sends its last report over it, and then
+// waits to be ended, or for the end of the script, which makes it go on: if it exited
+// at once, the kernel could spend the time of its exit on the processor that
+// the reader of the report needs.
 const (
 	scriptFD   = "17"
 	reportFD   = "18"

@@ -27,7 +27,7 @@ const (
 )
 
 // restMax bounds what is read without waiting for more, in bytes. Pipes hold less,
-// unless somebody goes on writing.
+// unless a process keeps writing.
 const restMax = 8 * readMax
 
 // A shell is a started bash that waits for its script, and then runs it.

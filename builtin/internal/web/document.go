@@ -170,8 +170,8 @@ func decode(body []byte, charset string) string {
 	return strings.ToValidUTF8(text.Decode(bytes.Clone(body)).String(), "\uFFFD")
 }
 
-// visible returns a text without characters that cannot be seen, and how many these were: they can carry words that no person
-// who looks at the page reads.
+// visible returns a text without invisible characters, and the number of those: they can carry words that are not visible on
+// the page.
 func visible(s string) (string, int) {
 	removed := 0
 	s = strings.Map(func(r rune) rune {

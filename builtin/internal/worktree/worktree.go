@@ -89,7 +89,7 @@ type Meta struct {
 	Branch string // the branch, once there is something to find there; "" before
 	Commit string // its tip, then
 	Called string // the name of the branch below toolhost/; "": Name
-	Maker  string // who may take it over again
+	Maker  string // the caller that may use it again
 	// Owner is the conversation that works in it. It is kept for that, whatever was changed. "": none.
 	Owner string
 }

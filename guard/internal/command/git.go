@@ -37,7 +37,7 @@ func gitSubcommand(c Simple) (index int, reason string) {
 	return p.rest, reason
 }
 
-// harmlessKey reports whether the value of git -c says only how something looks, or who
+// harmlessKey reports whether the value of git -c only sets the look of output, or the author of
 // commits.
 func harmlessKey(word Word) bool {
 	name, value, _ := strings.Cut(word.Text, "=")

@@ -50,7 +50,7 @@ func Trace(name string, lstat func(path string) (fs.FileInfo, error)) (string, e
 	return end, err
 }
 
-// FollowThrough is Follow for a caller who sees other files under some names: located returns the path on disk
+// FollowThrough is Follow for a caller to which some names show other files: located returns the path on disk
 // of a name.
 func FollowThrough(name string, located func(name string) string) (string, Resolved, error) {
 	return walk("/", name, located, os.Lstat)

@@ -1,10 +1,10 @@
-// Package baseline keeps commands from leaving behind what programs outside of the sandbox run or obey unasked: settings
-// of git that execute something, hooks, files that lead git to other settings, and settings files of the host that did
-// not exist.
+// Package baseline removes what commands leave for programs outside of the sandbox to execute or obey: settings
+// of git that execute programs, hooks, files that lead git to other settings, and new settings files of the
+// host.
 //
-// A [Keeper] notes what there is in the writable directories when the first command begins, and takes out what is added
-// while commands run: when it appears, after each command, and when a host was killed, at the next start. What changes
-// while no command runs was done by the user, and stays.
+// A [Keeper] records what is in the writable directories when the first command begins, and removes what is added
+// while commands run: when it appears, after each command, and if a host was killed, at the next start. Changes that are made
+// while no command runs are the user's, and stay.
 //
 // Its Go API is not stable.
 package baseline

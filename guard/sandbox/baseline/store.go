@@ -125,8 +125,8 @@ func (s *store) save(r record) error {
 	return err
 }
 
-// Recover takes out what commands have left behind whose host was killed. Call it before settings are read. Those that
-// ran in the roots are looked for once more before the next command: they may have lived for a moment longer.
+// Recover removes what commands of hosts that were killed have left. Call it before settings are read. The roots are
+// searched once more before the next command: such a command may have run for a moment longer.
 func (k *Keeper) Recover(roots []string) {
 	names, _ := filepath.Glob(filepath.Join(k.state, "*"+recordSuffix))
 	for _, name := range names {

@@ -65,7 +65,7 @@ type Scope struct {
 	key   identity
 	Label string // how the audit log names it, without secrets of its client
 	Exact bool   // it is one agent's conversation, and no other's
-	// Personal says that one person's client is behind all its calls: what the person allows may be remembered. Several agents may share it.
+	// Personal says that all its calls come from the client of one person: what the person allows may be remembered. Several agents may share it.
 	Personal bool
 	Gate     *Gate
 	Seen     *readstate.Scope

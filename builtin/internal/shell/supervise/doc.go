@@ -13,7 +13,7 @@
 // command's identifier in its environment ([CallVariable]). What remains: a
 // process that killed the supervisor, started a session of its own and emptied
 // its environment; a command that kills the server as well as the supervisor;
-// and work handed to somebody else's process (cron, at, systemd-run, a container
+// and work handed to another process (cron, at, systemd-run, a container
 // daemon). Only the sandbox ends these, because it has a process namespace.
 //
 // macOS has no subreaper: the supervisor kills the process group, the session

@@ -53,11 +53,11 @@ type Process interface {
 type Finisher interface {
 	Process
 
-	// TryFinish ends the process if nothing descends from it, and reports whether
-	// that is so: then nothing of it runs or can begin to, Kill need not be called,
-	// and Done is closed soon. False says that this could not be made sure of, and
-	// changes nothing for who goes on waiting. Files is how many descriptors the
-	// process had open; 0 if that is not known.
+	// TryFinish ends the process if it has no descendants, and reports whether it did:
+	// then nothing of it runs or can start, Kill need not be called,
+	// and Done is closed soon. If ok is false, nothing was changed, and the caller
+	// must wait for the process. Files is the number of descriptors the
+	// process had open; 0 if it is not known.
 	TryFinish() (files int, ok bool)
 }
 

@@ -69,8 +69,8 @@ func decodeReport(b [reportSize]byte) report {
 }
 
 // leaving is how long processes may still take to exit after the shell has: many
-// programs close their output, by which the server knows that they are done,
-// shortly before they exit. They must not be reported as left behind.
+// programs close their output, by which the server detects their end,
+// shortly before they exit. They must not be reported as left over.
 const leaving = 5 * time.Millisecond
 
 // Pauses between two rounds of killing.
@@ -168,7 +168,7 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 	for _, fd := range fds {
 		unix.Close(int(fd)) // else the output would never end
 	}
-	// Do not hold a directory that somebody may want to remove or unmount.
+	// Do not keep a directory in use that the user may want to remove or unmount.
 	return os.Chdir("/")
 }
 

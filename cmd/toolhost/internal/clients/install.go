@@ -191,7 +191,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 		err := change()
 		return report, err
 	}
-	t, err := readTarget(file) // for the path behind symbolic links, which is what is locked
+	t, err := readTarget(file) // for the path that symbolic links lead to, which is locked
 	if err != nil {
 		return report, err
 	}

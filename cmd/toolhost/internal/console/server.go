@@ -74,7 +74,7 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	if s.listener, err = rec.listen(cfg.Listen); err != nil {
 		return nil, errors.Join(fmt.Errorf("the console cannot listen: %w", err), rec.remove())
 	}
-	if !strings.HasSuffix(cfg.Listen, ":0") { // one that was picked is not known to anybody
+	if !strings.HasSuffix(cfg.Listen, ":0") { // a port that the system picked is used only once
 		host.KeepPort(s.listener.Addr())
 	}
 	s.instance = rec
@@ -197,8 +197,8 @@ func loopbackOnly(address string) error {
 	return nil
 }
 
-// isLoopback reports whether a host name, without a port, is this machine's loopback by itself: no name that
-// anybody's server of names can answer for.
+// isLoopback reports whether a host name, without a port, is this machine's loopback without a look-up: no DNS server
+// can answer for it.
 func isLoopback(name string) bool {
 	ip := net.ParseIP(strings.Trim(name, "[]"))
 	return ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")

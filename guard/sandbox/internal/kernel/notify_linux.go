@@ -253,14 +253,14 @@ func (c *Call) Interrupted() bool {
 // Restart is ERESTARTSYS of the kernel, the answer to a call that was Interrupted.
 const Restart = unix.Errno(512)
 
-// NotifyWorks reports why calls cannot be judged on this machine, as far as a process can find
-// out by itself: it looks at itself as it would at a caller.
+// NotifyWorks reports why calls cannot be judged on this machine, as far as a process can test it
+// on itself.
 func NotifyWorks() error {
 	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
 		return fmt.Errorf("seccomp user notification: %w", errno)
 	}
-	const noAttach = "3" // of anybody to anything
+	const noAttach = "3" // no process may attach to another
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(scope)) == noAttach {
 		return errors.New("kernel.yama.ptrace_scope is 3")
 	}

@@ -188,9 +188,9 @@ func Filter(r FilterRules) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
-	// A program that others run with the rights of whom the workspace belongs to would
-	// outlast the command. openat2 has the mode in memory; who is told that it does not
-	// exist uses openat.
+	// A set-user-ID program, which runs with the rights of the owner of the workspace, would
+	// outlast the command. openat2 has the mode in memory; libraries that are told that it does not
+	// exist use openat.
 	for _, c := range openers {
 		f.onOpen(c, unix.S_ISUID)
 	}
@@ -207,10 +207,10 @@ func Filter(r FilterRules) []unix.SockFilter {
 	if slices.Contains(r.Judged, unix.SYS_EXECVE) {
 		f.onListener()
 	}
-	// clone3 has its flags in memory, where no filter sees them; told that it
-	// does not exist, libraries use clone.
+	// clone3 has its flags in memory, which a filter cannot read. Libraries that are told that it
+	// does not exist use clone.
 	f.on(unix.SYS_CLONE3, retNoSys)
-	// CLONE_PARENT makes a sibling, who would be none of the command's orphans.
+	// CLONE_PARENT makes a sibling, which would not be an orphan of the command.
 	f.onBits(unix.SYS_CLONE, offArg0, cloneNew|unix.CLONE_PARENT, retEPERM)
 	// The spawner itself makes a UTS namespace for every command. Commands have
 	// not the capability for it.

@@ -22,8 +22,8 @@ func Aside(tree *os.Root, name string) (string, error) {
 	return to, Writing(tree, filepath.Dir(name), func() error { return tree.Rename(name, to) })
 }
 
-// freeName returns a name beside name that is not taken: the next number, or where many are taken, one
-// that cannot be foreseen.
+// freeName returns an unused name in the directory of name: with the next number, or if many are used, a
+// random one.
 func freeName(tree *os.Root, name string) string {
 	for i := 1; i <= maxQuarantine; i++ {
 		free := name + quarantined + strconv.Itoa(i)
