@@ -85,10 +85,10 @@ func hideArgs(args []string, in *inputs, first int) ([]string, error) {
 	return []string{"--args", file}, nil
 }
 
-// enterArgs is the command bwrap runs: ourselves, to put the thread that
+// enterArgs is the command bwrap runs: this program, which puts the thread that
 // becomes the command under Landlock and the system call filter. bwrap could
 // install the filter, but its own process 1, which commands could trace, would
-// be free of both.
+// have neither.
 func enterArgs(pl *plan, in *inputs, own ownFiles) ([]string, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -147,9 +147,9 @@ func mountsOf(pl *plan) []place {
 	return list
 }
 
-// reachable reports whether root without root's powers, which is what it is in
-// a sandbox, may pass the directories above path. Other users cannot even name
-// what they cannot reach.
+// reachable reports whether root without its capabilities, as in
+// a sandbox, may search the directories above path. Other users cannot
+// look up what they cannot reach.
 func reachable(path string) bool {
 	if os.Geteuid() != 0 {
 		return true

@@ -21,8 +21,8 @@ import (
 // PATH, an entry of which a command may be able to write.
 var bwrapPaths = [...]string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
 
-// bubblewrap starts every command by the bwrap program, which on some systems
-// may make namespaces when other programs may not. Everything is resolved anew
+// bubblewrap starts every command with the bwrap program, which on some systems
+// may create namespaces when other programs may not. All paths are resolved again
 // for each command.
 type bubblewrap struct {
 	program    string
@@ -61,7 +61,7 @@ func startBubblewrap(ctx context.Context, p Policy, o Options, k *connector) (*b
 	return b, nil
 }
 
-// check runs ourselves in a first sandbox and sees whether all is as it should.
+// check runs this program in a first sandbox and verifies the view.
 func (b *bubblewrap) check(ctx context.Context) error {
 	pl, err := resolve(b.policy)
 	if err != nil {
@@ -192,8 +192,8 @@ func (b *bubblewrap) spawn(s Spec) (Process, error) {
 	return w, nil
 }
 
-// setUpTries is how often bwrap is run for a command. What is to be mounted is
-// named to it, and a file may go before it comes to that.
+// setUpTries is how often bwrap is run for a command. It is given the names of what to mount,
+// and a file may be removed before it mounts it.
 const setUpTries = 3
 
 // spawnOnce runs bwrap once.
@@ -288,8 +288,8 @@ func (w *bwrapProcess) start(b *bubblewrap, pl *plan, s Spec, program string) er
 	return nil
 }
 
-// identify reads which process the namespace is. bwrap says it before it runs
-// the command, or ends without a word if it cannot.
+// identify reads the number of process 1 of the namespace. bwrap prints it before it runs
+// the command, or ends without output if it cannot.
 func (w *bwrapProcess) identify() {
 	var status struct {
 		ChildPID int `json:"child-pid"`
@@ -335,8 +335,8 @@ func (w *bwrapProcess) Wait() (Status, error) {
 	return w.status, nil
 }
 
-// Signal implements Process. bwrap's process 1 leads the group; being process
-// 1, it is deaf to all but SIGKILL.
+// Signal implements Process. bwrap's process 1 leads the group; as process
+// 1 it ignores all signals but SIGKILL.
 func (w *bwrapProcess) Signal(sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {

@@ -21,9 +21,9 @@ func (n ownFiles) stderr() int  { return int(n) + 1 } // the command's standard 
 func (n ownFiles) entered() int { return int(n) + 2 } // where enter says that it executes the command
 func (n ownFiles) inputs() int  { return int(n) + 3 } // the first of what bwrap reads
 
-// bwrapStart tells whether bwrap came as far as the command. Whatever fails before
-// is no output of the command, which has not run: bwrap's standard error is a file
-// of ours, and enter replaces it.
+// bwrapStart reports whether bwrap started the command. Errors before that
+// must not appear as output of the command: bwrap's standard error is a file
+// of this process, and enter replaces it.
 type bwrapStart struct {
 	status, statusIn *os.File      // the ends of the pipe bwrap reports to; the first is the caller's
 	entered          *net.UnixConn // the ends of the connection to enter
@@ -46,7 +46,7 @@ func newBeginning() (*bwrapStart, error) {
 	return nil, err
 }
 
-// started closes what bwrap has now.
+// started closes the descriptors that bwrap has inherited.
 func (b *bwrapStart) started() {
 	b.statusIn.Close()
 	b.enteredIn.Close()
@@ -61,11 +61,11 @@ func (b *bwrapStart) close() {
 	}
 }
 
-// enters is what enter says before it executes the command. The connection is closed by
-// that, so that a message after it is an error.
+// enters is what enter sends before it executes the command. The execution closes the connection,
+// so a message after it is an error.
 const enters = "!"
 
-// sayEntered says that the command is executed now, and hands out the listener of the
+// sayEntered reports that the command is executed now, and sends the listener of the
 // filter, if there is one, as appendListener does.
 func sayEntered(to, listener int, pl *plan) error {
 	files, err := appendListener(nil, listener, pl)

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oomScore is how much likelier than others a command is killed when memory runs
+// oomScore is added to the score by which the kernel chooses the process to kill when memory runs
 // out, in thousandths of all memory.
 const oomScore = 200
 
-// setChildLimits limits what this process, and all commands that descend from it, take from
-// the user they share with the host. Nothing of it is worth a start that fails.
+// setChildLimits limits the resources of the user that this process, and all commands that descend from it, can use. Errors are
+// ignored: a start must not fail because of them.
 func setChildLimits() {
-	// A core dump may be handed to a program of the host's, with all its rights
-	// and outside of the sandbox, but not if this is the limit, see core(5).
+	// The kernel may give a core dump to a program on the host, which runs outside of the
+	// sandbox, but not with this limit, see core(5).
 	lower(unix.RLIMIT_CORE, func(uint64) uint64 { return 1 })
-	// Signals in queues count for the user: without any left, no one has timers.
+	// Queued signals are counted for the user: timers need them.
 	lower(unix.RLIMIT_SIGPENDING, func(most uint64) uint64 { return most / 2 })
 	MarkCommand()
 
-	// While the process can be traced its files here are its own.
+	// As long as the process is dumpable, it owns its files here.
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -48,7 +48,7 @@ func leaveSome(pid int) {
 	}
 }
 
-// lower lowers a limit for good.
+// lower lowers a hard limit, which cannot be raised again.
 func lower(resource int, to func(most uint64) uint64) {
 	var now unix.Rlimit
 	if unix.Getrlimit(resource, &now) != nil {

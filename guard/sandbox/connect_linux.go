@@ -23,8 +23,8 @@ const (
 	// maxConnecting is how many connections of a sandbox are made at the same moment.
 	// Connections that wait for the other side are not counted: they hold nothing.
 	maxConnecting = 32
-	// shortestWait and longestWait bound the pause after which it is looked again
-	// whether the other side has answered, or has room.
+	// shortestWait and longestWait bound the pause before the next attempt to
+	// connect.
 	shortestWait = time.Millisecond
 	longestWait  = 100 * time.Millisecond
 	// maxRefusals is how many refused sockets are remembered until they are told.
@@ -114,8 +114,8 @@ func (k *connector) close() error {
 }
 
 // connect is the [kernel.Judge] of connect(2). A connection for which the caller has to
-// wait is tried again and again, each time from the beginning, so that meanwhile neither
-// a thread nor a descriptor is held.
+// wait is tried repeatedly, each time from the beginning, so that neither
+// a thread nor a descriptor is held between the attempts.
 func (k *connector) connect(c *kernel.Call) unix.Errno {
 	begun := time.Now()
 	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
@@ -300,8 +300,8 @@ func (k *connector) underPrivate(path string) (int, error) {
 	return node, nil
 }
 
-// connectTo connects without waiting for the other side. A socket that would wait is
-// made not to for that moment; the flag belongs to the caller's socket too.
+// connectTo connects without waiting for the other side. A blocking socket is made non-blocking
+// meanwhile; the caller's socket has the same flag.
 func connectTo(fd int, address []byte) outcome {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {

@@ -18,8 +18,8 @@ var devLinks = [...][2]string{
 	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 }
 
-// sharedMemory is how much /dev/shm takes, which stays until the sandbox ends:
-// browsers need some hundred MiB, and without a limit it is half the machine's
+// sharedMemory is the size of /dev/shm, whose files stay until the sandbox ends:
+// browsers need some hundred MiB, and the default is half of the machine's
 // memory.
 const sharedMemory = "512m"
 
@@ -59,7 +59,7 @@ func mountDev(nodes []attachment) error {
 			return err
 		}
 	}
-	// The directory itself takes no files: programs would fill memory unseen.
+	// The directory itself is read-only: files in it would fill memory.
 	return unix.MountSetattr(unix.AT_FDCWD, "/dev", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 

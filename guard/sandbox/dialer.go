@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// A dialer reaches into the network of a sandbox.
+// A dialer connects to the network of a sandbox.
 type dialer interface {
 	dial(ctx context.Context, port int) (net.Conn, error)
 	listen(port int) (net.Listener, error)
 	listening() ([]int, error)
 }
 
-// errNoNetwork says that there is nothing to reach into.
+// errNoNetwork reports that a sandbox has no network of its own.
 var errNoNetwork = errors.New("sandbox: the sandbox has no network of its own")
 
 // Dial connects to a port that a command listens on inside the sandbox, on its

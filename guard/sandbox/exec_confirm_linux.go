@@ -25,7 +25,7 @@ const tracingStop = "t"
 var tracers = make(chan *launcher, 4)
 
 // confirm starts the program, stops it before its first instruction, and kills it if it
-// is another one than was judged. It tells the verdict why before the process ends, so that
+// is not the one that was judged. It calls Failed before the process ends, so that
 // the command cannot end first. A process that cannot be stopped is refused if v.Confirm.
 func (l *execLook) confirm(v ExecVerdict) {
 	failed := func(why string) {
@@ -47,8 +47,8 @@ func (l *execLook) confirm(v ExecVerdict) {
 	}
 }
 
-// trace is confirm on a thread of its own. The kernel tells of a stop, by which it is
-// known that the program was started; or that it was not, by what PTRACE_INTERRUPT asks for.
+// trace is confirm on a thread of its own. The kernel reports a stop after the program was
+// started, or the stop that PTRACE_INTERRUPT requests if it was not.
 func (l *execLook) trace(strict bool, failed func(why string)) {
 	thread := l.call.Thread
 	process, _ := strconv.Atoi(l.call.Status()["Tgid"]) // whose number a thread has once it has started a program

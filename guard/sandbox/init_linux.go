@@ -132,11 +132,11 @@ func ignoreTermination() {
 	}
 }
 
-// ignoreSignals keeps a signal to the group of a supervisor from ending it. Ignoring
-// them for good would be inherited by commands; a channel no one reads is not.
+// ignoreSignals keeps a signal to the process group of a supervisor from ending it. Commands
+// would inherit ignored signals; they do not inherit a channel that is never read.
 //
-// The end of a child must not be reported by a signal, which would wake a thread
-// that has nothing to do with it: the kernel has one wait for that already.
+// The end of a child must not be reported by a signal, which would wake another
+// thread: reap waits for it already.
 func ignoreSignals() {
 	signal.Notify(make(chan os.Signal, 1))
 	sigaction(uintptr(unix.SIGCHLD), &kernelAction{handler: sigDefault})

@@ -67,9 +67,8 @@ func (js *jobs) add(id uint64, start func() (forked, error)) (forked, error) {
 }
 
 // reap collects ended processes for ever: the commands, which it reports, and
-// the orphans, which process 1 inherits. gone says that nothing of a command is
-// left, and that it is forgotten: most leave nothing, and whichever process waits for one
-// need not ask.
+// the orphans, which process 1 inherits. gone says that no process of a command is
+// left, and that the table has dropped it, so that the host need not ask.
 func (js *jobs) reap(exited func(j *job, status syscall.WaitStatus, gone bool)) {
 	for {
 		var status syscall.WaitStatus
@@ -116,9 +115,9 @@ func (js *jobs) leave(j *job) bool {
 }
 
 // noOrphans reports whether no process is left of any command that has ended: the
-// topmost of those would have fallen to the main thread of process 1 by now,
-// while commands are children of the spawner's, and the system call filter lets
-// no one else become one (CLONE_PARENT). The kernel reads the beginning of the list
+// topmost of them would be a child of the main thread of process 1 by now.
+// Commands are children of the spawner thread, and the system call filter keeps other
+// processes from becoming that (CLONE_PARENT). The kernel reads the beginning of the list
 // under a lock. Not all kernels have it (CONFIG_PROC_CHILDREN).
 func noOrphans() bool {
 	self := os.Getpid()
@@ -130,13 +129,13 @@ func noOrphans() bool {
 	return childless(fd)
 }
 
-// openChildren opens the list of a thread's children. Reading it returns the current children.
+// openChildren opens the list of a thread's children. Each read returns the current ones.
 func openChildren(pid, thread int) (fd int, err error) {
 	return unix.Open("/proc/"+strconv.Itoa(pid)+"/task/"+strconv.Itoa(thread)+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// childless reports whether a list of children is empty. That of a process that is
-// gone is.
+// childless reports whether a list of children is empty, as it is if the process has
+// ended.
 func childless(fd int) bool {
 	n, err := unix.Pread(fd, make([]byte, 16), 0)
 	return n == 0 && err == nil
@@ -189,8 +188,8 @@ func (js *jobs) kill(id uint64) (ended int, err error) {
 	return sweep(limit, func(pid int) bool { return !js.others(j, pid) && j.members(pid) })
 }
 
-// descends reports whether pid is a descendant of ours and alive. We are the
-// one that orphans fall to, so that none is lost by the end of its parent.
+// descends reports whether pid is alive and a descendant of this process, which
+// inherits orphans, so that no descendant is lost when its parent ends.
 func descends(pid int) bool {
 	for self, first := os.Getpid(), true; pid > 1; first = false {
 		alive, parent, err := processStat(pid)
@@ -231,7 +230,7 @@ func statOf(pid int) (s procStat, err error) {
 		return s, err
 	}
 	text = text[:n]
-	// The name stands in parentheses and may contain anything.
+	// The name is in parentheses and may contain any character.
 	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[end+1:]))
 	if begin < 0 || end < begin || len(fields) < 20 {

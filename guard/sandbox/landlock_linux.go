@@ -18,7 +18,7 @@ import (
 
 // landlocked contains commands by Landlock and the system call filter alone.
 // Every command has an init process of its own, which it cannot signal or trace and
-// to which its orphans fall.
+// which inherits its orphans.
 type landlocked struct {
 	executable string
 
@@ -157,7 +157,7 @@ func (l *landlocked) deny(paths []string) error {
 	return nil
 }
 
-// hold implements engine: in a directory that may be written it holds no file back.
+// hold implements engine: it cannot make a file in a writable directory read-only.
 func (*landlocked) hold([]string) error { return nil }
 
 // show implements engine: nothing is mounted.
@@ -284,9 +284,9 @@ func openUp(r *kernel.Ruleset, pl *plan) error {
 	return nil
 }
 
-// readable lists what may be read: everything next to the way to something
-// hidden. /dev is hidden too, but for a few devices. What is hidden inside a
-// writable path cannot be.
+// readable lists what may be read: all entries of the directories above hidden paths, except these
+// paths. /dev is hidden too, except a few devices. Paths inside a
+// writable path cannot be hidden.
 func readable(pl *plan) []string {
 	hidden := map[string]bool{"/dev": true}
 	onTheWay := map[string]bool{"/": true}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// launcher is a thread that processes are started from that are to end with
-// their parent: to the kernel the parent is the thread, not the process
+// launcher is a thread that starts processes that must end with
+// their parent: for the kernel the parent is the thread, not the process
 // (golang/go#27505).
 type launcher struct {
 	requests chan func()

@@ -45,9 +45,9 @@ func (r *rootDir) of(c *kernel.Call) (fd int, own bool, err error) {
 	return r.fd, false, r.err
 }
 
-// plain looks up an absolute path without walking along it, and reports whether the result is what
-// the caller would find. It is not if a link of /proc is involved, which shows in the result, or in
-// a failure although there is a link.
+// plain looks up an absolute path in one call, and reports whether the result is what
+// the caller would find. It is not if the path has a link of /proc in it: then the result is in /proc, or
+// the look-up fails although a link exists.
 func plain(root int, path string) (node int, err error, ok bool) {
 	const flags = unix.O_PATH | unix.O_CLOEXEC
 	node, err = unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
@@ -99,7 +99,7 @@ func (r *rootDir) lookup(c *kernel.Call, dir, path string, nofollow bool) (int, 
 	return found, nil
 }
 
-// unseenError says that the open files of a caller cannot be examined.
+// unseenError reports that the open files of a caller cannot be examined.
 type unseenError struct{ error }
 
 func (e *unseenError) Unwrap() error { return e.error }

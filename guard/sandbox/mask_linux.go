@@ -20,9 +20,9 @@ const (
 
 // mask is a file system, mounted at no name of its own, with the objects that
 // cover what is hidden: a file and a directory of mode 000, and for each masked
-// directory with exceptions in it a directory that leads to those and nothing
-// else. What covers a program has the permission to be executed, for shells try
-// no file without: an attempt is then judged, and refused by name.
+// directory with exceptions a directory that contains only these.
+// The cover of a program may be executed, because shells do not try
+// a file without that permission: an attempt is then judged, and refused by name.
 type mask struct {
 	fd        int
 	dev       uint64
@@ -56,8 +56,8 @@ func newMask(pl *plan) (*mask, error) {
 	return m, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// addSkeletons makes the ways through masked directories to what is shown or
-// writable inside.
+// addSkeletons makes the directories in masked directories that lead to paths that are shown or
+// writable.
 func (m *mask) addSkeletons(pl *plan) error {
 	exceptions := slices.Concat(pl.writable, pl.shown)
 	for i, dir := range pl.masked {

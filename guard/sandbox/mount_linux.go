@@ -35,7 +35,7 @@ type attachment struct {
 // thread with CAP_SYS_ADMIN in the sandbox's user namespace, before any command.
 func build(pl *plan) (*view, error) {
 	v := &view{plan: pl, overmounted: make(map[string]int), hosts: make(map[string]int)}
-	// Nothing the host mounts from now on shall appear here, writable and unmasked.
+	// Later mounts of the host must not appear here, writable and without masks.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("detaching the mounts from the host's: %w", err)
 	}
@@ -110,7 +110,7 @@ func (v *view) copies() ([]attachment, error) {
 		list = append(list, attachment{t, fd})
 	}
 	// Parents first, so that the deeper path decides. At one path the later kind
-	// lies on top: a mask over everything else.
+	// is mounted last: a mask covers everything else.
 	slices.SortStableFunc(list, func(a, b attachment) int { return strings.Compare(a.path, b.path) })
 	return list, nil
 }
@@ -142,8 +142,8 @@ func (v *view) privates() ([]attachment, error) {
 	return list, nil
 }
 
-// attachAll puts the copies in their places, and then the masks of denied paths
-// over them, so that those always win.
+// attachAll mounts the copies in their places, and then the masks of denied paths
+// over them, so that the masks always have precedence.
 func (v *view) attachAll(copies []attachment) error {
 	for _, a := range copies {
 		if err := attach(a); err != nil {
