@@ -20,7 +20,7 @@ func AppendAllow(cfg Config, root, rule string) error { return Append(cfg, root,
 
 // Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration directory.
 // Everything else in the file stays, comments included, and the file is
-// replaced at once. An entry that stands there already is no error.
+// replaced atomically. An entry that exists already is not an error.
 //
 // It fails, and changes nothing, when the file cannot be parsed or written.
 func Append(cfg Config, root, list, text string) error {
@@ -42,7 +42,7 @@ func Append(cfg Config, root, list, text string) error {
 	})
 }
 
-// Remove takes an entry out of a list of the user's own file that it stands in. Everything else in the file stays.
+// Remove removes an entry from the list in the user's own file that contains it. Everything else in the file stays.
 func Remove(e Entry, list string) error {
 	if e.Kind != User || e.Client {
 		return fmt.Errorf("%s is set in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
@@ -62,7 +62,7 @@ func Remove(e Entry, list string) error {
 	})
 }
 
-// errUnchanged says that the file holds already what an edit would write.
+// errUnchanged reports that an edit would not change the file.
 var errUnchanged = errors.New("unchanged")
 
 // editList changes a list of a settings file under its lock. grows is by how many entries.
@@ -86,7 +86,7 @@ func editList(src source, list string, grows int, edit func(now []Entry, doc *hu
 	})
 }
 
-// editedList returns the text with the list changed. That it reads as meant is checked.
+// editedList returns the text with the list changed, after it has verified that the text parses to the list that was intended.
 func editedList(src source, text []byte, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) ([]byte, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
@@ -139,7 +139,7 @@ func insert(doc *hujson.Value, root, list, text string) error {
 	return nil
 }
 
-// elementsOf returns the elements of a list, those that are no entries included.
+// elementsOf returns the elements of a list, including those that are not entries.
 func elementsOf(doc *hujson.Value, list string) ([]hujson.Value, error) {
 	for name := range strings.SplitSeq(list, ".") {
 		object, err := objectIn(doc, "what holds "+name)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exists is os.Stat without a description of what is there: most of what is asked for before every call is not.
+// exists is os.Stat without a FileInfo. Most of the files that are checked before every call do not exist.
 func exists(path string) error {
 	var st unix.Stat_t
 	for {

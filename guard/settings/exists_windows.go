@@ -2,7 +2,7 @@ package settings
 
 import "os"
 
-// exists is os.Stat without a description of what is there.
+// exists is os.Stat without a FileInfo.
 func exists(path string) error {
 	_, err := os.Stat(path)
 	return err

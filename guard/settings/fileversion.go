@@ -17,7 +17,7 @@ import (
 // equal stamps stop proving equal content. FAT keeps two seconds.
 const racyWindow = 2 * time.Second
 
-// fileVersion is what tells one state of a file from another without reading it.
+// fileVersion distinguishes states of a file without reading it.
 type fileVersion struct {
 	info os.FileInfo // nil when there is none
 	err  string
@@ -40,7 +40,7 @@ func statVersion(file string, now time.Time) (fileVersion, error) {
 // formats no error.
 func absentVersion(now time.Time) fileVersion { return fileVersion{err: "absent", at: now} }
 
-// A directory is one that sources lie in. While it is absent so are they, and one look at it does for all of them.
+// A directory contains sources. If it does not exist, neither do they, and one check is enough for all of them.
 type directory struct {
 	path   string
 	absent bool
@@ -57,15 +57,15 @@ func (s *reloader) directory(path string) *directory {
 	return d
 }
 
-// look sees once in a reading whether the directory is absent.
+// look checks once in a reading whether the directory is absent.
 func (d *directory) look(reading uint64) {
 	if d.looked != reading {
 		d.absent, d.looked = absent(exists(d.path)), reading
 	}
 }
 
-// stillAbsent reports whether a directory that was absent is so in this reading. Of one that was there it says nothing, and looks at
-// nothing: its files may be.
+// stillAbsent reports whether a directory that was absent is absent in this reading. If it existed, stillAbsent does not check it, and
+// returns false.
 func (d *directory) stillAbsent(reading uint64) bool {
 	if d.absent {
 		d.look(reading)
@@ -73,7 +73,7 @@ func (d *directory) stillAbsent(reading uint64) bool {
 	return d.absent
 }
 
-// proves reports whether a file with stamp now must hold what it held at s.
+// proves reports whether a file with version now must have the content that it had at s.
 func (s fileVersion) proves(now fileVersion) bool {
 	if s.at.IsZero() || s.err != now.err || (s.info == nil) != (now.info == nil) {
 		return false
@@ -85,8 +85,8 @@ func (s fileVersion) proves(now fileVersion) bool {
 		s.info.ModTime().Equal(now.info.ModTime()) && changedAt(s.info).Equal(changedAt(now.info)) && s.at.Sub(changedAt(s.info)) > racyWindow
 }
 
-// changedAt returns when a file last changed, as far as the system tells: cp -p and tar set
-// the modification time back to one that was there before.
+// changedAt returns the latest time at which a file changed that the system reports: cp -p and tar set
+// the modification time to an earlier one.
 func changedAt(info os.FileInfo) time.Time {
 	if t, ok := realpath.Of(info); ok {
 		return t
@@ -102,8 +102,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// brokenLink returns the fault of a path that is a dangling link. Settings were intended there, which cannot be said of a path
-// without a file.
+// brokenLink returns an error for a dangling link. A link shows that settings were intended, unlike a missing
+// file.
 func brokenLink(paths ...string) error {
 	for _, path := range paths {
 		if target, err := os.Readlink(path); err == nil && absent(exists(path)) {
@@ -113,14 +113,14 @@ func brokenLink(paths ...string) error {
 	return nil
 }
 
-// isShortage reports whether err says that this process, or the machine, has too
-// many files open at the moment: nothing is wrong with the file.
+// isShortage reports whether err means that this process, or the machine, has too
+// many open files: the file itself has no fault.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// readRegular reads a whole file that is no longer than maxFileSize. It never
-// blocks: a pipe or a device in a file's place is an error.
+// readRegular reads a whole file of at most maxFileSize bytes. It never
+// blocks: a pipe or a device is an error.
 func readRegular(name string) ([]byte, os.FileInfo, error) {
 	f, err := lease.Open(name, func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|openNonblock, 0) })
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	formRunner               // string on one line, or an object
 )
 
-// reach says from which sources a key counts.
+// reach defines the sources from which a key applies.
 type reach uint8
 
 const (
@@ -50,17 +50,17 @@ type key struct {
 	// order is for choices and switches: the values from tightest to loosest.
 	// A switch without one is neutral: it counts as loosening.
 	order []string
-	// alias is another word for the choice that follows.
+	// alias is another word for the choice aliased.
 	alias, aliased string
-	// unknown is what a misspelt choice stands for. Empty: it is skipped.
+	// unknown is the choice that replaces a misspelt one. Empty: it is skipped.
 	unknown string
 	def     string
 	list    func(*Settings) *[]Entry
 	set     func(*Settings, Entry)
 }
 
-// tighter reports whether is forbids more than was. Where nothing was said,
-// only the tightest value surely does.
+// tighter reports whether is forbids more than was. If was is not set,
+// only the tightest value does.
 func (k *key) tighter(was, is string) bool {
 	w, i := k.rank(was), k.rank(is)
 	if w < 0 {
@@ -69,14 +69,14 @@ func (k *key) tighter(was, is string) bool {
 	return i >= 0 && i < w
 }
 
-// tightest reports whether no source could be made stricter by another value,
+// tightest reports whether value is the strictest one,
 // so that writing it never loosens.
 func (k *key) tightest(value string) bool { return k.rank(value) == 0 }
 
 // rank returns the place of value in the order, -1 if it has none.
 func (k *key) rank(value string) int { return slices.Index(k.order, value) }
 
-// countsFrom reports whether a value that loosens can count at this level.
+// countsFrom reports whether a value that loosens can apply at this level.
 func (k *key) countsFrom(level Kind) bool {
 	switch k.from {
 	case onlyManaged:

@@ -12,7 +12,7 @@ import (
 // items is a set of loosening content, each as "key: value".
 type items map[string]bool
 
-// intersect returns what stands in both sets.
+// intersect returns what is in both sets.
 func (a items) intersect(b items) items {
 	both := items{}
 	for item := range a {
@@ -39,7 +39,7 @@ func (l *layer) listItem(k *key, e Entry) string {
 	return item(k.name, strings.Join(all, ", "))
 }
 
-// hookItem writes a group the way its file does, without what is not set.
+// hookItem formats a group as JSON, without fields that are not set.
 func hookItem(event string, group HookMatcher) string {
 	type hook struct {
 		Hook
@@ -60,7 +60,7 @@ func hookItem(event string, group HookMatcher) string {
 	return item("hooks."+event, string(text))
 }
 
-// itemsOf returns the set of the entries' texts.
+// itemsOf returns the set of the texts of the entries.
 func itemsOf(entries []Entry) items { return items(nil).union(entries) }
 
 func (a items) union(entries []Entry) items {
@@ -73,7 +73,7 @@ func (a items) union(entries []Entry) items {
 	return a
 }
 
-// loosening returns what in the layer needs trust when the layer lies in a
+// loosening returns the entries of the layer that need trust if the layer is from a
 // workspace. The Text of each entry is its item.
 func (l *layer) loosening(words *keySet) []Entry {
 	var found []Entry
@@ -105,7 +105,7 @@ func (l *layer) loosening(words *keySet) []Entry {
 	return found
 }
 
-// view is a layer with what of its loosening content counts.
+// view is a layer, and which of its loosening content applies.
 type view struct {
 	*layer
 	free     bool  // everything counts
@@ -114,7 +114,7 @@ type view struct {
 
 func (v view) grants(item string) bool { return v.free || v.approved[item] }
 
-// grantsScalar reports whether the value may take effect even where it loosens.
+// grantsScalar reports whether the value may take effect even if it loosens.
 func (v view) grantsScalar(k *key, e Entry) bool {
 	return k.countsFrom(v.source.kind) && v.grants(item(k.name, e.Text))
 }
@@ -194,8 +194,8 @@ func (m *merger) managedOnly(k *key) string {
 	return ""
 }
 
-// scalar returns the value in force: the highest that counts, or what sources
-// above it say without leave to loosen, where that is tighter.
+// scalar returns the value in force: the highest that applies, or a tighter one of the sources
+// above it that may not loosen.
 func (m *merger) scalar(k *key) Entry {
 	if k.from == anySourceOnce {
 		return m.anyScalar(k)
@@ -209,7 +209,7 @@ func (m *merger) scalar(k *key) Entry {
 			break
 		}
 	}
-	// From low to high, and only ever tighter: one more file cannot loosen.
+	// From low to high, and only tighter: one more file cannot loosen.
 	for ; at >= 0; at-- {
 		v := m.views[at]
 		for _, e := range v.held[k.name] {
@@ -241,9 +241,9 @@ func meet(k *key, result, e Entry) Entry {
 	return e
 }
 
-// permitted returns the entry, or what stands for it where another setting
-// forbids it. It must be asked before values are compared: an acceptEdits that
-// tightens a bypassPermissions no one may use would loosen.
+// permitted returns the entry, or its replacement if another setting
+// forbids it. It must be called before values are compared: an acceptEdits that
+// tightens a forbidden bypassPermissions would loosen.
 func (m *merger) permitted(k *key, e Entry) Entry {
 	if k.name == keyMode && e.Text == ModeBypass && m.out.DisableBypass {
 		e.Text = ModeDefault
@@ -290,7 +290,7 @@ func (m *merger) hooks() {
 	}
 }
 
-// classifier takes the classifier of the highest source that may name one.
+// classifier uses the classifier of the highest source that may name one.
 func (m *merger) classifier(v view, group HookMatcher) {
 	if v.source.kind != User && v.source.kind != Managed {
 		m.warn(group.Source, "%s counts from user and managed settings only", Classifier)
@@ -299,7 +299,7 @@ func (m *merger) classifier(v view, group HookMatcher) {
 	}
 }
 
-// runs reports whether the file itself has the group, with leave to run it.
+// runs reports whether the file itself has the group, and may run it.
 func (v view) runs(event string, group HookMatcher) bool {
 	name := hookItem(event, group)
 	return v.grants(name) && v.hasHook(event, name)
@@ -318,7 +318,7 @@ func (m *merger) env() {
 	}
 }
 
-// finish settles what depends on more than one key.
+// finish sets what depends on more than one key.
 func (m *merger) finish() {
 	m.native()
 	s := m.out

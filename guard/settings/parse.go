@@ -48,7 +48,7 @@ type parser struct {
 	*layer
 	words *keySet
 	lines []int // offset of each line's first byte
-	// respelt says that the keys read are spelt otherwise than known ones: only what takes rights away counts.
+	// respelt says that the keys that are read are misspelt known ones: only values that take rights away apply.
 	respelt bool
 }
 
@@ -95,8 +95,8 @@ func (p *parser) syntaxError(err error, end int) error {
 	return e
 }
 
-// precheck refuses what the parser would accept or choke on: text that is not
-// UTF-8, whose rules would match nothing, and nesting without end.
+// precheck refuses text that is not UTF-8, whose rules would match nothing, and nesting that is deeper
+// than maxDepth.
 func precheck(text []byte) (offset int, err error) {
 	if !utf8.Valid(text) {
 		for i := 0; i < len(text); {
@@ -242,7 +242,7 @@ func (p *parser) wrongType(path string, v hujson.Value, want string) {
 	p.warn(v, "%s is %s; %s is expected. It is skipped", path, describe(v), want)
 }
 
-// siblings returns the names that may stand in the object at prefix.
+// siblings returns the member names that are known in the object at prefix.
 func (w *keySet) siblings(prefix string) []string {
 	set := map[string]bool{}
 	if prefix == "" {

@@ -39,7 +39,7 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	if f.err == nil && f.stale == nil && !waiting && f.text != nil && bytes.Equal(text, f.text) {
 		return false
 	}
-	// Empty is how a file looks that is being written.
+	// A file that is being written may be empty.
 	written := now.Sub(info.ModTime()).Abs() < racyWindow
 	if len(bytes.TrimSpace(text)) == 0 && !f.servers && (written || s.begun && f.layer != nil) {
 		return s.fail(f, &parseError{File: f.file, Err: errors.New("the file is empty")})
@@ -61,9 +61,9 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	return true
 }
 
-// expose finds out whether links lead to a file of the user or an administrator through a root, as to those that are kept in a
-// repository. No tool or command writes it, but not every sandbox keeps a link in its place while a command runs, so what is in
-// force of the file stays, and of what has come since counts what tightens.
+// expose determines whether links lead to a file of the user or an administrator through a root, as with files that are kept in a
+// repository. No tool or command writes it, but not every sandbox protects a link while a command runs, so what is in
+// force of the file stays, and later content applies only if it tightens.
 func (s *reloader) expose(f *file) {
 	inRoot := func(path string) bool {
 		return slices.ContainsFunc(s.cfg.Roots, func(root string) bool {
@@ -127,7 +127,7 @@ func readFailure(err error) error {
 	return err
 }
 
-// fail records that a file is there and says nothing. What it said before
+// fail records that a file exists and cannot be used. Its earlier content
 // stays in force.
 func (s *reloader) fail(f *file, err error) bool {
 	f.gone = time.Time{}
@@ -148,7 +148,7 @@ func (s *reloader) fail(f *file, err error) bool {
 	return was == nil || *was != w
 }
 
-// vanish removes the content of a deleted file from force.
+// vanish ends the effect of a deleted file.
 func (s *reloader) vanish(f *file, now time.Time) bool {
 	empty := newLayer(f.source)
 	hadText := f.text != nil

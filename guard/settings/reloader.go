@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// vanishGrace is how long what a user or managed file forbade stays in
-// force after the file is gone: some editors replace a file in two steps.
+// vanishGrace is how long the denials of a user or managed file stay in
+// force after the file is deleted: some editors replace a file in two steps.
 const vanishGrace = time.Second
 
-// reloader reads the sources once or again and again, and keeps what a reading
-// must know of the ones before.
+// reloader reads the sources once or repeatedly, and keeps the state that a reading
+// needs of earlier ones.
 type reloader struct {
 	cfg       Config
 	words     *keySet
@@ -85,8 +85,8 @@ func newReloader(cfg Config) *reloader {
 	return s
 }
 
-// names returns every path whose change can matter; of a drop-in directory one
-// that stands for all in it.
+// names returns every path whose change can change the settings; for a drop-in directory one
+// path for all its files.
 func (s *reloader) names() []string {
 	var names []string
 	for _, d := range s.cfg.managedDirs() {
@@ -111,7 +111,7 @@ func (cfg Config) check() error {
 	return nil
 }
 
-// read looks at every source and returns what they say together; nil if
+// read checks every source and returns the merged settings; nil if
 // nothing has changed since the last time.
 func (s *reloader) read() *Settings {
 	now := s.now()
@@ -167,7 +167,7 @@ func (s *reloader) arrange() (changed bool) {
 	return changed
 }
 
-// list is dropIns that answers a shortage with what was there the last time.
+// list is dropIns that returns the last list if no file descriptors are available.
 func (s *reloader) list(dir string) ([]string, error) {
 	if s.directory(filepath.Dir(dir)).stillAbsent(s.reading) {
 		s.listed[dir] = nil
@@ -229,7 +229,7 @@ func (s *reloader) lookTrust(now time.Time) bool {
 	return !slices.Equal(before, s.notice)
 }
 
-// approve decides what loosening content of each file counts.
+// approve decides which loosening content of each file applies.
 func (s *reloader) approve() {
 	byRoot := map[string]items{}
 	for _, f := range s.order {
@@ -249,7 +249,7 @@ func (s *reloader) approve() {
 		case known && record.SHA256 == byRoot[f.workspace].digest(), believed && f.fresh:
 			f.approved = now
 		case known || believed:
-			// The user trusted other content: of that, what still stands counts.
+			// The user trusted other content: what is still in the file applies.
 			f.approved = f.approved.intersect(now)
 		default:
 			f.approved, f.layer.heldHooks = nil, nil
@@ -300,8 +300,8 @@ func (s *reloader) flags() view {
 	return view{layer: l, free: true}
 }
 
-// unchanged reports that a reading now would find nothing new. It looks at what a reading looks at and notes nothing, so that
-// several may look at once; where that could matter, it leaves the answer to a reading.
+// unchanged reports that a reading now would find nothing new. It checks what a reading checks and records nothing, so that
+// several goroutines may call it at once. If a record would be needed, it returns false.
 func (s *reloader) unchanged() bool {
 	managed := len(s.managed) > len(s.admin) || slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.absent })
 	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {
@@ -344,9 +344,9 @@ func (s *reloader) topmostAbsent() []string {
 	return all
 }
 
-// settled reports whether the sources were put in order, and none has vanished from it.
+// settled reports whether the sources were put in order, and none has been removed since.
 func (s *reloader) settled() bool { return s.order != nil && len(s.order) == s.asked }
 
-// Load reads all sources once. It never fails: what is wrong stands in
+// Load reads all sources once. It never fails: errors are in
 // Broken or Warnings of the result.
 func Load(cfg Config) *Settings { return newReloader(cfg).read() }

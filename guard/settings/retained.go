@@ -6,7 +6,7 @@ import (
 )
 
 // retained joins an earlier and a later reading of a list that tightens so that
-// nothing either of them forbids is let through, and reports what it kept.
+// whatever either of them forbids stays forbidden, and reports the entries it kept.
 //
 // "!" patterns carve out of the entries before them. Where a list is not merely
 // longer than before, no order of the joined entries honours both carve-outs,

@@ -2,7 +2,7 @@ package settings
 
 const claudeManagedName = "ClaudeCode"
 
-// managedBase does not come from %ProgramFiles%: whichever process starts us sets the
+// managedBase does not come from %ProgramFiles%: the process that starts this one sets the
 // environment, and must not be able to hide the administrator's files.
 func managedBase() string { return `C:\Program Files` }
 

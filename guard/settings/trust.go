@@ -118,8 +118,8 @@ func ListTrusted(cfg Config) ([]trusted, error) {
 	return list, nil
 }
 
-// digest names a set of loosening content: the order in which it stands, its
-// comments and which of the files holds it do not matter.
+// digest identifies a set of loosening content, whatever its order, its
+// comments and the files that contain it.
 func (a items) digest() string {
 	sum := sha256.New()
 	for _, text := range slices.Sorted(maps.Keys(a)) {

@@ -37,13 +37,13 @@ type Watcher struct {
 }
 
 // Watch reads all sources and follows them. onChange gets every later change,
-// in order, from one goroutine; it must not call Close. Without it nothing is
-// followed: then Reload alone sees changes, and what others write next to the
-// sources wakes no one.
+// in order, from one goroutine; it must not call Close. If it is nil, nothing is
+// followed: then only Reload detects changes, and writes next to the
+// sources wake no goroutine.
 //
-// Watch fails only when a path of cfg is not absolute. Where the platform can
-// give no notification of changes there is a warning in the settings, and
-// changes are seen by Reload alone.
+// Watch fails only if a path of cfg is not absolute. If the platform cannot
+// report changes, the settings have a warning, and
+// only Reload detects changes.
 func Watch(cfg Config, onChange func(*Settings)) (*Watcher, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -101,11 +101,11 @@ func (w *Watcher) begin(told *Settings) {
 // Current returns the settings as last read.
 func (w *Watcher) Current() *Settings { return w.current.Load() }
 
-// Reload looks at every source, reads what may have changed, and returns the
-// settings now in force. It costs a stat for each source, so that it can stand
-// before every call: an edit made before the call is seen by the call. Calls
-// look concurrently as long as nothing has changed. When something has,
-// those that come while one reads are served together by the next reading.
+// Reload checks every source, reads what may have changed, and returns the
+// settings now in force. It costs a stat for each source, so that it can be called
+// before every tool call, which then sees earlier edits. Calls
+// check concurrently as long as nothing has changed. When something has,
+// the calls that arrive during a reading share the next one.
 func (w *Watcher) Reload() *Settings {
 	turn := w.asked.Add(1)
 	if w.unchanged() {
@@ -212,8 +212,8 @@ func (w *Watcher) untilDue() (time.Duration, bool) {
 	return max(0, w.reloader.due.Sub(w.reloader.now())), true
 }
 
-// arm watches each directory a source may lie in, and the one above it, where
-// the directory itself appears. Where neither exists, the nearest that does.
+// arm watches each directory that a source may be in, and its parent, in which
+// the directory itself appears. If neither exists, it watches the nearest that does.
 func (w *Watcher) arm() {
 	if w.events == nil {
 		return

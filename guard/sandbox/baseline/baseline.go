@@ -67,8 +67,8 @@ func Open(state string, log *slog.Logger) *Keeper {
 	return k
 }
 
-// Begin notes what there is in some directories before a command runs that may write them. While another one runs there,
-// also of another host, what was noted before that one holds. The guarded paths are those of the sandbox, if it is known
+// Begin records the content of some directories before a command runs that may write them. While another command runs there,
+// also of another host, the record from before that command holds. The guarded paths are those of the sandbox, if it is known
 // by now; see [Keeper.Guard]. Every Begin needs an End.
 func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 	k.mu.Lock()
@@ -91,7 +91,7 @@ func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 	k.watch.attend(true)
 }
 
-// End says that a command has ended that Begin was called for, and that Check was called since.
+// End is called when a command that Begin was called for has ended, after Check.
 func (k *Keeper) End(dirs []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -186,8 +186,8 @@ func guardedIn(dir string, list []sandbox.Guarded) []sandbox.Guarded {
 	return slices.DeleteFunc(slices.Clone(list), func(g sandbox.Guarded) bool { return filepath.Clean(g.Root) != dir })
 }
 
-// Withheld reports whether a settings file is one that did not exist before the commands that run, so that it may be
-// theirs, or before those of a host that was killed.
+// Withheld reports whether a settings file did not exist before the commands that run, or before those of a host that was killed,
+// so that a command may have created it.
 func (k *Keeper) Withheld(path string) bool {
 	path = realAbove(path)
 	k.mu.Lock()
@@ -211,7 +211,7 @@ func realAbove(path string) string {
 	return path
 }
 
-// Check takes out what commands have added to the directories in which they run. Notes of it are for [Keeper.Since]; an
+// Check removes what commands have added to the directories in which they run. [Keeper.Since] returns the notes of it. An
 // error means that something is still in effect.
 func (k *Keeper) Check() error {
 	k.mu.Lock()
@@ -219,7 +219,7 @@ func (k *Keeper) Check() error {
 	return k.report(k.check(k.busy()))
 }
 
-// check takes out what is not in the baselines of some trees.
+// check removes what is not in the baselines of some trees.
 func (k *Keeper) check(trees []*tree) (notes []string, err error) {
 	var errs []error
 	for _, t := range trees {
@@ -245,7 +245,7 @@ func (k *Keeper) check(trees []*tree) (notes []string, err error) {
 	return notes, errors.Join(errs...)
 }
 
-// report adds notes of what was taken out.
+// report adds notes of what was removed.
 func (k *Keeper) report(notes []string, err error) error {
 	k.notesMu.Lock()
 	defer k.notesMu.Unlock()
@@ -256,14 +256,14 @@ func (k *Keeper) report(notes []string, err error) error {
 	return err
 }
 
-// Since returns what was taken out since so many notes, and how many there are by now.
+// Since returns the notes of removals after the first from notes, and the present number of notes.
 func (k *Keeper) Since(from int) (notes []string, count int) {
 	k.notesMu.Lock()
 	defer k.notesMu.Unlock()
 	return append([]string(nil), k.notes[min(max(from-k.dropped, 0), len(k.notes)):]...), k.dropped + len(k.notes)
 }
 
-// look checks while commands run, always or if something was heard, and returns how long it took.
+// look checks while commands run, always or if an event arrived, and returns how long it took.
 func (k *Keeper) look(always bool) time.Duration {
 	began := time.Now()
 	k.mu.Lock()
@@ -280,8 +280,8 @@ func (k *Keeper) look(always bool) time.Duration {
 	return time.Since(began)
 }
 
-// Hooks makes the hooks directory of each repository that has none where commands run, and returns those that a sandbox is to hold: git runs
-// what is in them.
+// Hooks creates the hooks directory of each repository that has none in directories where commands run, and returns those that a
+// sandbox must make read-only: git runs the programs in them.
 func (k *Keeper) Hooks() (hooks []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -297,7 +297,7 @@ func (k *Keeper) Hooks() (hooks []string) {
 	return hooks
 }
 
-// makeHooks returns the hooks directory of a repository called .git, or of a submodule, which is made if there is none.
+// makeHooks returns the hooks directory of a repository called .git, or of a submodule, and creates it if it does not exist.
 func (t *tree) makeHooks(repo string) (string, bool) {
 	if _, err := os.Lstat(filepath.Join(repo, commonName)); err == nil { // git takes those of another directory
 		return "", false

@@ -20,7 +20,7 @@ type rule struct {
 	why   string
 }
 
-// conditions are the words for when a rule counts.
+// conditions are the words for when a rule applies.
 var conditions = map[string]func(value string) bool{
 	"always":  func(string) bool { return true },
 	"command": func(value string) bool { return !gitrepo.IsBool(value) },
@@ -38,7 +38,7 @@ var effects = map[string]string{
 	"connects": "it leads connections of git elsewhere, or weakens them",
 }
 
-// rules are the rules by the first section of their pattern, so that few are tried for a setting.
+// rules are the rules by the first section of their pattern, so that only a few are tried for a setting.
 var rules = func() map[string][]rule {
 	all := make(map[string][]rule)
 	for line := range strings.Lines(executingText) {
@@ -67,7 +67,7 @@ func matches(parts []string, key string) bool {
 	return strings.HasSuffix(key, parts[last])
 }
 
-// executes says why a setting can make a program run or lead git elsewhere, or "".
+// executes returns the reason why a setting can make a program run or lead git elsewhere, or "".
 func executes(s gitrepo.Setting) string {
 	value := strings.TrimSpace(s.Value)
 	section, _, _ := strings.Cut(s.Key, ".")

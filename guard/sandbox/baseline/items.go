@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A kind says what git does with a file.
+// A kind is the use that git makes of a file.
 type kind int
 
 const (
@@ -21,7 +21,7 @@ const (
 // leadPrefix begins the text of a file named .git.
 const leadPrefix = "gitdir: "
 
-// An item is a file that makes git run programs, or may.
+// An item is a file that makes git run programs, or can.
 type item struct {
 	tree  *tree
 	path  string
@@ -59,7 +59,7 @@ type collector struct {
 	seen  map[string]bool
 }
 
-// queue has a directory looked at as a repository.
+// queue adds a directory to those that are examined as repositories.
 func (c *collector) queue(dir string) {
 	if !c.seen[dir] {
 		c.seen[dir] = true
@@ -81,7 +81,7 @@ func (c *collector) add(path string, k kind) bool {
 	return true
 }
 
-// lead adds the file or link named .git of a directory, and where it leads.
+// lead adds the file or link named .git of a directory, and its target.
 func (c *collector) lead(t *tree, dir string) {
 	path := filepath.Join(dir, gitName)
 	st, err := statOf(path)
@@ -167,7 +167,7 @@ func (c *collector) repo(dir string, watch *watcher) {
 	}
 }
 
-// hookFiles lists what git may run in a hooks directory, which is listed only if it is not watched or has changed.
+// hookFiles lists the programs that git may run in a hooks directory. It reads the directory only if it is not watched or has changed.
 func (t *tree) hookFiles(dir string, st stamp, watch *watcher) []string {
 	n := t.hooks[dir]
 	if n == nil || n.stamp.Ino != st.Ino {
@@ -190,7 +190,7 @@ func (t *tree) hookFiles(dir string, st stamp, watch *watcher) []string {
 	return n.files
 }
 
-// statOpen is statOf for a directory, which its owner may look into afterwards.
+// statOpen is statOf for a directory, and gives its owner the right to read it.
 func (c *collector) statOpen(dir string) (stamp, error) {
 	t := treeOf(c.trees, dir)
 	st, err := statOf(dir)

@@ -21,10 +21,10 @@ import (
 // maxText is the size from which a file is not read; real ones have a few KiB.
 const maxText = 1 << 20
 
-// errOdd says that a file is none that git writes.
+// errOdd reports that a file is not of a kind that git writes.
 var errOdd = errors.New("it is not a regular file")
 
-// A file is what the baseline knows of one.
+// A file is the record of a file in the baseline.
 type file struct {
 	Stamp stamp
 	Text  []byte `json:",omitempty"` // of a link where it leads
@@ -33,7 +33,7 @@ type file struct {
 	Racy  bool   `json:",omitempty"`
 }
 
-// note returns what the baseline is to know of an item.
+// note returns the record of an item for the baseline.
 func (it item) note() file {
 	f := file{Stamp: it.stamp, To: it.to, Racy: it.stamp.racy()}
 	switch it.kind {
@@ -48,7 +48,7 @@ func (it item) note() file {
 	return f
 }
 
-// readText reads a file, or where a link leads that is a lead.
+// readText reads a file, or the target of a link that is a lead.
 func readText(path string, st stamp) ([]byte, error) {
 	switch {
 	case st.Mode&fs.ModeSymlink != 0 && strings.EqualFold(filepath.Base(path), gitName):
@@ -72,7 +72,7 @@ func readText(path string, st stamp) ([]byte, error) {
 	return text, err
 }
 
-// judge takes out what an item has that the baseline has not and that makes git run programs. It returns what it did.
+// judge removes what makes git run programs in an item and is not in the baseline. It returns notes of what it did.
 func (k *Keeper) judge(it item, trees []*tree) (notes []string, err error) {
 	was, known := it.tree.record.Files[it.path]
 	if known && was.Stamp == it.stamp && was.To == it.to && !was.Racy {
@@ -113,7 +113,7 @@ func belongs(path string, text []byte) bool {
 	return filepath.Base(filepath.Dir(filepath.Dir(path))) == treesName && strings.TrimRight(string(text), "\r\n") == filepath.Join("..", "..")
 }
 
-// replace moves what is at the place of an item aside and puts back what was there.
+// replace renames what has the name of an item, and restores what had it before.
 func (it item) replace(was file, why string) ([]string, error) {
 	moved := ""
 	err := it.tree.within(it.path, func(root *os.Root, rel string) (err error) {
@@ -131,8 +131,8 @@ func (it item) replace(was file, why string) ([]string, error) {
 	return []string{fmt.Sprintf("%s was created or changed by a command, and %s: it was moved to %s.", it.path, why, filepath.Join(it.tree.dir, moved))}, nil
 }
 
-// judgeSettings takes settings that execute something out of a file, unless they were there before. A file that cannot be
-// understood is put back as it was.
+// judgeSettings removes settings that execute programs from a file, unless they were there before. A file that cannot be
+// parsed is restored.
 func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 	text, err := readText(it.path, it.stamp)
 	switch {
@@ -175,7 +175,7 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 	return notes, nil
 }
 
-// removed is a setting that was taken out.
+// removed is a setting that was removed.
 type removed struct{ key, text, why string }
 
 // cut returns a configuration without the settings that execute something and are not in the one before.
@@ -219,8 +219,8 @@ func (it item) holdsTree(name string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// within calls f with the directory of the tree opened, which no link leads out of, and once more where a command has taken
-// away the right to look into the directories above path.
+// within calls f with the directory of the tree opened, so that no link leads out of it, and once more if a command has removed
+// the right to read the directories above path.
 func (t *tree) within(path string, f func(root *os.Root, rel string) error) error {
 	err := t.inRoot(path, f)
 	if errors.Is(err, fs.ErrPermission) && t.forced {
@@ -249,7 +249,7 @@ const (
 	lockPause = time.Millisecond
 )
 
-// lockConfig locks a configuration as git does. A command could keep the lock forever, so it is not waited for long.
+// lockConfig locks a configuration as git does. A command could keep the lock forever, so the wait is short.
 func lockConfig(root *os.Root, rel string) (unlock func()) {
 	for range lockTries {
 		f, err := root.OpenFile(rel+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -265,7 +265,7 @@ func lockConfig(root *os.Root, rel string) (unlock func()) {
 	return func() {}
 }
 
-// put replaces a file, whatever is in its place, with one of the same rights.
+// put replaces whatever has the name of a file with a file of the same mode.
 func put(root *os.Root, rel string, text []byte, like stamp) error {
 	return mend.Writing(root, filepath.Dir(rel), func() error {
 		next := rel + "." + rand.Text() // a name that a task cannot put a link at

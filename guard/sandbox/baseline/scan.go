@@ -22,17 +22,17 @@ type stamp struct {
 // racyWindow is how recent a change may be so that another one can have the same time.
 const racyWindow = 20 * time.Millisecond
 
-// racy reports whether what has this stamp could change without the stamp telling.
+// racy reports whether a file with this stamp could change and have the same stamp.
 func (s stamp) racy() bool { return time.Now().UnixNano()-s.Changed < int64(racyWindow) }
 
-// maxDirs is how many directories of a writable directory are looked at, those nearest to it. A look at one costs about
+// maxDirs is how many directories of a writable directory are examined, those nearest to it first. Each costs about
 // a microsecond, before and after a command.
 const maxDirs = 50_000
 
 // mayLook are the rights of an owner who may list and enter a directory.
 const mayLook fs.FileMode = 0o500
 
-// A place says what a directory is to git by the names above it.
+// A place is the meaning of a directory for git, by the names above it.
 type place int
 
 const (
@@ -96,7 +96,7 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 	return repos, leads
 }
 
-// look looks at a directory, and reports whether there is one.
+// look examines a directory, and reports whether it exists.
 func (t *tree) look(n *node, watch *watcher) bool {
 	if !n.watched {
 		n.watched = watch.add(n) // before it is listed: what comes later is told
@@ -159,7 +159,7 @@ func (n *node) list() {
 	}
 }
 
-// forget has a directory in n looked at as a new one: another may have taken its place.
+// forget drops what is known of a directory in n: another may have replaced it.
 func (n *node) forget(name string) {
 	n.kids = slices.DeleteFunc(n.kids, func(kid *node) bool { return filepath.Base(kid.path) == name })
 }
@@ -179,8 +179,8 @@ func (t *tree) openAbove(path string) (stamp, error) {
 	return statOf(path)
 }
 
-// open gives the owner of a directory the right to look into it where a command has taken that away: another program could
-// give it back, and find a repository there.
+// open gives the owner of a directory the right to read it if a command has removed that right: another program could
+// restore it, and find a repository there.
 func (t *tree) open(dir string, st stamp) stamp {
 	if !t.forced || !st.Mode.IsDir() || st.Mode&mayLook == mayLook || canLook(dir) {
 		return st
@@ -216,8 +216,8 @@ func (n *node) isRepo(has map[string]bool) bool {
 	}
 }
 
-// kidPlace says what a directory of this name, in lower case, is in n, and whether it is looked at. What git names after
-// commits and branches is not: there may be very much of it.
+// kidPlace returns the place of a directory of this name, in lower case, in n, and whether it is examined. Directories that git names
+// after commits and branches are not: there may be very many.
 func (n *node) kidPlace(name string) (place, bool) {
 	switch n.place {
 	case dotGit, module:

@@ -22,8 +22,8 @@ type record struct {
 	Guarded []sandbox.Guarded
 }
 
-// A store keeps the baseline of a directory, and whether commands run there, for the next host and for others that run
-// now. A lock tells those apart: a host holds it shared while its commands run.
+// A store keeps the baseline of a directory, and whether commands run there, for other hosts that run now and for the next
+// one. A lock distinguishes these: a host holds it shared while its commands run.
 type store struct {
 	path    string // without its ending; "" where nothing is kept
 	lock    *os.File
@@ -31,7 +31,7 @@ type store struct {
 	unclean bool // something could not be taken out
 }
 
-// What the lock holds while commands run, and else.
+// The content of the lock file while commands run, and otherwise.
 var marked, unmarked = []byte{'1'}, []byte{'0'}
 
 const (
@@ -63,7 +63,7 @@ func (s *store) running() bool {
 	return mark[0] == marked[0]
 }
 
-// busy says that commands run. It reports whether no other host's do, and whether a host was killed while its commands ran.
+// busy records that commands run. It reports whether commands of other hosts do not, and whether a host was killed while its commands ran.
 func (s *store) busy() (alone, killed bool) {
 	if s.lock == nil {
 		return true, false
@@ -84,7 +84,7 @@ func (s *store) share() {
 	}
 }
 
-// idle says that no command runs any more, unless those of another host do.
+// idle records that no command runs any more, unless commands of another host do.
 func (s *store) idle() {
 	if s.lock == nil {
 		return
@@ -171,10 +171,10 @@ func (k *Keeper) recover(s *store, roots []string) {
 	}
 }
 
-// Limits of what is kept of removed settings: when a file is full, the one before it goes.
+// maxRemoved bounds a file of removed settings, in bytes. When it is full, the file before it is deleted.
 const maxRemoved = 1 << 20
 
-// keep keeps settings that were taken out, and says where.
+// keep stores settings that were removed, and returns a note of where.
 func (k *Keeper) keep(path string, gone []removed) string {
 	if k.state == "" {
 		return ""

@@ -13,31 +13,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of how many directories are watched, those nearest to the writable ones: other programs of the user need some of the
-// watches that the kernel gives. Directories that are not watched are looked at before and after each command.
+// Limits of how many directories are watched, those nearest to the writable ones first: other programs of the user need some of the
+// watches that the kernel allows. Directories that are not watched are examined before and after each command.
 const (
 	leastWatches = 1024
 	mostWatches  = 16_384
 	watchShare   = 8 // of what a user may have, one part in so many
 )
 
-// lookAgain is how often directories are looked at while commands run, watched or not.
+// lookAgain is how often directories are examined while commands run, watched or not.
 const lookAgain = 2 * time.Second
 
-// Limits of looking again: the least time between two looks, and how much longer it is than a look takes.
+// Limits on repeated checks: the least time between two, as a time and as a multiple of the duration of a check.
 const (
 	lookPause  = 2 * time.Millisecond
 	lookFactor = 10
 )
 
-// What is heard of a directory, and of one of a repository.
+// The events that are watched in a directory, and in one of a repository.
 const (
 	heardOfAll   = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
 	heardOfRepos = heardOfAll | unix.IN_CLOSE_WRITE | unix.IN_MODIFY | unix.IN_ATTRIB
 )
 
-// A watcher tells which directories have changed, and has them looked at while commands run. The caller of its methods holds
-// the lock of the keeper. A nil one knows nothing.
+// A watcher records which directories have changed, and has them examined while commands run. The caller of its methods holds
+// the lock of the keeper. A nil watcher watches nothing.
 type watcher struct {
 	events *os.File
 	fd     int
@@ -98,7 +98,7 @@ func (w *watcher) lostEvents() uint64 {
 	return w.lost
 }
 
-// drain takes in what the kernel tells of the directories. What a process did is told before it ends.
+// drain reads the pending events. The events of a process are queued before it ends.
 func (w *watcher) drain() {
 	if w == nil {
 		return
@@ -120,7 +120,7 @@ func (w *watcher) drain() {
 	}
 }
 
-// take takes in one event.
+// take records one event.
 func (w *watcher) take(wd int32, mask uint32, name string) {
 	n := w.nodes[wd]
 	switch {
@@ -157,7 +157,7 @@ func interesting(name string, inRepo bool) bool {
 	return inRepo && !strings.HasSuffix(name, ".lock") && name != "index"
 }
 
-// attend says whether commands run.
+// attend sets whether commands run.
 func (w *watcher) attend(active bool) {
 	if w == nil || w.active.Swap(active) == active {
 		return
@@ -169,7 +169,7 @@ func (w *watcher) attend(active bool) {
 	}
 }
 
-// lookAgain looks at all directories while commands run.
+// lookAgain examines all directories repeatedly while commands run.
 func (w *watcher) lookAgain() {
 	if w.active.Load() {
 		took := w.look(true)
@@ -177,7 +177,7 @@ func (w *watcher) lookAgain() {
 	}
 }
 
-// follow looks when something is heard while commands run.
+// follow examines directories when events arrive while commands run.
 func (w *watcher) follow() {
 	defer close(w.ended)
 	raw, err := w.events.SyscallConn()

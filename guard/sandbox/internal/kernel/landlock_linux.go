@@ -25,7 +25,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// Versions from which Landlock knows something, see landlock(7).
+// Versions of Landlock that added a feature, see landlock(7).
 const (
 	Minimum     = 2 // to rename between directories: what is asked for here
 	truncate    = 3
@@ -33,7 +33,7 @@ const (
 	UnixSockets = 9 // sockets in the file system
 )
 
-// A Ruleset is what a thread and its children will be limited to.
+// A Ruleset holds the rights that a thread and its children will be limited to.
 type Ruleset struct {
 	fd      int
 	Handled uint64 // the rights that are taken unless they are allowed
@@ -50,7 +50,7 @@ func LandlockVersion() int {
 
 // NewRuleset handles the given rights, as far as version knows them. Sockets in
 // the file system, where version can tell them apart, are then limited to those
-// made inside the domain, and those allowed.
+// created inside the domain, and those allowed.
 func NewRuleset(version int, rights, scope uint64) (*Ruleset, error) {
 	if version >= truncate && rights&unix.LANDLOCK_ACCESS_FS_WRITE_FILE != 0 {
 		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
@@ -98,7 +98,7 @@ func (r *Ruleset) Allow(path string, rights uint64) error {
 	return nil
 }
 
-// Restrict limits the calling thread, which must have no_new_privs, for good.
+// Restrict limits the calling thread, which must have no_new_privs. It cannot be undone.
 func (r *Ruleset) Restrict() error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.fd), 0, 0); errno != 0 {
 		return fmt.Errorf("entering the Landlock domain: %w", errno)

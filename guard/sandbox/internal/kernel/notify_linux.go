@@ -45,8 +45,8 @@ type Listener struct {
 
 // A Judge answers one call, which fails with the error, or returns 0 where that is 0.
 // The kernel does not run the call, whose arguments another thread could change after
-// they were judged: the judge does itself what the call asks for, or calls
-// [Call.Continue], after which what it returns has no effect.
+// they were judged: the judge does the work of the call itself, or calls
+// [Call.Continue], after which its result has no effect.
 type Judge func(*Call) unix.Errno
 
 // NewListener takes over fd, which [InstallWithListener] returned.
@@ -90,7 +90,7 @@ func (l *Listener) Serve(judges map[int32]Judge) {
 // Close ends Serve. Calls that have no answer yet, and all later ones, fail with ENOSYS.
 func (l *Listener) Close() error { return l.file.Close() }
 
-// next waits for a call. RECV would hold a thread while there is none.
+// next waits for a call. SECCOMP_IOCTL_NOTIF_RECV would block a thread while there is none.
 func (l *Listener) next(n *notification) error {
 	var failure error
 	err := l.raw.Read(func(fd uintptr) bool {
@@ -156,8 +156,8 @@ func (c *Call) Continue() bool {
 	return c.answer(response{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }
 
-// Waits reports whether the caller still waits. Until then Thread may be the number of
-// another thread: what was learned through it holds only if Waits is true afterwards.
+// Waits reports whether the caller still waits. If it does not, Thread may be the number of
+// another thread: what was read through it is valid only if Waits is true afterwards.
 func (c *Call) Waits() bool {
 	err := error(unix.EBADF)
 	c.listener.raw.Control(func(fd uintptr) { err = control(fd, idValid, unsafe.Pointer(&c.id)) })
@@ -165,7 +165,7 @@ func (c *Call) Waits() bool {
 }
 
 // Memory copies n bytes of the caller's memory. It fails with EFAULT where the caller has
-// less, and with EPERM if the caller cannot be looked at.
+// less, and with EPERM if the caller's memory cannot be read.
 func (c *Call) Memory(address uint64, n int) ([]byte, error) {
 	buf := make([]byte, n)
 	if n == 0 {
@@ -179,8 +179,8 @@ func (c *Call) Memory(address uint64, n int) ([]byte, error) {
 	return buf, err
 }
 
-// Text copies a string of the caller's memory up to its zero byte. Of a longer one than
-// limit bytes whole is false.
+// Text copies a string of the caller's memory up to its zero byte. If it is longer than
+// limit bytes, whole is false.
 func (c *Call) Text(address uint64, limit int) (text string, whole bool, err error) {
 	const first, page = 256, 4096 // the second is a divisor of every page size
 	var buf []byte
@@ -234,9 +234,9 @@ func (c *Call) Status() map[string]string {
 	return fields
 }
 
-// Interrupted reports whether a signal waits that the caller's program handles. The
+// Interrupted reports whether a signal is pending that the caller's program handles. The
 // kernel delivers it when the call is answered; with [Restart] the call is then made
-// again, or fails with EINTR, as the program has asked for.
+// again, or fails with EINTR, as the program has requested.
 func (c *Call) Interrupted() bool {
 	status := c.Status()
 	bits := func(name string) uint64 {

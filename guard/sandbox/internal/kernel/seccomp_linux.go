@@ -62,7 +62,7 @@ var Refused = [...]uint32{
 }
 
 // SharedIPC are system calls that reach memory, messages and semaphores of all
-// programs of a user, by numbers and names that are no files. They are refused where
+// programs of a user, by numbers and names that are not files. They are refused where
 // commands have no IPC namespace of their own.
 var SharedIPC = [...]uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL,
@@ -93,13 +93,13 @@ var (
 	openers = append([]modeCall{{unix.SYS_OPENAT, 3}}, oldOpeners...)
 )
 
-// makes are the flags of open(2) by which a file is made, so that its mode counts.
+// makes are the flags of open(2) that create a file, so that its mode is used.
 const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 
 func offArg(n uint32) uint32 { return offArg0 + 8*n }
 
 // filter builds a seccomp program. Every rule loads the system call's number
-// first, so that rules stand in any order.
+// first, so that rules can be in any order.
 type filter struct{ prog []unix.SockFilter }
 
 func (f *filter) op(code uint16, k uint32, jt, jf uint8) {
@@ -154,7 +154,7 @@ func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 
 // streamsOnly refuses the Unix sockets of system call nr whose type is not a stream or
 // a sequence of packets. A datagram socket, and each of a connected pair, sends to any
-// path without connect(2), and the address lies in memory, where no filter sees it.
+// path without connect(2), and the address is in memory, which a filter cannot read.
 // The kernel takes SOCK_RAW for SOCK_DGRAM.
 func (f *filter) streamsOnly(nr uint32) {
 	const typeMask = 0xf // SOCK_TYPE_MASK; SOCK_NONBLOCK and SOCK_CLOEXEC lie above
@@ -169,7 +169,7 @@ func (f *filter) streamsOnly(nr uint32) {
 	f.op(bpfRet, retNoST, 0, 0)
 }
 
-// FilterRules say what a filter leaves to commands.
+// FilterRules define what a filter allows to commands.
 type FilterRules struct {
 	// Families are the socket families that may be used.
 	Families []uint32
@@ -212,8 +212,8 @@ func Filter(r FilterRules) []unix.SockFilter {
 	f.on(unix.SYS_CLONE3, retNoSys)
 	// CLONE_PARENT makes a sibling, which would not be an orphan of the command.
 	f.onBits(unix.SYS_CLONE, offArg0, cloneNew|unix.CLONE_PARENT, retEPERM)
-	// The spawner itself makes a UTS namespace for every command. Commands have
-	// not the capability for it.
+	// The spawner itself makes a UTS namespace for every command. Commands do not
+	// have the capability for it.
 	f.onValue(unix.SYS_UNSHARE, offArg0, unix.CLONE_NEWUTS, retAllow)
 	f.onBits(unix.SYS_UNSHARE, offArg0, unshareNew, retEPERM)
 	// Both put input into the terminal of whichever process started us.
@@ -231,7 +231,7 @@ func Filter(r FilterRules) []unix.SockFilter {
 // Execs are the system calls that start a program.
 var Execs = [...]uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 
-// onListener has the listener told of a program that wants one of its own, which fails with EBUSY.
+// onListener sends the installation of another listener, which fails with EBUSY, to the listener.
 func (f *filter) onListener() {
 	f.onBits(unix.SYS_SECCOMP, offArg1, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, retJudge)
 }
@@ -239,8 +239,8 @@ func (f *filter) onListener() {
 // AllExecs are those of every interface that [ExecFilter] judges.
 func AllExecs() []uint32 { return slices.Concat(Execs[:], oldExecs, foreignExecs[:]) }
 
-// ExecFilter is the program for commands of which nothing is judged but what programs they
-// start, programs of the other architecture that runs here included.
+// ExecFilter is the program for commands of which only the start of programs is judged,
+// including programs of the other architecture that runs here.
 func ExecFilter() []unix.SockFilter {
 	f := &filter{}
 	f.op(bpfLoad, offArch, 0, 0)

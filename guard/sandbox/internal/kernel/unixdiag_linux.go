@@ -56,7 +56,7 @@ func DiagSocket() (int, error) {
 // NewSocketTable takes over fd, which Socket returned.
 func NewSocketTable(fd int) *SocketTable { return &SocketTable{fd: fd} }
 
-// Close closes the table, in which then nothing is found.
+// Close closes the table. Later look-ups find nothing.
 func (t *SocketTable) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,11 +65,11 @@ func (t *SocketTable) Close() error {
 	return unix.Close(fd)
 }
 
-// A SocketFile is what a socket is bound to, as the kernel tells: the device of its file
+// A SocketFile identifies the file that a socket is bound to: the device of its file
 // system, in the kernel's form, and the low half of its inode number.
 type SocketFile struct{ Device, Inode uint32 }
 
-// SocketFileOf returns the File that a socket has which is bound to an inode.
+// SocketFileOf returns the SocketFile of a socket that is bound to an inode.
 func SocketFileOf(device, inode uint64) SocketFile {
 	const minorBits = 20 // MKDEV of linux/kdev_t.h
 	return SocketFile{unix.Major(device)<<minorBits | unix.Minor(device), uint32(inode)}

@@ -1,4 +1,4 @@
-// Package mend writes where a command took away the right to write.
+// Package mend writes in directories whose write permission a command has removed.
 package mend
 
 import (
@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Writing calls f, and if it may not do what it has to in a directory of a tree, once more when the owner may:
-// commands take rights away from themselves, and thus from us. The mode is put back.
+// Writing calls f, which writes in a directory of a tree. If permissions do not allow that, Writing gives them to the owner, calls f
+// again, and restores the mode: a command can remove the permissions of its own user, which is also the user of the host.
 func Writing(tree *os.Root, dir string, f func() error) error {
 	err := f()
 	if !errors.Is(err, fs.ErrPermission) {
