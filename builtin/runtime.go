@@ -309,7 +309,7 @@ type SearchStats struct {
 	// State is "walking" (nothing is kept), "listing" or "indexing" (under way), or "ready".
 	State string
 	// Files and Directories are in the kept list; Watches, of how many directories the system tells of changes.
-	// The others are looked at in each search.
+	// The others are examined in each search.
 	Files, Directories, Watches int
 	// Index is the size of the root's index in memory, Memory that of all that is kept of contents and indexes of
 	// all roots, and Persisted that of the index on disk; in bytes.

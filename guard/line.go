@@ -78,7 +78,7 @@ const maxDirs = 8
 
 // step returns where a change of directory leads from each of dirs, and whether that is known.
 // Bash takes ".." back along the names it came by, the kernel along the directories: both are
-// looked at.
+// examined.
 func (ln *line) step(to command.Word, dirs []Path) (next []Path, known bool) {
 	if !to.Static && !to.Home || to.Text == "-" || len(dirs) > maxDirs {
 		return nil, false
@@ -147,8 +147,8 @@ const (
 	// maxGlob bounds how many files a wildcard of a command may name before it counts as naming
 	// any.
 	maxGlob = 1000
-	// maxFiles bounds the files of a command that are looked at, and the directory entries that
-	// are looked at to find them. Beyond, the command requires approval.
+	// maxFiles bounds the files of a command that are examined, and the directory entries that
+	// are examined to find them. Beyond, the command requires approval.
 	maxFiles = 20_000
 )
 

@@ -69,7 +69,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	rootDir *rootDir       // nil until the directory could be used
-	key     []byte         // of the last home, so that directories keep their names when the directory is made anew
+	key     []byte         // of the last home, so that directories keep their names when the directory is made again
 	files   map[*file]bool // unfinished
 	usage   map[string]*usage
 	closed  bool

@@ -144,7 +144,7 @@ func openLog(path string) (*os.File, error) {
 // A logTail reads a log that others write and rotate.
 type logTail struct {
 	path string
-	file *os.File // what the path named when it was looked at last; nil: nothing
+	file *os.File // what the path named when it was examined last; nil: nothing
 	part []byte   // the beginning of a line whose end is not written yet
 }
 

@@ -293,7 +293,7 @@ func mcpRestartCommand(flags *hostFlags) *cobra.Command {
 	}
 }
 
-// markRestart has the hosts that run start a server anew.
+// markRestart has the hosts that run start a server again.
 func markRestart(host *mcpserver.Host, name string) error {
 	mark := filepath.Join(host.Operator().StateDir(), "servers", name+".restart")
 	if err := os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {

@@ -66,7 +66,7 @@ func (h *heldMessages) release(log *slog.Logger) {
 	h.holding, h.print, h.more = nil, nil, 0
 	h.mu.Unlock()
 	for _, message := range print {
-		_ = message() // where stderr is gone no one reads it
+		_ = message() // if stderr is closed it is lost
 	}
 	if more > 0 {
 		log.Warn("more messages came while the client had the terminal, which were not kept", "messages", more)

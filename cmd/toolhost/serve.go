@@ -140,7 +140,7 @@ func unusableRoot(roots []string) error {
 	return nil
 }
 
-// ignoreSIGPIPE makes a write to a pipe that no one reads any more an error like others. Go would end the process at once, if the pipe is
+// ignoreSIGPIPE makes a write to a pipe without a reader an error like others. Go would end the process at once, if the pipe is
 // its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
 func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 

@@ -21,7 +21,7 @@ func (f *hostFlags) onFiles(changed func(stateDir string) ([]string, error), do 
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 { // nothing will be looked at, but a host must say so
+	if len(paths) == 0 { // nothing will be examined, but a host must say so
 		paths = []string{filepath.Join(state, "history")}
 	}
 	home, _ := os.UserHomeDir() // without one no directory is taken for it
@@ -48,7 +48,7 @@ func workspaces(paths []string, home string) []string {
 }
 
 // workspaceOf is the nearest directory around a file that is marked as a workspace, or else the directory the
-// file is in. The home directory and what is around it are no one's workspace, whatever they hold.
+// file is in. The home directory and the directories above it are never a workspace, whatever they contain.
 func workspaceOf(path, home string) string {
 	nearest := ""
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {

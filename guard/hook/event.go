@@ -56,7 +56,7 @@ func (e event) encode() ([]byte, error) {
 	return encodeJSON(e)
 }
 
-// canonical writes a JSON value anew: without spaces, object keys sorted and each
+// canonical writes a JSON value again: without spaces, object keys sorted and each
 // once, no character escaped that need not be.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	var value any

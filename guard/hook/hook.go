@@ -142,7 +142,7 @@ type Runner struct {
 
 	drain, response time.Duration // drainTime and answerTime, but for tests
 
-	life   context.Context // of the hooks that no one waits for
+	life   context.Context // of the hooks that are not waited for
 	end    context.CancelFunc
 	beside sync.WaitGroup
 }
@@ -173,7 +173,7 @@ func New(cfg Config) *Runner {
 	return r
 }
 
-// Close ends the hooks that no one waits for. No hook may be run any more.
+// Close ends the hooks that are not waited for. No hook may be run any more.
 func (r *Runner) Close() {
 	r.end()
 	r.beside.Wait()
@@ -259,7 +259,7 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 	return outcomes
 }
 
-// runDetached runs a hook that no one waits for.
+// runDetached runs a hook that is not waited for.
 func (r *Runner) runDetached(h chosen, event string, body []byte) {
 	r.beside.Go(func() {
 		if _, err := r.runOne(r.life, h, event, body); err != nil {

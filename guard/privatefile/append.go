@@ -38,7 +38,7 @@ func Append(file string) (*os.File, error) {
 	return f, nil
 }
 
-// own finds out whether an open file is the one that was named, and no one else's.
+// own verifies that an open file is the one that was named, and of no other user.
 func own(f *os.File, named os.FileInfo) error {
 	opened, err := f.Stat()
 	if err != nil {

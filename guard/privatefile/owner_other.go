@@ -10,5 +10,5 @@ const (
 	NoWait   = 0
 )
 
-// Ours reports that every file belongs to the user: access lists are not looked at.
+// Ours reports that every file belongs to the user: access lists are not examined.
 func Ours(fs.FileInfo) bool { return true }

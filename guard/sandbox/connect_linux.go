@@ -121,7 +121,7 @@ func (k *connector) connect(c *kernel.Call) unix.Errno {
 	for wait := time.Duration(0); ; wait = min(max(2*wait, shortestWait), longestWait) {
 		time.Sleep(wait)
 		if wait > 0 && !c.Waits() {
-			return unix.EINTR // which no one hears
+			return unix.EINTR // which is not delivered
 		}
 		if wait > shortestWait && c.Interrupted() {
 			return kernel.Restart
@@ -199,7 +199,7 @@ func (k *connector) try(c *kernel.Call) outcome {
 	if err != nil {
 		return outcome{errno: k.failure(c, err)}
 	}
-	if !c.Waits() { // what was looked at may belong to another process
+	if !c.Waits() { // what was examined may belong to another process
 		return outcome{errno: unix.EINTR}
 	}
 	switch domain {

@@ -73,7 +73,7 @@ func (g *ExecGate) answer(c *kernel.Call, root *rootDir) unix.Errno {
 		}
 		refused = true
 	}
-	if !c.Waits() { // what was looked at may belong to another process
+	if !c.Waits() { // what was examined may belong to another process
 		return unix.EINTR
 	}
 	ctx, stop := g.while(c)

@@ -25,7 +25,7 @@ func lookup(c *kernel.Call, path string) (int, error) {
 // caller has then.
 type rootDir struct {
 	once sync.Once
-	file *os.File // closed when no one has it any more
+	file *os.File // closed when it is no longer used
 	fd   int
 	err  error
 }

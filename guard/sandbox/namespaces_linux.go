@@ -156,7 +156,7 @@ func (n *namespaces) deliver(d *decoder, files []int) {
 				}
 			}
 			if c.end(status, nil) && !c.gone {
-				go c.Kill() // no one else will; this lock is needed for it
+				go c.Kill() // nothing else will; this lock is needed for it
 			}
 		}
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // pseudo lists file systems that have files with side effects, and that the
-// sandbox mounts anew.
+// sandbox mounts again.
 var pseudo = [...]string{"/proc", "/sys", "/dev"}
 
 // resolve turns a policy into a plan. A path that cannot be resolved for

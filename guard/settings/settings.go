@@ -147,7 +147,7 @@ type Settings struct {
 	Warnings []warning
 	// Broken holds an error for each file that could not be read or parsed
 	// and has no last good content. While it is not empty every call must be
-	// refused: no one knows which deny rules are missing.
+	// refused: it is not known which deny rules are missing.
 	Broken []error
 
 	// trusted is false when a workspace's loosening content was left out
@@ -191,7 +191,7 @@ type Hook struct {
 }
 
 // DefaultHookTimeout bounds a hook that names no timeout of its own. Clients
-// give up on a call after about 60 s, so waiting longer helps no one.
+// give up on a call after about 60 s, so a longer wait has no use.
 const DefaultHookTimeout = 60 * time.Second
 
 // Sandbox is how commands are contained (sandbox.*).

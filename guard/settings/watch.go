@@ -219,7 +219,7 @@ func (w *Watcher) arm() {
 		return
 	}
 	// Adding again is cheap, and needed: a directory that was removed and made
-	// anew is no longer watched.
+	// again is no longer watched.
 	done := map[string]bool{}
 	for _, name := range w.names {
 		dir := filepath.Dir(name)

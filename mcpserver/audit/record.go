@@ -28,8 +28,8 @@ type Record struct {
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Source  string `json:"source,omitempty"`
-	// Answered is the channel through which a person gave the verdict: client or console. It is empty if no one was
-	// asked, or no one has answered yet.
+	// Answered is the channel through which a person gave the verdict: client or console. It is empty if no person was
+	// asked, or none has answered yet.
 	Answered string `json:"answered,omitempty"`
 	// Question is the id of the question that a person was asked about the call. Phases are its stages, in order.
 	Question string  `json:"question,omitempty"`

@@ -110,7 +110,7 @@ func private(file string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("the tokens file %s is not a file", file)
-	case os.PathSeparator != '/': // access lists are not looked at
+	case os.PathSeparator != '/': // access lists are not examined
 		return nil
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("the tokens file %s can be used by others (mode %04o): run chmod 600 on it", file, info.Mode().Perm())

@@ -83,7 +83,7 @@ func (a attrs) applyXattrs(f *os.File, have map[string][]byte) error {
 
 // readXattrs returns the extended attributes of f, access control lists of
 // Linux among them. Those that sign the content are left out: the kernel
-// makes them anew, and the old value would be wrong.
+// makes them again, and the old value would be wrong.
 func readXattrs(f *os.File) (map[string][]byte, error) {
 	list, err := grow(func(b []byte) (int, error) { return unix.Flistxattr(int(f.Fd()), b) })
 	if isAny(err, syscall.ENOTSUP, syscall.ENOSYS) || len(list) == 0 && err == nil {

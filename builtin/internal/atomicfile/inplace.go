@@ -100,7 +100,7 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 }
 
 // overwrite replaces the content of f, which has a size, and makes it durable. It begins with the end, as soon as it can
-// after the size was looked at, and leaves it where it is if it can: another program may be appending.
+// after the size was examined, and leaves it where it is if it can: another program may be appending.
 func overwrite(f *os.File, size int64, content ...[]byte) error {
 	end := sizeOf(content)
 	if end < size {

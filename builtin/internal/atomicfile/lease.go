@@ -10,7 +10,7 @@ import (
 )
 
 // A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which has no
-// name any more. What it appends is carried over, as if it had come a moment later; what it writes anew stands.
+// name any more. What it appends is carried over, as if it had come a moment later; what it rewrites stays.
 
 // How long, and in what steps, a program that came in that moment may take to write: mostly a millisecond, but more than 100 on a
 // machine under load.
@@ -103,7 +103,7 @@ func (r *replacement) appendMore(more []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// yield puts back what another program wrote anew: the old file itself, where that has a name still.
+// yield restores what another program rewrote: the old file itself, where that has a name still.
 func (r *replacement) yield(content []byte) error {
 	if r.exchanged != nil {
 		stands, err := r.putBack()

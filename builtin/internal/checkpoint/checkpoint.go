@@ -5,7 +5,7 @@
 // before a change comes from git's pack files if its bytes hash to an object there, else from a copy that was made when the base
 // was read. git's index is not consulted: only bytes decide.
 //
-// Files in ignored directories are counted, not kept. Nothing in .git is looked at. What Config.Hidden hides is never read.
+// Files in ignored directories are counted, not kept. Nothing in .git is examined. What Config.Hidden hides is never read.
 // No watch names the writer of a change: a checkpoint holds everything that changed while the command ran.
 //
 // Not noticed: stores through a mapping that is still open, and writes through a hard link that lies outside of the root, or that the

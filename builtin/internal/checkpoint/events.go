@@ -127,7 +127,7 @@ func (e *events) ignoredFile() {
 	}
 }
 
-// touch notes that a name must be looked at.
+// touch notes that a name must be examined.
 func (e *events) touch(d *dir, name string) {
 	if e.dirty[d] == nil {
 		e.dirty[d] = map[string]bool{}

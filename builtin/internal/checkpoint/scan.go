@@ -203,10 +203,10 @@ func (t *Tracker) stopped() bool {
 	return t.late || t.err != nil
 }
 
-// maxRounds bounds how often changes are looked for that were made while earlier ones were looked at: other programs may never stop.
+// maxRounds bounds how often changes are looked for that were made while earlier ones were examined: other programs may never stop.
 const maxRounds = 3
 
-// compareDirs looks at names in directories. Where ignore files have changed, everything is looked at by the new rules afterwards.
+// compareDirs looks at names in directories. Where ignore files have changed, everything is examined by the new rules afterwards.
 func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 	for d, names := range dirty {
 		for name := range names {

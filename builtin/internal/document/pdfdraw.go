@@ -13,7 +13,7 @@ import (
 // pointsPerInch is the unit of PDF (ISO 32000-1, 8.3.2.3).
 const pointsPerInch = 72
 
-// maxAnnotations is how many annotations of a page are looked at.
+// maxAnnotations is how many annotations of a page are examined.
 const maxAnnotations = 1000
 
 // annotated reports whether a page has form fields or annotations that can be

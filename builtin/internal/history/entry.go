@@ -24,7 +24,7 @@ type Entry struct {
 
 // Begin journals a change that is about to be made; the caller touches the file only after it has returned, and holds the lock of the
 // file from before it read it until the change has ended. before is what the file holds, nil if it does not exist; after is what it will
-// hold, in any number of pieces. A change that removes the file says so by c.Deleted: after is not looked at then.
+// hold, in any number of pieces. A change that removes the file says so by c.Deleted: after is not examined then.
 // Of c, Principal, Scope, Tool, Path, UndoOf and the modes are recorded, and Before, if the caller knows what stands for before; the
 // rest is filled in. The content of a link is its target. A directory has none: before is nil then.
 //

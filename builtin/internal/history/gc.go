@@ -198,7 +198,7 @@ func (j *journal) sweepAside() error {
 }
 
 // settle finds out how changes ended whose owner died, and reports whether there were any. The next change of the same file tells what
-// this one left, and if there is none, the file does. One that cannot be looked at now stays open.
+// this one left, and if there is none, the file does. One that cannot be examined now stays open.
 func (j *journal) settle(records []record) bool {
 	settled := false
 	next := make(map[string]Node) // what the next change of a path found there

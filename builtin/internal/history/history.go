@@ -1,4 +1,4 @@
-// Package history journals every change of a file before it is made, so that it can be looked at and undone.
+// Package history journals every change of a file before it is made, so that it can be examined and undone.
 //
 // An entry of the history is what one call changed: for each file the contents before and after it, and what is known of the call.
 // [Store.Begin] records an entry before the file is touched, [Entry.Done] and [Entry.Failed] record how it ended. What a killed process

@@ -162,7 +162,7 @@ func isTorn(f *os.File, size int64) (bool, error) {
 	return last[0] != '\n', err
 }
 
-// replaceIndex writes the index anew, and sets aside what was damaged in the old one. Callers hold the lock.
+// replaceIndex writes the index again, and sets aside what was damaged in the old one. Callers hold the lock.
 func (j *journal) replaceIndex(records []record, damaged [][]byte) error {
 	var all bytes.Buffer
 	for i := 0; i < len(records); {

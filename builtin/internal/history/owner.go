@@ -21,7 +21,7 @@ const (
 	ownersName = "owners"
 	lockName   = "lock"
 	// slotSize is the size in bytes of an entry that has not ended in the file of its owner. The first slot stays free: Windows lets
-	// no one read a byte that is locked.
+	// no process read a byte that is locked.
 	slotSize = 16
 
 	ownerDir  fs.FileMode = 0o700
@@ -153,7 +153,7 @@ func (o *owners) open(name string) []string {
 	return strings.Fields(string(raw))
 }
 
-// maxOpen bounds how many entries of another owner are looked at: far more than calls run at once.
+// maxOpen bounds how many entries of another owner are examined: far more than calls run at once.
 const maxOpen = 1 << 16
 
 // alive reports whether an owner may still end its entries. One that cannot be asked counts as alive.

@@ -4,7 +4,7 @@ package memory
 
 import "io/fs"
 
-// addressSpace returns no limit: it is looked at on Linux only.
+// addressSpace returns no limit: it is examined on Linux only.
 func addressSpace() limit { return limit{} }
 
 // controlGroup returns no limit: only Linux has control groups.

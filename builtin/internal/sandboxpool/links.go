@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// maxDeniedFiles bounds how many denied files are looked at for new names before each command, those in denied directories
+// maxDeniedFiles bounds how many denied files are examined for new names before each command, those in denied directories
 // included. Each takes about a microsecond.
 const maxDeniedFiles = 4096
 
@@ -110,7 +110,7 @@ func (f follower) linkedAnew(path string) {
 	}
 }
 
-// has reports whether a path is one that denied files are looked at by.
+// has reports whether a path is one that denied files are examined by.
 func (d deniedFiles) has(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // share it, and below each of them the nearest entries come first. So many take a few milliseconds, while the sandbox is started.
 const maxPipeLook = 4000
 
-// maxPipeEntries bounds how many entries of one directory are looked at.
+// maxPipeEntries bounds how many entries of one directory are examined.
 const maxPipeEntries = 1000
 
 // maxPipeWatches bounds how many directories are watched for new pipes, of each part of the look: those that it comes to first.
@@ -30,7 +30,7 @@ const maxPipeWatches = 64
 // means to keep a command from opening pipes but to hide them one by one.
 type pipeLook struct {
 	pipes map[string]*coveredFile
-	dirs  []string // the first that were looked at
+	dirs  []string // the first that were examined
 }
 
 // lookForPipes looks below the private directories concurrently, once synced is closed: they are up to date then.

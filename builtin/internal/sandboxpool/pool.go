@@ -30,7 +30,7 @@ type Sandbox struct {
 	looked        time.Time
 	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
 	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
-	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned anew
+	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned again
 	absent        []string                // protected paths that did not exist, which no mount holds
 	denied        deniedFiles             // files that rules deny
 	pipes         map[string]*coveredFile // named pipes of the host that are hidden
@@ -49,7 +49,7 @@ type Sandbox struct {
 	refusals refusals
 
 	watch    watches       // of where covered files lie
-	followed chan struct{} // closed when no one follows the watch any more
+	followed chan struct{} // closed when the watch is no longer followed
 
 	publish   bool               // ports that commands listen on
 	publisher *time.Timer        // begins with that; nil before the first command

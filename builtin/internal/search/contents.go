@@ -48,10 +48,10 @@ const maxFilters = 8
 
 // fileState is the known state of a file. It is immutable.
 type fileState struct {
-	version uint32 // of the entry when the file was looked at
+	version uint32 // of the entry when the file was examined
 	age     uint64 // of the contents
 	stamp   walk.Stamp
-	at      int64 // when it was looked at, in nanoseconds since 1970
+	at      int64 // when it was examined, in nanoseconds since 1970
 	content content
 	text    []byte // of contentText, as it is on disk; nil: not kept
 	indexed bool   // in the index with this content
@@ -142,7 +142,7 @@ func (c *contents) covers(k *fileState) bool {
 // sure reports whether events announce all changes of a file.
 func (k *fileState) sure(e *dirent) bool { return e.node.watch.Load() != 0 && k.stamp.Links <= 1 }
 
-// racy reports whether the file may have changed after it was looked at without
+// racy reports whether the file may have changed after it was examined without
 // a change of its times.
 func (k *fileState) racy() bool { return racy(k.stamp, k.at) }
 

@@ -58,7 +58,7 @@ func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []w
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
 	buf.Opened, buf.Recall, buf.Listed = nil, nil, nil
 	before := n.err
-	if n.err, n.look = nil, buf.Look; err != nil { // it is not watched then, and so looked at in each query
+	if n.err, n.look = nil, buf.Look; err != nil { // it is not watched then, and so examined in each query
 		t.watches.end(n)
 		if !walk.IsGone(err) {
 			n.err = err

@@ -16,7 +16,7 @@ var gctune struct {
 	applied atomic.Int64 // what kept was when GOGC was last set
 
 	mu   sync.Mutex
-	base int // GOGC while nothing is kept; 0: not looked at yet, negative: leave it alone
+	base int // GOGC while nothing is kept; 0: not examined yet, negative: leave it alone
 }
 
 const (

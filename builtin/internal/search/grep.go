@@ -147,7 +147,7 @@ func (s *search) runAll(ctx context.Context) {
 }
 
 const (
-	// firstFiles is about how many files are looked at first for a page, and moreFiles
+	// firstFiles is about how many files are examined first for a page, and moreFiles
 	// how many times as many when they have not filled it.
 	firstFiles = 512
 	moreFiles  = 8
@@ -214,7 +214,7 @@ func anywhere(string) bool { return true }
 
 // seen returns a function that reports whether the result covers a path: all up to the last that it
 // shows if it ended there because the page was full. What comes later may not have been
-// looked at.
+// examined.
 func (s *search) seen() func(rel string) bool {
 	if p := &s.page; !p.byTime && p.more && p.shown > 0 {
 		last := s.files[p.last].rel()

@@ -114,7 +114,7 @@ type ancestor struct {
 	above string // what leads from it to the path
 	path  string
 	bare  bool       // it has no ignore files, not even empty ones, and that shows in stamp
-	stamp walk.Stamp // of the directory, looked at before its ignore files
+	stamp walk.Stamp // of the directory, examined before its ignore files
 }
 
 // ancestors reads the ignore files of the directories that a path lies in,

@@ -39,7 +39,7 @@ type listing struct {
 	// direct says that Path is a file: it is searched whatever it is.
 	direct bool
 
-	room *ignore.Budget // for ignore files, nil where none are looked at
+	room *ignore.Budget // for ignore files, nil where none are examined
 
 	// tree is where the listing comes from, nil when the file system was listed; gen is
 	// the tree's gen at that time.
@@ -155,7 +155,7 @@ func (l *listing) fail(d *dir, err error) {
 }
 
 // tell adds the directories that of accepts to what could not be read, and from then
-// on all that are looked at.
+// on all that are examined.
 func (l *listing) tell(of func(rel string) bool) {
 	l.told = true
 	for _, f := range l.failed {

@@ -127,7 +127,7 @@ func (t *tree) refreshAll(ctx context.Context, root *walk.Root, nodes []*node, w
 	t.applyPending()
 }
 
-// fewNodes directories are looked at by one worker: starting a second one takes longer.
+// fewNodes directories are examined by one worker: starting a second one takes longer.
 const fewNodes = 8
 
 // applyPending does what must not be done while workers look at directories.
@@ -211,7 +211,7 @@ func (n *node) open() string {
 }
 
 // noteLinks notes a file that has a name that was not known. If it had one name when it
-// was looked at, no event announces changes under the new name.
+// was examined, no event announces changes under the new name.
 func (t *tree) noteLinks(e *dirent, info walk.Info) {
 	if info.Kind != walk.File || info.Links < 2 || e.inode == info.Inode {
 		return

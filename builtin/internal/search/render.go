@@ -44,7 +44,7 @@ func (o *output) modified() (int64, error) {
 	return info.Change, err
 }
 
-// lines searches line by line. Whether a file is binary is looked at when it
+// lines searches line by line. Whether a file is binary is examined when it
 // matters: before every byte of it is, or once a literal was found.
 func (o *output) lines() {
 	scans := o.matcher.Scans()

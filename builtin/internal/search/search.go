@@ -13,7 +13,7 @@
 // query sees every edit whose system call returned before it.
 // Three kinds of changes are announced by no system and missed where contents are kept:
 // stores through a mapping that is still open, and writes through a hard link
-// from outside of the root that was made after the file was looked at, or
+// from outside of the root that was made after the file was examined, or
 // through a descriptor of a file that was made without a name (O_TMPFILE).
 //
 // The engine knows nothing of tools and settings: the caller has checked the
@@ -62,7 +62,7 @@ type Config struct {
 	// MaxRoots is how many roots are kept at once. Default 4.
 	MaxRoots int
 	// MaxWatches is how many directories of one root are watched; the others
-	// are looked at in each query. Default 65,536: a third of what Linux allows
+	// are examined in each query. Default 65,536: a third of what Linux allows
 	// a user with some memory; each takes about 1 KiB of the kernel's.
 	MaxWatches int
 	// MaxMemory is how many bytes of contents and of indexes are kept of all

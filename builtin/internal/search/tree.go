@@ -33,7 +33,7 @@ type tree struct {
 
 	mu        sync.Mutex
 	id        walk.ID
-	local     bool // events announce every change; else everything is looked at in each query
+	local     bool // events announce every change; else everything is examined in each query
 	parents   parentRules
 	top       *node
 	gen       uint64 // changes when names, or what is ignored, do
@@ -231,7 +231,7 @@ func (t *tree) invalidate(n *node) {
 }
 
 // unlist forgets what is below a directory that has moved or is deleted, but keeps
-// the directory until its parent is looked at.
+// the directory until its parent is examined.
 func (t *tree) unlist(n *node) {
 	if n == t.top {
 		t.dead.Store(true)

@@ -92,7 +92,7 @@ func (k *treeCache) list(ctx context.Context, l *listing, sel *selection) bool {
 		h.await(ctx)
 	}
 	if !h.tree.ready.Load() {
-		h.asked.Store(&l.scope) // before ready is looked at again: asked is read after ready is set
+		h.asked.Store(&l.scope) // before ready is examined again: asked is read after ready is set
 	}
 	return lister{h.tree, l, sel, k.engine.config.Workers}.list(ctx)
 }
@@ -312,7 +312,7 @@ func (p *progress) get() State {
 type Stats struct {
 	State State
 	// Files and Directories are kept. Watches is of how many directories the
-	// system announces changes, the others are looked at in each query.
+	// system announces changes, the others are examined in each query.
 	Files, Directories, Watches int
 	// Index is the size of the index of contents in bytes, Indexed that of the
 	// contents; Memory, what the engine keeps of contents and indexes of all

@@ -97,7 +97,7 @@ func erases(line []byte) bool {
 	return false
 }
 
-// redraw begins the line anew, after a carriage return.
+// redraw begins the line again, after a carriage return.
 func (c *cleaner) redraw() {
 	c.shown = bytes.Clone(c.state())
 	c.line, c.cr = c.line[:0], false

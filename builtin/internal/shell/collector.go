@@ -34,7 +34,7 @@ type Collector struct {
 	cleanMax int64 // how much is cleaned as it comes
 
 	log  *window       // what a task can still be asked for; nil: no task
-	wake chan struct{} // closed at the next change; nil: no one waits
+	wake chan struct{} // closed at the next change; nil: nothing waits
 
 	bytesMax int64  // when to call flooded; 0: never
 	flooded  func() // ends the command; must not block

@@ -72,7 +72,7 @@ func (o *outputReader) watch(fd int) {
 	}
 }
 
-// due reports whether no one shall wait for output any longer.
+// due reports whether the wait for output is over.
 func (o *outputReader) due() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

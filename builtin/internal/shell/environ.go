@@ -167,7 +167,7 @@ var bashPlaces = []string{
 	`C:\Program Files\Git\bin\bash.exe`,
 }
 
-// FindBash finds bash. PATH is looked at last, and only directories that no one
+// FindBash finds bash. PATH is examined last, and only directories that no user
 // but root can write: an agent must not be able to supply the shell.
 func FindBash(configured string, env []string) (string, error) {
 	if configured != "" {

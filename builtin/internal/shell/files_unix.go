@@ -52,7 +52,7 @@ func readNow(f *os.File, buf []byte) int {
 	return max(n, 0)
 }
 
-// rootOnly reports whether no one but root can put a file into a directory.
+// rootOnly reports whether only root can create a file in a directory.
 func rootOnly(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {

@@ -9,7 +9,7 @@ import (
 // An outputReader is the end of a pipe at which output is taken, by one goroutine.
 type outputReader struct {
 	mu       sync.Mutex
-	file     *os.File // nil while no one watches the pipe
+	file     *os.File // nil while the pipe is not watched
 	deadline time.Time
 	closed   bool
 }

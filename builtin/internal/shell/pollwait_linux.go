@@ -23,8 +23,8 @@ const pipeSize = 1 << 20
 // usual, since each thread that waits keeps a processor from the scheduler.
 var attended atomic.Bool
 
-// A rawPipe is our ends of a shell that no one watches yet. While the Go runtime
-// watches a descriptor, it is woken by much that is no one's concern: that the
+// A rawPipe is our ends of a shell that is not watched yet. While the Go runtime
+// watches a descriptor, it is woken by events that do not matter: that the
 // shell has read its script, for one, on the processor that the shell needs.
 type rawPipe struct{ script, pipe int }
 
@@ -96,7 +96,7 @@ func (s *shell) sendCONT() {
 	}
 }
 
-// pollWait waits for the last word of a shell that no one watches, and takes its
+// pollWait waits for the last word of a shell that is not watched, and takes its
 // output meanwhile. It returns false when that takes longer than most commands, or
 // when another is waited for like that.
 //

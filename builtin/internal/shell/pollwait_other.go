@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A rawPipe is what a shell has on Linux as long as no one watches it.
+// A rawPipe is what a shell has on Linux as long as it is not watched.
 type rawPipe struct{}
 
 // open makes what a shell gets its script over and what takes its output, and

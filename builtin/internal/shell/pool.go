@@ -35,7 +35,7 @@ func (r *Runner) take(ctx context.Context) (*shell, error) {
 		case err != nil:
 			return nil, err
 		case promise != nil:
-			s = <-promise // a start ends sooner or later; ctx is looked at afterwards
+			s = <-promise // a start ends sooner or later; ctx is examined afterwards
 		case s == nil:
 			r.mu.Lock()
 			env := r.env

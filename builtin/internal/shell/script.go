@@ -17,7 +17,7 @@ import (
 //     length (read -N). Bash 3, which macOS has, knows no -N and reads to the end.
 //     LC_ALL=C makes the length one of bytes; changing the locale takes longer
 //     than all the rest, so that is only done where it matters.
-//   - What can be done before the message comes is done before: no one waits then.
+//   - What can be done before the message comes is done before: no call waits then.
 //   - The report's descriptor is closed while the command runs. Both the normal
 //     end and the EXIT trap report, because a command may set an EXIT trap of its
 //     own or call exit; the first to report says so in the second parameter. A

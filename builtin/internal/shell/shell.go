@@ -33,7 +33,7 @@ const restMax = 8 * readMax
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
 	proc    supervise.Process
-	rawPipe *rawPipe          // as long as it is set, no one watches what follows, and both are nil
+	rawPipe *rawPipe          // as long as it is set, what follows is not watched, and both are nil
 	script  *os.File          // our end, over which the last word comes back
 	pipe    *outputReader     // read end of standard output and error
 	dir     *os.File          // read end of the report

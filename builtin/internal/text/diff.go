@@ -130,7 +130,7 @@ func hunks(old, new string, context int) []textdiff.Hunk[string] {
 	return textdiff.Hunks(old, new, append(diffOptions(old, new), diff.Context(context), textdiff.IndentHeuristic())...)
 }
 
-// maxReplaced is up to how many lines, with those around them, a change is looked at for being one that [replaced] can tell.
+// maxReplaced is up to how many lines, with those around them, a change is examined for being one that [replaced] can tell.
 const maxReplaced = 64
 
 // replaced is hunks where some lines stand in the place of others, and nothing has to be searched for: no line is both among

@@ -90,7 +90,7 @@ func (h *highBytes) count(raw []byte) {
 }
 
 // foreignCount counts what does not belong into a text of the language that suits it best: letters of others, and signs inside of words,
-// which count twice. If there is another script, only bytes that mean something else in that are looked at.
+// which count twice. If there is another script, only bytes that mean something else in that are examined.
 func (h *highBytes) foreignCount(scripts []script, other *script) int {
 	least := 2 * h.all
 	for _, s := range scripts {
@@ -134,7 +134,7 @@ func (h *highBytes) differing(s *script) (n int) {
 	return n
 }
 
-// differs reports whether a byte means something else in windows-1252. In no script every byte is looked at.
+// differs reports whether a byte means something else in windows-1252. In no script every byte is examined.
 func (s *script) differs(b int) bool {
 	return s == nil || s.decoder.DecodeByte(byte(b)) != charmap.Windows1252.DecodeByte(byte(b))
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The bounds of a diagnosis: what is looked at and what is shown.
+// The bounds of a diagnosis: what is examined and what is shown.
 const (
 	maxDiagnosed    = 16 << 20 // bytes of the file
 	maxOldLines     = 200      // lines of the text searched for that decide where it is

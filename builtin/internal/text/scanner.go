@@ -36,7 +36,7 @@ type rawLine struct {
 	ended  bool
 }
 
-// blocks holds the storage of scanners: made anew for each page, it would be most of what a Read allocates.
+// blocks holds the storage of scanners: made again for each page, it would be most of what a Read allocates.
 var blocks = sync.Pool{New: func() any { return new([readLen]byte) }}
 
 func newLineScanner(r io.Reader, block []byte, charset string) *lineScanner {

@@ -173,7 +173,7 @@ func (s store) commit(ctx context.Context, tree, message string, parents ...stri
 
 // look makes a tree of what stands in a directory now, without changing anything there. The index of that name in the store says what
 // is known of its files; if there is none, that is copied which git has at from, or else it begins with a commit. With all, repositories
-// that lie in the directory are taken as the files that they are, and otherwise left out. What is hidden is not looked at.
+// that lie in the directory are taken as the files that they are, and otherwise left out. What is hidden is not examined.
 func (s store) look(ctx context.Context, top, name, commit, from string, all bool, hidden Hidden) (tree string, err error) {
 	known := filepath.Join(s.dir, name)
 	if _, err := os.Lstat(known); err != nil {
@@ -195,7 +195,7 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 		_, err := r.git(ctx, s.addAll("--pathspec-from-file=-", "--pathspec-file-nul")...)
 		return err
 	}
-	if err = add(); err != nil { // an index that is split, or damaged: begin anew
+	if err = add(); err != nil { // an index that is split, or damaged: begin again
 		if err := os.Remove(known); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}

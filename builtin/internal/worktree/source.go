@@ -19,7 +19,7 @@ type source struct {
 	git    string // its git directory, which differs from common in a linked worktree
 	common string
 	below  string // the caller's directory, relative to top
-	head   string // the commit of HEAD; "" where that is not looked at
+	head   string // the commit of HEAD; "" where that is not examined
 	base   string // the commit to begin at
 	config map[string]string
 	hidden Hidden

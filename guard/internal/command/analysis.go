@@ -31,7 +31,7 @@ type Analysis struct {
 	// for a person, and no phrase appears twice. Empty means decided.
 	Undecidable []string
 
-	// Partial is set when a part of the text was not looked at: it cannot be parsed, or
+	// Partial is set when a part of the text was not examined: it cannot be parsed, or
 	// is too long, or runs too many commands. That part may read and write any file.
 	Partial bool
 

@@ -82,7 +82,7 @@ type walker struct {
 	text    string
 	via     string
 	outer   int // index of the command that runs text, or -1
-	current int // index of the command being looked at, or -1
+	current int // index of the command being examined, or -1
 	depth   int
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
@@ -90,7 +90,7 @@ type walker struct {
 	start     []Place // where the text begins to run
 	sameShell bool    // what it does to its directory outlasts it
 	at        map[*syntax.Stmt][]Place
-	standing  []Place // of the statement being looked at
+	standing  []Place // of the statement being examined
 
 	fed  map[*syntax.Stmt]*syntax.Stmt // which statement a statement gets its input from, by a pipe
 	made map[*syntax.Stmt]int          // 1 + the index of the command of a statement
@@ -107,7 +107,7 @@ func (w *walker) undecided(hiding bool, reason string) {
 	}
 }
 
-// unread records why a part of the text was not looked at.
+// unread records why a part of the text was not examined.
 func (w *walker) unread(reason string) {
 	w.undecided(true, reason)
 	w.out.Partial = true

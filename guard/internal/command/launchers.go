@@ -70,7 +70,7 @@ const (
 
 // runner returns where in the words of a program the command may begin that it runs with the
 // tools of a project (npx, uv run, bundle exec …). A word after an option may be its value, or
-// the program: both are looked at.
+// the program: both are examined.
 func runner(c Simple) (starts []int) {
 	running := oneOf(c.Name, runners)
 	if !running && !listed("project runners", c.Name) {

@@ -60,7 +60,7 @@ func unreadable(text string) string {
 var misreadContinuation = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)" +
 	`|\$\\\n|[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
 
-// tooLong is the reason of a text that is longer than is looked at.
+// tooLong is the reason of a text that is longer than is examined.
 const tooLong = "the command is longer than 10,000 characters, without what its heredocs hold"
 
 // isLong reports whether a text cannot be short enough, so that it need not be parsed.

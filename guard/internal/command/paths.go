@@ -158,7 +158,7 @@ func SearchesText(c Simple) bool { return listed("search text", c.Name) }
 // givesMessage matches the options of git that take a message: -m, -am.
 var givesMessage = regular(`^(--message|-\w*m)$`)
 
-// leaveOut are options whose value is not looked at.
+// leaveOut are options whose value is not examined.
 const leaveOut = "--exclude --exclude-dir --ignore"
 
 // Mentions returns every text among the arguments that could name a file for a

@@ -19,7 +19,7 @@ type Expansion struct {
 	Deep   bool // globstar: ** is directories at any depth
 	Fold   bool // nocaseglob
 
-	Entries int // how many names in directories may be looked at
+	Entries int // how many names in directories may be examined
 	Most    int // how many files may be found
 	found   []string
 }

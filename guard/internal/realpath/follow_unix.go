@@ -33,7 +33,7 @@ func Follow(name string) (string, Resolved, error) { return FollowFrom("/", name
 
 // FollowFrom is Follow for a name relative to at, which has no links.
 func FollowFrom(at, name string) (string, Resolved, error) {
-	const few = 3                                                         // elements, of which each can be looked at as cheaply
+	const few = 3                                                         // elements, of which each can be examined as cheaply
 	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") { // which after a link leads elsewhere than its text says
 		whole := filepath.Clean(at + "/" + name)
 		if there, ok := withoutLinks(whole); ok {

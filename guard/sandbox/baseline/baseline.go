@@ -323,7 +323,7 @@ func isGitName(name string) bool { return strings.EqualFold(name, gitName) }
 func (k *Keeper) Close() error {
 	k.mu.Lock()
 	busy := k.busy()
-	notes, err := k.check(busy) // no one may have heard of their end
+	notes, err := k.check(busy) // their end may not have been reported
 	for _, note := range notes {
 		k.log.Warn(note)
 	}

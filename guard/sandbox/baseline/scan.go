@@ -53,7 +53,7 @@ type node struct {
 	racy    bool
 	dirty   bool     // an event told of a change
 	lost    uint64   // how often events had been lost when it was listed
-	kids    []*node  // the directories in it that are looked at
+	kids    []*node  // the directories in it that are examined
 	files   []string // of hooks, in a directory of them
 	lead    bool     // a file or link named .git is in it
 	repo    bool     // git may take it for a repository
@@ -70,7 +70,7 @@ const (
 )
 
 // scan lists the directories that git may take for a repository, and the directories with a file or link named .git.
-// A directory is looked at only if it is not watched or has changed, and listed only if it has changed.
+// A directory is examined only if it is not watched or has changed, and listed only if it has changed.
 func (t *tree) scan(watch *watcher) (repos, leads []string) {
 	if st, err := statOf(t.dir); t.top == nil || err == nil && (st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
 		t.top = &node{path: t.dir}

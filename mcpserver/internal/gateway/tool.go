@@ -222,7 +222,7 @@ func (s *server) tools() (all map[string]*tool, problems []string) {
 	return all, problems
 }
 
-// rebuild creates the tools of all servers anew, and calls cfg.Changed if they differ. configured means that the
+// rebuild creates the tools of all servers again, and calls cfg.Changed if they differ. configured means that the
 // configuration has changed.
 func (g *Gateway) rebuild(configured bool) {
 	g.building.Lock()

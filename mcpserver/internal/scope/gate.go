@@ -26,7 +26,7 @@ type GateOptions struct {
 //
 // A call starts if nothing runs, or if it and all that runs may run concurrently with others. A call that must wait
 // makes everything after it wait, so that what an earlier call changes is seen by a later one. A ticket is
-// taken when a call arrives, before its input is even looked at; until its input has been bound, nothing
+// taken when a call arrives, before its input is even examined; until its input has been bound, nothing
 // after it starts.
 type Gate struct {
 	opts GateOptions

@@ -187,7 +187,7 @@ func (l block) appendRice(out []uint32, most uint32) []uint32 {
 	return out
 }
 
-// long reads a number that may take more bits than are looked at at once.
+// long reads a number that may take more bits than are examined at once.
 func (l block) long(id uint64, at uint) (uint64, uint) {
 	q := uint64(0)
 	for ; at < uint(len(l.others))*8 && bitsAt(l.others, at)&1 != 0; at++ {

@@ -25,7 +25,7 @@ type Queue struct {
 }
 
 // interest is what is asked of a directory. A file that was open for writing
-// is looked at again when it is closed: its mapping may have been written to.
+// is examined again when it is closed: its mapping may have been written to.
 const interest = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_CREATE | unix.IN_DELETE |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 

@@ -98,7 +98,7 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 	buf.Local = r.local && buf.ID.Device == r.id.Device
 	if buf.Opened != nil {
 		buf.Opened(fd)
-		if err := buf.readAll(fd); err != nil { // what is watched is looked at from then on
+		if err := buf.readAll(fd); err != nil { // what is watched is examined from then on
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // yamlFormat is YAML in block style. The parser tells where things stand, and whole lines are put in or taken
-// out: to write the tree anew would lose how the file is laid out.
+// out: to write the tree again would lose how the file is laid out.
 type yamlFormat struct{}
 
 func (yamlFormat) decode(body []byte) (map[string]any, error) {

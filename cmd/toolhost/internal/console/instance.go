@@ -72,7 +72,7 @@ func newLock(i Instance) *flock.Flock {
 	return privatefile.NewLock(i.path(".lock"))
 }
 
-// write replaces the file, so that no one reads half of it. Only the owner can read it.
+// write replaces the file, so that no process reads half of it. Only the owner can read it.
 func (r *instanceFile) write() error {
 	raw, err := json.Marshal(r.file)
 	if err != nil {

@@ -155,7 +155,7 @@ func clip(s string, most int) string {
 	return strings.Clone(s[:most])
 }
 
-// clock is a time of today, or with its date. The script of the page writes it anew in the zone of the browser.
+// clock is a time of today, or with its date. The script of the page writes it again in the zone of the browser.
 func clock(t time.Time) string {
 	switch now := time.Now(); {
 	case t.IsZero():

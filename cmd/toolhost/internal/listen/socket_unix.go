@@ -92,7 +92,7 @@ func bind(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// ownDirectory makes the directory, or checks that no one else can enter it.
+// ownDirectory makes the directory, or checks that no other user can enter it.
 func ownDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

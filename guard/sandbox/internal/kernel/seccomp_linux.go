@@ -11,7 +11,7 @@ import (
 
 // Instructions and offsets of a seccomp filter, see seccomp(2): struct
 // seccomp_data is the system call number, the architecture, the instruction
-// pointer and six arguments of 64 bits, of which the low halves are looked at.
+// pointer and six arguments of 64 bits, of which the low halves are examined.
 const (
 	bpfLoad = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	bpfJeq  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
