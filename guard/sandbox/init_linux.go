@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -82,6 +83,9 @@ type initProcess struct {
 	jobs  *jobs
 }
 
+// gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5 to 20 ms.
+const gcAfter = time.Second
+
 // guard runs an init process, prepared by setUp. It returns only with an error; the
 // end of the host ends the process.
 func guard(setUp func(*initProcess) ([]int, error)) error {
@@ -89,7 +93,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	// lock makes the runtime keep a clean thread to start others from.
 	runtime.LockOSThread()
 	TrimWhenIdle()
-	debug.SetGCPercent(100)
+	time.AfterFunc(gcAfter, func() { debug.SetGCPercent(100) })
 	if err := unix.CloseRange(initControl, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing inherited descriptors: %w", err)
 	}
