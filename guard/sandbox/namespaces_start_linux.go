@@ -129,6 +129,11 @@ func newInit(b Backend, executable string, attr *syscall.SysProcAttr) (n *namesp
 	n.cmd.Dir = "/"
 	n.cmd.Stderr = n.complain
 	n.cmd.ExtraFiles = []*os.File{theirs, planFile}
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur > 2*initLast { // package syscall needs numbers above initLast
+		n.cmd.ExtraFiles = append(n.cmd.ExtraFiles, make([]*os.File, initLast-initPlan)...)
+		n.cmd.ExtraFiles[initLast-initControl] = planFile
+	}
 	n.cmd.SysProcAttr = attr
 	if err := n.cmd.Start(); err != nil {
 		n.conn.Close()
