@@ -31,8 +31,8 @@ type PathChange struct {
 	at location // where the content of After is kept, if it is
 }
 
-// Record journals what a command has changed as one entry. Of c, Principal, Scope, Tool, Time and Call are recorded. What stood there
-// before is kept; what stands there now is known by its hash.
+// Record journals the changes of a command as one entry. It records the fields Principal, Scope, Tool, Time and Call of c. The content
+// from before is kept; of the content now only the hash is recorded.
 func (s *Store) Record(c Change, changes []PathChange) error {
 	if s.cfg.Dir == "" || len(changes) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (j *journal) record(c Change, changes []PathChange) (full bool, err error) 
 	return j.add(records, number, end)
 }
 
-// keep keeps what stood at a path. What cannot be had is lost; errors are of the journal.
+// keep stores the content from before at a path. Content that cannot be read is not kept; errors are those of the journal.
 func (j *journal) keep(r *record, p PathChange) (err error) {
 	if p.Target != "" {
 		if r.at[1], err = j.packs.put(r.After, [][]byte{[]byte(p.Target)}, j.cfg.Sync); err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// A Blob stands for a content. The zero Blob stands for no file. Blobs are equal if the contents are.
+// A Blob identifies a content. The zero Blob means that there is no file. Blobs are equal if the contents are.
 type Blob struct {
 	Sum  string `json:"sum"`  // SHA-256, in lower-case hexadecimal
 	Size int64  `json:"size"` // bytes
 }
 
-// BlobOf returns what stands for a content, which may come in pieces and may be empty, but is there.
+// BlobOf returns the Blob of a content, which may be given in pieces and may be empty.
 func BlobOf(content ...[]byte) Blob {
 	hash := sha256.New()
 	size := 0
@@ -29,12 +29,12 @@ func BlobOf(content ...[]byte) Blob {
 	return Blob{Sum: hex.EncodeToString(hash.Sum(nil)), Size: int64(size)}
 }
 
-// BlobOfHash returns what stands for a content whose SHA-256 is known.
+// BlobOfHash returns the Blob of a content whose SHA-256 is known.
 func BlobOfHash(sum Sum, size int64) Blob {
 	return Blob{Sum: hex.EncodeToString(sum[:]), Size: size}
 }
 
-// Hash returns the SHA-256, which is missing if b stands for no file.
+// Hash returns the SHA-256; ok is false if b means no file.
 func (b Blob) Hash() (sum Sum, ok bool) {
 	if len(b.Sum) != hex.EncodedLen(len(sum)) {
 		return sum, false
@@ -43,7 +43,7 @@ func (b Blob) Hash() (sum Sum, ok bool) {
 	return sum, err == nil
 }
 
-// IsZero reports whether b stands for no file.
+// IsZero reports whether b means no file.
 func (b Blob) IsZero() bool { return b == Blob{} }
 
 func (b Blob) valid() bool { return b.IsZero() || b.Size >= 0 && isSum(b.Sum) }
@@ -69,12 +69,12 @@ func (b Blob) String() string {
 	return fmt.Sprintf("%.8s (%d bytes)", b.Sum, b.Size)
 }
 
-// errOther says that there is something, but no regular file.
+// errOther reports that a path exists and is not a regular file.
 var errOther = errors.New("it is not a regular file")
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if there is nothing.
+// openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if the path does not exist.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if isGone(err) {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// freeShare is which part of what would be free without the history it takes at most: the rest is for what it is a history of.
+// freeShare is the largest part of the disk that the history takes, of the space that would be free without it: 1/freeShare.
 const freeShare = 4
 
-// limit returns how many bytes the contents of a journal may take that takes some now.
+// limit returns how many bytes the contents of a journal may take; used is what they take now.
 func (c *Config) limit(used int64) int64 {
 	free, _, ok := sizeOf(c.Dir)
 	if !ok {
@@ -20,8 +20,9 @@ func (c *Config) limit(used int64) int64 {
 	return min(c.Quota, (free+used)/freeShare)
 }
 
-// Shrink forgets the older half of the changes that have ended of the principal that the history holds most for, be they young or not, and what was
-// set aside, but none that is being undone, or has one of the IDs. It is for a disk that is full, and reports whether there was anything to forget.
+// Shrink forgets the older half of the ended changes of the principal with the largest history, whatever their age, and the files
+// that were set aside. It keeps changes that are being undone, and those with one of the IDs. It is for a full disk, and reports
+// whether it has forgotten anything.
 func (s *Store) Shrink(but ...string) bool {
 	journals, err := s.of(AllPrincipals)
 	slices.SortStableFunc(journals, func(a, b *journal) int { return int(min(1, max(-1, b.packs.size()-a.packs.size()))) })
@@ -37,8 +38,8 @@ func (s *Store) Shrink(but ...string) bool {
 	return shrunk
 }
 
-// Fills reports whether an error says that a disk is full, and the history takes its space from that too: dir is a directory on it,
-// or "" if it is the disk of the history.
+// Fills reports whether an error says that a disk is full, and the history is on that disk too: dir is a directory on the disk,
+// or "" for the disk of the history.
 func (s *Store) Fills(dir string, err error) bool {
 	return s.cfg.Dir != "" && isFull(err) && (dir == "" || sameDisk(dir, s.cfg.Dir))
 }
@@ -77,7 +78,7 @@ func (j *journal) shrink(but []string) (shrunk bool, err error) {
 	return shrunk, err
 }
 
-// needed are the IDs of the changes that are being made or undone, and some others.
+// needed returns the IDs of the changes that are being made or undone, and the others.
 func needed(records []record, others []string) map[string]bool {
 	ids := map[string]bool{}
 	for _, r := range records {
@@ -91,13 +92,13 @@ func needed(records []record, others []string) map[string]bool {
 	return ids
 }
 
-// reduce forgets all changes but those that are kept, and what was set aside.
+// reduce forgets all changes but those that are kept, and removes the files that were set aside.
 func (j *journal) reduce(kept []record) error {
 	return errors.Join(os.RemoveAll(filepath.Join(j.dir, asideName)), j.sweepPacks(kept, false), j.replaceIndex(kept, nil))
 }
 
-// Purge forgets the changes of all principals that began before a time and have ended, with what was kept for them. It returns how many
-// calls these were.
+// Purge forgets the changes of all principals that began before a time and have ended, with their contents. It returns the number of
+// their calls.
 func Purge(s *Store, before time.Time) (calls int, err error) {
 	journals, err := s.of(AllPrincipals)
 	for _, j := range journals {
@@ -137,7 +138,7 @@ func (c *Config) roomFor(size int64) error {
 	return nil
 }
 
-// worthwhile reports whether so many bytes are worth it to forget other changes for them.
+// worthwhile reports whether other changes may be forgotten to make room for size bytes.
 func (s *Store) worthwhile(size int64) bool {
 	journals, _ := s.of(AllPrincipals)
 	used := int64(0)
@@ -157,7 +158,7 @@ type Holding struct {
 	Aside     string // the directory of what was damaged and was set aside, "" if nothing was
 }
 
-// Holdings returns what the history holds, the most first.
+// Holdings returns the shares of all principals, the largest first.
 func (s *Store) Holdings() ([]Holding, error) {
 	journals, err := s.of(AllPrincipals)
 	var all []Holding
@@ -178,7 +179,7 @@ func (s *Store) Holdings() ([]Holding, error) {
 	return all, err
 }
 
-// isEmpty reports whether a directory has nothing in it, or is not there.
+// isEmpty reports whether a directory is empty or does not exist.
 func isEmpty(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return len(entries) == 0

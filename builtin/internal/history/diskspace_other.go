@@ -2,7 +2,7 @@
 
 package history
 
-// isFull reports false: a full disk is not told from other errors here.
+// isFull returns false: a full disk is not distinguished from other errors here.
 func isFull(error) bool { return false }
 
 func sizeOf(string) (free, all int64, ok bool) { return 0, 0, false }

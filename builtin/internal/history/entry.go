@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An Entry is a change that has begun. The caller ends it, with Done or Failed, once it knows; one that is never ended is settled by
-// the next process. A nil Entry stands for a change that could not be journalled and is made all the same: ending it does nothing.
+// An Entry is a change that has begun. The caller ends it with Done or Failed; the next process settles an entry that was not
+// ended. A nil Entry is a change that could not be journalled and is made anyway: to end it does nothing.
 type Entry struct {
 	store   *Store   // nil if nothing is journalled
 	journal *journal // of the principal
@@ -22,13 +22,13 @@ type Entry struct {
 	ended   atomic.Bool
 }
 
-// Begin journals a change that is about to be made; the caller touches the file only after it has returned, and holds the lock of the
-// file from before it read it until the change has ended. before is what the file holds, nil if it does not exist; after is what it will
-// hold, in any number of pieces. A change that removes the file says so by c.Deleted: after is not examined then.
-// Of c, Principal, Scope, Tool, Path, UndoOf and the modes are recorded, and Before, if the caller knows what stands for before; the
-// rest is filled in. The content of a link is its target. A directory has none: before is nil then.
+// Begin journals a change before it is made. The caller writes the file only after Begin has returned, and holds the lock of the
+// file from before it reads the file until the change has ended. before is the content of the file, nil if it does not exist; after is
+// the new content, in any number of pieces. If c.Deleted is set, the change removes the file, and after is not used.
+// Begin records the fields Principal, Scope, Tool, Path, UndoOf and the modes of c, and Before if the caller knows the Blob of before;
+// it fills in the others. The content of a link is its target. For a directory before is nil.
 //
-// After an error nothing is journalled, and nothing is left of the attempt. The caller may make the change all the same, and then says
+// After an error nothing is journalled. The caller may make the change anyway, and then reports
 // that it cannot be undone.
 func (s *Store) Begin(c Change, before []byte, after ...[]byte) (*Entry, error) {
 	if s.cfg.Dir == "" {
@@ -68,7 +68,7 @@ func (c Change) check() error {
 	return nil
 }
 
-// begin notes the entry with its owner, and writes it to the journal.
+// begin records the entry with its owner, and writes it to the journal.
 func (e *Entry) begin(before []byte, after [][]byte) error {
 	j, id := e.journal, e.change.ID
 	if err := os.MkdirAll(j.dir, ownerDir); err != nil {
@@ -106,7 +106,7 @@ func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, er
 	return j.add([]record{r}, number, end)
 }
 
-// add adds the line of an entry, whose contents have been put since the packs had a number and an end. It is like commit.
+// add adds the line of an entry. number and end are those of the packs from before its contents were put. It is like commit.
 func (j *journal) add(records []record, number int, end int64) (full bool, err error) {
 	line, err := encode(records)
 	if err == nil {
@@ -142,10 +142,10 @@ func (e *Entry) Undoable() error {
 	return nil
 }
 
-// Done records that the change was made. After an error that is found out at the next start by a look at the file.
+// Done records that the change was made. After an error the next start determines that from the file.
 func (e *Entry) Done() error { return e.end(nil) }
 
-// Failed records that the change was not made: the file is as it was. Errors are as for [Entry.Done].
+// Failed records that the change was not made: the file is unchanged. Errors are as for [Entry.Done].
 func (e *Entry) Failed() error {
 	return e.end(func() error {
 		line, err := entryLine{ID: e.change.ID, State: Failed}.encode()
@@ -156,7 +156,7 @@ func (e *Entry) Failed() error {
 	})
 }
 
-// end records how the change ended: as write says in the index, or done. Only the first call counts.
+// end records how the change ended: write writes that to the index; nil means done. Only the first call has an effect.
 func (e *Entry) end(write func() error) (err error) {
 	if e == nil || e.store == nil || e.ended.Swap(true) {
 		return nil

@@ -13,12 +13,12 @@ import (
 const (
 	// youngest is the age below which no change is removed: a person may have just been told about it.
 	youngest = time.Minute
-	// tidyEvery is how long a host that starts lets quota and age rest. It looks after tidyDelay, when its client has been answered for
-	// the first time, or when it ends, if that is sooner: with 5,000 changes that takes 90 ms, ten times what a start takes.
+	// tidyEvery is how often hosts that start enforce quota and age. They do so tidyDelay after the start, or at their end if
+	// that is sooner: with 5,000 changes it takes 90 ms, ten times as long as a start.
 	tidyEvery = time.Hour
 	tidyDelay = time.Second
-	// tidyAfter is after how many changes of a principal quota and age are enforced at the earliest, tidyPart after which part of those
-	// that are remembered, since each is read then; tidyShare after which share of the quota.
+	// Quota and age are enforced after tidyAfter changes of a principal at the earliest, after 1/tidyPart of the changes that are
+	// remembered, since each is read then, and after 1/tidyShare of the quota.
 	tidyAfter = 256
 	tidyPart  = 4
 	tidyShare = 16
@@ -28,7 +28,7 @@ const (
 	maxIndex = 1 << 30
 )
 
-// tidyDue tidies the journals for which it is time.
+// tidyDue tidies the journals that are due.
 func (s *Store) tidyDue() {
 	journals, err := s.of(AllPrincipals)
 	for _, j := range journals {
@@ -39,7 +39,7 @@ func (s *Store) tidyDue() {
 	s.tidied(err)
 }
 
-// tidyLater tidies a journal in which much has been added, not in the course of a call.
+// tidyLater tidies a journal to which much has been added, outside of the call.
 func (s *Store) tidyLater(j *journal) {
 	s.background.Go(func() { s.tidied(j.gc()) })
 }
@@ -58,14 +58,14 @@ func (s *Store) tidyAll() error {
 	return err
 }
 
-// recover settles what dead owners left open.
+// recover settles the entries that dead owners left open.
 func (s *Store) recover() {
 	if err := s.owners.settle(s.tidyAll); err != nil {
 		s.cfg.Log.Warn("changes that a killed host left open could not be settled", "error", err)
 	}
 }
 
-// isDamaged reports whether the index of a journal is not as it was written.
+// isDamaged reports whether the index of a journal differs from what was written.
 func (j *journal) isDamaged() (damaged bool) {
 	err := j.locked(func() error {
 		x, err := j.read()
@@ -75,7 +75,7 @@ func (j *journal) isDamaged() (damaged bool) {
 	return err == nil && damaged
 }
 
-// gc settles what dead owners left open, forgets what is over the age or the quota, and removes what nothing refers to.
+// gc settles entries that dead owners left open, forgets changes beyond the age or the quota, and removes contents without references.
 func (j *journal) gc() error {
 	return j.locked(func() error {
 		j.since, j.packs.grown = 0, 0
@@ -99,7 +99,7 @@ func (j *journal) gc() error {
 	})
 }
 
-// remember returns the changes that are not forgotten. Of those that are forgotten for another reason than their age, none is open.
+// remember returns the changes that are not forgotten. Open changes are forgotten only for their age.
 func (c *Config) remember(records []record) []record {
 	oldest := c.forget(records)
 	needed := needed(records, nil)
@@ -109,8 +109,8 @@ func (c *Config) remember(records []record) []record {
 	return append(kept, records[oldest:]...)
 }
 
-// forget returns how many of the oldest changes are over the age, the quota, or what the disk has room for. That leaves even young ones
-// no time, but for the last. Contents count once however many changes share them.
+// forget returns how many of the oldest changes are beyond the age, the quota, or the room on the disk. For the disk young changes
+// count too, except the last one. A content that several changes share counts once.
 func (c *Config) forget(records []record) int {
 	limit := c.limit(usedBy(records))
 	var used int64
@@ -164,7 +164,7 @@ func (r record) adds(counted map[location]bool) (used int64) {
 	return used
 }
 
-// sweepPacks removes the packs that no change refers to. Where changes are lost, it sets aside what no living process may be writing.
+// sweepPacks removes the packs that no change refers to. If changes are lost, it sets aside the packs that no living process may be writing.
 func (j *journal) sweepPacks(kept []record, lost bool) error {
 	used := make(map[string]bool)
 	for _, r := range kept {
@@ -197,8 +197,8 @@ func (j *journal) sweepAside() error {
 	return err
 }
 
-// settle finds out how changes ended whose owner died, and reports whether there were any. The next change of the same file tells what
-// this one left, and if there is none, the file does. One that cannot be examined now stays open.
+// settle determines how changes ended whose owner died, and reports whether there were any. The next change of the same file shows what
+// this one left, or, if there is none, the file does. A file that cannot be examined now stays open.
 func (j *journal) settle(records []record) bool {
 	settled := false
 	next := make(map[string]Node) // what the next change of a path found there
@@ -223,7 +223,7 @@ func (j *journal) settle(records []record) bool {
 
 var errTorn = errors.New("it was written in place and may be torn; the next start makes it whole")
 
-// outcome tells how a change ended by what was found after it, or by what the file holds now, and returns that.
+// outcome determines how a change ended by the node found after it, or by the file now, and returns that node.
 func (c *Config) outcome(change Change, found Node, known bool) (State, Node, error) {
 	if !known {
 		if c.Torn != nil && c.Torn(change.Path) { // asked before the look: it may be made whole meanwhile
@@ -243,8 +243,8 @@ func (c *Config) outcome(change Change, found Node, known bool) (State, Node, er
 	return Unknown, found, nil
 }
 
-// isHalfUndone reports whether what was found is a step of an undo between what it found and what it was to restore: nothing, or one of
-// the contents with the mode of the other. It is taken for what the undo has restored: nothing is lost by that, and it can be undone.
+// isHalfUndone reports whether a node is an intermediate step of an undo: absent, or one of
+// the contents with the mode of the other. It is treated as restored: nothing is lost by that, and the undo can be undone.
 func (r *record) isHalfUndone(found Node) bool {
 	if len(r.UndoOf) == 0 || !found.IsAbsent() && (found.Mode.Type() != r.AfterMode.Type() || found.Blob != r.Before && found.Blob != r.After) {
 		return false

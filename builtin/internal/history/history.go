@@ -1,15 +1,15 @@
 // Package history journals every change of a file before it is made, so that it can be examined and undone.
 //
-// An entry of the history is what one call changed: for each file the contents before and after it, and what is known of the call.
-// [Store.Begin] records an entry before the file is touched, [Entry.Done] and [Entry.Failed] record how it ended. What a killed process
-// left open is settled by the next one, which looks at the file: it holds the content of before, or that of after.
+// An entry of the history is the change of one call: for each file the contents before and after it, and the data of the call.
+// [Store.Begin] records an entry before the file is written, [Entry.Done] and [Entry.Failed] record how it ended. The next process
+// settles the entries that a killed process left open: the file has the content from before or the one from after.
 //
-// The package never writes the files of the user. [Store.PlanUndo] says what an undo has to write where; the caller writes it through
-// its own guards and journals that as a change too, which makes the undo undoable.
+// The package never writes the files of the user. [Store.PlanUndo] returns what an undo has to write; the caller writes it through
+// its own guards and journals that as a change too, so that an undo can be undone.
 //
-// Principals have separate directories, and none sees the changes of another. Several processes may share all of it. The history
-// survives the death of processes at any moment; a power loss can take its last seconds unless [Config.Sync] is set, and what it
-// damages is noticed and set aside.
+// Principals have separate directories, and none sees the changes of another. Several processes may use the history. It
+// survives the death of processes at any moment. A power loss can remove its last seconds unless [Config.Sync] is set; damage
+// is detected, and the damaged part set aside.
 //
 //	lock                    held while owners come and go
 //	owners/OWNER            locked by a process while it lives; it holds the IDs of the entries that this process has not ended
@@ -38,20 +38,20 @@ import (
 const (
 	// DefaultQuota has room for some 50,000 versions of source files of 20 KB.
 	DefaultQuota = 1 << 30
-	// DefaultMaxAge is how long a mistake may take to be noticed.
+	// DefaultMaxAge is the time in which a mistake is usually noticed.
 	DefaultMaxAge = 30 * 24 * time.Hour
-	// DefaultMaxFile is far above anything that was written by hand.
+	// DefaultMaxFile is far above the size of files that are written by hand.
 	DefaultMaxFile = 64 << 20
 )
 
-// AllPrincipals stands for all principals where a method asks for one. It is for the owner of the machine: code that acts for
+// AllPrincipals means all principals where a method takes one. It is for the owner of the machine: code that acts for
 // another caller must not pass it.
 const AllPrincipals = "\x00"
 
 var (
 	// ErrNotKept is returned for content that is not in the store: it was too large, or has been removed for the quota or its age.
 	ErrNotKept = errors.New("the content is not kept")
-	// ErrDamaged is returned for content that is not what was stored.
+	// ErrDamaged is returned for content that differs from what was stored.
 	ErrDamaged = errors.New("the content kept is damaged")
 	// ErrUnknown is returned for a change that the journal does not have.
 	ErrUnknown = errors.New("no such change in the history")
@@ -59,7 +59,7 @@ var (
 	errClosed = errors.New("the history is closed")
 )
 
-// Config bounds a [Store]. Zero values stand for the defaults, except that without Dir nothing is journalled.
+// Config configures a [Store]. Zero values mean the defaults, except that without Dir nothing is journalled.
 type Config struct {
 	// Dir is the absolute path of the directory, which is made owner-only; "" means that nothing is journalled.
 	Dir string
@@ -130,8 +130,8 @@ type Store struct {
 	background sync.WaitGroup // journals that are being tidied
 }
 
-// Open returns the history in a directory. Changes that killed processes left open are settled, and quota and age are enforced soon
-// where that was last done more than an hour ago. Files torn by a crash must have been repaired before: it looks at what they hold.
+// Open returns the history in a directory. It settles changes that killed processes left open, and soon enforces quota and age
+// if that was last done more than an hour ago. Files that are torn by a crash must be repaired before, because it reads them.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("history directory %q: must be an absolute path", cfg.Dir)
@@ -186,7 +186,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// still tidies what is due since the start, and waits until nothing is tidied any more.
+// still tidies the journals that are due since the start, and waits until all are tidied.
 func (s *Store) still() {
 	if s.tidying.Stop() {
 		s.tidyDue()
@@ -195,7 +195,7 @@ func (s *Store) still() {
 	s.background.Wait()
 }
 
-// journal returns the journal of a directory's name.
+// journal returns the journal in the directory with a name.
 func (s *Store) journal(name string) *journal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (s *Store) records(principal string) ([]record, error) {
 	return all, nil
 }
 
-// markUndone notes on each change which undo of it stands. The newest come first: an undo that was undone itself undoes nothing.
+// markUndone sets on each change the undo that is in effect. The newest come first: an undo that was undone has no effect.
 func markUndone(all []record) {
 	type change struct{ id, path string }
 	by := make(map[change]string)

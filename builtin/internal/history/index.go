@@ -26,14 +26,14 @@ var (
 
 var errLine = errors.New("damaged line")
 
-// A record is the change of one file as the index has it. The files of one entry are records with the same ID, one after the other.
+// A record is the change of one file in the index. The files of one entry are consecutive records with the same ID.
 type record struct {
 	Change
 	owner string      // the process that ends it
 	at    [2]location // where Before and After are kept
 }
 
-// An entryLine is a line of the index, in JSON after the checksum of that: what one call changes, or, without files, how that ended.
+// An entryLine is a line of the index: a checksum, and JSON with the changes of one call, or, without files, with their end.
 type entryLine struct {
 	ID        string     `json:"id"`
 	State     State      `json:"state,omitempty"` // missing: pending if its owner has not ended it, else done
@@ -121,7 +121,7 @@ func decodeLine(raw []byte) (l entryLine, err error) {
 	return l, nil
 }
 
-// valid reports whether a line may be used: packs are names of files.
+// valid reports whether a line may be used: the names of its packs become names of files.
 func (l entryLine) valid() bool {
 	known := func(s State) bool { return s == "" || s == Done || s == Failed || s == Unknown }
 	if !known(l.State) {
@@ -139,7 +139,7 @@ func (l entryLine) valid() bool {
 	return idNames.MatchString(l.ID) && (len(l.Files) == 0 || l.Principal != "")
 }
 
-// records returns what the line of an entry says of each file.
+// records returns the records of the line of an entry.
 func (l entryLine) records() (all []record) {
 	var call Call
 	if l.Call != nil {
@@ -167,7 +167,7 @@ type index struct {
 // isDamaged reports whether the index is not as it was written, if it was read under the lock: the index is written before its copy.
 func (x index) isDamaged() bool { return len(x.damaged) > 0 || x.lost || x.found > 0 }
 
-// odd returns what is set aside of a damaged index, so that it is known later that it was.
+// odd returns the parts of a damaged index to set aside, so that the damage is known later.
 func (x index) odd() [][]byte {
 	if x.isDamaged() && len(x.damaged) == 0 {
 		return [][]byte{fmt.Appendf(nil, "The index was missing or cut short: %d changes were found in its copy.", x.found)}
@@ -175,7 +175,7 @@ func (x index) odd() [][]byte {
 	return x.damaged
 }
 
-// parseIndex reads all lines that are whole, of several parts of which the first counts.
+// parseIndex reads all complete lines of several parts. The first part has precedence.
 func parseIndex(parts ...[]byte) index {
 	var x index
 	at := make(map[string][2]int) // the records of an entry: from, to

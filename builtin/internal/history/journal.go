@@ -55,7 +55,7 @@ func (j *journal) locked(do func() error) error {
 	return privatefile.Locked(filepath.Join(j.dir, lockName), do)
 }
 
-// load reads the index. It needs no lock: lines are appended whole or, for a moment, in part, and an index is replaced by a rename.
+// load reads the index. It needs no lock: lines are appended, for a moment incompletely, and an index is replaced by a rename.
 func (j *journal) load() (index, error) {
 	x, err := j.read()
 	open := make(map[string][]string) // by owner
@@ -77,8 +77,8 @@ func (j *journal) load() (index, error) {
 	return x, err
 }
 
-// read reads the index and its copy. What is damaged or missing is taken from the copy: the two are of one length, unless the last
-// process to write was killed between them.
+// read reads the index and its copy. Damaged or missing lines are taken from the copy: the two have the same length, unless the last
+// writer was killed between them.
 func (j *journal) read() (index, error) {
 	raw, err := j.readFile(indexName)
 	if err != nil {
@@ -98,7 +98,7 @@ func (j *journal) read() (index, error) {
 	return both, nil
 }
 
-// readFile returns what a file of the journal holds, nothing if there is none.
+// readFile returns the content of a file of the journal, nothing if it does not exist.
 func (j *journal) readFile(name string) ([]byte, error) {
 	raw, err := privatefile.Read(filepath.Join(j.dir, name), maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func (j *journal) readFile(name string) ([]byte, error) {
 	return raw, err
 }
 
-// append adds a line to the index and its copy. On an error the index is as it was. Callers hold the lock.
+// append adds a line to the index and its copy. After an error the index is unchanged. Callers hold the lock.
 func (j *journal) append(line []byte) (err error) {
 	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDWR|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
@@ -140,7 +140,7 @@ func (j *journal) append(line []byte) (err error) {
 	return err
 }
 
-// appendToCopy adds to the copy what the index has by now. What fails is in the index.
+// appendToCopy adds to the copy what the index has in addition. Errors are ignored, because the index has all lines.
 func (j *journal) appendToCopy(line []byte) {
 	f, err := os.OpenFile(filepath.Join(j.dir, copyName), os.O_WRONLY|os.O_APPEND|os.O_CREATE|privatefile.NoWait|privatefile.NoFollow, ownerFile)
 	if err != nil {
@@ -152,7 +152,7 @@ func (j *journal) appendToCopy(line []byte) {
 	}
 }
 
-// isTorn reports whether the last line has no end: its writer was killed. It is closed off, and set aside when the journal is tidied.
+// isTorn reports whether the last line is incomplete: its writer was killed. A line end is added, and the line set aside when the journal is tidied.
 func isTorn(f *os.File, size int64) (bool, error) {
 	if size == 0 {
 		return false, nil
@@ -162,7 +162,7 @@ func isTorn(f *os.File, size int64) (bool, error) {
 	return last[0] != '\n', err
 }
 
-// replaceIndex writes the index again, and sets aside what was damaged in the old one. Callers hold the lock.
+// replaceIndex writes a new index, and sets aside the damaged parts of the old one. Callers hold the lock.
 func (j *journal) replaceIndex(records []record, damaged [][]byte) error {
 	var all bytes.Buffer
 	for i := 0; i < len(records); {
@@ -197,7 +197,7 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte) error {
 	return replace(filepath.Join(j.dir, indexName), all.Bytes())
 }
 
-// noteTidied writes when the journal was tidied last, which is now.
+// noteTidied records that the journal was tidied now.
 func (j *journal) noteTidied() error {
 	return privatefile.ReplaceQuickly(filepath.Join(j.dir, tidiedName), []byte(time.Now().UTC().Format(time.RFC3339Nano)))
 }
@@ -212,7 +212,7 @@ func (j *journal) tidiedAt() time.Time {
 	return at
 }
 
-// content returns a content from the first of some places at which it is as it was stored.
+// content returns a content from the first of some places at which it is intact.
 func (j *journal) content(b Blob, places []location) ([]byte, error) {
 	damaged := ErrNotKept
 	for _, at := range places {

@@ -12,27 +12,27 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// A Node is what stands at a path. The zero Node stands for nothing.
+// A Node is a file, directory or link at a path. The zero Node means that the path does not exist.
 type Node struct {
 	Blob // of a file, and of the target of a link
-	// Mode has the permissions and the kind. It is zero where only the content of a regular file counts.
+	// Mode has the permissions and the type. It is zero if only the content of a regular file is compared.
 	Mode fs.FileMode
-	// Stamp tells what was not read, such as a large file or a pipe, from what else could stand there. NodeAt fills it in for all.
+	// Stamp distinguishes states of what was not read, such as a large file or a pipe. NodeAt always sets it.
 	Stamp string
 }
 
-// isUnread reports whether only the stamp tells what stands there.
+// isUnread reports whether the node is identified by its stamp alone.
 func (n Node) isUnread() bool {
 	return n.Mode&fs.ModeIrregular != 0 || n.Mode != 0 && n.Mode.IsRegular() && n.Blob.IsZero()
 }
 
-// IsAbsent reports whether nothing stands there.
+// IsAbsent reports whether the path does not exist.
 func (n Node) IsAbsent() bool { return n == Node{} }
 
 // IsFile reports whether it is a regular file.
 func (n Node) IsFile() bool { return n.Mode.IsRegular() && !n.IsAbsent() }
 
-// same reports whether two nodes are equal, as far as both are known.
+// same reports whether two nodes are equal in the fields that both have.
 func (n Node) same(o Node) bool {
 	if n.isUnread() || o.isUnread() {
 		return n.Stamp != "" && n.Stamp == o.Stamp
@@ -46,7 +46,7 @@ func (n Node) same(o Node) bool {
 // modeBits are the bits of a mode that are kept.
 const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky | fs.ModeDir | fs.ModeSymlink
 
-// NodeAt returns what stands at a path now. No link is followed: where a directory of the path has become one, nothing stands there.
+// NodeAt returns the node at a path now. It follows no links: if a directory of the path has become a link, the node is absent.
 func NodeAt(path string) (Node, error) { return nodeAt(path, io.Discard) }
 
 // nodeAt is NodeAt, and writes the content of a file or the target of a link to w.
@@ -83,7 +83,7 @@ func nodeAt(path string, w io.Writer) (n Node, err error) {
 	return n, err
 }
 
-// hashIn returns what stands for the content of a regular file, which it writes to w.
+// hashIn returns the Blob of the content of a regular file, which it writes to w.
 func hashIn(dir *walk.Root, name string, w io.Writer) (Blob, error) {
 	h, err := dir.Open(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func hashIn(dir *walk.Root, name string, w io.Writer) (Blob, error) {
 // Sum is a SHA-256.
 type Sum = [sha256.Size]byte
 
-// ContentAt returns the content of a file or the target of a link that is still what n says.
+// ContentAt returns the content of a file or the target of a link. It fails if that no longer is n.
 func ContentAt(path string, n Node) ([]byte, error) {
 	content := bytes.NewBuffer(make([]byte, 0, n.Size))
 	now, err := nodeAt(path, content)

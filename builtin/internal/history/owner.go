@@ -28,7 +28,7 @@ const (
 	ownerFile fs.FileMode = 0o600
 )
 
-// owners are the processes, or rather the Stores, that use a directory. Each has a file there, whose lock it holds while it lives.
+// owners are the Stores that use a directory, usually one in each process. Each has a file there, and holds its lock as long as it is open.
 type owners struct {
 	dir  string // of the history
 	name string // of this one
@@ -46,7 +46,7 @@ type owners struct {
 // shortID returns 60 random bits in letters and digits that are easily typed.
 func shortID() string { return strings.ToLower(rand.Text()[:12]) }
 
-// register makes an owner. Without the lock, another process could take a fresh owner, whose lock is not held yet, for dead.
+// register makes an owner. Without the lock, another process could treat a new owner, whose lock is not held yet, as dead.
 func register(dir string) (*owners, error) {
 	for _, d := range []string{dir, filepath.Join(dir, ownersName)} {
 		if err := privatefile.MakeDir(d); err != nil {
@@ -85,7 +85,7 @@ func (o *owners) close() bool {
 	return first
 }
 
-// leave takes this owner from the directory. One that has left entries open stays, dead, until they are settled.
+// leave removes this owner from the directory. The file of one with open entries stays until they are settled.
 func (o *owners) leave() error {
 	return o.locked(func() error {
 		err := errors.Join(o.file.Close(), o.lock.Unlock()) // first: Windows removes no open file
@@ -96,7 +96,7 @@ func (o *owners) leave() error {
 	})
 }
 
-// begin notes that an entry has begun, before its line is in an index.
+// begin records that an entry has begun, before its line is in an index.
 func (o *owners) begin(id string, sync bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +117,7 @@ func (o *owners) begin(id string, sync bool) error {
 	return o.file.Sync()
 }
 
-// end notes that an entry has ended, or was never begun.
+// end records that an entry has ended, or was not begun.
 func (o *owners) end(id string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,7 +134,7 @@ func (o *owners) write(slot int, id string) error {
 	return err
 }
 
-// open returns the entries that an owner has not ended, none if it is gone.
+// open returns the entries that an owner has not ended, none if its file does not exist.
 func (o *owners) open(name string) []string {
 	if name == o.name {
 		o.mu.Lock()
@@ -156,7 +156,7 @@ func (o *owners) open(name string) []string {
 // maxOpen bounds how many entries of another owner are examined: far more than calls run at once.
 const maxOpen = 1 << 16
 
-// alive reports whether an owner may still end its entries. One that cannot be asked counts as alive.
+// alive reports whether an owner may still end its entries. It is true if that cannot be determined.
 func (o *owners) alive(name string) bool {
 	if name == o.name {
 		return true
@@ -172,14 +172,14 @@ func (o *owners) alive(name string) bool {
 	return !free
 }
 
-// setTorn notes that something of a dead owner is left for the next start.
+// setTorn records that an entry of a dead owner is left for the next start.
 func (o *owners) setTorn(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.torn[name] = true
 }
 
-// settle removes the dead owners after do has settled what they left open. What cannot be settled now stays for the next time.
+// settle removes the dead owners after do has settled their open entries. Those that cannot be settled now stay for the next time.
 func (o *owners) settle(do func() error) error {
 	return o.locked(func() error {
 		entries, err := os.ReadDir(filepath.Join(o.dir, ownersName))

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// maxPack is the size in bytes from which on contents go to the next pack, and packShare which share of the quota a pack is at
-	// most: packs are removed whole. For the same reason none is written for longer than packAge.
+	// A pack is full at maxPack bytes, or at 1/packShare of the quota, because a pack is removed as a whole. For the same reason
+	// no pack is written for longer than packAge.
 	maxPack   = 8 << 20
 	packShare = 64
 	packAge   = 24 * time.Hour
-	// maxPacked bounds for how many contents of its pack a process remembers where they are.
+	// maxPacked bounds the number of contents of its pack whose location a process remembers.
 	maxPacked = 4096
 )
 
 // packNames are the names of packs: the owner, and a number that grows.
 var packNames = regexp.MustCompile(`^[a-z2-7]{12}\.[1-9][0-9]{0,8}$`)
 
-// A location is where a content is kept: in which pack, and how far from its beginning. The zero location is nowhere.
+// A location is the place of a content: a pack and an offset in it. The zero location is none.
 type location struct {
 	Pack   string `json:"pack"`
 	Offset int64  `json:"offset"`
@@ -37,8 +37,8 @@ func (p location) isZero() bool { return p == location{} }
 
 func (p location) valid() bool { return p.isZero() || p.Offset >= 0 && packNames.MatchString(p.Pack) }
 
-// packs are the contents of a journal. Each process appends to a pack of its own, under the lock of the journal, under which packs are
-// removed too. All methods but read are called under it.
+// packs are the contents of a journal. Each process appends to a pack of its own. The lock of the journal is held to append, and
+// to remove packs: callers of all methods but read hold it.
 type packs struct {
 	dir   string
 	owner string
@@ -56,7 +56,7 @@ func (p *packs) name() string { return p.owner + "." + strconv.Itoa(p.number) }
 
 func (p *packs) path() string { return filepath.Join(p.dir, p.name()) }
 
-// put returns where a content is, after appending it unless it is in the pack already. The caller calls close once it has put all.
+// put returns the location of a content, which it appends unless the pack has it already. The caller calls close after the last put.
 func (p *packs) put(b Blob, content [][]byte, sync bool) (at location, err error) {
 	if p.file == nil && p.number > 0 {
 		p.reopen()
@@ -87,7 +87,7 @@ func (p *packs) put(b Blob, content [][]byte, sync bool) (at location, err error
 	return at, err
 }
 
-// reopen opens the pack if it is as it was left: a power loss, or another program, may have taken from it.
+// reopen opens the pack if it has the length that it had: a power loss, or another program, may have shortened it.
 func (p *packs) reopen() {
 	f, err := os.OpenFile(p.path(), os.O_WRONLY|privatefile.NoWait|privatefile.NoFollow, 0)
 	if err == nil {
@@ -126,7 +126,7 @@ func (p *packs) close() {
 	}
 }
 
-// rollback takes back what was put since a pack had a number and an end, and closes the pack.
+// rollback removes what was put after a pack had a number and an end, and closes the pack.
 func (p *packs) rollback(number int, end int64) {
 	p.close()
 	clear(p.packed)
@@ -144,7 +144,7 @@ func (p *packs) rollback(number int, end int64) {
 	_ = os.Truncate(p.path(), end) // else the next content goes to another pack
 }
 
-// read returns a content after checking that it is what was stored.
+// read returns a content after it has verified the checksum.
 func (p *packs) read(b Blob, at location) ([]byte, error) {
 	f, err := openRegular(filepath.Join(p.dir, at.Pack))
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *packs) read(b Blob, at location) ([]byte, error) {
 	return raw, nil
 }
 
-// sweep removes the packs that nothing refers to.
+// sweep removes the packs without references.
 func (p *packs) sweep(used map[string]bool, remove func(path string) error) error {
 	entries, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,13 +199,13 @@ func (p *packs) size() (size int64) {
 	return size
 }
 
-// A place is what is looked for: a content of a principal. The packs of two principals may have the same names.
+// A place identifies a content of a principal. The packs of two principals may have the same names.
 type place struct {
 	principal string
 	Blob
 }
 
-// places are where contents are kept, the newest place first.
+// places are the locations of contents, the newest first.
 type places map[place][]location
 
 func placesOf(records []record) places {

@@ -15,11 +15,11 @@ const (
 	// contextLines is how many unchanged lines a diff shows around a change, and diffLines how many lines it has at most.
 	contextLines = 3
 	diffLines    = 2000
-	// minPrefix is how much of an ID names a change, if that is the only one.
+	// minPrefix is the least length of a prefix that identifies a change, if it is unique.
 	minPrefix = 4
 )
 
-// A Filter says which changes to list. Those of a zero field are not filtered by it, except that Principal must be given.
+// A Filter selects changes to list. A zero field does not filter, except that Principal must be set.
 type Filter struct {
 	Principal string    // whose changes, or [Everyone]
 	Path      string    // of this file, or of those below this directory
@@ -28,7 +28,7 @@ type Filter struct {
 	Limit     int       // of at most so many entries
 }
 
-// List returns changes, newest first. Damaged lines of the journal are passed over.
+// List returns changes, newest first. Damaged lines of the journal are skipped.
 func (s *Store) List(f Filter) ([]Change, error) {
 	all, err := s.records(f.Principal)
 	if err != nil {
@@ -62,8 +62,8 @@ func isWithin(path, root string) bool {
 	return ok && (rest == "" || strings.HasSuffix(root, string(filepath.Separator)) || rest[0] == filepath.Separator)
 }
 
-// Show returns the changes of an entry of a principal, or of [AllPrincipals], and the diff of each. The beginning of an ID does if it is
-// the only such.
+// Show returns the changes of an entry of a principal, or of [AllPrincipals], and the diff of each. A prefix of an ID is enough if it is
+// unique.
 func (s *Store) Show(principal, id string) ([]Change, []string, error) {
 	all, err := s.records(principal)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Show(principal, id string) ([]Change, []string, error) {
 	return changes, diffs, nil
 }
 
-// find returns the changes of the entry with an ID, or with the only one that begins so.
+// find returns the changes of the entry with an ID, or with a unique prefix of one.
 func find(all []record, id string) ([]record, error) {
 	var found []record
 	entries := 0
@@ -143,8 +143,8 @@ func (s *Store) Preview(f FileUndo) (string, error) {
 	return s.diff(f.kept, f.from, f.Path, f.Expect, f.Restore)
 }
 
-// diff returns the unified diff between what stood at a path and what stood there later, with a line for what no diff of contents shows.
-// In place of a diff it says what stands in its way: that a content is binary, or is not kept.
+// diff returns the unified diff between two nodes of a path, with a line for what a diff of contents does not show.
+// If there can be no diff, because a content is binary or is not kept, it says so.
 func (s *Store) diff(kept places, principal, path string, before, after Node) (string, error) {
 	note := ""
 	switch {

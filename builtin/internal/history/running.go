@@ -19,7 +19,7 @@ const (
 	maxRunning = 64 << 10
 )
 
-// A Running is a command that a host on this directory runs now.
+// A Running is a command that a host with this history runs now.
 type Running struct {
 	PID       int       `json:"pid"`       // of the host
 	Principal string    `json:"principal"` // whose command it is
@@ -67,7 +67,7 @@ func Abandoned(s *Store, principal string) (all []Running, err error) {
 	return all, err
 }
 
-// eachRunning reads the announcements of commands. Those of killed hosts stay until Abandoned returns them, or they are old. One that
+// eachRunning reads the announcements of commands. Those of killed hosts stay until Abandoned returns them, or they are old. An announcement that
 // cannot be read has no roots.
 func eachRunning(s *Store, do func(file string, r Running, alive bool)) error {
 	if s.cfg.Dir == "" {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Selection says which changes to undo: those of IDs, or those that fit all of the other fields that are set. Principal and at least
-// one of the rest must be given.
+// A Selection selects changes to undo: those of IDs, or those that match all other fields that are set. Principal and at least
+// one other field must be set.
 type Selection struct {
 	Principal string    // whose changes, or [Everyone]
 	IDs       []string  // these; the beginning of an ID does if it is the only such
@@ -21,11 +21,11 @@ type Selection struct {
 	Before    string    // the ID of a call: made by it or later, as with Since
 	Last      int       // the last so many that are neither undone nor undos
 
-	// Force also undoes what would lose other changes: FileUndo.Loses says which.
+	// Force also undoes changes if that loses others: FileUndo.Loses lists them.
 	Force bool
-	// DryRun plans alone: nothing is restored.
+	// DryRun only plans: nothing is restored.
 	DryRun bool
-	// Diffs asks for what would become of the contents, in a dry run.
+	// Diffs requests the diffs of the contents, in a dry run.
 	Diffs bool
 }
 
@@ -36,13 +36,13 @@ func (sel Selection) IsRewind() bool { return sel.Before != "" || !sel.Since.IsZ
 type Undo struct {
 	Files   []FileUndo // in the order of restoring
 	Refused []Refusal  // files that cannot be restored
-	// HeadMoved are the IDs of the calls after which git had another commit checked out.
+	// HeadMoved are the IDs of the calls that changed the commit that git has checked out.
 	HeadMoved []string
 }
 
-// A FileUndo is what has to be done to one file. The caller makes sure under the lock of the file that it holds Expect, journals the
-// change to Restore with UndoOf set to Changes, and makes it. Where Expect and Restore are equal there is nothing to make, but it is
-// journalled all the same: the changes count as undone from then on.
+// A FileUndo is the undo of one file. The caller verifies under the lock of the file that it is as in Expect, journals the
+// change to Restore with UndoOf set to Changes, and makes it. If Expect and Restore are equal the file is not changed, but the change
+// is journalled, so that the changes count as undone.
 type FileUndo struct {
 	Principal string // whose change is the newest, in whose name the undo is journalled
 	Path      string
@@ -65,8 +65,8 @@ type Refusal struct {
 	Forced  bool // Selection.Force would restore it
 }
 
-// PlanUndo finds out what has to be written where to undo changes, newest first; several changes of a file become one. A file is refused
-// if it does not hold what the newest of them left there, if other changes lie between them, or if its old content is not kept.
+// PlanUndo plans the undo of changes, newest first; several changes of a file become one. A file is refused
+// if it is not as the newest of them left it, if there are other changes between them, or if its old content is not kept.
 func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 	if s.cfg.Dir == "" {
 		return nil, errors.New("no history is kept, so nothing can be undone")
@@ -104,8 +104,8 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 	return u, nil
 }
 
-// inOrder sorts what has to be done so that each step finds what it needs: first what is removed, a directory after what is in it; then
-// directories, those above first.
+// inOrder sorts the steps of an undo: first removals, a directory after its content; then
+// directories, parents first.
 func inOrder(a, b FileUndo) int {
 	rank := func(f FileUndo) int {
 		switch {
@@ -214,7 +214,7 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 	return some, nil
 }
 
-// planFile adds to u what becomes of one file, whose changes are given newest first.
+// planFile adds the undo of one file to u. Its changes are given newest first.
 func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool) error {
 	newest, oldest := changes[0], changes[len(changes)-1]
 	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal}
@@ -269,7 +269,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 	return nil
 }
 
-// notKept says why what stands at a path is not kept by an undo; "" if it is.
+// notKept returns the reason why an undo does not keep a node; "" if it does.
 func (c *Config) notKept(n Node) string {
 	switch {
 	case n.Mode&fs.ModeIrregular != 0:
@@ -280,12 +280,12 @@ func (c *Config) notKept(n Node) string {
 	return ""
 }
 
-// Restored returns the content that Restore stands for, which must not be zero. Errors are those of [Store.Content].
+// Restored returns the content of Restore, which must not be zero. Errors are those of [Store.Content].
 func (s *Store) Restored(f FileUndo) ([]byte, error) {
 	return f.kept.content(s, f.from, f.Restore.Blob)
 }
 
-// between says what else happened to a file between changes of it, given newest first.
+// between describes other changes of a file between some changes of it, which are given newest first.
 func between(changes, all []record) []string {
 	var loses []string
 	for i, r := range changes {
@@ -305,7 +305,7 @@ func between(changes, all []record) []string {
 	return loses
 }
 
-// drift says what happened to a file after the newest of the changes to undo.
+// drift describes what happened to a file after the newest of the changes to undo.
 func drift(newest record, all []record) string {
 	if after := newest.after(); after.isUnread() && after.Stamp == "" {
 		return fmt.Sprintf("what change %s left there was not read, so that it cannot be told whether that has changed since", newest.ID)
@@ -316,7 +316,7 @@ func drift(newest record, all []record) string {
 	return fmt.Sprintf("it was changed after %s by something outside the history", newest.ID)
 }
 
-// others returns the IDs of the changes of a file that stand, after one of them and up to another, or to the end if that is "".
+// others returns the IDs of the changes of a file that are in effect, after one of them and up to another, or to the end if that is "".
 func others(all []record, after record, until string) []string {
 	var ids []string
 	begun := false

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An UndoEntry is an undo that has begun: one entry, with one ID, for all of its files. It is ended by End; one that is not is settled
-// by the next process, each file by a look at it.
+// An UndoEntry is an undo that has begun: one entry, with one ID, for all of its files. End ends it. The next process settles an
+// entry that was not ended, each file by its content.
 type UndoEntry struct {
 	ID    string
 	store *Store
@@ -32,8 +32,8 @@ type undoFile struct {
 	n    int
 }
 
-// BeginUndo journals what an undo is about to do with files, whose contents it reads and keeps. Of c, Scope, Tool and Command are
-// recorded. After an error nothing is journalled.
+// BeginUndo journals an undo of files before it is made; it reads and keeps their contents. It records the fields Scope, Tool and
+// Command of c. After an error nothing is journalled.
 func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 	c.ID, c.Time, c.State, c.Command = shortID(), time.Now().UTC().Round(0), Pending, shortened(c.Command)
 	e := &UndoEntry{ID: c.ID, store: s, files: make(map[string]undoFile, len(files))}
@@ -65,7 +65,7 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 	return e, nil
 }
 
-// change is what restoring a file does.
+// change returns the change that restores a file.
 func (f FileUndo) change() PathChange {
 	p := PathChange{Path: f.Path, Before: f.Expect, After: f.Restore, Content: func() ([]byte, error) { return ContentAt(f.Path, f.Expect) }}
 	if at := f.kept[place{f.Principal, f.Restore.Blob}]; len(at) > 0 {
@@ -82,14 +82,14 @@ func (e *UndoEntry) fail() error {
 	return e.End()
 }
 
-// Failed notes that a file was left as it is. It is recorded by End.
+// Failed marks a file as not changed. End records it.
 func (e *UndoEntry) Failed(path string) {
 	if f := e.files[path]; f.part != nil {
 		f.part.failed = append(f.part.failed, f.n)
 	}
 }
 
-// Lost returns why what a file holds now is not kept, "" if it is.
+// Lost returns the reason why the present content of a file is not kept, "" if it is.
 func (e *UndoEntry) Lost(path string) string {
 	if f := e.files[path]; f.part != nil {
 		return f.part.changes[f.n].Lost
@@ -114,7 +114,7 @@ func (e *UndoEntry) End() (err error) {
 	return e.store.owners.end(e.ID)
 }
 
-// recordAll is record, where older changes make room for it on a full disk, but not some.
+// recordAll is record that forgets older changes to make room on a full disk, except those with the IDs in but.
 func (j *journal) recordAll(s *Store, c Change, changes []PathChange, but []string) (full bool, err error) {
 	record := func() error {
 		if err := os.MkdirAll(j.dir, ownerDir); err != nil {

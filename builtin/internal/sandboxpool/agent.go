@@ -9,22 +9,22 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// An Agent says what the sandbox of a program that runs in it as a whole has beyond the rules of commands.
+// An Agent defines how the sandbox of an agent differs from that of commands.
 type Agent struct {
 	// Execs has each program that is started judged.
 	Execs bool
 	// Sockets are Unix sockets of the host that may be connected to.
 	Sockets []string
-	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. Of the host's
-	// entries the program sees, read-only, those that the layer has none of.
+	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. The program
+	// sees entries of the host, read-only, if the layer has none of that name.
 	Layers map[string]string
-	// Seed are paths of the host in those directories that are copied into a layer which has none of that name, or an older file.
+	// Seed are paths of the host in those directories that are copied into a layer without an entry of that name, or with an older file.
 	Seed []string
 	// AskHost is asked about a host that no list names; nil: it is refused.
 	AskHost func(ctx context.Context, host, port string) bool
 }
 
-// OpenAgent returns a sandbox for one program, which no command shares, and the variables that point into it. [Pool.Release] ends it.
+// OpenAgent returns a sandbox for one program, which commands do not share, and the variables that point into it. [Pool.Release] ends it.
 func (cs *Pool) OpenAgent(ctx context.Context, policy *guard.Policy, agent Agent) (c *Sandbox, box *sandbox.Sandbox, env []string, err error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// A Cell says how the sandbox of a server differs from that of commands.
+// A Cell defines how the sandbox of a server differs from that of commands.
 type Cell struct {
-	// Domains are the hosts that it reaches, in the place of those of the rules.
+	// Domains are the hosts that it reaches, instead of those of the rules.
 	Domains []string
 	// Reaches reports whether a host of Domains is still reached. Nil: all are.
 	Reaches func(host string) bool
-	// Workspace shows the workspace as commands see it. Without it nothing of it is seen.
+	// Workspace shows the workspace as commands see it. Without it the workspace is hidden.
 	Workspace bool
-	// Shown are files and directories that are visible read-only, wherever they lie, but for what is hidden from commands.
+	// Shown are files and directories that are visible read-only, unless they are hidden from commands.
 	Shown []string
 }
 
@@ -31,7 +31,7 @@ func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Polic
 	return cs.enter(ctx, key, policy, false, cell)
 }
 
-// confine changes what the rules say of files into what a server sees.
+// confine replaces the view of files that commands have by that of a server.
 func (l *Cell) confine(c *Sandbox) {
 	if c.cell = l; l == nil {
 		return
@@ -85,8 +85,8 @@ func (l *Cell) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// SpawnServer starts a server with exactly these variables and those that point into the sandbox. Of two with one name the server's own
-// counts.
+// SpawnServer starts a server with exactly these variables and those that point into the sandbox. The server's own have
+// precedence.
 func (c *Sandbox) SpawnServer(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
 	all := slices.Clone(env)
 	for _, entry := range slices.Concat(c.scratch, c.box.Env()) {

@@ -8,7 +8,7 @@ type coveredFile struct {
 	born int64 // when it was made, in nanoseconds; 0 where the system does not say
 }
 
-// lookAt looks at a file, or at a symbolic link itself.
+// lookAt examines a file, or a symbolic link itself.
 func lookAt(path string) (*coveredFile, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

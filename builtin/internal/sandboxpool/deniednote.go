@@ -13,7 +13,7 @@ const (
 	saysDenied   = "ermission denied"
 )
 
-// Limits of what is looked for: a command that fails at each of many files says the same of all.
+// Limits of the search: a command that fails for many files prints the same for all.
 const (
 	maxBarredLines = 64
 	maxBarredName  = 1024
@@ -74,7 +74,7 @@ func (b bounds) rules(files []string) string {
 	return " (" + strings.ReplaceAll(strings.Join(rules, ", "), "%", "%%") + ")"
 }
 
-// sort puts the file that a line is about where it belongs, if the sandbox is the reason for what the line says.
+// sort adds the file that a line is about to one of the lists, if the sandbox is the reason for the message.
 func (b bounds) sort(line string, write bool, dir string, outside, kept, unread *[]string) {
 	for _, name := range names(line) {
 		said := name

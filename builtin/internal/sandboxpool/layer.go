@@ -99,7 +99,7 @@ func closeLocks(locks []*flock.Flock) {
 	}
 }
 
-// place makes the mount point of an entry of the host, or a copy of a link. An empty file or directory serves as one.
+// place creates the mount point of an entry of the host, an empty file or directory, or a copy of a link.
 func place(e fs.DirEntry, path, point string) (fresh bool, err error) {
 	switch {
 	case e.IsDir():
@@ -162,14 +162,14 @@ func (l layer) clear(record string) {
 	_ = os.Remove(record)
 }
 
-// Bounds of what is copied into a layer.
+// Limits of copies into a layer.
 const (
 	maxSeed      = 64 << 20 // bytes
 	maxSeedFiles = 4096
 )
 
-// seed copies a file or directory of the host, but for what is hidden, if the layer has none of that name or an older file. Nothing is
-// written outside of the layer, whatever links a program has left in it.
+// seed copies a file or directory of the host, except hidden entries, if the layer has none of that name or an older file. It writes
+// nothing outside of the layer, whatever links a program has left in it.
 func seed(from, to string, hidden func(path string, dir bool) bool) {
 	old, err := os.Lstat(to)
 	now, statErr := os.Stat(from)
@@ -217,7 +217,7 @@ func seed(from, to string, hidden func(path string, dir bool) bool) {
 	})
 }
 
-// replace makes a file in the place of what stands there, which may be a link or a pipe.
+// replace creates a file and removes what had its name, which may be a link or a pipe.
 func replace(root *os.Root, name string, text []byte, mode fs.FileMode) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -10,10 +10,10 @@ import (
 // included. Each takes about a microsecond.
 const maxDeniedFiles = 4096
 
-// maxMaskedFiles bounds it for each of the home directory's secrets: keys are few.
+// maxMaskedFiles is the bound for each secret path of the home directory, which contain few files.
 const maxMaskedFiles = 64
 
-// A fileID tells one file from another, whatever its names are. It is zero where the system does not tell.
+// A fileID identifies a file, whatever its names are. It is zero if the system has none.
 type fileID struct{ device, inode uint64 }
 
 // A deniedFile is a file that rules deny, by one of its denied names.
@@ -33,14 +33,14 @@ func (d deniedFiles) count(paths []string) {
 	}
 }
 
-// countMasked notes files in what is masked, such as keys. The sandbox has not looked for other names of theirs yet.
+// countMasked notes files in masked paths, such as keys. Their other names are not covered yet.
 func (d deniedFiles) countMasked(masked []string) {
 	for _, path := range masked {
 		d.countIn(path, min(maxMaskedFiles, maxDeniedFiles-len(d)), func(uint64) uint64 { return 1 })
 	}
 }
 
-// countIn notes at most so many files at or below a path.
+// countIn notes files at or below a path, up to a number.
 func (d deniedFiles) countIn(path string, most int, covered func(names uint64) uint64) {
 	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -68,7 +68,7 @@ func (d deniedFiles) countIn(path string, most int, covered func(names uint64) u
 	})
 }
 
-// linked returns denied files that have more names than were covered, and counts those from now on. What is gone is forgotten.
+// linked returns denied files that have more names than were covered, and records these as covered. It drops files that no longer exist.
 func (d deniedFiles) linked() []string {
 	var fresh []string
 	for id, file := range d {

@@ -15,25 +15,25 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// maxPipeLook bounds each part of the look for named pipes of the host, in directory entries. The directories where a part begins
-// share it, and below each of them the nearest entries come first. So many take a few milliseconds, while the sandbox is started.
+// maxPipeLook bounds each part of the search for named pipes of the host, in directory entries. The directories where a part begins
+// share it, and below each of them the nearest entries come first. The search takes a few milliseconds, while the sandbox is started.
 const maxPipeLook = 4000
 
 // maxPipeEntries bounds how many entries of one directory are examined.
 const maxPipeEntries = 1000
 
-// maxPipeWatches bounds how many directories are watched for new pipes, of each part of the look: those that it comes to first.
+// maxPipeWatches bounds how many directories are watched for new pipes, in each part of the search: those that it reaches first.
 const maxPipeWatches = 64
 
-// A pipeLook is a bounded look for named pipes that host programs have outside of where commands write: in the home directory,
-// next to the workspace, below what commands see of the host in their private directories, and elsewhere. The kernel has no
-// means to keep a command from opening pipes but to hide them one by one.
+// A pipeLook is a bounded search for named pipes of host programs outside of the directories that commands write: in the home
+// directory, next to the workspace, in the entries of the host that commands see in their private directories, and elsewhere. The
+// kernel cannot keep a command from opening pipes unless each of them is hidden.
 type pipeLook struct {
 	pipes map[string]*coveredFile
 	dirs  []string // the first that were examined
 }
 
-// lookForPipes looks below the private directories concurrently, once synced is closed: they are up to date then.
+// lookForPipes searches the private directories concurrently, after synced is closed: they are up to date then.
 func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan struct{}) *pipeLook {
 	l := &pipeLook{pipes: map[string]*coveredFile{}}
 	if runtime.GOOS != "linux" {
@@ -79,8 +79,8 @@ func lookForPipes(policy *guard.Policy, paths guard.SandboxPaths, synced <-chan 
 	return l
 }
 
-// in looks in directories and those below them, but for those to skip. Each directory has an equal share of what the ones before
-// it have left: one that holds very much does not end the look at the others.
+// in searches directories and those below them, except those to skip. Each directory has an equal share of what the ones before
+// it have left: a large one does not end the search of the others.
 func (l *pipeLook) in(dirs []string, skip map[string]bool, left int) {
 	watches := len(l.dirs) + maxPipeWatches
 	l.dirs = append(l.dirs, dirs[:min(len(dirs), maxPipeWatches)]...)
@@ -89,7 +89,7 @@ func (l *pipeLook) in(dirs []string, skip map[string]bool, left int) {
 	}
 }
 
-// below looks in a directory and those below it, the nearest first, and returns how many entries that took.
+// below searches a directory and those below it, the nearest first, and returns how many entries it has examined.
 func (l *pipeLook) below(start string, skip map[string]bool, most, watches int) (used int) {
 	for queue := []string{start}; len(queue) > 0 && used < most; queue = queue[1:] {
 		dir := queue[0]
@@ -139,8 +139,8 @@ func directories(in string) []string {
 	return dirs
 }
 
-// unsearched returns directories in which programs of the system lie, where pipes are the sandbox's own, and on which file
-// systems of others are mounted: to look there could wait for a network.
+// unsearched returns the directories of programs of the system, those whose pipes are the sandbox's own, and those of other than
+// local file systems, where a search could wait for a network.
 func unsearched() []string {
 	list := []string{"/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/boot", "/nix", "/gnu", "/snap"}
 	table, err := os.ReadFile("/proc/self/mountinfo")
@@ -163,7 +163,7 @@ var localKinds = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs",
 // unescapeMount reads names as the kernel writes them in the table of mounts.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// hideFirst hides the pipes that were there when the sandbox was started.
+// hideFirst hides the pipes that existed when the sandbox was started.
 func (c *Sandbox) hideFirst(l *pipeLook) error {
 	c.pipes, c.outside, c.piped = l.pipes, l.dirs, time.Now()
 	if len(l.pipes) == 0 {
@@ -172,7 +172,7 @@ func (c *Sandbox) hideFirst(l *pipeLook) error {
 	return c.deny(slices.Collect(maps.Keys(l.pipes))...)
 }
 
-// hidePipes hides pipes that have appeared since the last look, without keeping a command waiting. The caller holds the lock.
+// hidePipes hides pipes that have appeared since the last search. No command waits for it. The caller holds the lock.
 func (f follower) hidePipes() {
 	if time.Since(f.box.piped) < lookAgain {
 		return
@@ -199,7 +199,7 @@ func (f follower) hide(pipes map[string]*coveredFile) {
 	}
 }
 
-// appearedOutside hides what has appeared outside of where commands write, if it is a pipe or holds some.
+// appearedOutside hides a new path outside of the directories that commands write, if it is a pipe or contains some.
 func (f follower) appearedOutside(path string, file *coveredFile) {
 	const few = 256
 	l := &pipeLook{pipes: map[string]*coveredFile{}}

@@ -51,7 +51,7 @@ func mounted(p *privatedir.Place) sandbox.Private {
 	return sandbox.Private{Name: p.Name(), Dir: p.Dir(), Shown: p.Shown()}
 }
 
-// view says what commands see of the host in private directories: first what they work with.
+// view returns what commands see of the host in private directories.
 func (c *Sandbox) view() privatedir.View {
 	needed := slices.Concat(c.paths.Writable, c.paths.Shown, c.policy.Roots(), filepath.SplitList(os.Getenv("PATH")))
 	if home, err := os.UserHomeDir(); err == nil {

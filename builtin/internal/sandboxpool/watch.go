@@ -102,7 +102,7 @@ func (f follower) watch(dir string) bool {
 	return f.box.watch.add(dir)
 }
 
-// appeared covers a path if it is denied; in a directory that is not, it looks for what is if it is to look deep.
+// appeared covers a path if it is denied. If deep is set it searches a directory that is not denied for denied files.
 func (f follower) appeared(path string, deep bool) {
 	file, err := lookAt(path)
 	if err != nil {
@@ -147,8 +147,8 @@ func (f follower) gone(path string) {
 	}
 }
 
-// cover covers one denied path. Unless it has just appeared, what is covered already is left as it is: where the file
-// system tells no time of birth, a new file with the number of the one whose place it took is not told from it.
+// cover covers one denied path. Unless it has just appeared, a path that is covered already is not covered again: if the file
+// system has no birth times, a new file with the inode number of the one it replaced cannot be distinguished from it.
 func (f follower) cover(path string, appeared bool) {
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
