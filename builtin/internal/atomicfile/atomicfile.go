@@ -39,12 +39,12 @@ type Options struct {
 	Expect func(current *os.File) error
 
 	// JournalDir is the directory of the journal. It is created, for the owner
-	// alone, when first needed. Where it cannot be written, files that need no
-	// more than a rename are replaced all the same: what a process that is
-	// killed then leaves is at most a temporary file that stays.
+	// alone, when first needed. If it cannot be written, files that need only
+	// a rename are replaced anyway: a process that is
+	// killed then leaves at most a temporary file.
 	JournalDir string
 
-	// Temps, if set, spares most of what the journal costs.
+	// Temps, if set, avoids most of the cost of the journal.
 	Temps *Temps
 }
 
@@ -56,18 +56,18 @@ type Outcome struct {
 	Warning error  // the file has its new content, but something else that was promised failed; nil if nothing did
 }
 
-// Replace gives the file base in dir the given content, in any number of pieces. Callers that read the
-// file first and write what they made from it must hold the lock of the
-// directory meanwhile, see [Locks].
+// Replace gives the file base in dir the given content, in any number of pieces. Callers that derive the
+// content from the file must hold the lock of the
+// directory from before they read it, see [Locks].
 //
-// base must be the name of a regular file, or of none; a symbolic link is
-// refused: its target belongs to another directory, which the caller has to
-// judge and open. A file without permission to write is refused even where a
+// base must be the name of a regular file, or unused. A symbolic link is
+// refused: its target is in another directory, which the caller has to
+// judge and open. A file without write permission is refused even if a
 // rename would succeed.
 //
-// On any error the file is as it was, or as another program wrote it in the
-// same moment, and no temporary file remains; only after [ErrTorn] it can be
-// otherwise. What fails when the file has its new content is no error but
+// After an error the file is unchanged, or as another program wrote it at the
+// same time, and no temporary file remains, except after [ErrTorn].
+// A failure after the file has its new content is not an error but an
 // [Outcome.Warning].
 func Replace(dir *os.Root, base string, o Options, content ...[]byte) (Outcome, error) {
 	if base == "." || base == ".." || base != filepath.Base(base) || strings.ContainsRune(base, 0) {
@@ -114,9 +114,9 @@ func begin(dir *os.Root, base string, o Options) (*replacement, error) {
 	return r, nil
 }
 
-// openHandle opens the directory of a root itself. The os package tries to have everything that it opens watched for readiness, and
-// for that changes its mode and back, which takes as long as the opening, unless it finds it in that mode. A directory, and a regular
-// file, cannot be watched, and is not changed by the mode.
+// openHandle opens the directory of a root itself. The os package tries to poll each file that it opens, and changes its mode to
+// non-blocking and back for that, which takes as long as the opening, unless the file is opened in that mode. Directories and regular
+// files cannot be polled, and the mode has no effect on them.
 func openHandle(dir *os.Root) (*os.File, error) { return dir.OpenFile(".", os.O_RDONLY|openFlags, 0) }
 
 // A replacement is one call of Replace under way.
@@ -136,7 +136,7 @@ type replacement struct {
 	Options
 }
 
-// release gives back what was held. After a change of a file another one of the same directory is likely.
+// release releases the resources of the replacement. After a change of a file another one in the same directory is likely.
 func (r *replacement) release() {
 	r.ours.release()
 	if r.placed && r.Temps.wantsSpare(r.key) {
@@ -197,7 +197,7 @@ func notRegular(mode fs.FileMode) error {
 	return fmt.Errorf("it is a %s, not a regular file", kind)
 }
 
-// create makes a file that was not there.
+// create creates a file that did not exist.
 func (r *replacement) create() (Outcome, error) {
 	mode := r.Mode
 	if mode == 0 {
@@ -218,8 +218,8 @@ func (r *replacement) create() (Outcome, error) {
 	return Outcome{Created: true, Warning: r.syncDir()}, nil
 }
 
-// place gives the temporary file its name unless that is taken by now. Where the file system can neither rename so nor make hard links,
-// only a look before the rename is possible.
+// place gives the temporary file its name unless that is used by now. If the file system supports neither such a rename nor hard links,
+// place only checks before the rename.
 func (r *replacement) place(t *temp) error {
 	err := renameNew(r.handle, t.name, r.base)
 	if err == nil {
@@ -242,7 +242,7 @@ func (r *replacement) place(t *temp) error {
 	return nil
 }
 
-// update replaces the current file, by a rename if that loses nothing.
+// update replaces the current file, by a rename if that keeps its attributes.
 func (r *replacement) update() (Outcome, error) {
 	if err := checkWritable(r.handle, r.base); err != nil {
 		return Outcome{}, r.failed("write", err)
@@ -283,8 +283,8 @@ type keepError struct {
 func (e *keepError) Error() string { return fmt.Sprintf("its %s cannot be set: %v", e.what, e.err) }
 func (e *keepError) Unwrap() error { return e.err }
 
-// byRename replaces the current file by the temporary one, unless there is a reason why that cannot be, or would lose something. Then
-// the current file is as it was.
+// byRename replaces the current file by the temporary one, unless that is impossible or would lose attributes. Then it returns the
+// reason, and the current file is unchanged.
 func (r *replacement) byRename(t *temp) (why string, err error) {
 	err = t.write(r.content, tempMode)
 	if t.file == nil && isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
@@ -328,7 +328,7 @@ func (r *replacement) syncDir() error {
 // path names the file in errors.
 func (r *replacement) path() string { return filepath.Join(r.dirPath(), r.base) }
 
-// dirPath is the path of the directory as it is now: that by which it was opened, unless it was moved since. The kernel knows it
+// dirPath is the current path of the directory: the one by which it was opened, unless it was moved since. The kernel can report it
 // too, but two stats take less time.
 func (r *replacement) dirPath() string {
 	if path := r.dir.Name(); filepath.IsAbs(path) {
@@ -354,8 +354,8 @@ func (r *replacement) failed(op string, err error) error {
 	return fmt.Errorf("%s %s: %w. %s%s", op, r.path(), err, state, Advice(err))
 }
 
-// unwrapPath takes the operation and the name of a temporary file off an error of
-// the os package: they would only confuse.
+// unwrapPath removes the operation and the name of a temporary file from an error of
+// the os package: the reader does not know them.
 func unwrapPath(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:
@@ -368,7 +368,7 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// Advice says what to do about an error, after it; "" if nothing is known.
+// Advice returns a text on what to do about an error, to be added to it; "" if there is none.
 func Advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

@@ -17,5 +17,5 @@ func dirPath(dir *os.File) string {
 	return path
 }
 
-// reserve does nothing: the write itself finds out whether there is room.
+// reserve does nothing: if there is no room, the write itself fails.
 func reserve(*os.File, int64) error { return nil }

@@ -24,9 +24,9 @@ func dirPath(dir *os.File) string {
 	return path
 }
 
-// reserve makes sure that the file system has room for a file of that size,
-// without changing what the file shows. Only a full disk is an error: where
-// room cannot be reserved, the write itself finds out.
+// reserve reserves room for a file of that size on the file system,
+// without a change of the file's content. Only a full disk is an error: if
+// room cannot be reserved, the write itself fails.
 func reserve(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {

@@ -20,7 +20,7 @@ const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 // openInTheWay says that a file can be renamed over while it is open.
 const openInTheWay = false
 
-// attrs is what a file has in addition to its content.
+// attrs are the attributes of a file that are carried over.
 type attrs struct {
 	mode     fs.FileMode
 	uid, gid int
@@ -140,8 +140,8 @@ func ownedByOther(info fs.FileInfo) bool {
 	return int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0
 }
 
-// checkWritable asks whether this process may write the file, without opening
-// it: that would tell every watcher of the file that it was written.
+// checkWritable checks whether this process may write the file, without opening
+// it: every watcher of the file would get an event of a write.
 func checkWritable(dir *os.File, base string) error {
 	return unix.Faccessat(int(dir.Fd()), base, unix.W_OK, unix.AT_EACCESS)
 }

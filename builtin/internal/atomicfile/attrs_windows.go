@@ -42,7 +42,7 @@ func (a attrs) apply(f *os.File) error {
 	return nil
 }
 
-// identity returns zeros: files are told apart by their content.
+// identity returns zeros: files are distinguished by their content.
 func identity(fs.FileInfo) (dev, ino uint64) { return 0, 0 }
 
 // ownedByOther relies on the access control list of the journal's directory,
@@ -60,7 +60,7 @@ func checkWritable(dir *os.File, base string) error {
 // syncDir does nothing: directories cannot be synced.
 func syncDir(*os.File) error { return nil }
 
-// reserve does nothing: the write itself finds out whether there is room.
+// reserve does nothing: if there is no room, the write itself fails.
 func reserve(*os.File, int64) error { return nil }
 
 func dirPath(dir *os.File) string {

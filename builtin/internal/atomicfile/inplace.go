@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ErrTorn is the error of a write in place that broke off and could not be
-// taken back. The file may hold parts of both contents until [Recover] has run.
+// ErrTorn is the error of a write in place that failed and could not be
+// undone. The file may hold parts of both contents until [Recover] has run.
 var ErrTorn = errors.New("the file may hold parts of its old and new content")
 
 // ErrNoJournal is the error of a write in place that was not begun, because its content could not be saved first.
@@ -16,7 +16,7 @@ var ErrNoJournal = errors.New("its content could not be saved in the journal fir
 
 // inPlace writes the content into the existing file. Old and new content are
 // in the journal before the first byte changes, and leave it when the new
-// content is durable: only in between can the file be torn.
+// content is durable. The file can be torn only in between.
 func (r *replacement) inPlace(why string) (Outcome, error) {
 	if r.JournalDir == "" {
 		return Outcome{}, r.failed("write", fmt.Errorf("%s, so it must be written in place, and there is no journal to do that safely", why))
@@ -58,7 +58,7 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	return Outcome{InPlace: true, Why: why}, nil
 }
 
-// makeRoom makes sure that there is room for the content, and that no other program wrote while the journal was written.
+// makeRoom reserves room for the content, and verifies that no other program wrote while the journal was written.
 func (r *replacement) makeRoom(f *os.File, size int64) error {
 	if err := r.Expect(f); err != nil { // before the time of the file changes
 		return err
@@ -79,7 +79,7 @@ func (r *replacement) makeRoom(f *os.File, size int64) error {
 	return nil
 }
 
-// saveState returns what the journal must know about the open file.
+// saveState returns what the journal must record of the open file.
 func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -99,8 +99,8 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 	return h, old, nil
 }
 
-// overwrite replaces the content of f, which has a size, and makes it durable. It begins with the end, as soon as it can
-// after the size was examined, and leaves it where it is if it can: another program may be appending.
+// overwrite replaces the content of f, which has a size, and makes it durable. It writes the end first, as soon as possible
+// after the check of the size, and does not move the end if possible: another program may be appending.
 func overwrite(f *os.File, size int64, content ...[]byte) error {
 	end := sizeOf(content)
 	if end < size {
@@ -125,7 +125,7 @@ func sizeOf(content [][]byte) (n int64) {
 	return n
 }
 
-// restore gives f back what writing to it took away: the kernel clears set-uid
-// bits and file capabilities. A user that may not set them again could not
-// keep them by any other way of writing either.
+// restore restores the attributes of f that a write clears: set-uid
+// bits and file capabilities. A user that may not set them again cannot
+// keep them with any way of writing.
 func (a attrs) restore(f *os.File) { _ = a.apply(f) }

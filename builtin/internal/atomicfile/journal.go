@@ -25,7 +25,7 @@ type entry struct {
 	file *os.File
 }
 
-// header says what an entry is about.
+// header is the description of an entry.
 type header struct {
 	Dir  string // the directory, absolute
 	Base string // the temporary file, or the file written in place
@@ -60,7 +60,7 @@ func recordTemp(journalDir, dir, name string) (*entry, error) {
 	return record(journalDir, header{Dir: dir, Base: name})
 }
 
-// recordInPlace saves durably what a write in place is about to change.
+// recordInPlace saves durably the contents of a write in place, before it begins.
 func recordInPlace(journalDir string, h header, old []byte, new [][]byte) (*entry, error) {
 	h.InPlace = true
 	h.OldSize, h.NewSize = int64(len(old)), sizeOf(new)
@@ -97,7 +97,7 @@ func record(journalDir string, h header, contents ...[]byte) (*entry, error) {
 	return e, nil
 }
 
-// write makes the entry say this, whatever it said.
+// write replaces the content of the entry.
 func (e *entry) write(h header, contents ...[]byte) error {
 	head, err := json.Marshal(h)
 	if err != nil {
@@ -118,7 +118,7 @@ func (e *entry) write(h header, contents ...[]byte) error {
 }
 
 // newEntry creates an entry and locks it. Between the two, Recover of another
-// process can take the empty entry for a dead one; then there is another try.
+// process can remove the empty entry; then newEntry tries again.
 func newEntry(journalDir string) (*entry, error) {
 	const tries = 10
 	for range tries {
@@ -188,11 +188,11 @@ func (e *entry) abandon() {
 	e.file = nil
 }
 
-// errIncomplete marks an entry whose writer died before it was written whole,
-// and so before it touched anything.
+// errIncomplete marks an entry whose writer died before the entry was complete,
+// and so before it changed any file.
 var errIncomplete = errors.New("incomplete entry")
 
-// read returns what the entry says. Contents are nil for a temporary file.
+// read returns the content of the entry. old and new are nil for a temporary file.
 func (e *entry) read() (h header, old, new []byte, err error) {
 	raw, err := io.ReadAll(e.file)
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A hold keeps other programs from opening a file for writing; they wait meanwhile. What they write to a file that is
-// renamed over is lost. The kernel calls it a lease.
+// A hold is a lease, which makes other programs wait when they open a file for writing. What they write to a file that is
+// renamed over is lost.
 type hold struct {
 	file *os.File // nil where there is none
 	busy bool     // a process has the file open for writing
 }
 
-// leasing are the file systems that refuse a lease for no other reason than that the file is open for writing.
+// leasing are the file systems that refuse a lease only if the file is open for writing.
 var leasing = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC,
 }
 
-// holdFile holds a file that is open for reading, if it can: it has to be ours.
+// holdFile takes a lease on a file that is open for reading, if possible: the user must own the file.
 func holdFile(f *os.File) hold {
 	switch _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err {
 	case nil:
@@ -43,7 +43,7 @@ func (h hold) wanted() bool {
 	return err == nil && kind != unix.F_RDLCK
 }
 
-// release lets others go on.
+// release ends the lease, so that waiting programs continue.
 func (h *hold) release() {
 	if h.file != nil {
 		unix.FcntlInt(h.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)

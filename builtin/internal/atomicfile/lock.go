@@ -15,9 +15,9 @@ import (
 // The lock is on the directory rather than the file because a file that is
 // replaced by a rename has no lasting inode to lock, and because one file can
 // have several spellings (of case, of Unicode form). It is not on a lock file
-// because that would litter the directory, and a lock file elsewhere would
-// only exclude processes that share its place. Writes take a millisecond, so
-// that files of one directory can wait for each other.
+// because that would remain in the directory, and a lock file elsewhere would
+// only exclude processes that use the same place. Writes take a millisecond, so
+// files of one directory can wait for each other.
 //
 // Locks do not nest: a goroutine that waits for a directory it has locked
 // itself waits until its context ends.
@@ -43,8 +43,8 @@ const (
 	maxPause   = 25 * time.Millisecond
 )
 
-// Lock waits until it has the lock of dir, or ctx ends, or for so long; 0 is for
-// ever. unlock must be called once.
+// Lock waits until it has the lock of dir, ctx ends, or limit is over; 0 is no
+// limit. unlock must be called once.
 func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (unlock func(), err error) {
 	handle, err := openHandle(dir)
 	if err != nil {
@@ -81,7 +81,7 @@ type waitBudget struct {
 	cancel context.CancelFunc // nil: nothing waits yet
 }
 
-// over is closed when there is no more waiting.
+// over returns a channel that is closed when the wait must end.
 func (p *waitBudget) over() <-chan struct{} {
 	if p.cancel == nil && p.limit > 0 {
 		p.Context, p.cancel = context.WithTimeout(p.Context, p.limit)

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Place puts a directory, a link or a file, which create makes under a temporary name of dir, in the place of what stands at base: that is
-// no directory that is not empty. On any error what stood there stands there. Of o, JournalDir is used.
+// Place replaces what has the name base by a directory, a link or a file, which create makes under a temporary name in dir. A
+// directory that is not empty is not replaced. After an error base is unchanged. Only the field JournalDir of o is used.
 func Place(dir *os.Root, base string, o Options, create func(name string) error) error {
 	handle, err := openHandle(dir)
 	if err != nil {

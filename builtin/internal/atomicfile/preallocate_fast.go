@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A spare is a file without a name, made after a change for the next one in the same directory, which gives it a name. Making a file
-// can take ten times as long as naming it: ext4 without a journal looks at each file that was removed in the last minute, of which
-// every change leaves one. No other process sees a spare, and the kernel removes it when it is closed, or this process dies.
+// A spare is a file without a name. It is created after a change for the next one in the same directory, which gives it a name. To
+// create a file can take ten times as long as to name it: ext4 without a journal examines each file that was removed in the last
+// minute, and every change removes one. No other process sees a spare, and the kernel removes it when it is closed.
 
 const (
-	// maxSpares bounds for how many directories there is one, spareAge for how long: it keeps its file system from being unmounted.
+	// maxSpares bounds the number of directories with a spare, spareAge its age: it keeps its file system from being unmounted.
 	maxSpares = 4
 	spareAge  = 10 * time.Second
-	// spareDelay is how long after a change the spare for the next one is made: a goroutine for each would wake a thread next to it.
+	// spareDelay is the time between a change and the creation of the next spare: a goroutine during each change would wake a thread.
 	spareDelay = 3 * time.Millisecond
 )
 
@@ -108,7 +108,7 @@ func (t *Temps) spareLater(handle *os.File, key string) {
 	}
 }
 
-// makeSpares makes the spares that were put off.
+// makeSpares creates the spares that are due.
 func (t *Temps) makeSpares() {
 	t.mu.Lock()
 	all := t.sparing

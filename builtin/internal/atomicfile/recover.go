@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// Report says what [Recover] did.
+// Report describes what [Recover] did.
 type Report struct {
 	Removed  []string // temporary files of processes that died
 	Restored []string // files that were torn or exchanged, and have their content of before again
 
-	// Saved has, for each file that was torn or exchanged and then changed by
-	// another program, where its content of before was put. Those files were not touched.
+	// Saved maps each file that was torn or exchanged and then changed by
+	// another program to the place of its old content. Those files were not changed.
 	Saved map[string]string
 }
 
-// Recover finishes what processes that died left: it removes their
+// Recover completes the entries of processes that died: it removes their
 // temporary files and restores files that were torn while written in place. A
-// journal that does not exist is empty. Entries of living processes are left
-// alone. Entries that cannot be dealt with stay; the error names all of them.
+// journal that does not exist is empty. Entries of living processes are
+// skipped. Entries that fail stay; the error names all of them.
 func Recover(ctx context.Context, journalDir string) (Report, error) {
 	var report Report
 	list, err := os.ReadDir(journalDir)
@@ -53,8 +53,8 @@ func Recover(ctx context.Context, journalDir string) (Report, error) {
 }
 
 // Torn reports whether a file may be torn: it was being written in place, and neither
-// its writer nor [Recover] has come to the end of that. Recover leaves an entry whose
-// writer seems to live: a process that one started just before it was killed holds its
+// its writer nor [Recover] has completed that. Recover skips an entry whose
+// writer seems to live: a child that the writer started just before it was killed holds its
 // locks for a moment longer.
 func Torn(journalDir, path string) bool {
 	list, _ := os.ReadDir(journalDir) // what is not there, or not ours, tells of no file
@@ -73,7 +73,7 @@ func Torn(journalDir, path string) bool {
 	})
 }
 
-// recoverEntry deals with one entry and removes it.
+// recoverEntry completes one entry and removes it.
 func (r *Report) recoverEntry(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|openFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,8 +150,8 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	return nil
 }
 
-// restoreName gives what another program had put in the place of a file its name again, after a kill between an exchange and the next. It
-// is saved if the name has another file now than the one that was placed there.
+// restoreName gives a file of another program its name again, after a kill between an exchange and the next. The file
+// is saved instead if the name is that of another file by now.
 func (r *Report) restoreName(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
 	var locks Locks
 	unlock, err := locks.Lock(ctx, dir, 0)
@@ -189,7 +189,7 @@ func (r *Report) restoreName(ctx context.Context, dir *os.Root, h header, placed
 	return nil
 }
 
-// saveNamed saves what a temporary name has.
+// saveNamed saves the file with a temporary name.
 func (r *Report) saveNamed(dir *os.Root, base, name, saved string) error {
 	if info, err := dir.Lstat(base); err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, fmt.Errorf("%s in %s is not a regular file: another program had put it in the place of %s", base, dir.Name(), name))
@@ -201,7 +201,7 @@ func (r *Report) saveNamed(dir *os.Root, base, name, saved string) error {
 	return r.save(name, saved, content, nil)
 }
 
-// recoverInPlace restores a file if what it holds now is a mixture of its old
+// recoverInPlace restores a file whose content is a mixture of its old
 // and its new content.
 func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, saved string) error {
 	name := filepath.Join(h.Dir, h.Base)

@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// Most programs save a file by a rename, which nothing can hold off. A rename of ours would replace what such a program has put there
-// since the file was read. So the names of the old and the new file are exchanged, which tells what was replaced: if that is not the
+// Most programs save a file by a rename, which no lock prevents. A plain rename would replace a file that such a program has saved
+// since the file was read. So the names of the old and the new file are exchanged, which shows what was replaced: if that is not the
 // file that was read, the names are exchanged again.
 
-// ErrOvertaken says that another program changed, replaced or removed the file during the call. What that program left stands.
+// ErrOvertaken reports that another program changed, replaced or removed the file during the call. Its change is kept.
 var ErrOvertaken = errors.New("something else changed, replaced or removed it while this call ran; Read it again and repeat the call")
 
-// swap puts the temporary file, closed, in the place of the current file, which gets the temporary name. It is [ErrOvertaken] if the
-// current file no longer has its name, or was written where that could not be prevented; nothing is changed then.
+// swap exchanges the names of the closed temporary file and the current file. The error is [ErrOvertaken] if the
+// current file no longer has its name, or was written by another program; nothing is changed then.
 func (r *replacement) swap(t *temp) error {
 	var err error
 	if r.ours, err = pin(r.dir, r.handle, t.name); err != nil {
@@ -46,8 +46,8 @@ func (r *replacement) swap(t *temp) error {
 	return nil
 }
 
-// putBack exchanges again what the temporary name has and what the new file was given. A file that another program put in the place of
-// the new one meanwhile is the latest: it is told by what comes out, and keeps the name in the end; stands is false then.
+// putBack exchanges the names again. A file that another program has saved in the place of
+// the new one meanwhile is the latest: the exchange shows it, and it keeps the name; stands is false then.
 func (r *replacement) putBack() (stands bool, err error) {
 	t, placed := r.exchanged, r.ours
 	r.exchanged = nil
@@ -83,8 +83,8 @@ func (r *replacement) putBack() (stands bool, err error) {
 	}
 }
 
-// renameOver puts the temporary file, closed, in the place of a file where names cannot be exchanged. What another program puts there
-// between the look and the rename is lost.
+// renameOver renames the closed temporary file over a file, if names cannot be exchanged. What another program saves
+// between the check and the rename is lost.
 func (r *replacement) renameOver(t *temp, old fs.FileInfo) error {
 	if now, err := r.dir.Lstat(r.base); err != nil || !os.SameFile(now, old) {
 		return ErrOvertaken
@@ -99,13 +99,13 @@ func (r *replacement) renameOver(t *temp, old fs.FileInfo) error {
 	return nil
 }
 
-// isNamed reports whether the name is still that of a file.
+// isNamed reports whether a file still has the name.
 func (r *replacement) isNamed(info fs.FileInfo) bool {
 	now, err := r.dir.Lstat(r.base)
 	return err == nil && os.SameFile(now, info)
 }
 
-// Remove removes the file base of dir, as [Replace] replaces one. It is no error if there is none.
+// Remove removes the file base of dir, as [Replace] replaces one. It is not an error if the file does not exist.
 func Remove(dir *os.Root, base string, o Options) error {
 	r, err := begin(dir, base, o)
 	if err != nil {
@@ -127,7 +127,7 @@ func Remove(dir *os.Root, base string, o Options) error {
 	return r.syncDir()
 }
 
-// takeAway gives the current file a temporary name, so that what else has taken its place can be told and put back.
+// takeAway gives the current file a temporary name, so that a file of another program is detected and put back.
 func (r *replacement) takeAway() error {
 	t := r.newTemp()
 	defer t.discard()
@@ -161,7 +161,7 @@ func (r *replacement) takeAway() error {
 	return err
 }
 
-// leave keeps what lies under the temporary name: it is another program's, and could not be put back. [Recover] tries again.
+// leave keeps the file with the temporary name: it is another program's, and could not be put back. [Recover] tries again.
 func (t *temp) leave(cause error) error {
 	t.gone, t.temps = true, nil
 	t.intent.abandon()

@@ -28,7 +28,7 @@ type temp struct {
 	gone   bool     // not yet created, renamed or removed
 	noted  bool     // the record says what it is exchanged for
 
-	// The name returns here.
+	// temps takes the name back.
 	temps *Temps
 	path  string
 }
@@ -56,8 +56,8 @@ func (r *replacement) newTemp() *temp {
 	return t
 }
 
-// write creates the file. O_EXCL refuses whatever might be there in spite of
-// its name. If it cannot be created t.file stays nil.
+// write creates the file. O_EXCL makes it fail if the name is used.
+// If the file cannot be created t.file stays nil.
 func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 	f, err := t.open(mode, sizeOf(content) == 0)
 	if errors.Is(err, fs.ErrExist) {
@@ -98,7 +98,7 @@ func (t *temp) close(sync bool) error {
 	return err
 }
 
-// remove takes away the file, if there is one.
+// remove removes the file, if it exists.
 func (t *temp) remove() error {
 	if t.file != nil {
 		t.file.Close()
@@ -114,9 +114,9 @@ func (t *temp) remove() error {
 	return nil
 }
 
-// noteSwap adds to the record that the temporary name is about to be exchanged with the name base: in, if there is such, takes that, and
-// out is expected to come out. back says that in is another program's, and is put back. After a kill Recover knows from it whose the
-// file of the temporary name is.
+// noteSwap records that the temporary name is about to be exchanged with the name base: in, unless it is nil, gets that name, and
+// out is expected to get the temporary name. back says that in is another program's, and is put back. After a kill Recover determines
+// from it whose file has the temporary name.
 func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
 	if t.intent == nil {
 		return
@@ -130,7 +130,7 @@ func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
 	_ = t.intent.write(h) // else a kill in the moment of the exchange can lose what another program put there at the same moment
 }
 
-// discard removes what is left of the temporary file and its record. If the
+// discard removes the temporary file and its record. If the
 // file cannot be removed the record stays, for Recover. It may be called
 // more than once.
 func (t *temp) discard() {

@@ -11,8 +11,8 @@ import (
 // costs about as much as the rest of a small write. The zero value is ready for
 // use; all writers of a process share one. Close it when the last write has ended.
 //
-// A name is used by one write at a time. That others may have seen it before does
-// no harm: the file is created with O_EXCL, and a name that is taken is given up.
+// A name is used by one write at a time. Other programs may have seen it before:
+// the file is created with O_EXCL, and a name that is in use is dropped.
 type Temps struct {
 	mu     sync.Mutex
 	free   map[string][]reserved // by directory
@@ -24,7 +24,7 @@ type Temps struct {
 	stale   *time.Timer         // fires when no write has needed them for spareAge
 }
 
-// A reserved name is one whose file, should it exist, Recover removes.
+// A reserved name is one in the journal: Recover removes its file.
 type reserved struct {
 	name   string
 	intent *entry

@@ -1,15 +1,15 @@
-// Package checkpoint finds out which files below a root change while a command runs, and keeps what they held before.
+// Package checkpoint determines which files below a root change while a command runs, and keeps their old content.
 //
 // A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces changes
-// ([walk.Queue]), so a command that changes k files costs O(k), and one that changes none costs next to nothing. Content from
-// before a change comes from git's pack files if its bytes hash to an object there, else from a copy that was made when the base
-// was read. git's index is not consulted: only bytes decide.
+// ([walk.Queue]), so a command that changes k files costs O(k). Content from
+// before a change comes from git's pack files if its hash is that of an object there, else from a copy that was made when the base
+// was read. git's index is not used: the content is always hashed.
 //
 // Files in ignored directories are counted, not kept. Nothing in .git is examined. What Config.Hidden hides is never read.
-// No watch names the writer of a change: a checkpoint holds everything that changed while the command ran.
+// Events do not name the writer of a change: a checkpoint holds everything that changed while the command ran.
 //
-// Not noticed: stores through a mapping that is still open, and writes through a hard link that lies outside of the root, or that the
-// command makes and removes.
+// These changes are not detected: writes through a mapping that is still open, and through a hard link outside of the root, or one
+// that the command creates and removes.
 package checkpoint
 
 import (
@@ -36,9 +36,9 @@ const (
 	DefaultWait = 50 * time.Millisecond
 	// endWait is how long the end of a command waits for a base that was incomplete when the command began.
 	endWait = time.Second
-	// beginTime and endTime are how long a comparison takes at most before and after a command. What it does not reach is not covered.
+	// beginTime and endTime bound a comparison before and after a command. What it does not reach is not covered.
 	beginTime, endTime = 500 * time.Millisecond, 10 * time.Second
-	// compactAfter is from how many changes on those of one path are merged while a command runs.
+	// compactAfter is the number of changes from which the changes of one path are merged while a command runs.
 	compactAfter = 10_000
 )
 
@@ -46,7 +46,7 @@ const (
 type Config struct {
 	Root string // the real path of the directory
 	Dir  string // an existing directory on the disk that the copies are kept on
-	// Hidden reports what is neither read nor named. Nil hides nothing.
+	// Hidden reports paths that are neither read nor named. Nil hides nothing.
 	Hidden func(path string, info walk.Info) bool
 	// Used counts the bytes of the copies of several roots, which MaxBytes bounds together. Nil: this root has its own bound.
 	Used *atomic.Int64
@@ -87,7 +87,7 @@ type Tracker struct {
 	compact int // from which length on the log is compacted
 }
 
-// mutex is a lock that can be waited for until a time.
+// mutex is a lock with a time limit on waiting.
 type mutex chan struct{}
 
 func (m mutex) Lock() { m <- struct{}{} }
@@ -161,7 +161,7 @@ func (t *Tracker) closeQueue() {
 	}
 }
 
-// Close ends the tracking and gives back what is kept. Reports that are open can no longer be read.
+// Close ends the tracking and releases the copies. Open reports can no longer be read.
 func (t *Tracker) Close() error {
 	t.stop()
 	t.mu.Lock()
@@ -179,7 +179,7 @@ func (t *Tracker) Close() error {
 // Ready returns a channel that is closed when the base has been read.
 func (t *Tracker) Ready() <-chan struct{} { return t.ready }
 
-// IsMoved reports whether another directory has taken the place of the root.
+// IsMoved reports whether the path of the root is another directory now.
 func IsMoved(t *Tracker) bool {
 	info, err := walk.Lstat(t.cfg.Root)
 	id := t.files.root.ID() // zero where it is not known

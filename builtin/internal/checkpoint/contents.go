@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// source is where a content is kept: in a pack file of git, or as a copy. The zero source is nowhere.
+// source is where a content is kept: in a pack file of git, or as a copy. The zero source is none.
 type source struct {
 	pack *pack
 	off  int64
@@ -23,7 +23,7 @@ type copied struct {
 	refs      int
 }
 
-// contents keeps what files held. Copies stand in one file without a name, which the system removes with the process.
+// contents keeps the contents of files. Copies are in one file without a name, which the kernel removes with the process.
 type contents struct {
 	max     int64
 	used    *atomic.Int64 // bytes of all copies that max bounds
@@ -59,7 +59,7 @@ func newContents(cfg Config) (*contents, error) {
 	return &contents{max: cfg.MaxBytes, used: used, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
 }
 
-// keep keeps a content. If that cannot be done the error says why; the sum is right all the same.
+// keep keeps a content. The sum is valid even after an error.
 func (c *contents) keep(content []byte) (Sum, source, error) {
 	sum := Sum(sha256.Sum256(content))
 	c.mu.Lock()
@@ -98,7 +98,7 @@ func (c *contents) retain(s source) {
 	s.copy.refs++
 }
 
-// release gives a content up. The disk gets the room of the last reference back.
+// release releases a content. The last reference frees its room on the disk.
 func (c *contents) release(s source) {
 	k := s.copy
 	if k == nil {
@@ -136,7 +136,7 @@ func (c *contents) bytesOf(s source) ([]byte, error) {
 	return nil, errors.New("the content is not kept")
 }
 
-// reset gives up all copies.
+// reset removes all copies.
 func (c *contents) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

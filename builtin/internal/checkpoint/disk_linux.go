@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unlink takes the name of an open file away, so that nothing is left of it after a crash.
+// unlink removes the name of an open file, so that the file does not survive a crash.
 func unlink(f *os.File) error { return os.Remove(f.Name()) }
 
 func closeUnlinked(f *os.File) error { return f.Close() }
 
-// punch gives the room of a part of a file back. Where the file system cannot, it comes back with the file.
+// punch frees the room of a part of a file. If the file system cannot do that, the room is freed with the file.
 func punch(f *os.File, off, size int64) {
 	if size > 0 {
 		_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, size)

@@ -12,10 +12,10 @@ func unlink(*os.File) error { return nil }
 
 func closeUnlinked(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
-// punch does nothing: the room comes back with the file.
+// punch does nothing: the room is freed with the file.
 func punch(*os.File, int64, int64) {}
 
-// hasRoom knows of no limit: a write that fails says so.
+// hasRoom returns nil: if there is no room, the write fails.
 func hasRoom(*os.File, int64) error { return nil }
 
 func lowPriority() {}

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// events are what the system has announced since the last comparison, and the commands that run.
+// events holds the events since the last comparison, and the commands that run.
 type events struct {
 	mu       sync.Mutex
 	watched  map[int32]*dir           // of each watch
@@ -53,7 +53,7 @@ func (e *events) marked() bool {
 // earlier reports whether a command that runs has begun before seq.
 func (e *events) earlier(seq uint64) bool { return e.oldest() < seq }
 
-// oldest is when the first of the commands that run has begun.
+// oldest is the time when the first running command began.
 func (e *events) oldest() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,7 +64,7 @@ func (e *events) oldest() uint64 {
 	return first
 }
 
-// before is when the last command began that runs and had begun before seq.
+// before is the time when the last running command began that began before seq.
 func (e *events) before(seq uint64) (last uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +76,7 @@ func (e *events) before(seq uint64) (last uint64) {
 	return last
 }
 
-// again makes the next comparison look at everything.
+// again makes the next comparison examine everything.
 func (e *events) again() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,7 +106,7 @@ func (e *events) watching() int {
 	return len(e.watched)
 }
 
-// forget notes that a directory is gone. It returns the watch that no other directory has.
+// forget records that a directory no longer exists. It returns its watch, unless another directory has it too.
 func (e *events) forget(d *dir) (id int32, watched bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +147,7 @@ func (e *events) take() (dirty map[*dir]map[string]bool, overflow bool) {
 // maxIgnoredNames bounds the names of ignored files that are kept to count each once; the rest is counted as often as it changes.
 const maxIgnoredNames = 100_000
 
-// drain reads the events that the system holds.
+// drain reads the pending events.
 func (t *Tracker) drain(q *walk.Queue) {
 	e := &t.events
 	e.mu.Lock()

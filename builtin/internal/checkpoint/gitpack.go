@@ -17,8 +17,8 @@ import (
 )
 
 // The pack files of a repository, as described in gitformat-pack(5). They are opened when the base is read: git may replace them
-// afterwards, and they can still be read. Only repositories with SHA-1 names are used; where something is unexpected a content is not
-// found, and copied instead.
+// afterwards, and they can still be read. Only repositories with SHA-1 names are used; after any error a content is treated as not
+// found, and copied.
 
 // packs are the pack files of one repository.
 type packs struct{ all []*pack }
@@ -128,7 +128,7 @@ func (ps *packs) find(content []byte) (*pack, int64, bool) {
 	return nil, 0, false
 }
 
-// offset is where an object begins in a pack.
+// offset is the offset of an object in a pack.
 func (p *pack) offset(name []byte) (int64, bool) {
 	at := func(i int) []byte { return p.index[namesAt+i*nameSize:][:nameSize] }
 	i := sort.Search(p.count, func(i int) bool { return bytes.Compare(at(i), name) >= 0 })
@@ -177,7 +177,7 @@ func (p *pack) blob(off int64) ([]byte, error) {
 	return nil, errPack
 }
 
-// object reads one object as it stands in the pack: base is that of a delta.
+// object reads one object as stored in the pack: base is the offset of the base of a delta.
 func (p *pack) object(off int64) (kind int, base int64, content []byte, err error) {
 	r := &packReader{r: io.NewSectionReader(p.data, off, 1<<62-off)}
 	first := r.byte()
@@ -300,7 +300,7 @@ func applyDelta(base, delta []byte) ([]byte, error) {
 }
 
 // copyOf reads the operands of an instruction that copies from the base: the bits of op say which of seven bytes follow. A negative
-// offset stands for an error.
+// offset means an error.
 func copyOf(op byte, delta []byte) (off, length int, rest []byte) {
 	for i := range 7 {
 		if op&(1<<i) == 0 {

@@ -104,13 +104,13 @@ func (t *Tracker) since(m *Mark) []Change {
 	return all
 }
 
-// treeOrder sorts a directory before what is in it, and both before names that only begin like it: d, d/x, d-x.
+// treeOrder sorts a directory before its content, and both before other names with the same prefix: d, d/x, d-x.
 func treeOrder(path string) string { return strings.ReplaceAll(path, "/", "\x00") }
 
 // maxNamed is how many paths a note names.
 const maxNamed = 3
 
-// notes say what was not covered.
+// notes returns texts on what was not covered.
 func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	var notes []string
 	if m.partial {
@@ -161,7 +161,7 @@ func (t *Tracker) record(path string, before *entry, after State) {
 	}
 }
 
-// merged makes one change of several of a path that no command began between.
+// merged merges changes of a path if no command began between them.
 func merged(log []logged, e *events, c *contents) []logged {
 	type key struct {
 		path string
@@ -183,7 +183,7 @@ func merged(log []logged, e *events, c *contents) []logged {
 	return kept
 }
 
-// trimmed forgets the changes that no open mark needs.
+// trimmed drops the changes that no open mark needs.
 func trimmed(log []logged, e *events, c *contents) []logged {
 	oldest := e.oldest()
 	return slices.DeleteFunc(log, func(l logged) bool {

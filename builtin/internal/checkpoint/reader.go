@@ -21,7 +21,7 @@ type reader struct {
 	hidden   func(path string, info walk.Info) bool
 }
 
-// read reads what stands at a path, and keeps it.
+// read reads the file, link or directory at a path, and keeps its content.
 func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
 	e := &entry{state: State{Mode: modeOf(info)}, stamp: info.Stamp, looked: time.Now().UnixNano()}
 	switch {
@@ -60,10 +60,10 @@ func (r *reader) read(path string, info walk.Info, ignored bool) *entry {
 	return e
 }
 
-// errChanging is why a file is not kept that other programs write.
+// errChanging is the reason why a file that other programs write is not kept.
 var errChanging = errors.New("it changed while it was read")
 
-// readFile reads a file that holds still.
+// readFile reads a file, and verifies that it did not change meanwhile.
 func (r *reader) readFile(path string, info walk.Info, limit int64) (content []byte, found walk.Info, err error) {
 	for range 2 {
 		if content, found, err = r.readOnce(path, info, limit); err != errChanging {
@@ -76,7 +76,7 @@ func (r *reader) readFile(path string, info walk.Info, limit int64) (content []b
 	return content, found, err
 }
 
-// readOnce reads the file that info describes: what was put in its place meanwhile may be hidden.
+// readOnce reads the file that info describes, and no file that has replaced it, which may be hidden.
 func (r *reader) readOnce(path string, info walk.Info, limit int64) ([]byte, walk.Info, error) {
 	h, err := r.root.Open(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *reader) skip(rel string, err error) {
 	r.skipped[rel] = err.Error()
 }
 
-// small reads an ignore file as far as it is used.
+// small reads the used part of an ignore file.
 func (r *reader) small(path string) []byte {
 	h, err := r.root.Open(path)
 	if err != nil {

@@ -26,7 +26,7 @@ type State struct {
 	time  int64 // of the last change of a file that was not read
 }
 
-// same reports whether nothing has changed that is kept.
+// same reports whether two states are equal.
 func (s State) same(o State) bool {
 	s.Stamp = o.Stamp
 	return s == o
@@ -44,7 +44,7 @@ type Change struct {
 	source source
 }
 
-// IsDir reports whether a directory stands at the path before or after, and nothing else does.
+// IsDir reports whether the path was or is a directory, and nothing else.
 func (c Change) IsDir() bool {
 	isDir := func(s State) bool { return s.Kind == Dir || s.Kind == Absent }
 	return isDir(c.Before) && isDir(c.After)
@@ -56,13 +56,13 @@ type Report struct {
 	Ignored int      // files that changed in ignored directories, which are not kept
 	// Notes say what was not covered.
 	Notes []string
-	// HeadMoved says that the commit that is checked out is another one.
+	// HeadMoved says that another commit is checked out.
 	HeadMoved bool
 
 	store *contents
 }
 
-// Content returns what a file held before a change whose Why is empty, or the target that a link had.
+// Content returns the old content of a file, or the old target of a link, of a change whose Why is empty.
 func (r *Report) Content(c Change) ([]byte, error) {
 	if c.Before.Kind == Link {
 		return []byte(c.Before.Link), nil

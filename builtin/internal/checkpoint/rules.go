@@ -74,7 +74,7 @@ func (t *Tracker) readRules(d *dir, listed []walk.Entry) {
 // maxGitFile bounds what is read of a file of git's own, in bytes: packed-refs with some 100,000 references.
 const maxGitFile = 8 << 20
 
-// readSmall reads a regular file that commands may have put anything in the place of. It returns nothing if it cannot be read.
+// readSmall reads a regular file that commands may have replaced by anything. It returns nothing if it cannot be read.
 func readSmall(path string) []byte {
 	content, err := privatefile.Read(path, maxGitFile)
 	if err != nil {
@@ -83,7 +83,7 @@ func readSmall(path string) []byte {
 	return content
 }
 
-// gitDir is the directory of the repository whose work tree is dir: its objects, references and excludes are there.
+// gitDir returns the directory of the repository whose work tree is dir, with its objects, references and excludes.
 func gitDir(dir string) string {
 	git := filepath.Join(dir, ".git")
 	if file := readSmall(git); len(file) > 0 {
@@ -104,7 +104,7 @@ func pathIn(dir, line string) string {
 	return filepath.Join(dir, line)
 }
 
-// repoOf is the work tree that a directory belongs to, "" if there is none.
+// repoOf returns the work tree that a directory belongs to, "" if there is none.
 func repoOf(dir string) string {
 	for !isRepo(dir) {
 		up := filepath.Dir(dir)
@@ -116,7 +116,7 @@ func repoOf(dir string) string {
 	return dir
 }
 
-// headOf says which commit is checked out, in a form that only serves to compare.
+// headOf identifies the commit that is checked out, for comparisons.
 func headOf(root string) string {
 	repo := repoOf(root)
 	if repo == "" {

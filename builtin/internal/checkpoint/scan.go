@@ -24,12 +24,12 @@ type dir struct {
 	first   scan  // what its first listing is for
 	watch   int32 // 0: none
 	gone    bool
-	// replaced says that the watch has ended. What stands there now may be a new directory that got the inode of the old one.
+	// replaced says that the watch has ended. The path may be a new directory that got the inode of the old one.
 	replaced bool
 	entries  map[string]*entry // of an ignored directory: its subdirectories
 }
 
-// entry is what stands at a name.
+// entry is a directory entry of the base.
 type entry struct {
 	state   State
 	stamp   walk.Stamp
@@ -73,7 +73,7 @@ func (t *Tracker) readNext() bool {
 	return true
 }
 
-// scan says what a look at files is for.
+// scan is the purpose of a scan.
 type scan uint8
 
 const (
@@ -82,7 +82,7 @@ const (
 	scanRules             // in what was ignored until now: what is not known was there before
 )
 
-// list watches a directory and looks at its entries. It returns the subdirectories to list.
+// list watches a directory and examines its entries. It returns the subdirectories to list.
 func (t *Tracker) list(d *dir) (subs []*dir) {
 	if d.gone || t.stopped() {
 		return nil
@@ -127,7 +127,7 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 	return subs
 }
 
-// watch has the system announce changes in a directory. Where it cannot for all of them, everything is compared after each command.
+// watch adds a watch on a directory. If not all directories can be watched, everything is compared after each command.
 func (t *Tracker) watch(d *dir, fd int) {
 	n := t.events.watching()
 	if t.queue == nil || d.ignored && n >= maxIgnoredWatches { // its changes are not counted
@@ -141,7 +141,7 @@ func (t *Tracker) watch(d *dir, fd int) {
 	t.events.watch(id, d)
 }
 
-// maxWatches is how many directories of one root are watched, maxIgnoredWatches from how many on ignored ones are not. Each takes about
+// maxWatches is how many directories of one root are watched; ignored ones are watched only below maxIgnoredWatches. Each takes about
 // 1 KiB of the kernel's memory; Linux allows a user 65,536 or more.
 const (
 	maxWatches        = 50_000
@@ -156,7 +156,7 @@ func (t *Tracker) listAll(d *dir) {
 	}
 }
 
-// compare looks at everything that may have changed. It reports false if that took too long: the next one looks at everything then.
+// compare examines everything that may have changed. It returns false if that took too long: then the next one examines everything.
 func (t *Tracker) compare(atMost time.Duration) bool {
 	t.until, t.late = time.Now().Add(atMost), false
 	defer func() { t.until = time.Time{} }()
@@ -195,7 +195,7 @@ func (t *Tracker) compareRounds() {
 	}
 }
 
-// stopped reports whether the look at files must end: the tracking has, or the comparison takes too long.
+// stopped reports whether a scan must end, because the tracking has ended or the comparison takes too long.
 func (t *Tracker) stopped() bool {
 	if !t.until.IsZero() && !t.late {
 		t.late = time.Now().After(t.until)
@@ -203,10 +203,10 @@ func (t *Tracker) stopped() bool {
 	return t.late || t.err != nil
 }
 
-// maxRounds bounds how often changes are looked for that were made while earlier ones were examined: other programs may never stop.
+// maxRounds bounds the rounds of a comparison: other programs may change files all the time.
 const maxRounds = 3
 
-// compareDirs looks at names in directories. Where ignore files have changed, everything is examined by the new rules afterwards.
+// compareDirs examines names in directories. If ignore files have changed, it then examines everything by the new rules.
 func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 	for d, names := range dirty {
 		for name := range names {
@@ -225,7 +225,7 @@ func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 	}
 }
 
-// listKnown looks again at everything in a directory.
+// listKnown examines everything in a directory again.
 func (t *Tracker) listKnown(d *dir) {
 	var known func(d *dir)
 	known = func(d *dir) {
@@ -273,13 +273,13 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 	return nil
 }
 
-// covered reports whether something is known that was not ignored. It stays covered when ignore files change: else what it held would be
-// lost with the next change.
+// covered reports whether the entry was kept because it was not ignored. It stays covered when ignore files change: else its content
+// would be lost with the next change.
 func (e *entry) covered() bool {
 	return e != nil && !e.ignored && (e.sub == nil || !e.sub.ignored)
 }
 
-// lookDir returns a directory that was not known, or may be another one than before.
+// lookDir returns a directory that is new, or may have been replaced.
 func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why scan) *dir {
 	e, path := d.entries[name], d.rel+name
 	if top := t.files.root.ID(); top.Device != 0 && info.Device != top.Device {
@@ -314,7 +314,7 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 	return sub
 }
 
-// scanned numbers what is read for the base. What is read later has no number.
+// scanned returns a number for an entry that is read for the base, 0 for later ones.
 func scanned(seq *atomic.Uint64, why scan) uint64 {
 	if why == scanBase {
 		return seq.Add(1)
@@ -356,7 +356,7 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	}
 }
 
-// remove forgets what stood at a name, with everything below it. If told, that is recorded as a change; after is what stands there now.
+// remove drops the entry of a name, with everything below it. If told is set, that is recorded as a change; after is the new state.
 func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 	e := d.entries[name]
 	if e == nil {
