@@ -21,10 +21,10 @@ import (
 // A Definition is a type of agents.
 type Definition struct {
 	Name, Description string
-	// Prompt goes before that of a call.
+	// Prompt is put before the prompt of a call.
 	Prompt string
-	// Tools are those that it has, Denied those that it has not, by name; no Tools: all. Servers are the other servers whose tools
-	// it has; nil: all.
+	// Tools are the names of its tools, Denied those of tools that it does not have; no Tools: all. Servers are the other servers
+	// whose tools it has; nil: all.
 	Tools, Denied, Servers []string
 	// Model is empty for that of the runner. Mode is a mode of permissions; empty: that of the caller.
 	Model, Mode string
@@ -32,7 +32,7 @@ type Definition struct {
 	MaxTurns   int
 	Isolation  string
 	Background bool
-	// File is where it stands; empty: it is built in.
+	// File is the file of the definition; empty: it is built in.
 	File string
 }
 
@@ -43,7 +43,7 @@ func (d Definition) ReadsOnly() bool {
 	})
 }
 
-// builtIn are the types that are always there.
+// builtIn returns the types that always exist.
 func builtIn() []Definition {
 	return []Definition{
 		{Name: "general", Description: "any task, with all tools of the caller"},
@@ -59,8 +59,8 @@ const (
 	maxName        = 64
 )
 
-// Load reads the definitions in directories, of which the first has precedence, and adds what is built in. What is wrong with files is in
-// the error, a line each: a file that is malformed is left out, one with members that are not known counts.
+// Load reads the definitions in directories, of which the first has precedence, and adds the built-in ones. The error has
+// a line for each file with an error: a malformed file is left out, one with unknown members is used.
 func Load(dirs []string, tool func(name string) string) (all []Definition, wrong error) {
 	own := builtIn()
 	known := map[string]bool{}
@@ -195,10 +195,10 @@ var (
 	fence = []byte("---")
 )
 
-// modes are the modes that a definition may name. Another is ignored.
+// modes are the modes that a definition may name. Others are ignored.
 var modes = []string{"plan", "dontAsk", "default", "acceptEdits"}
 
-// parse parses the text of a definition. It may return one together with an error that tells what of it is ignored.
+// parse parses the text of a definition. It may return a definition with an error that says which part is ignored.
 func parse(file string, text []byte, tool func(string) string) (d Definition, err error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
 	head, body, ok := bytes.Cut(bytes.TrimPrefix(text, append(slices.Clone(fence), '\n')), append([]byte("\n"), append(slices.Clone(fence), '\n')...))

@@ -1,4 +1,4 @@
-// Package agent reads what agents print that run without a person, and the files that define agents.
+// Package agent reads the output of agents that run without a person, and the files that define agents.
 package agent
 
 import (
@@ -9,21 +9,21 @@ import (
 	"unicode"
 )
 
-// An Event is what one line of the output of an agent tells.
+// An Event is the content of one line of the output of an agent.
 type Event struct {
 	// Session is the name under which the agent can be continued.
 	Session string
-	// Text is what the agent says: the last text is its answer. Append adds it to the text before.
+	// Text is a text of the agent: the last text is its answer. Append adds it to the text before.
 	Text   string
 	Append bool
 	// Calls are the tool calls that begin, as "Read(main.go)".
 	Calls []string
-	// Turn says that the model has answered once more.
+	// Turn says that the model has given another answer.
 	Turn bool
 	// Tokens are those used since the last event; All says that they are those of the whole run.
 	Tokens int
 	All    bool
-	// Done says that the answer is complete, and Failed that it is what went wrong.
+	// Done says that the answer is complete, and Failed that it is an error.
 	Done, Failed bool
 }
 
@@ -55,7 +55,7 @@ func NewParser(format string) (Parser, error) {
 	return nil, fmt.Errorf("parse: expected text or jsonl:PATH, such as jsonl:message.text, got %q", format)
 }
 
-// A value is one of JSON; its methods take what is not there for empty.
+// A value is a JSON value; its methods treat missing members as empty.
 type value struct{ any }
 
 func decode(line []byte) value {
@@ -104,7 +104,7 @@ func (v value) sum(keys ...string) (n int) {
 	return n
 }
 
-// mainArguments are the arguments that tell most about a call.
+// mainArguments are the most informative arguments of calls, in order.
 var mainArguments = []string{"file_path", "path", "filePath", "absolute_path", "command", "cmd", "pattern", "query", "url", "description", "prompt"}
 
 // maxCall is the longest text of a call, in characters.

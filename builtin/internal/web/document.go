@@ -21,24 +21,24 @@ import (
 
 // A Document is the text of an answer as shown to a model.
 type Document struct {
-	// Kind is how it is shown; of text alone there is more than Type.
+	// Kind is how it is shown; only a text has more fields than Type.
 	Kind document.Kind
 	// Type is the media type, such as "text/html".
 	Type string
 	// Title and Date are those of the page, "" if it has none.
 	Title, Date string
-	// Text is the page as Markdown, or as it is.
+	// Text is the page as Markdown, or unchanged.
 	Text string
 	// Begin is where in Text the fragment of the URL begins, in bytes.
 	Begin int
-	// Notes say what a reader must also know.
+	// Notes are further texts for the reader.
 	Notes []string
 
 	once   sync.Once
 	blocks []block // of Text, for questions
 }
 
-// documents are those that were made of one answer.
+// documents are the documents of one answer.
 type documents struct {
 	mu  sync.Mutex
 	all map[documentKey]*Document
@@ -49,8 +49,8 @@ type documentKey struct {
 	fragment string
 }
 
-// Document makes the document of an answer. raw asks for the whole page, without a choice of its content; fragment names the part that
-// it begins with.
+// Document makes the document of an answer. raw requests the whole page instead of its main content; fragment names the part at which
+// it begins.
 func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	r.documents.mu.Lock()
 	defer r.documents.mu.Unlock()
@@ -80,10 +80,10 @@ func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	return d, nil
 }
 
-// beginMark marks where the fragment begins. It is a character for private use, which pages are rid of.
+// beginMark marks where the fragment begins. It is a character for private use, which is removed from pages.
 const beginMark = "\U0010FFFD"
 
-// oneLine returns a text on one line, at most 300 characters of it, without what cannot be seen.
+// oneLine returns a text on one line, at most 300 characters of it, without invisible ones.
 func oneLine(s string) string {
 	s, _ = visible(strings.Join(strings.Fields(s), " "))
 	if r := []rune(s); len(r) > 300 {
@@ -142,7 +142,7 @@ func looksLikeHTML(head string) bool {
 	return strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html")
 }
 
-// indentJSON indents JSON that stands on one line.
+// indentJSON indents JSON that is on one line.
 func (d *Document) indentJSON() {
 	trimmed := strings.TrimSpace(d.Text)
 	var out bytes.Buffer
@@ -153,8 +153,8 @@ func (d *Document) indentJSON() {
 
 var metaCharset = regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]+)|^\s*<\?xml[^>]{1,100}encoding\s*=\s*["']([a-z0-9_:.-]+)`)
 
-// decode returns a body as text: by its mark, as UTF-8 if it is that, by the charset that the header or else the page names if it fits, and
-// else as Read does.
+// decode returns a body as text: by its byte order mark, as UTF-8 if it is valid, by the charset that the header or else the page names
+// if it fits, and otherwise as Read does.
 func decode(body []byte, charset string) string {
 	head := body[:min(len(body), 4096)]
 	if m := metaCharset.FindSubmatch(head); charset == "" && m != nil {

@@ -25,7 +25,7 @@ type feedEntry struct {
 	Date      string `xml:"date"`
 }
 
-// fromFeed lists titles and links of a feed. XML that is none stays as it is.
+// fromFeed lists titles and links of a feed. Other XML is not changed.
 func (d *Document) fromFeed(at *url.URL) {
 	source := xml.NewDecoder(strings.NewReader(d.Text))
 	source.Strict, source.Entity = false, xml.HTMLEntity

@@ -24,9 +24,9 @@ const (
 	enoughText = 500
 	// articleShare is the least share of the words of the page that an article has, and mainShare of those of its main element.
 	articleShare, mainShare = .35, .8
-	// keptShare is the least share of the words that the page keeps where what surrounds its content is cut.
+	// keptShare is the least share of the words that remains when what surrounds the content is removed.
 	keptShare = .2
-	// formShare is up to which share of the words a form is cut: some pages are one form.
+	// formShare is the largest share of the words of a form that is removed: some pages are one form.
 	formShare = .3
 	// maxReadable is the longest page of which an article is chosen, in bytes.
 	maxReadable = 3 << 20
@@ -80,7 +80,7 @@ type page struct {
 	scripts     int
 }
 
-// inspect finds what the head says, and the base of links.
+// inspect reads the head, and finds the base of links.
 func (p *page) inspect() {
 	og := ""
 	for n := range p.doc.Descendants() {
@@ -191,8 +191,8 @@ func (p *page) prepare(fragment string) {
 	}
 }
 
-// The characters that the converter writes as entities, and what stands for them meanwhile: characters for private use, which pages are
-// rid of.
+// The characters that the converter writes as entities, and their replacements during the conversion: characters for private use, which
+// are removed from pages.
 var (
 	standIn = strings.NewReplacer("<", "\U0010FFFA", ">", "\U0010FFFB", "&", "\U0010FFFC", "\U0010FFFA", "", "\U0010FFFB", "", "\U0010FFFC", "", beginMark, "")
 	standBy = strings.NewReplacer("\U0010FFFA", "<", "\U0010FFFB", ">", "\U0010FFFC", "&")
@@ -209,7 +209,7 @@ func mark(n *html.Node) {
 	}
 }
 
-// absolute makes a link absolute; what is no address of the web is no link.
+// absolute makes a link absolute, and removes it if it is not an address of the web.
 func (p *page) absolute(n *html.Node, name string) {
 	if p.added > maxAdded {
 		deleteAttr(n, name)
@@ -251,7 +251,7 @@ func (p *page) image(n *html.Node) bool {
 	return alt != ""
 }
 
-// heading adds the id of a heading to its text, and takes away the sign that links to it.
+// heading adds the id of a heading to its text, and removes the sign that links to it.
 func (p *page) heading(n *html.Node) {
 	id := attr(n, "id")
 	for c := range n.Descendants() {
@@ -293,7 +293,7 @@ func language(n *html.Node) {
 // around are the elements that surround the content of a page, and those that programs use.
 var around = strings.Fields("nav aside footer iframe object embed svg canvas button input select textarea dialog menu audio video noscript")
 
-// cut removes what surrounds the content, where that leaves the content.
+// cut removes what surrounds the content, if enough content remains.
 func (p *page) cut() {
 	all := words(p.doc)
 	p.drop(all, keptShare, func(n *html.Node) bool {
@@ -360,7 +360,7 @@ func (p *page) article(readable bool) *html.Node {
 	return p.doc
 }
 
-// restoreHeading puts the first heading back, which readability leaves out where it is the title.
+// restoreHeading restores the first heading, which readability removes if it is the title.
 func (p *page) restoreHeading(article *html.Node) {
 	for n := range p.doc.Descendants() {
 		if n.Type == html.ElementNode && n.Data == "h1" {

@@ -27,8 +27,8 @@ type View struct {
 	Next int
 }
 
-// Show returns what of the text fits into limit characters: from the character offset on, or without one, where a question is given,
-// the blocks that fit it best, in order.
+// Show returns the part of the text that fits into limit characters: from the character offset on, or, if offset is 0 and there is a
+// question, the blocks that match it best, in order.
 func (d *Document) Show(question string, offset, limit int) View {
 	text, begin, total := d.Text, d.Begin, utf8.RuneCountInString(d.Text)
 	if offset == 0 && begin == 0 && total > limit {
@@ -71,7 +71,7 @@ func byteOffset(text string, n int) int {
 	return len(text)
 }
 
-// A block is a paragraph, a piece of a list, table or of code, with the headings that it stands under.
+// A block is a paragraph, a piece of a list, table or of code, with its headings.
 type block struct {
 	from, to int // bytes
 	runes    int
@@ -80,7 +80,7 @@ type block struct {
 	length   int
 }
 
-// blocksOf takes a Markdown text apart.
+// blocksOf splits a Markdown text.
 func blocksOf(text string) []block {
 	var all []block
 	var path [7]string
@@ -182,7 +182,7 @@ func ranked(text string, blocks []block, terms []string, total, limit int) (View
 // maxSpread is the number of best blocks whose neighbours may be shown too.
 const maxSpread = 8
 
-// join puts the chosen blocks together in order, and says what is between them.
+// join joins the chosen blocks in order, with notes on the gaps.
 func join(text string, blocks []block, chosen map[int]bool, total int) View {
 	v := View{Total: total}
 	var out strings.Builder
@@ -247,7 +247,7 @@ func rank(blocks []block, terms []string) []float64 {
 	return scores
 }
 
-// common are words of questions that say nothing of what is asked for.
+// common are words of questions that are not searched for.
 var common = strings.Fields(`a about all an and any are as at be by can could do does each every extract find for from get give how i if in information into
 	is it its list me my of on or out page please provide return say show summarize summary tell that the their them then there these this to use used using
 	was we what when where which who why will with would you your content document documentation explain describe details main`)

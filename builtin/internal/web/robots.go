@@ -29,7 +29,7 @@ type robotsCache struct {
 	till map[string]time.Time
 }
 
-// robotsAllow returns why robots.txt of the site keeps the client from a hop, nil if it does not.
+// robotsAllow returns an error if robots.txt of the site denies a hop.
 func (c *Client) robotsAllow(ctx context.Context, r *Request, f guard.Fetch, u *url.URL) error {
 	if f.Own || r.Web.IgnoresRobots() || u.Path == "/robots.txt" {
 		return nil
@@ -58,7 +58,7 @@ func (c *Client) robotsAllow(ctx context.Context, r *Request, f guard.Fetch, u *
 		f.Host, u.EscapedPath())
 }
 
-// fetchRobots fetches the rules of a site, also where redirects lead. What cannot be fetched forbids nothing.
+// fetchRobots fetches the rules of a site, and follows redirects. Rules that cannot be fetched deny nothing.
 func (c *Client) fetchRobots(ctx context.Context, r *Request, u *url.URL) robotsRules {
 	ctx, cancel := context.WithTimeout(ctx, robotsWait)
 	defer cancel()
@@ -160,7 +160,7 @@ func (rules robotsRules) allow(u *url.URL) bool {
 	return allowed
 }
 
-// robotsMatch reports whether a path begins with a pattern, in which * stands for anything, and a last $ for the end.
+// robotsMatch reports whether a path begins with a pattern, in which * matches anything, and a last $ the end.
 func robotsMatch(pattern, path string) bool {
 	pattern, whole := strings.CutSuffix(pattern, "$")
 	parts := strings.Split(pattern, "*")

@@ -66,7 +66,7 @@ type Found struct {
 	Cached   bool
 }
 
-// Search asks the providers in order, the next one where one fails. A result that keep rejects is left out.
+// Search asks the providers in order, the next one if one fails. Results that keep rejects are left out.
 func (c *Client) Search(ctx context.Context, caller, agent string, entries []string, q Query, keep func(*url.URL) bool) (*Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, SearchTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func inDomains(u *url.URL, domains []string) bool {
 	return false
 }
 
-// words are what is searched for, within a domain if that is the only one.
+// words returns the words of the search, with the domain if there is only one.
 func (q Query) words() string {
 	if len(q.Allowed) == 1 {
 		return q.Query + " site:" + strings.TrimPrefix(strings.TrimSpace(q.Allowed[0]), "*.")
@@ -241,7 +241,7 @@ func (p Provider) key() (string, error) {
 	return key, nil
 }
 
-// getJSON gets JSON from a provider that the user has named, without following it elsewhere.
+// getJSON gets JSON from a provider that the user has named, without following redirects.
 func getJSON(ctx context.Context, at *url.URL, agent string, header http.Header, into any) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -294,7 +294,7 @@ func (p Provider) command(ctx context.Context, q Query) ([]Result, error) {
 	return answer.Results, nil
 }
 
-// run runs a command of the user with an input, and ends what it started.
+// run runs a command of the user with an input, and ends its descendants.
 func run(ctx context.Context, command string, input []byte) ([]byte, error) {
 	files := make([]*os.File, 4) // its input and output, and our ends of them
 	defer func() {

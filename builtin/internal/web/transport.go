@@ -27,7 +27,7 @@ var (
 	errBomb = fmt.Errorf("the answer becomes more than %d times longer when it is decompressed, which this host does not do", maxRatio)
 )
 
-// get fetches one hop into resp, in its turn. What comes over http is tried over https first, and over http only where the settings
+// get fetches one hop into resp, in its turn. An http address is tried over https first, and over http only if the settings
 // open the host and port.
 func (c *Client) get(ctx context.Context, r *Request, f guard.Fetch, u *url.URL, resp *Response) error {
 	if !f.Own {
@@ -54,7 +54,7 @@ func (c *Client) get(ctx context.Context, r *Request, f guard.Fetch, u *url.URL,
 	return nil
 }
 
-// failure says what failed, and whose it is.
+// failure returns an error that says what failed, and whether this host or the server caused it.
 func (c *Client) failure(ctx context.Context, f guard.Fetch, err error) error {
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
@@ -138,7 +138,7 @@ func (c *Client) proxyFor(f guard.Fetch, u *url.URL) (*url.URL, error) {
 	return c.proxy(u)
 }
 
-// connect resolves the host once, checks every address, and connects to one of these very addresses.
+// connect resolves the host once, checks every address, and connects to one of these addresses.
 func (c *Client) connect(ctx context.Context, r *Request, f guard.Fetch) (net.Conn, error) {
 	if f.Own {
 		return r.Own(ctx, f.Port)

@@ -1,4 +1,4 @@
-// Package web fetches pages of the web and makes text of them for a model: the client with its address guard, robots.txt, the cache of
+// Package web fetches pages of the web and converts them to text for a model: the client with its address guard, robots.txt, the cache of
 // each caller, the conversion of HTML, and the choice of the passages that a question is about.
 package web
 
@@ -27,7 +27,7 @@ const (
 	Timeout = 20 * time.Second
 	// maxBody is the longest body, decoded, in bytes.
 	maxBody = 10 << 20
-	// maxRatio is how many times longer than what came a body may become when it is decoded, once it is longer than ratioFrom.
+	// maxRatio is how many times longer a body may become when it is decoded, once it is longer than ratioFrom.
 	maxRatio  = 100
 	ratioFrom = 1 << 20
 	// maxHeaders bounds the headers of an answer, in bytes.
@@ -56,7 +56,7 @@ type Client struct {
 	tls     *tls.Config
 }
 
-// NewClient returns a client that tells servers the name agent.
+// NewClient returns a client that sends the user agent agent.
 func NewClient(agent string) *Client {
 	return &Client{
 		agent: agent, searches: rate.NewLimiter(1, 1), proxy: httpproxy.FromEnvironment().ProxyFunc(),
@@ -75,7 +75,7 @@ type Request struct {
 	Caller string
 	// Web holds the settings.
 	Web guard.Web
-	// May returns nil if the hop may be fetched. It is asked for every redirect, and for what is cached.
+	// May returns nil if the hop may be fetched. It is called for every redirect, and for cached answers.
 	May func(guard.Fetch) error
 	// Own connects to a port that a task of the caller listens on. Nil: there is none.
 	Own func(ctx context.Context, port string) (net.Conn, error)
@@ -85,7 +85,7 @@ type Request struct {
 
 // A Response is the answer of a server.
 type Response struct {
-	// URL is where the body is from; Hops are all that were fetched on the way, the last one included.
+	// URL is the address of the body; Hops are all that were fetched, including the last one.
 	URL  *url.URL
 	Hops []guard.Fetch
 	// Status and Header are the server's, Body is decoded.
@@ -168,7 +168,7 @@ func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
 	return f, parsed, err
 }
 
-// Fetch fetches a page, or takes it from the cache of the caller. Its error says whether it is of this host or of the server's.
+// Fetch fetches a page, or takes it from the cache of the caller. Its error says whether this host or the server caused it.
 func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, errTime)
 	defer cancel()

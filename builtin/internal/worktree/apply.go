@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// A Merge is what was changed in a worktree, merged with what stands in the user's work tree now. Close removes what it needs.
+// A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its files.
 type Merge struct {
 	Changes []Merged
-	// Conflicts are files that both have changed. A text has the usual marks, and of others the user's version stays.
+	// Conflicts are files that both have changed. In a text they have the usual marks; of other files the user's version is kept.
 	Conflicts []string
 
 	w     *Worktree
@@ -33,11 +33,11 @@ type Merged struct {
 	Staged string // the file that is to stand there; "": it is removed
 }
 
-// ErrStale says that a file has changed between the merge and its writing.
+// ErrStale reports that a file has changed between the merge and its writing.
 var ErrStale = errors.New("it has changed while it was merged")
 
-// Merge merges what was changed in the worktree into what stands in the user's work tree now, and changes nothing there. What is hidden
-// is neither read nor changed.
+// Merge merges the changes in the worktree into the present state of the user's work tree, and changes nothing there. Hidden files
+// are neither read nor changed.
 func (w *Worktree) Merge(ctx context.Context, hidden Hidden) (m *Merge, err error) {
 	m = &Merge{w: w}
 	defer func() {
@@ -67,10 +67,10 @@ func (w *Worktree) Merge(ctx context.Context, hidden Hidden) (m *Merge, err erro
 	return m, err
 }
 
-// present is the index of what stands in the user's work tree.
+// present is the index of the present state of the user's work tree.
 const present = "present"
 
-// trees merges two trees that both began with what the worktree began with.
+// trees merges two trees whose common base is the tree that the worktree was made of.
 func (m *Merge) trees(ctx context.Context, now, tree string) (merged string, err error) {
 	s := m.w.store
 	begun, err := s.commit(ctx, m.w.Begun, "begun")
@@ -123,7 +123,7 @@ func (m *Merge) checkOut(ctx context.Context, merged, now string, sides [2]strin
 	return nil
 }
 
-// compare lists the changes to write, removals first, so that a file can take the place of a directory.
+// compare lists the changes to write, removals first, so that a file can replace a directory.
 func (m *Merge) compare(ctx context.Context, now, merged string) error {
 	out, err := m.w.store.run(index).git(ctx, "diff-tree", "-r", "-z", "--no-renames", "--name-status", now, merged)
 	if err != nil {
@@ -152,7 +152,7 @@ func (m *Merge) compare(ctx context.Context, now, merged string) error {
 	return nil
 }
 
-// free reports whether nothing stands at a path, or a directory of which everything is removed.
+// free reports whether a path does not exist, or is a directory whose content is removed.
 func (m *Merge) free(name string, removed map[string]bool) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if info, err := m.root.Lstat(dir); err == nil && !info.IsDir() {
@@ -177,7 +177,7 @@ func (c Merged) removedFirst() string {
 	return ""
 }
 
-// Current reports whether the user's files are still what was merged.
+// Current returns an error unless the user's files are those that were merged.
 func (m *Merge) Current(ctx context.Context) error {
 	m.seen = map[string]fs.FileInfo{}
 	for _, c := range m.Changes { // before git compares them
@@ -196,7 +196,7 @@ func (m *Merge) Current(ctx context.Context) error {
 	return nil
 }
 
-// file returns what is known of the user's file or link, nil where there is none.
+// file returns the description of the user's file or link, nil if it does not exist.
 func (m *Merge) file(name string) fs.FileInfo {
 	info, err := m.root.Lstat(name)
 	if err != nil || info.IsDir() {
@@ -205,7 +205,7 @@ func (m *Merge) file(name string) fs.FileInfo {
 	return info
 }
 
-// stale reports whether the user's file is another one than when [Merge.Current] looked.
+// stale reports whether the user's file has changed since [Merge.Current].
 func (m *Merge) stale(name string) bool {
 	was, is := m.seen[name], m.file(name)
 	if is == nil { // nothing is overwritten
@@ -228,7 +228,7 @@ func (m *Merge) Mode(c Merged) fs.FileMode {
 	return mode
 }
 
-// NewDirs are the directories that the changes need and that are not there, the outer ones first.
+// NewDirs returns the directories that the changes need and that do not exist, parents first.
 func (m *Merge) NewDirs() (dirs []Merged) {
 	for _, c := range m.Changes {
 		for dir := path.Dir(c.Path); c.Staged != "" && dir != "."; dir = path.Dir(dir) {
@@ -241,7 +241,7 @@ func (m *Merge) NewDirs() (dirs []Merged) {
 	return slices.Compact(dirs)
 }
 
-// Write makes one change in the user's work tree. The error matches [ErrStale] where the file has changed since [Merge.Current].
+// Write makes one change in the user's work tree. The error matches [ErrStale] if the file has changed since [Merge.Current].
 func (m *Merge) Write(c Merged) error {
 	step("write")
 	if m.stale(c.Path) {

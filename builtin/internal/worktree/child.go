@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// refsFile lists, in the worktree's directory, the refs that the child began with.
+	// refsFile, in the worktree's directory, lists the refs of the child at its start.
 	refsFile = "refs"
-	// maxRefs bounds the branches of a child that are brought home.
+	// maxRefs bounds the branches of a child that are imported.
 	maxRefs = 100
 	// maxRefFile is how much is read of a file of refs, in bytes.
 	maxRefFile = 16 << 20
 )
 
-// makeChild makes the repository in the worktree that what runs there works with.
+// makeChild makes the repository in the worktree, which programs there work with.
 func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed string) error {
 	git := filepath.Join(w.Tree(), ".git")
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads/toolhost", "info"} {
@@ -78,11 +78,11 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed str
 	return err
 }
 
-// A tip is a branch of the child that is not where it began.
+// A tip is a branch of the child that has moved since its start.
 type tip struct{ ref, commit string }
 
-// tips reads where the child's HEAD and branches stand. They are the child's own, so they are read as text, below the worktree: what
-// cannot be read is not brought home, and stays where it is.
+// tips reads the commits of the child's HEAD and branches. The child can write them, so they are read as text, below the worktree. A ref
+// that cannot be read is not imported.
 func (w *Worktree) tips() (head string, moved []tip) {
 	tree, err := os.OpenRoot(w.Tree())
 	if err != nil {
@@ -155,8 +155,8 @@ func isObject(text string) bool {
 // objectFiles are the names of the files of objects.
 var objectFiles = regexp.MustCompile(`^([0-9a-f]{2}/[0-9a-f]{38,62}|pack/pack-[0-9a-f]{40,64}\.(pack|idx))$`)
 
-// bringHome brings the objects of the child's commits into the repository. They are copied to where the host alone writes, without the
-// child's alternates, and git checks each one as it does with what it fetches.
+// bringHome imports the objects of the child's commits into the repository. They are copied to a directory that only the host writes,
+// without the child's alternates, and git checks each of them as in a fetch.
 func (w *Worktree) bringHome(ctx context.Context, commits []string) (err error) {
 	step("bring")
 	quarantine, err := os.MkdirTemp(w.dir, "objects-")

@@ -16,7 +16,7 @@ const (
 	maxCopiedFile = 100_000 // files
 )
 
-// copyIn fills the worktree with a copy of a directory, as far as there are files, links and directories.
+// copyIn fills the worktree with a copy of the files, links and directories of a directory.
 func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err error) {
 	step("copy")
 	if home, err := os.UserHomeDir(); err == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrInUse says that something still works in a worktree.
+// ErrInUse reports that a worktree is still used.
 var ErrInUse = errors.New("the worktree is in use")
 
 // A Report describes what remains of a worktree.
@@ -22,12 +22,12 @@ type Report struct {
 	Tree   string   // what stands there
 	Others []string // further branches, of what was committed elsewhere than on the branch
 	Notes  []string // what could not be brought home; it is in the worktree
-	// Ignored are the files that git ignores, which are nowhere else. They are looked for in a [Try] alone: an agent's are its own.
+	// Ignored are the files that git ignores, which are nowhere else. They are listed only for a [Try].
 	Ignored []string
 }
 
-// End commits what was left in the worktree, and brings it home on its branch. A worktree in which nothing was changed is removed, its
-// branch as well. It may be called again.
+// End commits the changes in the worktree, and imports the commits on its branch. A worktree without changes is removed with its
+// branch. It may be called again.
 func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 	if err := unused(w); err != nil {
 		return report, err
@@ -65,7 +65,7 @@ func unused(w *Worktree) error {
 	return nil
 }
 
-// settle commits what stands in the worktree, and moves the branch to it.
+// settle commits the files of the worktree, and moves the branch to the commit.
 func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	step("look")
 	if r.Tree, err = w.store.look(ctx, w.Tree(), index, w.Base, "", true, nil); err != nil {
@@ -102,7 +102,7 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	return r, nil
 }
 
-// ignored lists the files that git ignores. None were copied into the worktree but settings, which git is told to ignore.
+// ignored lists the files that git ignores. Only settings files of these were copied into the worktree, and git is configured to ignore them.
 func ignored(ctx context.Context, w *Worktree) ([]string, error) {
 	if !strings.HasPrefix(w.Name, string(Try)+"-") {
 		return nil, nil
@@ -130,7 +130,7 @@ func last(ctx context.Context, w *Worktree, head string) string {
 	return head
 }
 
-// home brings the child's commits into the repository, and returns what is sound.
+// home imports the child's commits into the repository, and returns those that are valid.
 func (w *Worktree) home(ctx context.Context, head string, moved []tip, r *Report) (string, []tip) {
 	commits := make([]string, 0, 1+len(moved))
 	if head != "" && head != w.Base {
@@ -149,7 +149,7 @@ func (w *Worktree) home(ctx context.Context, head string, moved []tip, r *Report
 	return head, moved
 }
 
-// commitLeft returns a commit of what stands in the worktree: the last one, if that is all.
+// commitLeft returns a commit of the files of the worktree: the last one, if it has them all.
 func commitLeft(ctx context.Context, w *Worktree, tree, last string) (string, error) {
 	if committed, err := w.store.run(index).text(ctx, "rev-parse", last+"^{tree}"); err != nil || committed == tree {
 		return last, err
@@ -158,7 +158,7 @@ func commitLeft(ctx context.Context, w *Worktree, tree, last string) (string, er
 	return w.store.commit(ctx, tree, "toolhost: unfinished", last)
 }
 
-// move moves a branch of the user's repository to a commit. A person may have moved it since: then another name is taken.
+// move moves a branch of the user's repository to a commit. If a person has moved it since, move uses another name.
 func (w *Worktree) move(ctx context.Context, branch, commit string) (string, error) {
 	r := w.store.run(index)
 	for n := 1; n <= maxRefs; n++ {
@@ -178,7 +178,7 @@ func (w *Worktree) move(ctx context.Context, branch, commit string) (string, err
 	return "", fmt.Errorf("there is no free name for the branch %s", branch)
 }
 
-// Remove removes a worktree that has ended. Its branch stays where it is.
+// Remove removes a worktree that has ended. Its branch is not changed.
 func (w *Worktree) Remove(ctx context.Context) error {
 	if err := unused(w); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (w *Worktree) Remove(ctx context.Context) error {
 	return (Room{filepath.Dir(w.dir)}).locked(ctx, w.Meta, func() error { return w.remove(ctx) })
 }
 
-// Discard removes a worktree and its branches with all that was done there.
+// Discard removes a worktree and its branches with all changes.
 func (w *Worktree) Discard(ctx context.Context) error {
 	if err := unused(w); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (w *Worktree) remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeAll removes a directory, also where a child has taken away the right to.
+// removeAll removes a directory, even if a child has removed the permission for that.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
@@ -250,7 +250,7 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// Close gives up a worktree that was kept.
+// Close releases a worktree that is kept.
 func (w *Worktree) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

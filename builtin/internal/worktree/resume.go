@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// resumeWait bounds how long [Room.Resume] waits for a host that just looks after what was left.
+// resumeWait bounds how long [Room.Resume] waits for a host that ends worktrees of killed hosts.
 const resumeWait = 15 * time.Second
 
-// Find returns the name of a worktree of which a condition holds, "" if there is none.
+// Find returns the name of a worktree that satisfies a condition, "" if there is none.
 func (r Room) Find(holds func(Meta) bool) string {
 	for _, name := range r.names() {
 		var m Meta
@@ -29,8 +29,8 @@ func (r Room) Find(holds func(Meta) bool) string {
 	return ""
 }
 
-// Resume takes a worktree over to work in it again, for the conversation of that name. What was left there is committed first, and the
-// child's branch and index are moved to that commit: what it commits from now on follows.
+// Resume opens a worktree to work in it again, for the conversation owner. Its changes are committed first, and the
+// child's branch and index are moved to that commit: later commits of the child follow it.
 func (r Room) Resume(ctx context.Context, name, owner string) (*Worktree, error) {
 	w, err := r.open(ctx, name, resumeWait)
 	if err == nil && w == nil {
@@ -52,7 +52,7 @@ func (r Room) Resume(ctx context.Context, name, owner string) (*Worktree, error)
 	return w, nil
 }
 
-// again moves the child to the commit of what stands in the worktree, and lets a host that is started later end it.
+// again moves the child to the commit of the files of the worktree, and allows a later host to end the worktree.
 func again(w *Worktree) error {
 	if w.Commit != "" {
 		step("child again")
@@ -98,7 +98,7 @@ func moveChild(w *Worktree) error {
 	return nil
 }
 
-// Work says what was changed in a worktree that has not ended, in a few words; "" if nothing was.
+// Work returns a short text on the changes in a worktree that has not ended; "" if there are none.
 func (w *Worktree) Work(ctx context.Context) (string, error) {
 	tree, err := w.store.look(ctx, w.Tree(), index, w.Base, "", true, nil)
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *Worktree) Work(ctx context.Context) (string, error) {
 	return stat, err
 }
 
-// Roots returns the places in the worktree of roots of a workspace: of those in the work tree, and all of it for one that holds that.
+// Roots maps roots of a workspace to the worktree: those in the work tree, and the whole worktree for a root that contains the work tree.
 func (w *Worktree) Roots(roots []string) (out []string) {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -137,7 +137,7 @@ func (w *Worktree) Roots(roots []string) (out []string) {
 	return out
 }
 
-// Summary says where what was left in a worktree that has ended can be found; "" if nothing was.
+// Summary returns a text on where the changes of a worktree that has ended are; "" if there are none.
 func (w *Worktree) Summary() string {
 	if !w.Changed() || w.Left.Branch == "" {
 		return strings.Join(w.Left.Notes, "\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// index is the file in the store that knows the worktree, so that a snapshot reads only what has changed.
+// index is the index of the worktree in the store, with which a snapshot reads only what has changed.
 const index = "index"
 
 // checkOut fills the worktree of a repository, and makes the child's repository in it.
@@ -62,7 +62,7 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 	return s.readable() // again: a program may have changed it since, and then this is not handed over
 }
 
-// makeBelow makes the caller's directory, since git keeps no empty one. Where a link of the commit is in the way, it is all of the worktree.
+// makeBelow creates the caller's directory, since git does not store empty ones. If the commit has a link in that path, the caller's directory is the whole worktree.
 func makeBelow(w *Worktree) error {
 	root, err := os.OpenRoot(w.Tree())
 	if err != nil {
@@ -85,7 +85,7 @@ func isPlain(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// conceal takes the files that rules hide out of the worktree. To git they are as outside of a sparse checkout.
+// conceal removes the files that rules hide from the worktree. For git they are outside of a sparse checkout.
 func conceal(ctx context.Context, w *Worktree, hidden Hidden) (names string, err error) {
 	r := w.store.on(w.Tree(), index)
 	out, err := r.git(ctx, "ls-files", "-z")
@@ -117,10 +117,10 @@ func conceal(ctx context.Context, w *Worktree, hidden Hidden) (names string, err
 	return names, err
 }
 
-// skipWorktree has the index keep entries whose files are not there.
+// skipWorktree makes the index keep entries whose files do not exist.
 var skipWorktree = []string{"update-index", "-z", "--skip-worktree", "--stdin"}
 
-// check refuses a commit with what a worktree cannot have: submodules, and files that a program turns into what is checked out.
+// check refuses a commit with entries that a worktree does not support: submodules, and files with a filter program.
 func (s *source) check(ctx context.Context, st store, tree string) error {
 	r := st.run("check")
 	if _, err := r.git(ctx, "read-tree", tree); err != nil {
@@ -151,7 +151,7 @@ func (s *source) check(ctx context.Context, st store, tree string) error {
 	return nil
 }
 
-// hold makes a commit of what was brought along, which keeps its objects.
+// hold makes a commit of the uncommitted changes that were copied, so that git keeps the objects.
 func hold(ctx context.Context, w *Worktree) error {
 	commit, err := w.store.commit(ctx, w.Begun, "toolhost: changes that were not committed", w.Base)
 	if err == nil {
@@ -171,9 +171,9 @@ func (s store) commit(ctx context.Context, tree, message string, parents ...stri
 	return s.run(index).text(ctx, append(args, tree)...)
 }
 
-// look makes a tree of what stands in a directory now, without changing anything there. The index of that name in the store says what
-// is known of its files; if there is none, that is copied which git has at from, or else it begins with a commit. With all, repositories
-// that lie in the directory are taken as the files that they are, and otherwise left out. What is hidden is not examined.
+// look makes a tree of the present files of a directory, and changes nothing there. The index name in the store has
+// what is known of its files; if it does not exist, it is copied from git's index at from, or else begins with a commit. If all is set,
+// repositories in the directory are added as plain files; otherwise they are left out. Hidden files are not examined.
 func (s store) look(ctx context.Context, top, name, commit, from string, all bool, hidden Hidden) (tree string, err error) {
 	known := filepath.Join(s.dir, name)
 	if _, err := os.Lstat(known); err != nil {
@@ -298,7 +298,7 @@ func (s store) addNested(ctx context.Context, r gitRun, top, dir string) error {
 	return err
 }
 
-// store stores a file or link of a nested repository as it stands.
+// store stores a file or link of a nested repository unchanged.
 func (s store) store(ctx context.Context, root *os.Root, path string, d fs.DirEntry) (mode, blob string, err error) {
 	r := s.run(index)
 	mode = "100644"

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrNoRepository says that a directory is not in a git repository.
+// ErrNoRepository reports that a directory is not in a git repository.
 var ErrNoRepository = errors.New("not a git repository")
 
 // A source is the repository that a worktree is made of, as git found it from the caller's directory.
@@ -25,7 +25,7 @@ type source struct {
 	hidden Hidden
 }
 
-// inspect looks at the repository that dir lies in, and at the commit base, HEAD if that is empty. It runs git where it runs nothing else: rev-parse and config.
+// inspect examines the repository of dir, and the commit base, HEAD if that is empty. It runs only rev-parse and config, with which git runs no other programs.
 func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, error) {
 	if _, err := (gitRun{dir: dir}).git(ctx, "--version"); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, err
 	return s, s.configure(ctx, r)
 }
 
-// reachable reports whether the base is on a branch or another ref: guesses of the names of objects lead to nothing else.
+// reachable reports whether the base is on a branch or another ref, so that object names cannot be guessed.
 func (s *source) reachable(ctx context.Context, r gitRun) bool {
 	if _, err := r.git(ctx, "merge-base", "--is-ancestor", s.base, "HEAD"); err == nil {
 		return true
@@ -84,8 +84,8 @@ var gitParts = []string{"HEAD", "index", "commondir", "objects", "refs", "packed
 // maxAlternates is how deep alternates are followed, as git does.
 const maxAlternates = 5
 
-// readable refuses a git directory that leads to what rules hide: the host reads it with rights that what works in the work tree, and
-// can write there, does not have.
+// readable refuses a git directory that leads to files that rules hide: the host reads it with rights that programs in the work tree,
+// which can write there, do not have.
 func (s *source) readable() error {
 	for _, git := range []string{s.git, s.common} {
 		for _, name := range gitParts {
@@ -100,7 +100,7 @@ func (s *source) readable() error {
 	return nil
 }
 
-// plain refuses symbolic links, and what is neither file nor directory, at a path and below.
+// plain refuses symbolic links and special files at a path and below it.
 func plain(path string) error {
 	return filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -172,7 +172,7 @@ func alternates(objects string, hidden Hidden, depth int) error {
 	return nil
 }
 
-// read reads a file of the repository, which no link leads to from elsewhere; nil if it cannot.
+// read reads a file of the repository without following links; nil if it cannot be read.
 func (s *source) read(name string) []byte {
 	root, err := os.OpenRoot(s.common)
 	if err != nil {
@@ -205,7 +205,7 @@ func hasRepository(dir string) bool {
 	}
 }
 
-// place refuses a repository whose parts do not lie where they do by default: what is done there could reach other files.
+// place refuses a repository whose parts are not in their default places: operations could reach other files.
 func (s *source) place(dir string) error {
 	below, err := filepath.Rel(s.top, dir)
 	if err != nil || !filepath.IsLocal(below) {
@@ -222,7 +222,7 @@ func (s *source) place(dir string) error {
 	return nil
 }
 
-// configure takes over what the store and the child may know of the configuration, and refuses what a worktree cannot have.
+// configure takes the values of the configuration that the store and the child need, and refuses what a worktree does not support.
 func (s *source) configure(ctx context.Context, r gitRun) error {
 	out, err := r.git(ctx, "config", "--list", "-z", "--includes")
 	if err != nil {
@@ -301,11 +301,11 @@ func (s *source) link(dir string) error {
 	return nil
 }
 
-// settingsFiles are those of a workspace. They come along where git ignores them, because they deny files; they are no change of the
-// child's.
+// settingsFiles are those of a workspace. They are copied if git ignores them, because they deny files; they are not changes of the
+// child.
 var settingsFiles = []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json", ".toolhost/toolhost.local.json"}
 
-// exclude is what the repository ignores besides .gitignore.
+// exclude returns the rules of the repository that ignore files, besides .gitignore.
 func (s *source) exclude() []byte {
 	return []byte(strings.TrimSuffix(string(s.read("info/exclude")), "\n") + "\n/" + strings.Join(settingsFiles, "\n/") + "\n")
 }

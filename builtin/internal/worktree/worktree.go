@@ -1,9 +1,9 @@
-// Package worktree makes working trees in which an agent works on a copy of a repository, and brings home what it did.
+// Package worktree makes working trees in which an agent works on a copy of a repository, and imports its commits.
 //
-// A worktree lies below the state directory of the host. To git it is a repository of its own: the objects of the user's repository
-// are its alternates, and it has a copy of the refs. So nothing of the user's repository needs to be writable to what runs in a
-// worktree, and nothing there reaches the user's checkout, index, refs or stashes. The host brings home what was done: it checks the
-// new objects, and moves the one branch that it made, which is called after the worktree.
+// A worktree is below the state directory of the host. For git it is a repository of its own: the objects of the user's repository
+// are its alternates, and it has a copy of the refs. So programs in a worktree need no write access to the user's repository,
+// and cannot change the user's checkout, index, refs or stashes. The host imports the result: it checks the
+// new objects, and moves the one branch that it made, which has the name of the worktree.
 //
 //	NAME/lock    locked by the host that uses the worktree
 //	NAME/meta    what it was made of
@@ -57,7 +57,7 @@ const (
 	Try   Kind = "try"
 )
 
-// step is called before each step that a killed host can leave half done. Tests replace it.
+// step is called before each step at which a killed host can leave the work incomplete. Tests replace it.
 var step = func(string) {}
 
 // A Room is the directory of the worktrees in a state directory.
@@ -90,11 +90,11 @@ type Meta struct {
 	Commit string // its tip, then
 	Called string // the name of the branch below toolhost/; "": Name
 	Maker  string // the caller that may use it again
-	// Owner is the conversation that works in it. It is kept for that, whatever was changed. "": none.
+	// Owner is the conversation that works in it, for which it is kept even without changes. "": none.
 	Owner string
 }
 
-// A Spec says what worktree to make.
+// A Spec describes a worktree to make.
 type Spec struct {
 	Kind   Kind
 	Name   string // "": one is made up
@@ -125,7 +125,7 @@ func (m Meta) branch() string { return "toolhost/" + cmp.Or(m.Called, m.Name) }
 // BranchName is the name of the branch that the worktree was made with.
 func (m Meta) BranchName() string { return m.branch() }
 
-// ref holds what was brought along from the user's work tree, so that git keeps the objects.
+// ref is the ref of the uncommitted changes that were copied from the user's work tree, so that git keeps the objects.
 func (m Meta) ref() string { return "refs/toolhost-begun/" + m.Name }
 
 // Tree is the directory of the worktree.
@@ -149,7 +149,7 @@ func (w *Worktree) Use() (release func(), err error) {
 	}), nil
 }
 
-// Make makes a worktree of the repository that dir lies in. The error matches [ErrNoRepository] where there is none.
+// Make makes a worktree of the repository that dir lies in. The error matches [ErrNoRepository] if there is none.
 func (r Room) Make(ctx context.Context, dir string, spec Spec) (*Worktree, error) {
 	s, err := inspect(ctx, dir, spec.Base, spec.Hidden)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r Room) Copy(ctx context.Context, dir string, kind Kind, hidden Hidden) (*
 	return r.begin(ctx, s, Spec{Kind: kind}, func(w *Worktree) error { return w.copyIn(ctx, top, hidden) })
 }
 
-// Try makes a worktree to try something in: with the changes that are not committed, or a copy where there is no repository.
+// Try makes a worktree for a trial: with the uncommitted changes, or a copy of the directory if there is no repository.
 func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, error) {
 	w, err := r.Make(ctx, dir, Spec{Kind: Try, Dirty: true, Hidden: hidden})
 	if errors.Is(err, ErrNoRepository) {
@@ -178,7 +178,7 @@ func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, er
 	return w, err
 }
 
-// begin makes a worktree's directory under the lock of its repository, and removes it again where fill fails.
+// begin makes a worktree's directory under the lock of its repository, and removes it if fill fails.
 func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktree) error) (w *Worktree, err error) {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
@@ -277,7 +277,7 @@ func (r Room) locked(ctx context.Context, m Meta, do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// open takes a worktree over that no process uses; nil if one does for as long as wait, or there is none.
+// open opens a worktree that no process uses; nil if one uses it for longer than wait, or there is none.
 func (r Room) open(ctx context.Context, name string, wait time.Duration) (*Worktree, error) {
 	room, err := filepath.EvalSymlinks(r.dir)
 	if err != nil {
