@@ -31,9 +31,9 @@ const DetectBytes = 64 << 10
 // readers look for it in the first 1,024 bytes (ISO 32000-1, annex H.3.4.1).
 const pdfJunk = 1024
 
-// Detect tells by the first bytes of a file how to show it, and in words what
-// it is: "PNG image", "ELF program", "text". The name decides only whether JSON
-// is a notebook: elsewhere a name is a claim, not a fact.
+// Detect returns how to show a file, by its first bytes, and a description of its
+// kind: "PNG image", "ELF program", "text". The name decides only whether JSON
+// is a notebook.
 func Detect(head []byte, name string) (Kind, string) {
 	// A mark that no text begins with is enough, however little follows.
 	if f := formatOf(head); f != nil && (head[0] >= utf8.RuneSelf || bytes.IndexByte(head, 0) >= 0 || text.IsBinary(head)) {
@@ -52,7 +52,7 @@ func Detect(head []byte, name string) (Kind, string) {
 }
 
 // isPDF reports whether a PDF begins in head, after a line of its own or
-// binary junk: text that merely speaks of PDF files is none.
+// binary junk: text that only mentions PDF files is not a PDF.
 func isPDF(head []byte) bool {
 	const mark = "%PDF-"
 	head = head[:min(len(head), pdfJunk+len(mark)+1)]

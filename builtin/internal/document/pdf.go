@@ -52,8 +52,8 @@ type PDFOptions struct {
 	Timeout time.Duration
 
 	// CacheDir is where the compiled PDFium is kept, which saves 4 s each time.
-	// It is made, for the owner only. Who can write there can run programs as
-	// the user: it must lie outside of what a sandbox may write. Empty: nothing
+	// It is created, for the owner only. A program that can write there can run programs as
+	// the user: it must be outside of the directories that a sandbox may write. Empty: nothing
 	// is kept.
 	CacheDir string
 

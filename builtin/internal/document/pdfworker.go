@@ -35,7 +35,7 @@ const (
 	maxPageText = 60_000
 )
 
-// An request says what a worker does.
+// A request describes the work of a worker.
 type request struct {
 	From, To int
 	Draw     bool
@@ -43,7 +43,7 @@ type request struct {
 	Seconds  int // it ends itself then, if it was not ended before
 }
 
-// An response is one message of a worker: the number of pages first, then each
+// A response is one message of a worker: the number of pages first, then each
 // page, then Done; or an error.
 type response struct {
 	Total int    `json:",omitempty"`
