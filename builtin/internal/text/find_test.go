@@ -130,7 +130,7 @@ func TestEditRefused(t *testing.T) {
 		{"unmappable", "caf\xe9 na\xefve\n", "caf", "日本", false, `windows-1252, which has no character '日' (U+65E5)`},
 		{"byte order mark of another line", "\xef\xbb\xbfa\nb\n", "\ufeffb", "x", false, "not found"},
 		{"byte order mark that the file has not", "a\nb\n", "\ufeffa", "x", false, "not found"},
-		{"byte order mark to take away", "\xef\xbb\xbfa\n", "\ufeffa", "a", false, "no part of its text"},
+		{"byte order mark to take away", "\xef\xbb\xbfa\n", "\ufeffa", "a", false, "not part of its text"},
 		{"many", strings.Repeat("x\n", 100), "x", "y", false, "19, 20, …"},
 	}
 	for _, tt := range tests {

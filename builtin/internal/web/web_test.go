@@ -368,7 +368,7 @@ func TestBounds(t *testing.T) {
 	p := policyOf(t, "allow WebFetch", "robots")
 	for path, want := range map[string]string{
 		"/bomb": "100 times longer", "/endless": "longer than 10 MiB", "/long": "longer than 10 MiB", "/early": "ended early", "/headers": "headers",
-		"/br": "not offered", "/nogzip": "not the gzip",
+		"/br": "not offered", "/nogzip": "says that it is gzip",
 	} {
 		if _, err := w.fetch(t, p, "https://example.com"+path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
