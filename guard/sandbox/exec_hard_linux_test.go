@@ -45,7 +45,7 @@ func TestExecRace(t *testing.T) {
 	f.victim(t)
 	tries := "600"
 	if testing.Short() {
-		tries = "30"
+		tries = "120" // with 30 the last look at the memory can be a refusal each time
 	}
 	gated(t, f, func(t *testing.T, s *Sandbox) {
 		for _, c := range []struct {
