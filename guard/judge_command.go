@@ -14,7 +14,7 @@ import (
 // A commandJudge judges a command line.
 type commandJudge struct {
 	j        *judge
-	line     *line
+	line     *commandLine
 	reads    *readCheck
 	excluded bool // the settings want the command outside of the containment
 	readOnly bool // every command only reads, and only files that Read may read
@@ -27,7 +27,7 @@ func (j *judge) command(c Exec) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &commandJudge{j: j, line: &line{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
+	l := &commandJudge{j: j, line: &commandLine{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
 	l.excluded = excludes(j.data.excluded, l.line.analysis)
 	if !l.held() { // its names mean the same as to the host
 		host := *j.data

@@ -15,7 +15,7 @@ import (
 // A readCheck determines whether commands only read, and only files that Read may read.
 type readCheck struct {
 	j      *judge
-	line   *line
+	line   *commandLine
 	placed bool // the line stays in directories that Read may read
 	bare   bool // git runs in a repository without a work tree
 }

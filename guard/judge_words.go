@@ -25,7 +25,7 @@ func (f wordFiles) words() {
 	for _, s := range f.line.analysis.Commands {
 		reads, writes := s.Paths()
 		named := reads
-		if s.Vague() || len(reads)+len(writes) == 0 && !command.SearchesText(s) {
+		if s.OperandsUnknown() || len(reads)+len(writes) == 0 && !command.SearchesText(s) {
 			named = slices.Concat(reads, s.Mentions())
 		}
 		dirs := f.line.standsIn(s.Places)

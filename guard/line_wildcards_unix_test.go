@@ -17,7 +17,7 @@ func globbed(t *testing.T, dir, options, pattern string) []string {
 	t.Helper()
 	p := policy(t, dir, testRules(dir, ""), uncontained)
 	text := options + "echo " + pattern
-	l := &line{data: p.data, text: text, analysis: command.Analyze(text)}
+	l := &commandLine{data: p.data, text: text, analysis: command.Analyze(text)}
 	word := l.analysis.Commands[len(l.analysis.Commands)-1].Args[1]
 	if !word.Glob {
 		t.Fatalf("%s is no wildcard", pattern)

@@ -283,7 +283,7 @@ func additional(c *rules.Compiler, entries []settings.Entry) []pathname.Place {
 			dir, err = k.resolve(base, name)
 		}
 		if err == nil {
-			if err = rules.Steered(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.Roots); err != nil {
+			if err = rules.Redirected(pathname.Slashed(dir.given), pathname.Slashed(dir.real), c.Roots); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
 		}

@@ -223,15 +223,15 @@ func (o Operator) ChangedFile(c builtin.Change) (string, error) {
 // selection before a call or since a time is a rewind: it is refused while commands run in the workspace, unless it is
 // forced. A dry run returns the plan.
 func (o Operator) Undo(ctx context.Context, sel builtin.UndoSelection) (result builtin.UndoResult, err error) {
-	err = o.h.Alone(ctx, "undo", func(env *builtin.Env) (err error) {
+	err = o.h.RunExclusive(ctx, "undo", func(env *builtin.Env) (err error) {
 		result, err = o.h.runtime.Undo(ctx, env, sel)
 		return err
 	})
 	return result, err
 }
 
-// Alone runs an action of the owner of the machine under the name of a tool, while no call changes files.
-func (h *Host) Alone(ctx context.Context, tool string, do func(*builtin.Env) error) error {
+// RunExclusive runs an action of the owner of the machine under the name of a tool, while no call changes files.
+func (h *Host) RunExclusive(ctx context.Context, tool string, do func(*builtin.Env) error) error {
 	a := h.AdmitNamed("")
 	defer a.Leave()
 	if err := a.ticket.Acquire(ctx, false); err != nil {

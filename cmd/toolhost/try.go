@@ -108,7 +108,7 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	}
 	home, _ := os.UserHomeDir() // without one no directory is taken for it
 	err = t.state.with([]string{workspaceOf(filepath.Join(here, "file"), home)}, func(host *mcpserver.Host) error {
-		return host.Alone(ctx, "try", func(env *builtin.Env) (err error) {
+		return host.RunExclusive(ctx, "try", func(env *builtin.Env) (err error) {
 			denied := env.Policy.Commands().Denied // is not copied
 			if t.worktree, err = room.Try(cmd.Context(), here, denied); err == nil {
 				t.closed = closedIn(t.worktree, home, env.Policy)
@@ -337,7 +337,7 @@ func (t *trying) end(ctx context.Context, w io.Writer) error {
 func (t *trying) apply(ctx context.Context, w io.Writer) error {
 	refused := false
 	err := t.state.with([]string{t.worktree.Source}, func(host *mcpserver.Host) error {
-		return host.Alone(ctx, "try", func(env *builtin.Env) error {
+		return host.RunExclusive(ctx, "try", func(env *builtin.Env) error {
 			done, err := builtin.ApplyWorktree(ctx, env, t.worktree, t.client)
 			for _, name := range done.Conflicts {
 				fmt.Fprintf(w, "toolhost try: conflict in %s\n", sanitized(name))

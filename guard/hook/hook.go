@@ -142,9 +142,9 @@ type Runner struct {
 
 	drain, response time.Duration // drainTime and answerTime, but for tests
 
-	life   context.Context // of the hooks that are not waited for
-	end    context.CancelFunc
-	beside sync.WaitGroup
+	life       context.Context // of the hooks that are not waited for
+	end        context.CancelFunc
+	background sync.WaitGroup
 }
 
 // New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
@@ -176,7 +176,7 @@ func New(cfg Config) *Runner {
 // Close ends the hooks that are not waited for. No hook may be run any more.
 func (r *Runner) Close() {
 	r.end()
-	r.beside.Wait()
+	r.background.Wait()
 }
 
 // Pre runs the PreToolUse hooks of a call that is about to run. A hook that fails
@@ -261,7 +261,7 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 
 // runDetached runs a hook that is not waited for.
 func (r *Runner) runDetached(h chosen, event string, body []byte) {
-	r.beside.Go(func() {
+	r.background.Go(func() {
 		if _, err := r.runOne(r.life, h, event, body); err != nil {
 			r.failed(event, outcome{chosen: h, err: err})
 		}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/toolhost/toolhost/guard/sandbox/internal/mend"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/chmodretry"
 )
 
 // A Guarded path is protected, but mounts cannot hold it: it was absent at the
@@ -129,7 +129,7 @@ func (g Guarded) moveAway() (moved string, err error) {
 			return "", err
 		}
 	}
-	name, err := mend.Aside(root, rel)
+	name, err := chmodretry.Quarantine(root, rel)
 	if err != nil {
 		return "", err
 	}

@@ -70,7 +70,7 @@ func (s *reloader) expose(f *file) {
 			return pathname.Within(pathname.Slashed(path), pathname.Slashed(canonical(root)))
 		})
 	}
-	if f.frozen() || inRoot(f.file) {
+	if f.tightenOnly() || inRoot(f.file) {
 		return
 	}
 	_, _ = realpath.Trace(f.file, func(path string) (fs.FileInfo, error) { // what cannot be followed was not read
@@ -160,7 +160,7 @@ func (s *reloader) vanish(f *file, now time.Time) bool {
 		return changed
 	case !hadText && f.gone.IsZero() && f.stale == nil:
 		return false
-	case f.frozen():
+	case f.tightenOnly():
 		f.text = nil
 		s.accept(f, empty)
 		return true
@@ -183,7 +183,7 @@ func (s *reloader) accept(f *file, next *layer) {
 	switch {
 	case f.layer == nil:
 		f.fresh = true
-	case f.frozen():
+	case f.tightenOnly():
 		next = f.view().succeed(s.words, next)
 	}
 	f.layer, f.err, f.stale = next, nil, nil

@@ -198,11 +198,11 @@ func (s *reloader) dueBy(t time.Time) {
 	}
 }
 
-// frozen reports whether a running server takes only tightening from the file.
-func (f *file) frozen() bool { return f.exposed || f.kind != Managed && f.kind != User }
+// tightenOnly reports whether a running server takes only tightening from the file.
+func (f *file) tightenOnly() bool { return f.exposed || f.kind != Managed && f.kind != User }
 
 // view returns what is in force of the file.
-func (f *file) view() view { return view{layer: f.layer, free: !f.frozen(), approved: f.approved} }
+func (f *file) view() view { return view{layer: f.layer, free: !f.tightenOnly(), approved: f.approved} }
 
 // lookTrust reads the trust store if it may have changed.
 func (s *reloader) lookTrust(now time.Time) bool {
@@ -238,7 +238,7 @@ func (s *reloader) approve() {
 		}
 	}
 	for _, f := range s.order {
-		if f.layer == nil || !f.frozen() {
+		if f.layer == nil || !f.tightenOnly() {
 			continue
 		}
 		now := itemsOf(f.layer.loosening(s.words))

@@ -15,14 +15,14 @@ const (
 
 // Limits of the search: a command that fails for many files prints the same for all.
 const (
-	maxBarredLines = 64
+	maxDeniedLines = 64
 	maxBarredName  = 1024
 )
 
 // DeniedNotes returns notes on files in the output of a command to which the sandbox has denied access, and on what to do. dir is
 // the directory in which the command ended.
 func (c *Sandbox) DeniedNotes(output, dir string) []string {
-	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Commands().Denied, rule: c.policy.Commands().ReadRule}.barred(output, dir)
+	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Commands().Denied, rule: c.policy.Commands().ReadRule}.notes(output, dir)
 }
 
 // bounds are the restrictions of a sandbox on files.
@@ -32,7 +32,7 @@ type bounds struct {
 	rule               func(real string) string // the deny rule on reading a file, or ""
 }
 
-func (b bounds) barred(output, dir string) []string {
+func (b bounds) notes(output, dir string) []string {
 	if !strings.Contains(output, saysReadOnly) && !strings.Contains(output, saysDenied) {
 		return nil // as of nearly every command
 	}
@@ -43,7 +43,7 @@ func (b bounds) barred(output, dir string) []string {
 		if !write && !strings.Contains(line, saysDenied) {
 			continue
 		}
-		if lines++; lines > maxBarredLines {
+		if lines++; lines > maxDeniedLines {
 			break
 		}
 		b.sort(line, write, dir, &outside, &kept, &unread)

@@ -51,7 +51,7 @@ func TestBarred(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fill := strings.NewReplacer("AWAY", away, "WS", ws).Replace
-			got := strings.Join(b.barred(fill(tt.output), ws), " ")
+			got := strings.Join(b.notes(fill(tt.output), ws), " ")
 			if tt.note == "" && got != "" || !strings.Contains(got, tt.note) || !strings.Contains(got, fill(tt.path)) {
 				t.Errorf("%q, want %q of %q", got, tt.note, fill(tt.path))
 			}

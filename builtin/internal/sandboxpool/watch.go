@@ -45,7 +45,7 @@ func (f follower) follow() {
 	if deep {
 		for _, root := range slices.Concat(f.box.paths.Writable, f.box.paths.Originals) {
 			if root != f.box.policy.Commands().Scratch() { // which contains only files of the caller
-				f.survey(root, false)
+				f.watchTree(root, false)
 			}
 		}
 	}
@@ -71,9 +71,9 @@ func (f follower) follow() {
 	}
 }
 
-// survey watches a directory and those below it, and covers denied files that have appeared there before the watch. In a new
+// watchTree watches a directory and those below it, and covers denied files that have appeared there before the watch. In a new
 // directory it also looks for hard links to denied files.
-func (f follower) survey(dir string, fresh bool) {
+func (f follower) watchTree(dir string, fresh bool) {
 	for dirs := []string{dir}; len(dirs) > 0 && f.box.life.Err() == nil; dirs = dirs[1:] {
 		if !f.watch(dirs[0]) {
 			return
@@ -118,7 +118,7 @@ func (f follower) appeared(path string, deep bool) {
 	} else if !within(path, f.box.paths.Writable) && !within(path, f.box.paths.Originals) {
 		f.appearedOutside(path, file)
 	} else if deep && dir && filepath.Base(path) != ".git" {
-		f.survey(path, true)
+		f.watchTree(path, true)
 	}
 }
 

@@ -26,7 +26,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	if !deep {
 		return min(n, most), n > most
 	}
-	visit, done := l.deeper()
+	visit, done := l.visitSkipped()
 	defer done()
 	buf := listBuffers.Get().(*walk.Buffer)
 	defer listBuffers.Put(buf)

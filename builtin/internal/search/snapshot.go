@@ -222,9 +222,9 @@ func failures(out []failure, d *dir) []failure {
 	return out
 }
 
-// deeper returns a function that visits directories that the listing has left out: in
+// visitSkipped returns a function that visits directories that the listing has left out: in
 // the tree, which is locked until done is called, or on disk if the tree has changed.
-func (l *listing) deeper() (visit func(*dir, *selection, *walk.Buffer) []*dir, done func()) {
+func (l *listing) visitSkipped() (visit func(*dir, *selection, *walk.Buffer) []*dir, done func()) {
 	t := l.tree
 	if t == nil {
 		return l.visit, func() {}

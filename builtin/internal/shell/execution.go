@@ -157,7 +157,7 @@ func (run *execution) conclude() bool {
 // ask sends SIGTERM and waits for the grace time. Bash itself ends at once, so the
 // time is for its children: the command has ended when its output has.
 func (run *execution) ask() {
-	run.shell.goOn()
+	run.shell.finishScript()
 	run.shell.proc.Signal(syscall.SIGTERM)
 	grace := time.NewTimer(run.runner.cfg.Grace)
 	defer grace.Stop()

@@ -96,14 +96,14 @@ func (r *Runner) leave() {
 		r.fill()
 	}
 	if p.later == nil {
-		p.later = time.AfterFunc(refillAfter, r.tidy)
+		p.later = time.AfterFunc(refillAfter, r.runDeferred)
 	} else {
 		p.later.Reset(refillAfter)
 	}
 }
 
-// tidy does the work that was delayed until the result of a command was sent.
-func (r *Runner) tidy() {
+// runDeferred does the work that was delayed until the result of a command was sent.
+func (r *Runner) runDeferred() {
 	r.mu.Lock()
 	retired := r.pool.retired
 	r.pool.retired = nil

@@ -212,6 +212,6 @@ func (r *Runner) Close() error {
 	}
 	r.work.Wait()
 	errs = append(errs, r.reaped(context.Background()))
-	r.tidy()
+	r.runDeferred()
 	return errors.Join(errs...)
 }

@@ -212,12 +212,12 @@ func (s *shell) conclude() (open, ok bool) {
 		}
 	}
 	s.listen(true)
-	s.goOn()
+	s.finishScript()
 	return false, false
 }
 
-// goOn makes a shell that has said its last word, or will, go on by itself.
-func (s *shell) goOn() {
+// finishScript makes a shell that has said its last word, or will, go on by itself.
+func (s *shell) finishScript() {
 	if _, ok := s.proc.(supervise.Finisher); ok {
 		endOfScript(s.script)
 	}

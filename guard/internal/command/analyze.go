@@ -139,7 +139,7 @@ func (w *walker) script(text string) {
 	if w.posix && bashOnly().MatchString(text) {
 		w.undecided(true, "the text means different things to different sh")
 	}
-	w.survey(stmts)
+	w.collect(stmts)
 	w.locate(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
@@ -150,10 +150,10 @@ func (w *walker) script(text string) {
 	}
 }
 
-// survey notes what the text says anywhere: its functions, since a call may stand before the
+// collect notes what the text says anywhere: its functions, since a call may stand before the
 // definition, the values of its variables, and what bash and the parser (3.14) may read
 // differently. It does not tell the harmless cases of these from the others: they are undecided.
-func (w *walker) survey(stmts []*syntax.Stmt) {
+func (w *walker) collect(stmts []*syntax.Stmt) {
 	each(stmts, func(n syntax.Node) {
 		switch n := n.(type) {
 		case *syntax.FuncDecl:

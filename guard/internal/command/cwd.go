@@ -14,15 +14,15 @@ type Place []Word
 // maxPlaces bounds the places of one command; beyond, they are not distinguished.
 const maxPlaces = 8
 
-// An itinerary finds where the statements of a text run: what `cd a && rm b` removes
+// A cwdTracker finds where the statements of a text run: what `cd a && rm b` removes
 // is in a, since rm does not run unless cd succeeds; in `cd a; rm b` it may be in
 // either directory. Changes it does not understand (pushd, a cd in a loop or a
-// function) make it blind.
-type itinerary struct {
-	w     *walker
-	at    map[*syntax.Stmt][]Place
-	moves int // changes of directory that were followed
-	blind bool
+// function) make the directory unknown.
+type cwdTracker struct {
+	w       *walker
+	at      map[*syntax.Stmt][]Place
+	moves   int // changes of directory that were followed
+	unknown bool
 }
 
 // locate prepares the places of the statements of a text.
@@ -30,17 +30,17 @@ func (w *walker) locate(stmts []*syntax.Stmt) {
 	if w.start == nil || !strings.Contains(w.text, "cd") {
 		return
 	}
-	t := itinerary{w: w, at: map[*syntax.Stmt][]Place{}}
+	t := cwdTracker{w: w, at: map[*syntax.Stmt][]Place{}}
 	t.list(stmts, w.start)
 	w.at = t.at
-	w.out.lost = w.out.lost || t.blind
+	w.out.lost = w.out.lost || t.unknown
 	if !w.sameShell {
 		w.out.followed += t.moves
 	}
 }
 
 // list returns where the shell is after a list that succeeds, and that fails.
-func (t *itinerary) list(stmts []*syntax.Stmt, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) list(stmts []*syntax.Stmt, in []Place) (ok, failed []Place) {
 	ok, failed = in, in
 	for _, s := range stmts {
 		ok, failed = t.stmt(s, in)
@@ -49,7 +49,7 @@ func (t *itinerary) list(stmts []*syntax.Stmt, in []Place) (ok, failed []Place) 
 	return ok, failed
 }
 
-func (t *itinerary) stmt(s *syntax.Stmt, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) stmt(s *syntax.Stmt, in []Place) (ok, failed []Place) {
 	t.at[s] = in
 	for _, r := range s.Redirs {
 		t.nested(r, in)
@@ -67,7 +67,7 @@ func (t *itinerary) stmt(s *syntax.Stmt, in []Place) (ok, failed []Place) {
 	return ok, failed
 }
 
-func (t *itinerary) command(c syntax.Command, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) command(c syntax.Command, in []Place) (ok, failed []Place) {
 	switch c := c.(type) {
 	case *syntax.CallExpr:
 		t.nested(c, in)
@@ -89,12 +89,12 @@ func (t *itinerary) command(c syntax.Command, in []Place) (ok, failed []Place) {
 		_, function := c.(*syntax.FuncDecl)
 		before := t.moves
 		t.nested(c, in)
-		t.blind = t.blind || function || t.moves != before
+		t.unknown = t.unknown || function || t.moves != before
 	}
 	return in, in
 }
 
-func (t *itinerary) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place) {
 	ok, failed = t.stmt(c.X, in)
 	switch c.Op {
 	case syntax.AndStmt:
@@ -108,7 +108,7 @@ func (t *itinerary) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place)
 	return t.union(in, ok), t.union(in, failed)
 }
 
-func (t *itinerary) branch(c *syntax.IfClause, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) branch(c *syntax.IfClause, in []Place) (ok, failed []Place) {
 	switch {
 	case c == nil:
 		return in, in
@@ -122,7 +122,7 @@ func (t *itinerary) branch(c *syntax.IfClause, in []Place) (ok, failed []Place) 
 }
 
 // call follows `cd DIR`. After `exit` nothing runs.
-func (t *itinerary) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 	if len(c.Args) == 0 {
 		return in, in
 	}
@@ -147,7 +147,7 @@ func (t *itinerary) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 		to = words[1]
 	}
 	if len(words) > 2 || !to.Static && !to.Home || to.Text == "" || to.Text[0] == '-' {
-		t.blind = true
+		t.unknown = true
 		return in, in
 	}
 	t.moves++
@@ -159,7 +159,7 @@ func (t *itinerary) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 
 // nested looks at the statements in the substitutions of a node, and in loops and
 // the like, all of which begin where the node does.
-func (t *itinerary) nested(n syntax.Node, in []Place) {
+func (t *cwdTracker) nested(n syntax.Node, in []Place) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
@@ -184,7 +184,7 @@ func orElse(places, in []Place) []Place {
 	return places
 }
 
-func (t *itinerary) union(a, b []Place) []Place {
+func (t *cwdTracker) union(a, b []Place) []Place {
 	out := a
 	for _, place := range b {
 		if !slices.ContainsFunc(a, func(other Place) bool { return other.Key() == place.Key() }) {
@@ -192,7 +192,7 @@ func (t *itinerary) union(a, b []Place) []Place {
 		}
 	}
 	if len(out) > maxPlaces {
-		t.blind = true
+		t.unknown = true
 		return a
 	}
 	return out

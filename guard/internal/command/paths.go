@@ -144,9 +144,9 @@ func findPaths(c Simple) (readsFrom, writesTo []Word) {
 	return readsFrom, writesTo
 }
 
-// Vague reports whether the operands of a program may name files in ways that
+// OperandsUnknown reports whether the operands of a program may name files in ways that
 // [Simple.Paths] does not know, besides the options that it does.
-func (c Simple) Vague() bool {
+func (c Simple) OperandsUnknown() bool {
 	p, _ := recordOf("programs", c.Name)
 	return p.flags["none"] && !p.flags["looks"] || c.Name == "git"
 }

@@ -11,7 +11,7 @@ const outputOptions = "o d target target-dir prefix root install-dir install-pat
 // those of others.
 func (c Simple) Outputs() (files []Word) {
 	_, described := recordOf("programs", c.Name)
-	if c.Name == "git" || c.ReadOnly() || len(c.Undecidable) == 0 && (c.transparent || c.Local || described && !c.Vague()) {
+	if c.Name == "git" || c.ReadOnly() || len(c.Undecidable) == 0 && (c.transparent || c.Local || described && !c.OperandsUnknown()) {
 		return nil
 	}
 	for i, word := range c.Args[1:] {

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Made are directories that [MakeDirs] made, outermost first.
-type Made []madeDir
+// CreatedDirs are directories that [MakeDirs] made, outermost first.
+type CreatedDirs []createdDir
 
-type madeDir struct {
+type createdDir struct {
 	path string
 	id   ID
 }
 
 // Remove takes them away again, innermost first, as far as they are empty and still those that were made.
-func (m Made) Remove() {
+func (m CreatedDirs) Remove() {
 	for _, d := range slices.Backward(m) {
 		if !d.remove() {
 			return // those above are not empty
@@ -29,7 +29,7 @@ const makeTries = 10
 
 // MakeDirs creates dir and the directories above it that do not exist, without going through a symbolic link, and returns those that
 // it created. On an error nothing is left of them.
-func MakeDirs(dir string, perm fs.FileMode) (made Made, err error) {
+func MakeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 	for range makeTries {
 		if made, err = makeDirs(dir, perm); err == nil {
 			return made, nil

@@ -12,7 +12,7 @@ import (
 )
 
 // makeDirs returns what it has created even with an error.
-func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
+func makeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 	existing := dir
 	fd, err := openNoLinks(existing, dirFlags)
 	for errors.Is(err, fs.ErrNotExist) && existing != "/" {
@@ -31,7 +31,7 @@ func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
 		existing = filepath.Join(existing, name)
 		switch err := unix.Mkdirat(fd, name, uint32(perm.Perm())); {
 		case err == nil:
-			made = append(made, madeDir{existing, idAt(fd, name)})
+			made = append(made, createdDir{existing, idAt(fd, name)})
 		case !errors.Is(err, unix.EEXIST):
 			return made, err
 		}
@@ -54,7 +54,7 @@ func idAt(dir int, name string) ID {
 	return ID{uint64(st.Dev), uint64(st.Ino)}
 }
 
-func (d madeDir) remove() bool {
+func (d createdDir) remove() bool {
 	parent, err := openNoLinks(filepath.Dir(d.path), dirFlags)
 	if err != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 
 // makeDirs returns what it has created even with an error. It refuses a link that has been put into the
 // path since.
-func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
+func makeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 	root, rest, err := openVolume(dir)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
 		}
 		switch err := root.Mkdir(rest[:i], perm.Perm()); {
 		case err == nil:
-			made = append(made, madeDir{path: above + rest[:i]})
+			made = append(made, createdDir{path: above + rest[:i]})
 		case !errors.Is(err, fs.ErrExist):
 			return made, err
 		}
@@ -35,7 +35,7 @@ func makeDirs(dir string, perm fs.FileMode) (made Made, err error) {
 	return made, nil
 }
 
-func (d madeDir) remove() bool {
+func (d createdDir) remove() bool {
 	root, rest, err := openVolume(d.path)
 	if err != nil {
 		return false

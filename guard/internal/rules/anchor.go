@@ -58,7 +58,7 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	}
 	dir := strings.TrimSuffix(p.base+"/"+strings.Join(p.elements[:n], "/"), "/")
 	real := c.resolved(dir)
-	if real == dir || (!strict || c.holdsBound(real)) && Steered(dir, real, c.Bounds) != nil {
+	if real == dir || (!strict || c.holdsBound(real)) && Redirected(dir, real, c.Bounds) != nil {
 		return pattern{}, false
 	}
 	q := p
@@ -73,20 +73,20 @@ func (c *Compiler) holdsBound(dir string) bool {
 	return slices.ContainsFunc(c.Bounds, func(b pathname.Place) bool { return pathname.Within(pathname.Slashed(b.Real), dir) })
 }
 
-// Steered returns an error if dir leads to real by a link in one of the directories that tools write in: they could change the
+// Redirected returns an error if dir leads to real by a link in one of the directories that tools write in: they could change the
 // link, so that an entry that opens dir would open any directory. Both names are slashed.
-func Steered(dir, real string, writable []pathname.Place) error {
+func Redirected(dir, real string, writable []pathname.Place) error {
 	for _, w := range writable {
 		for _, name := range w.Names() {
 			if pathname.Within(dir, name) && real != pathname.Slashed(w.Real)+dir[len(name):] {
-				return errSteered
+				return errRedirected
 			}
 		}
 	}
 	return nil
 }
 
-var errSteered = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
+var errRedirected = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
 
 // resolved returns the real name of a slash path; each directory is asked for
 // once.

@@ -8,9 +8,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// A looseRule is a rule of several words that is looked for whatever options stand among them:
+// An argRule is a rule of several words that is looked for whatever options stand among them:
 // "npm run deploy" is in `npm run --silent deploy`, and "rm -rf" in `rm -r x --force`.
-type looseRule struct {
+type argRule struct {
 	options  []string // as [optionSet] gives them
 	operands []string
 	open     bool   // ends in *: further operands may follow
@@ -30,7 +30,7 @@ func (c *Commands) addLoose(spec string, r *Rule) {
 	if len(fields) < 2 || isOption(fields[0]) || strings.ContainsAny(words, "*'\"\\$`|;&<>") {
 		return
 	}
-	l := looseRule{open: open, rule: r}
+	l := argRule{open: open, rule: r}
 	if last := fields[len(fields)-1]; open && strings.HasSuffix(words, last) && (!isOption(last) || strings.HasPrefix(last, "--")) {
 		l.begins, fields = last, fields[:len(fields)-1]
 	}
@@ -44,7 +44,7 @@ func (c *Commands) addLoose(spec string, r *Rule) {
 			l.options = append(l.options, optionSet(fields[0], first(l.operands), w)...)
 		}
 	}
-	c.loose[fields[0]] = append(c.loose[fields[0]], l)
+	c.argRules[fields[0]] = append(c.argRules[fields[0]], l)
 }
 
 func first(words []string) string {
@@ -54,10 +54,10 @@ func first(words []string) string {
 	return words[0]
 }
 
-// looseMatch returns the rule that matches the words of a command, and one that may
+// matchArgs returns the rule that matches the words of a command, and one that may
 // match, depending on what a word of it becomes.
-func (c *Commands) looseMatch(words []command.Word) (match, maybe *Rule) {
-	rules := c.loose[path.Base(words[0].Text)]
+func (c *Commands) matchArgs(words []command.Word) (match, maybe *Rule) {
+	rules := c.argRules[path.Base(words[0].Text)]
 	if len(rules) == 0 {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ type parsedArgs struct {
 }
 
 // matches reports whether the rule applies to the command, and whether that is sure.
-func (l looseRule) matches(t parsedArgs) (matches, sure bool) {
+func (l argRule) matches(t parsedArgs) (matches, sure bool) {
 	rest, sure := t.operands, true
 	for _, o := range l.options {
 		if !t.options[o] && !t.unknown {
@@ -114,7 +114,7 @@ func (l looseRule) matches(t parsedArgs) (matches, sure bool) {
 	}
 	switch {
 	case l.begins != "":
-		return l.beginning(t, rest), sure
+		return l.matchPrefix(t, rest), sure
 	case l.open:
 		return true, sure
 	case len(l.options) == 0: // without wildcard it is about exactly these words
@@ -123,9 +123,9 @@ func (l looseRule) matches(t parsedArgs) (matches, sure bool) {
 	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
 }
 
-// beginning reports whether an option, or the next operand, begins as the rule says: "git push --force*" applies
+// matchPrefix reports whether an option, or the next operand, begins as the rule says: "git push --force*" applies
 // to `git push origin --force-with-lease`.
-func (l looseRule) beginning(t parsedArgs, rest []operand) bool {
+func (l argRule) matchPrefix(t parsedArgs, rest []operand) bool {
 	if isOption(l.begins) {
 		for o := range t.options {
 			if strings.HasPrefix(o, l.begins) {

@@ -24,9 +24,9 @@ type Commands struct {
 	// globs are the rules with wildcards that are not at the end only, by their first word; those
 	// whose first word has a wildcard are under "".
 	globs map[string][]globRule
-	// loose are the deny and ask rules of several words, by program: they are looked
+	// argRules are the deny and ask rules of several words, by program: they are looked
 	// for among whatever options the command has.
-	loose map[string][]looseRule
+	argRules map[string][]argRule
 	// longs are the long options that deny and ask rules name.
 	longs []string
 	// whole are the rules that hold a separator, which only a whole command line
@@ -47,7 +47,7 @@ type globRule struct {
 var errNoCommand = errors.New("names no command; write Bash for every command")
 
 func newCommands(kind Kind) *Commands {
-	return &Commands{kind: kind, exact: map[string]*Rule{}, prefix: map[string]*Rule{}, globs: map[string][]globRule{}, loose: map[string][]looseRule{}}
+	return &Commands{kind: kind, exact: map[string]*Rule{}, prefix: map[string]*Rule{}, globs: map[string][]globRule{}, argRules: map[string][]argRule{}}
 }
 
 // Empty reports whether there is no rule.
@@ -210,7 +210,7 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 				return r, nil
 			}
 		}
-		r, perhaps := c.looseMatch(long)
+		r, perhaps := c.matchArgs(long)
 		if r != nil {
 			return r, nil
 		}

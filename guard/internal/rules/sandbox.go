@@ -44,7 +44,7 @@ func (c *Compiler) Opened(entries []settings.Entry) []string {
 			continue
 		}
 		real := c.Place(pathname.Native(name)).Real
-		if err := Steered(name, pathname.Slashed(real), c.Bounds); err != nil {
+		if err := Redirected(name, pathname.Slashed(real), c.Bounds); err != nil {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s: sandbox.filesystem: %q: %v", e.Where(), e.Text, err))
 			continue
 		}

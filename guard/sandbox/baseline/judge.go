@@ -15,7 +15,7 @@ import (
 	"crypto/rand"
 
 	"github.com/toolhost/toolhost/guard/internal/gitrepo"
-	"github.com/toolhost/toolhost/guard/sandbox/internal/mend"
+	"github.com/toolhost/toolhost/guard/sandbox/internal/chmodretry"
 )
 
 // maxText is the size from which a file is not read; real ones have a few KiB.
@@ -117,7 +117,7 @@ func belongs(path string, text []byte) bool {
 func (it item) replace(was file, why string) ([]string, error) {
 	moved := ""
 	err := it.tree.within(it.path, func(root *os.Root, rel string) (err error) {
-		if moved, err = mend.Aside(root, rel); err != nil || was.Odd || was.Stamp == (stamp{}) {
+		if moved, err = chmodretry.Quarantine(root, rel); err != nil || was.Odd || was.Stamp == (stamp{}) {
 			return err
 		}
 		if was.Stamp.Mode&fs.ModeSymlink != 0 {
@@ -267,7 +267,7 @@ func lockConfig(root *os.Root, rel string) (unlock func()) {
 
 // put replaces whatever has the name of a file with a file of the same mode.
 func put(root *os.Root, rel string, text []byte, like stamp) error {
-	return mend.Writing(root, filepath.Dir(rel), func() error {
+	return chmodretry.Do(root, filepath.Dir(rel), func() error {
 		next := rel + "." + rand.Text() // a name that a task cannot put a link at
 		f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, like.Mode.Perm())
 		if err != nil {

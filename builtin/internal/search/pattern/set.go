@@ -173,14 +173,14 @@ var asciiClasses = map[string]set{
 // property finds the set of `\p{name}`, with Unicode's loose matching of names.
 func property(name string) (set, bool) {
 	if key, value, ok := cutAny(name, "=:"); ok {
-		switch loose(key) {
+		switch normalizeName(key) {
 		case "gc", "generalcategory", "sc", "script":
 			name = value
 		default: // Go has no table of script extensions
 			return nil, false
 		}
 	}
-	switch want := loose(name); want {
+	switch want := normalizeName(name); want {
 	case "any":
 		return set{0, unicode.MaxRune}, true
 	case "ascii":
@@ -226,14 +226,14 @@ func derived(want string) set {
 // namedTable looks a loosely spelt name up in Go's tables.
 func namedTable(want string) (set, bool) {
 	for alias, name := range unicode.CategoryAliases {
-		if loose(alias) == want {
-			want = loose(name)
+		if normalizeName(alias) == want {
+			want = normalizeName(name)
 			break
 		}
 	}
 	for _, tables := range []map[string]*unicode.RangeTable{unicode.Categories, unicode.Scripts, unicode.Properties} {
 		for name, t := range tables {
-			if loose(name) == want {
+			if normalizeName(name) == want {
 				return tableSet(t), true
 			}
 		}
@@ -241,7 +241,7 @@ func namedTable(want string) (set, bool) {
 	return nil, false
 }
 
-func loose(name string) string {
+func normalizeName(name string) string {
 	out := make([]byte, 0, len(name))
 	for i := range len(name) {
 		switch c := name[i]; {

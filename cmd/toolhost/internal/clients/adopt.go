@@ -113,7 +113,7 @@ func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoptio
 	c.ViaProgram = false
 	report, err = c.edit(ctx, r, file, func(_ Client, r Request, t target) (target, Action, error) {
 		for _, name := range slices.Sorted(maps.Keys(a.Entries)) {
-			if t.raw, err = giveBack(c, t.raw, name, a.Entries[name]); err != nil {
+			if t.raw, err = restoreEntry(c, t.raw, name, a.Entries[name]); err != nil {
 				return t, "", err
 			}
 		}
@@ -144,8 +144,8 @@ func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoptio
 	return a, report, nil
 }
 
-// giveBack puts an entry into raw, unless one of its name is there.
-func giveBack(c Client, raw []byte, name string, entry any) ([]byte, error) {
+// restoreEntry puts an entry into raw, unless one of its name is there.
+func restoreEntry(c Client, raw []byte, name string, entry any) ([]byte, error) {
 	mark, body := cutBOM(raw)
 	before, err := c.format().decode(body)
 	if err != nil {

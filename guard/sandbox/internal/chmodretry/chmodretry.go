@@ -1,5 +1,5 @@
-// Package mend writes in directories whose write permission a command has removed.
-package mend
+// Package chmodretry writes in directories whose write permission a command has removed.
+package chmodretry
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Writing calls f, which writes in a directory of a tree. If permissions do not allow that, Writing gives them to the owner, calls f
+// Do calls f, which writes in a directory of a tree. If permissions do not allow that, Do gives them to the owner, calls f
 // again, and restores the mode: a command can remove the permissions of its own user, which is also the user of the host.
-func Writing(tree *os.Root, dir string, f func() error) error {
+func Do(tree *os.Root, dir string, f func() error) error {
 	err := f()
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
-// A line is the text of a command with the directories that its names are relative to.
-type line struct {
+// A commandLine is the text of a command with the directories that its names are relative to.
+type commandLine struct {
 	data     *policyData
 	text     string
 	analysis *command.Analysis
@@ -24,7 +24,7 @@ type line struct {
 
 // follow finds the directories that the line changes to. Where it is not understood
 // which of its commands run in which, each is judged as if it ran in all of them.
-func (ln *line) follow() {
+func (ln *commandLine) follow() {
 	entered := false
 	for _, s := range ln.analysis.Commands {
 		switch s.Name {
@@ -45,7 +45,7 @@ func (ln *line) follow() {
 }
 
 // standsIn returns the directories that a command or redirection may run in.
-func (ln *line) standsIn(places []command.Place) (all []Path) {
+func (ln *commandLine) standsIn(places []command.Place) (all []Path) {
 	for _, place := range places {
 		dirs := ln.walk(place)
 		if len(dirs) == 0 {
@@ -60,7 +60,7 @@ func (ln *line) standsIn(places []command.Place) (all []Path) {
 }
 
 // walk returns where the steps of a place lead, nothing if that is not known.
-func (ln *line) walk(place command.Place) []Path {
+func (ln *commandLine) walk(place command.Place) []Path {
 	key := place.Key()
 	if dirs, known := ln.places[key]; known {
 		return dirs
@@ -79,7 +79,7 @@ const maxDirs = 8
 // step returns where a change of directory leads from each of dirs, and whether that is known.
 // Bash takes ".." back along the names it came by, the kernel along the directories: both are
 // examined.
-func (ln *line) step(to command.Word, dirs []Path) (next []Path, known bool) {
+func (ln *commandLine) step(to command.Word, dirs []Path) (next []Path, known bool) {
 	if !to.Static && !to.Home || to.Text == "-" || len(dirs) > maxDirs {
 		return nil, false
 	}
@@ -109,7 +109,7 @@ func union(list []Path, paths ...Path) []Path {
 
 // resolve resolves a word, or a part of it. "~" is the home directory only where
 // the shell takes it so, and a command's own directory in /proc is not ours.
-func (ln *line) resolve(w command.Word, text string, dir Path) (Path, error) {
+func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, error) {
 	if len(text) > realpath.MaxLength || strings.ContainsRune(text, 0) {
 		return Path{}, fmt.Errorf("no file has such a name: %s", clip(text))
 	}
@@ -129,7 +129,7 @@ func fixed(text string) command.Word { return command.Word{Text: text, Static: t
 
 // targets resolves words in each directory the line may be in when it comes to
 // them. A word that is not known before the command runs names nothing.
-func (ln *line) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
+func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
 		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
 			continue
@@ -154,7 +154,7 @@ const (
 
 // expand returns the files a wildcard means, by absolute names, if they are at most so many.
 // Commands of the line may set how its shell expands wildcards.
-func (ln *line) expand(w command.Word, dir Path, most int) ([]string, error) {
+func (ln *commandLine) expand(w command.Word, dir Path, most int) ([]string, error) {
 	g := pathname.Expansion{Entries: maxFiles, Most: most}
 	for _, s := range ln.analysis.Commands {
 		for _, w := range s.Args {

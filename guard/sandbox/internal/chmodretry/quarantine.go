@@ -1,4 +1,4 @@
-package mend
+package chmodretry
 
 import (
 	"crypto/rand"
@@ -15,11 +15,11 @@ const quarantined = ".quarantined-"
 // maxQuarantine bounds the search for a free number.
 const maxQuarantine = 100
 
-// Aside renames a file of a tree, with ".quarantined-1" and so on added: nothing is lost, but no program
+// Quarantine renames a file of a tree, with ".quarantined-1" and so on added: nothing is lost, but no program
 // loads it by its name any more. It returns the new name.
-func Aside(tree *os.Root, name string) (string, error) {
+func Quarantine(tree *os.Root, name string) (string, error) {
 	to := freeName(tree, name)
-	return to, Writing(tree, filepath.Dir(name), func() error { return tree.Rename(name, to) })
+	return to, Do(tree, filepath.Dir(name), func() error { return tree.Rename(name, to) })
 }
 
 // freeName returns an unused name in the directory of name: with the next number, or if many are used, a
