@@ -15,6 +15,7 @@ import (
 
 // TestAttackControlLate has links to settings appear, and change, while commands run that would make use of it.
 func TestAttackControlLate(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

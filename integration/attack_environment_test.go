@@ -36,6 +36,7 @@ var environmentAttacks = []string{
 
 // TestAttackEnvironment looks for the secrets of the host's environment in commands of callers over HTTP.
 func TestAttackEnvironment(t *testing.T) {
+	t.Parallel()
 	for _, sandbox := range []string{"true", "false"} {
 		if sandbox == "true" && !contained(t) {
 			continue

@@ -83,7 +83,7 @@ func TestAttackGenerated(t *testing.T) {
 	}
 	worlds := *wildCount
 	if worlds == 0 {
-		worlds = often(3, 200)
+		worlds = often(max(1, 3/each(1)), 200)
 	}
 	run := func(kind wildKind) func(*testing.T) {
 		return func(t *testing.T) {

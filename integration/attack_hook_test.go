@@ -19,9 +19,7 @@ func TestAttackHookFile(t *testing.T) {
 	t.Parallel()
 	held := contained(t)
 	const shell, python = "tools/guard", "tools/guard.py"
-	for _, hook := range []struct {
-		command, args, file string
-	}{
+	for _, hook := range sampled([]struct{ command, args, file string }{
 		{"${CLAUDE_PROJECT_DIR}/tools/guard", "", shell},
 		{`"$CLAUDE_PROJECT_DIR"/tools/guard --strict`, "", shell},
 		{`"$CLAUDE_PROJECT_DIR/tools/guard" || exit 2`, "", shell},
@@ -34,7 +32,7 @@ func TestAttackHookFile(t *testing.T) {
 		{". tools/guard", "", shell},
 		{"tee -a /dev/null | tools/guard", "", shell},
 		{"[ ! -x tools/late ] || tools/late", "", "tools/late"},
-	} {
+	}, 1) {
 		t.Run(strings.NewReplacer(" ", "-", "/", ":").Replace(hook.command+hook.args), func(t *testing.T) {
 			w := newWorld(t)
 			pwned := filepath.Join(w.root, "pwned")

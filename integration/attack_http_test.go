@@ -136,6 +136,7 @@ var overHTTP = []string{"symlinks", "spelling", "search parameters", "own rules"
 
 // TestAttacksOverHTTP runs a part of the rows over HTTP.
 func TestAttacksOverHTTP(t *testing.T) {
+	t.Parallel()
 	held := contained(t)
 	for i, class := range overHTTP {
 		era := []client.Era{client.Modern, client.Legacy}[i%2]

@@ -258,6 +258,7 @@ func leaveKilled(t *testing.T, g *leftoverGround, l leftover) {
 
 // TestLeftoverHonest runs in commands what people do with git every day, and looks at what is left of it outside.
 func TestLeftoverHonest(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
@@ -294,6 +295,7 @@ func TestLeftoverHonest(t *testing.T) {
 // TestLeftoverByUser changes what git obeys outside of the sandbox while no command runs: it stays, also after a kill of the host
 // while no command runs.
 func TestLeftoverByUser(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
@@ -329,6 +331,7 @@ func TestLeftoverByUser(t *testing.T) {
 // TestAttackLeftoverSettings has a task leave settings of the host behind, with a hook, which a host that trusts the workspace must
 // not obey: while the task runs, and after a kill of the first host.
 func TestAttackLeftoverSettings(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

@@ -30,6 +30,7 @@ func veiledName(name string) string {
 // TestAttackAuditLog attacks an audit log that lies in the root: it is not read, written, replaced or led elsewhere, and neither are
 // the files that it was rotated to.
 func TestAttackAuditLog(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

@@ -38,6 +38,7 @@ func TestAttackPrivate(t *testing.T) {
 
 // TestAttackLinked reads denied files and keys by names that another program gave them, before the first command and after it.
 func TestAttackLinked(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

@@ -16,6 +16,7 @@ import (
 // TestAttackSocket has commands connect to a program outside that listens on a Unix socket
 // in the workspace. It is bound after the first command, by a name that no list tells.
 func TestAttackSocket(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

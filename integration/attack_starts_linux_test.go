@@ -74,6 +74,7 @@ func startsGround(t *testing.T) (ws string) {
 // TestAttackStarts starts a denied program from everything that starts programs, and looks at the disk: none runs. Without -long it is
 // a sample.
 func TestAttackStarts(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

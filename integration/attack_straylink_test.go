@@ -16,6 +16,7 @@ import (
 // TestAttackStrayLink has commands make links by denied names: no link to a directory takes the root or the programs of the
 // system away from the commands that follow, and one to a file goes on to hide that.
 func TestAttackStrayLink(t *testing.T) {
+	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}

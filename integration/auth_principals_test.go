@@ -124,6 +124,7 @@ type object = map[string]any
 
 // TestPrincipalsApart lets one caller reach for what is another's.
 func TestPrincipalsApart(t *testing.T) {
+	t.Parallel()
 	held := contained(t)
 	for _, era := range []client.Era{client.Modern, client.Legacy} {
 		t.Run(string(era), func(t *testing.T) {

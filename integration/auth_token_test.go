@@ -62,6 +62,7 @@ func TestTokenCommand(t *testing.T) {
 
 // TestSecretsOfFlags keeps the files that flags name out of the reach of tools, though they lie in a root.
 func TestSecretsOfFlags(t *testing.T) {
+	t.Parallel()
 	held := contained(t)
 	for _, name := range []string{"se?ret", "secret ", "secret\\ "} {
 		t.Run(strconv.Quote(name), func(t *testing.T) { testSecretsOfFlags(t, held, name) })

@@ -137,7 +137,7 @@ func TestFaultEndStations(t *testing.T) {
 				own := *v
 				g.lay([]*victim{&own})
 				rounds := 0
-				for station := 1 + i*often(2, 0); station < mostStations && !t.Failed(); station += often(11, 1) {
+				for station := 1 + i*often(2, 0); station < mostStations && !t.Failed(); station += each(often(11, 1)) {
 					if !own.endAt(t, g, station, e.end) {
 						break
 					}

@@ -14,6 +14,7 @@ import (
 // TestHeldWhenProgramsStart runs every way of guard/testdata/held.txt to start a denied program that the text of a command does
 // not tell, and looks at the disk. It says nothing where no exec gate works.
 func TestHeldWhenProgramsStart(t *testing.T) {
+	t.Parallel()
 	home := doctorHome(t)
 	all, _ := doctor(t, home, "--deny", "Bash(rm:*)")
 	gate := about(all, "exec gate")

@@ -48,7 +48,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	flag.Parse()
-	selectShort()
+	selectTier()
 	build := exec.Command("go", "build", "-o", binary, module+"cmd/toolhost")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if *raceHost {

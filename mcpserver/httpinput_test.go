@@ -176,6 +176,7 @@ func TestSlowClientsHoldNobody(t *testing.T) {
 
 // Without a token not even the body is waited for.
 func TestNothingIsReadBeforeTheToken(t *testing.T) {
+	slow(t)
 	address, _ := startWeb(t, nil)
 	u, err := url.Parse(address)
 	if err != nil {

@@ -80,10 +80,12 @@ var tookLong = regexp.MustCompile(`Comparing the workspace|was being compared`)
 // TestRewind: after any commands of two callers, undoing all changes since one of them gives back the tree as it was before that one, and
 // undoing the undo gives back the tree as it was left.
 func TestRewind(t *testing.T) {
-	seeds := 20
+	seeds := 5
 	switch {
 	case *long:
 		seeds = 334 // of six scripts: 2,000
+	case os.Getenv("TOOLHOST_TESTS") == "ci":
+		seeds = 20
 	case testing.Short():
 		seeds = 1
 	}
@@ -268,6 +270,7 @@ func TestRewindWhileRunning(t *testing.T) {
 
 // TestRewindOfWhatIsNotRead: large files and pipes that a command made go, if they are still those, and it is said what does not come back.
 func TestRewindOfWhatIsNotRead(t *testing.T) {
+	slow(t)
 	const script = "truncate -s 65M big small other; truncate -s 2M x.log; mkfifo p q"
 	const large, pipe = "it has more than the 64 MiB that the history keeps of a file", "it is a pipe, a socket or a device"
 	h, root := openHost(t, map[string]string{".gitignore": "*.log\n", "small": "1\n"})

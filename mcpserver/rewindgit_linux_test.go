@@ -15,6 +15,7 @@ import (
 
 // TestRewindGit: what git and other programs do to a work tree is taken back byte by byte, whatever git stores in its place.
 func TestRewindGit(t *testing.T) {
+	slow(t)
 	const git = `git() { command git -c user.name=a -c user.email=a@b -c protocol.file.allow=always -c advice.detachedHead=false "$@"; }
 set -e
 `

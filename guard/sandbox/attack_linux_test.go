@@ -287,7 +287,9 @@ const ordinaryUser = 65534
 // TestAsOrdinaryUser runs the tests of this package as a user without any
 // privilege, from a place that user can reach.
 func TestAsOrdinaryUser(t *testing.T) {
-	slow(t)
+	if !inCI() {
+		t.Skip("runs most of the other tests: TOOLHOST_TESTS=ci runs it")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("runs as an ordinary user already")
 	}
@@ -364,3 +366,6 @@ func slow(t *testing.T) {
 		t.Skip("slow")
 	}
 }
+
+// inCI reports whether every test runs, and in its full length.
+func inCI() bool { return !testing.Short() && os.Getenv("TOOLHOST_TESTS") == "ci" }

@@ -41,11 +41,12 @@ finally:
 
 // What another thread or process changes after the look does not run: not one of many tries has an effect.
 func TestExecRace(t *testing.T) {
+	slow(t)
 	f := newFixture(t)
 	f.victim(t)
-	tries := "600"
-	if testing.Short() {
-		tries = "120" // with 30 the last look at the memory can be a refusal each time
+	tries := "120" // with 30 the last look at the memory can be a refusal each time
+	if inCI() {
+		tries = "600"
 	}
 	gated(t, f, func(t *testing.T, s *Sandbox) {
 		for _, c := range []struct {
@@ -182,10 +183,14 @@ func TestExecCut(t *testing.T) {
 // A process that is killed while it is compared, because the command has ended, is neither refused nor changed.
 func TestExecEnded(t *testing.T) {
 	slow(t)
+	times := 15
+	if inCI() {
+		times = 50
+	}
 	f := newFixture(t)
 	f.victim(t)
 	gated(t, f, func(t *testing.T, s *Sandbox) {
-		for range 50 {
+		for range times {
 			r := newRefuser(t, f.ws+"/victim")
 			r.confirm = true
 			runGated(t, s, f, r.judge, `for i in 1 2 3; do (exec sleep 0.05) & done; disown -a`)
@@ -216,7 +221,7 @@ func TestExecNested(t *testing.T) {
 // So many programs may wait for their judges at once.
 func TestExecManyHeld(t *testing.T) {
 	many := 100
-	if !testing.Short() {
+	if inCI() {
 		many = 1000
 	}
 	f := newFixture(t)
@@ -362,9 +367,9 @@ func TestExecStorm(t *testing.T) {
 	slow(t)
 	f := newFixture(t)
 	f.victim(t)
-	n := 2000
-	if testing.Short() {
-		n = 400
+	n := 400
+	if inCI() {
+		n = 2000
 	}
 	gated(t, f, func(t *testing.T, s *Sandbox) {
 		for _, confirm := range []bool{false, true} {

@@ -67,6 +67,9 @@ func kindOf(err error) int {
 }
 
 func TestTokenLife(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	file := filepath.Join(t.TempDir(), "new", "tokens.json")
 	f, log := openTokens(t, file) // which is not there yet
 	a := add(t, file, "a", Read)

@@ -100,6 +100,9 @@ func summary(t *testing.T, r *Report) string {
 
 // TestReport: what a command changed is told with what was there before.
 func TestReport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const repo = "git init -q; git add .; git commit -qm 1; git repack -qad; "
 	for i, tt := range []struct{ name, before, command, want string }{
 		{"nothing", "echo a >f", "cat f; true", ""},
@@ -452,6 +455,9 @@ func TestLongLog(t *testing.T) {
 
 // TestTooLong: a comparison that takes too long ends, and what it did not reach is said and not taken for a change of the next command.
 func TestTooLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	root := newRoot(t)
 	sh(t, root, "for i in $(seq 200); do echo a >$i; done")
 	tr := start(t, Config{Root: root})

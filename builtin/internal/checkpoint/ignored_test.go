@@ -14,6 +14,9 @@ import (
 
 // TestIgnoredLater: what was covered stays covered when ignore files or git's index change, so that two commands can be taken back.
 func TestIgnoredLater(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const files = "mkdir -p d/e; echo 1 >d/e/f; echo 2 >d/g; echo 3 >h; ln -s h l; head -c 1100000 /dev/zero >big; "
 	const repo = files + "git init -q; git add .; git commit -qm 1; "
 	const change = "echo x >d/e/f; rm d/g; echo y >d/new; echo z >h; chmod 700 d; ln -sfn d l; echo x >big"

@@ -118,6 +118,9 @@ func TestContentIsOfItsPrincipal(t *testing.T) {
 }
 
 func TestBeginRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	s := open(t, Config{Dir: filepath.Join(t.TempDir(), "history")})
 	for name, c := range map[string]Change{
 		"nobody":   {Path: "/f"},

@@ -115,6 +115,9 @@ func room(t *testing.T) string {
 
 // TestKill kills a host while it changes files, again and again, and looks whether the journal tells the truth.
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	kills := 8
 	if n, err := strconv.Atoi(os.Getenv(longEnv)); err == nil {
 		kills = n

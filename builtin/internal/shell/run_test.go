@@ -325,6 +325,9 @@ func TestClosed(t *testing.T) {
 // TestPromptsFail runs what would wait for somebody at a terminal. Without the
 // runner's care each would last until its time-out.
 func TestPromptsFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	r := newRunner(t, Config{InheritPath: true})
 	dir := t.TempDir()
 	run(t, r, Command{Text: "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m 1", Dir: dir})

@@ -29,6 +29,9 @@ func samePage(t *testing.T, raw string, o PageOptions, clip int) {
 }
 
 func TestNumberPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	long := strings.Repeat("x", 30)
 	raws := []string{
 		"", "\n", "\n\n\n", "a", "a\n", "a\nb", "a\n\nb\n", numbered(10), numbered(1100), "ä\n→b\n", "\xef\xbb\xbfa\nb\n", "a\r\nb\n", "a\rb\n", "a\nb\r\n",

@@ -10,6 +10,9 @@ import (
 
 // TestLongOutput has git print more than is kept, as it does of a repository with millions of files.
 func TestLongOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	dir := t.TempDir()
 	run := gitRun{dir: dir}
 	if _, err := run.git(t.Context(), "init", "-q"); errors.Is(err, exec.ErrNotFound) {

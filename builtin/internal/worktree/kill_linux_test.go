@@ -158,6 +158,9 @@ func checkKept(t *testing.T, r Room, dir, stateDir, what string) {
 // TestDiskFull fails each run of git in turn, as a full disk does: what was to be made is not there, and what stood in a worktree is
 // kept until it can be committed.
 func TestDiskFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	dir, bin := repository(t), t.TempDir()
 	git, err := exec.LookPath("git")
 	if err != nil {

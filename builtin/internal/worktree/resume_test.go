@@ -149,6 +149,9 @@ func TestOwned(t *testing.T) {
 
 // TestPlantedSource makes worktrees of repositories that a command has prepared to lead the host to what rules hide from it.
 func TestPlantedSource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const canary = "canary7391"
 	prepare := func(t *testing.T) (dir, secret, key string) {
 		secret = repository(t)

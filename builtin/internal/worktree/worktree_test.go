@@ -295,6 +295,9 @@ func TestSettings(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	dir, r := repository(t), room(t)
 	var wait sync.WaitGroup
 	branches := make([]string, 8)

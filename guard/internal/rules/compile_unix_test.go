@@ -105,6 +105,9 @@ func TestNamesAsWritten(t *testing.T) {
 // TestBracesOfAFile lets a file of settings stand for more patterns than there is room for: it says so, each pattern holds as it
 // is written, and the braces of another file still count.
 func TestBracesOfAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	ws := pathname.Place{Given: "/ws", Real: "/ws"}
 	for name, spec := range map[string]string{
 		"many": strings.Repeat("{a,b}", 9) + "*q", "long": strings.Repeat("{a,b}", 9) + strings.Repeat("?x", 400), "one": strings.Repeat("{a,b}", 9) + strings.Repeat("x", 900_000),

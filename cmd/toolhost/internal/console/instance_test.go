@@ -62,6 +62,9 @@ func TestFind(t *testing.T) {
 
 // TestForward carries a socket to a port, and ends with the host.
 func TestForward(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	home, err := os.MkdirTemp("", "c") // the paths of sockets are short
 	if err != nil {
 		t.Fatal(err)

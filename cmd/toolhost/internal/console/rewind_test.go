@@ -125,6 +125,9 @@ func TestRewindOfConflicts(t *testing.T) {
 
 // TestRewindWhileTasksRun is refused and names them, and a command is one row of the timeline.
 func TestRewindWhileTasksRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	s := serve(t, map[string]string{"a.txt": "one\n"}, func(c *mcpserver.Config) { c.Allow = []string{"Bash"} })
 	rewind := s.changes(t)
 	if r := s.call("Bash", `{"command":"echo x > c.txt; echo y > d.txt"}`); r.IsError {

@@ -76,6 +76,9 @@ func TestHeadOfWhatLasts(t *testing.T) {
 
 // TestLeavingEndsWhatLasts leaves the console while requests wait for what is to come: what comes then is not theirs.
 func TestLeavingEndsWhatLasts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	s := serve(t, nil, func(c *mcpserver.Config) { c.Allow = []string{"Bash"} })
 	s.call("Bash", `{"command":"until [ -e go ]; do sleep 0.01; done; echo secret","run_in_background":true}`)
 	_, page := s.get(t, "/")

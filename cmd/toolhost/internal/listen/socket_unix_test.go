@@ -51,6 +51,9 @@ func TestSocketIsItsOwnersOnly(t *testing.T) {
 }
 
 func TestSocketOfTheLivingAndTheDead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	dir := privateDir(t)
 	path := filepath.Join(dir, "s")
 	first := open(t, Config{Address: "unix:" + path})

@@ -286,6 +286,9 @@ func TestWrongVariablesAreTold(t *testing.T) {
 
 // A collector that takes connections and never answers fails no call and holds no end for longer than it may.
 func TestCollectorThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
