@@ -85,7 +85,6 @@ var acting = []struct {
 
 // TestHonestHooks runs hooks as people write them: they do what they say, whether they run contained or not.
 func TestHonestHooks(t *testing.T) {
-	t.Parallel()
 	if !contained(t) {
 		t.Skip("nothing contains commands here")
 	}
