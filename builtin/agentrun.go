@@ -67,7 +67,7 @@ type agentRun struct {
 	transcript io.WriteCloser
 	path       string // of the transcript
 	status     sandbox.Status
-	notes      []string // what is told of its end, a line each
+	notes      []string // lines about its end
 	done       chan struct{}
 	stopped    chan struct{}
 	stopOnce   sync.Once
@@ -109,7 +109,7 @@ func (r *agentRun) run(ctx context.Context) (Result, error) {
 		return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task", r.env.Shell.Window)), nil
 	case <-ctx.Done():
 	}
-	if _, err := r.env.Runtime.tasks.Stop(r.env.Principal, r.env.Scope, r.id); err != nil { // it is told of by this result
+	if _, err := r.env.Runtime.tasks.Stop(r.env.Principal, r.env.Scope, r.id); err != nil { // this result reports its end
 		return Result{}, err
 	}
 	return r.result(), nil
@@ -223,7 +223,7 @@ func (r *agentRun) stop(cause error) {
 	})
 }
 
-// attend waits for the end of the agent, ends it if it must, and puts together what is told of it.
+// attend waits for the end of the agent, ends it if it must, and composes the report on it.
 func (r *agentRun) attend(ctx context.Context) {
 	defer close(r.done)
 	limit := r.env.Agents.MaxTime

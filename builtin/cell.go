@@ -120,7 +120,7 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		}
 	}
 	what := sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Files: spec.Files}
-	// A variable stands once: most programs take the first of two values, shells the last.
+	// A variable is set once: most programs take the first of two values, shells the last.
 	what.Env = (&exec.Cmd{Env: slices.Concat(spec.Env, e.Policy.Commands().Environment(), vars)}).Environ()
 	if e.Execs != nil {
 		c.gate = newExecGate(*e.Execs)

@@ -204,7 +204,7 @@ func (s *status) run(words []string) {
 	}
 	means, ok := answers[name]
 	switch {
-	case name == "find" && slices.Contains(words, "-delete"): // something stands that should not
+	case name == "find" && slices.Contains(words, "-delete"): // something is left that should not be
 		s.failure = true
 	case ok:
 		s.answer(name, means)

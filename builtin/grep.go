@@ -141,8 +141,8 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 	return other, nil
 }
 
-// asPlainText is the regular expression for a pattern as it stands, if it is probably meant so: it has brackets or signs that mean something
-// else there, and nothing is escaped. It is "" for any other.
+// asPlainText returns a regular expression that matches a pattern literally, if the pattern is probably meant so: it has brackets or signs
+// that mean something else in a regular expression, and no escapes. It returns "" for any other.
 func asPlainText(pattern string) string {
 	if strings.Contains(pattern, `\`) || !strings.ContainsAny(pattern, "(){}[]*+?$^") {
 		return ""
@@ -160,7 +160,7 @@ func leftOut(rules []string) string {
 	return "Left out is what a rule asks for: " + names + ". Name such a file as path, and a person is asked."
 }
 
-// fromHere takes the ./ from the start of globs: as it stands no path matches it.
+// fromHere removes ./ from the start of globs: with it they match no path.
 func fromHere(globs []string) []string {
 	for i, g := range globs {
 		rest, not := strings.CutPrefix(g, "!")

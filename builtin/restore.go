@@ -63,7 +63,7 @@ func openDirOf(env *Env, path string) (*os.Root, error) {
 	return dir, err
 }
 
-// ledAway returns an error if a path of the history, which was real, no longer is: a link stands in the place of one of its directories.
+// ledAway returns an error if a path of the history, which was real, no longer is: a link replaces one of its directories.
 func ledAway(path string, now guard.Path) error {
 	if now.Real() == path {
 		return nil
@@ -97,7 +97,7 @@ func chmodDir(env *Env, f history.FileUndo, mode fs.FileMode) error {
 	return dir.Chmod(name, mode)
 }
 
-// setNode puts a directory, a link, a file or nothing in the place of what stands at a name. After an error that stands there still.
+// setNode puts a directory, a link, a file or nothing in the place of what is at a name. After an error that is still there.
 func setNode(env *Env, dir *os.Root, name string, now, next history.Node, content []byte) error {
 	create := func(name string) error {
 		switch {

@@ -317,7 +317,7 @@ func fileOf(env *Env, name string) (guard.Path, error) {
 	return path, mayWrite(env, path)
 }
 
-// restore gives one path back what stood there, under its lock. lost is why what stands there now is not kept.
+// restore restores what was at one path, under its lock. lost is why what is there now is not kept.
 func restore(ctx context.Context, env *Env, f history.FileUndo, lost string) error {
 	stands := f.Expect
 	stands.Stamp = ""
@@ -366,7 +366,7 @@ func restoreFile(ctx context.Context, env *Env, f history.FileUndo) error {
 	return nil
 }
 
-// present stands for what the file holds now.
+// present identifies what the file holds now.
 func (t *target) present() history.Blob {
 	if t.missing {
 		return history.Blob{}

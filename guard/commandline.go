@@ -44,8 +44,8 @@ func (ln *commandLine) follow() {
 	ln.lost = ln.lost || ln.analysis.ChangesDir && !entered
 }
 
-// standsIn returns the directories that a command or redirection may run in.
-func (ln *commandLine) standsIn(places []command.Place) (all []Path) {
+// runsIn returns the directories that a command or redirection may run in.
+func (ln *commandLine) runsIn(places []command.Place) (all []Path) {
 	for _, place := range places {
 		dirs := ln.walk(place)
 		if len(dirs) == 0 {

@@ -75,7 +75,7 @@ func (p *Policy) Hiding() (hidden func(real string, dir bool) bool, tag string) 
 
 // Asking returns a function that reports which files a search of start leaves out because a Read
 // rule requires approval for them and no person was asked. Files that are matched by the same rule as
-// start, which was approved, are not left out. rules are the reasons, each rule as it stands in the
+// start, which was approved, are not left out. rules are the reasons, each rule as written in the
 // settings. The function is nil if no rule asks for files.
 func (p *Policy) Asking(start Path) (asks func(real string) bool, rules []string) {
 	ask := p.data.ask

@@ -94,7 +94,7 @@ func (f wordFiles) makesDir(t *target) bool {
 			return false
 		}
 		_, made := s.Paths()
-		return slices.ContainsFunc(f.line.targets(made, f.line.standsIn(s.Places), writing), func(dir *target) bool { return dir.real == t.real })
+		return slices.ContainsFunc(f.line.targets(made, f.line.runsIn(s.Places), writing), func(dir *target) bool { return dir.real == t.real })
 	})
 }
 
@@ -170,7 +170,7 @@ func (f wordFiles) removals() {
 			continue
 		}
 		for _, w := range s.Args[1:] {
-			if f.removesCritical(w, f.line.standsIn(s.Places)) {
+			if f.removesCritical(w, f.line.runsIn(s.Places)) {
 				f.ask("run "+s.Text, ruleCritical, clip(s.Text)+" would remove, or could remove, a root, home or workspace directory.",
 					"Name what is to be removed more closely; a person must agree to this in any mode.")
 				break

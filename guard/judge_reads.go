@@ -57,7 +57,7 @@ func (c *readCheck) reads(s command.Simple) bool {
 	if !c.placed || !s.ReadOnly() {
 		return false
 	}
-	dirs := c.line.standsIn(s.Places)
+	dirs := c.line.runsIn(s.Places)
 	if s.Name == "git" && !c.gitReads(dirs) {
 		return false
 	}
@@ -97,7 +97,7 @@ func (c *readCheck) inReadable() bool {
 	if len(c.line.analysis.Commands) == 0 {
 		return every(c.line.dirs, c.readable)
 	}
-	return every(c.line.analysis.Commands, func(s command.Simple) bool { return every(c.line.standsIn(s.Places), c.readable) })
+	return every(c.line.analysis.Commands, func(s command.Simple) bool { return every(c.line.runsIn(s.Places), c.readable) })
 }
 
 // every reports whether f holds for all of a list.
@@ -172,7 +172,7 @@ func (c *readCheck) suppliedReadable(s command.Simple) bool {
 	if s.Recurses() {
 		match = func(string, bool) bool { return true }
 	}
-	return ok && c.allReadable(starts, c.line.standsIn(lister.Places), match, split)
+	return ok && c.allReadable(starts, c.line.runsIn(lister.Places), match, split)
 }
 
 // allReadable reports whether every file below the starts whose name matches may be read, links

@@ -28,7 +28,7 @@ func (f wordFiles) words() {
 		if s.OperandsUnknown() || len(reads)+len(writes) == 0 && !command.SearchesText(s) {
 			named = slices.Concat(reads, s.Mentions())
 		}
-		dirs := f.line.standsIn(s.Places)
+		dirs := f.line.runsIn(s.Places)
 		for _, t := range f.files(named, dirs, reading) {
 			f.file(s, t)
 		}
@@ -232,7 +232,7 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	if w.Stream && access == reading || w.Static && isStream(w.Text) {
 		return
 	}
-	dirs := f.line.standsIn(w.Places)
+	dirs := f.line.runsIn(w.Places)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
 		for _, t := range f.files([]command.Word{w}, dirs, access) { // the file may stay where it is
 			f.file(command.Simple{}, t)

@@ -2,12 +2,12 @@ package jsontext
 
 import "unicode/utf8"
 
-// A Scanner goes over a text. Each of its methods goes over what it is named for, with the space before it, and fails if that does not
-// stand there; where it stands then is not said. Its zero value has nothing to go over.
+// A Scanner reads a JSON text. Each of its methods reads what it is named for, with the space before it. It fails if the text has
+// something else there; then the position of the scanner is undefined. The zero value has no text.
 type Scanner struct {
 	text  []byte
 	at    int
-	depth int // of the values that it stands in
+	depth int // of the values that it is in
 }
 
 // NewScanner returns a scanner at the beginning of a text.
@@ -22,7 +22,7 @@ func (s *Scanner) End() bool {
 	return s.at == len(s.text)
 }
 
-// Value goes over a value, and returns it as it stands there: nil if it does not, for no value is empty.
+// Value reads a value, and returns its text, or nil if it fails.
 func (s *Scanner) Value() []byte {
 	s.space()
 	from := s.at
@@ -32,7 +32,7 @@ func (s *Scanner) Value() []byte {
 	return s.text[from:s.at:s.at]
 }
 
-// Object goes over an object. member gets each name without its quotes, and goes over the value, before which the scanner stands then.
+// Object reads an object. It calls member with each name, without quotes, when the value is next; member reads the value.
 // Names that are spelt with escapes, or not in ASCII, may mean any name to another decoder: an object with one of them fails.
 func (s *Scanner) Object(member func(name []byte) bool) bool {
 	return s.list('{', '}', func() bool {
@@ -93,7 +93,7 @@ func (s *Scanner) member() bool {
 	return ok && s.element()
 }
 
-// list goes over what stands between two characters, with commas between each two.
+// list reads elements that are separated by commas, between two characters.
 func (s *Scanner) list(open, end byte, element func() bool) bool {
 	if s.depth == deepest || !s.take(open) {
 		return false

@@ -94,7 +94,7 @@ func (q *logQuery) check() (err error) {
 	return err
 }
 
-// run prints what is in the log, and goes on if that is asked for.
+// run prints what is in the log, and continues if that is asked for.
 func (q *logQuery) run(ctx context.Context, w io.Writer, path string) error {
 	f, err := openLog(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -104,7 +104,7 @@ type listedRule struct {
 	// Held says how a deny or ask rule is held on this machine.
 	Held string `json:"held,omitempty"`
 
-	list  string // the key of the settings that it stands under
+	list  string // the key of the settings that it is under
 	entry settings.Entry
 }
 

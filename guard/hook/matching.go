@@ -62,7 +62,7 @@ func (r *Runner) matching(set []settings.HookMatcher, c Call) []chosen {
 // isNames reports whether a matcher is a list of names.
 var isNames = regexp.MustCompile(`^[A-Za-z0-9_, |-]*$`).MatchString
 
-// asClients is what stands before the names of our tools in clients, where users see them.
+// asClients is what precedes the names of our tools in clients, where users see them.
 const asClients = "mcp__toolhost__"
 
 // matches reports whether a matcher applies to a tool, by its own name or by the one that clients show. A list without any

@@ -25,7 +25,7 @@ const draftPrefix = ".new-"
 // A writer that was only held up for so long fails, and nothing else happens.
 const draftAge = time.Minute
 
-// Replace puts text in the place of file, whatever stands there, and makes it last
+// Replace puts text in the place of file, whatever is there, and makes it last
 // through a power failure as far as the file system can. On an error file is as it
 // was.
 func Replace(file string, text []byte) error {
@@ -40,7 +40,7 @@ func Replace(file string, text []byte) error {
 // the record of a running process: it does not wait for the disk.
 func ReplaceQuickly(file string, text []byte) error { return write(file, text, false, rename) }
 
-// Create makes file with text. If something stands there already, the error is
+// Create makes file with text. If something is already there, the error is
 // [fs.ErrExist] and nothing has changed. Of several callers at once one succeeds.
 func Create(file string, text []byte) error {
 	return write(file, text, true, func(draft, file string) error {

@@ -27,7 +27,7 @@ const (
 	// connect.
 	shortestWait = time.Millisecond
 	longestWait  = 100 * time.Millisecond
-	// maxRefusals is how many refused sockets are remembered until they are told.
+	// maxRefusals is how many refused sockets are remembered until they are reported.
 	maxRefusals = 32
 )
 

@@ -64,7 +64,7 @@ type ExecFile struct {
 	Unlinked bool
 }
 
-// An ExecVerdict is the answer to an [Exec]. The zero value refuses: the process gets EACCES and goes on.
+// An ExecVerdict is the answer to an [Exec]. The zero value refuses: the process gets EACCES and continues.
 type ExecVerdict struct {
 	// Allow starts the program.
 	Allow bool

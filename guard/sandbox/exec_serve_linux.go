@@ -114,8 +114,8 @@ func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 	return m.gate.answer(c, &ms.root)
 }
 
-// markOf returns the name of a process's namespace. One that runs a program that its user may not read keeps it from us:
-// its programs are refused, which its parent's command is told.
+// markOf returns the name of a process's namespace. The kernel hides the namespace of a process that runs a program which its user may
+// not read: markOf then returns that of the nearest ancestor whose namespace it can read.
 func markOf(pid int) (name string, err error) {
 	for {
 		name, err = os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts")
@@ -131,7 +131,7 @@ func markOf(pid int) (name string, err error) {
 }
 
 // find returns the mark of a namespace. The first program in one that is not known is the command's own, which the
-// spawner starts: the host is told of the command when that has been done.
+// spawner starts: the host learns of the command when that has been done.
 func (ms *execMarks) find(c *kernel.Call, name string) (m *execMark, first bool, err error) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

@@ -63,7 +63,7 @@ func (c *nsProcess) release() {
 	}
 }
 
-// TryFinish implements Process. It does not ask process 1, which is told of the end of a process
+// TryFinish implements Process. It does not ask process 1, which is notified of the end of a process
 // only after the kernel has torn it down. That takes longer than most commands run.
 func (c *nsProcess) TryFinish() (files int, ok bool) {
 	c.mu.Lock()

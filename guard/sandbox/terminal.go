@@ -31,7 +31,7 @@ func (t *Terminal) started() {
 	go t.listen()
 }
 
-// What is said on the control socket of a terminal: the command has been suspended, is to go on, and why it could not be started,
+// Messages on the control socket of a terminal: the command has been suspended, is to continue, and why it could not be started,
 // which follows.
 const (
 	suspended = 's'

@@ -361,7 +361,7 @@ const ignoredKeys = `$schema agent apiKeyHelper attribution autoMemoryEnabled au
 	ultracode wheelScrollAccelerationEnabled wslInheritsWindowsSettings`
 
 // unsupportedKeys are keys of Claude Code that do concern what tools and hooks may do and
-// that we do not apply. Each is said, because its author expects an effect.
+// that we do not apply. Each is reported, because its author expects an effect.
 const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProxyPort
 	sandbox.network.allowMachLookup sandbox.enableWeakerNestedSandbox
 	sandbox.enableWeakerNetworkIsolation sandbox.ignoreViolations sandbox.ripgrep

@@ -34,7 +34,7 @@ func (m *merger) native() {
 	s.Deny = ours
 }
 
-// speaksOfClient reports whether a deny concerns the tool of the client whose file it stands in, and not ours: it is a bare name that
+// speaksOfClient reports whether a deny concerns the tool of the client whose file it is in, and not ours: it is a bare name that
 // rules.native holds. What the administrator denies, only the administrator's rules.native lifts.
 func (s *Settings) speaksOfClient(deny Entry) bool {
 	return deny.Client && slices.ContainsFunc(s.Native, func(n Entry) bool {

@@ -37,7 +37,7 @@ func extends(before, after []Entry) bool {
 }
 
 // succeed returns what is in force of a file that a running server has read
-// again: all that tightens in either reading. What loosens stands as written
+// again: all that tightens in either reading. What loosens is kept as written
 // now; whether it counts is decided by its own view.
 func (v view) succeed(words *keySet, next *layer) *layer {
 	next.holdHooks(v)

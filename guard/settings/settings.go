@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind is the level a source stands at. Lower values take precedence.
+// Kind is the level a source is at. Lower values take precedence.
 type Kind uint8
 
 // The levels, highest precedence first.
@@ -45,7 +45,7 @@ type Entry struct {
 	// without quotes ("true", "plan").
 	Text string
 	Kind Kind
-	// File is the file the value stands in, or the flag it was given with
+	// File is the file the value is in, or the flag it was given with
 	// ("--deny"). "!" patterns carve out of earlier entries with the same File.
 	File string
 	// Line counts from 1; 0 when the value does not come from a file.
@@ -397,7 +397,7 @@ type Config struct {
 	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs may
 	// have made it. Nil: none is.
 	Withheld func(file string) bool
-	// Log is told what keeps a running server from looking at the sources but
+	// Log receives what keeps a running server from looking at the sources but
 	// changes nothing of what is in force. Nil: [slog.Default].
 	Log *slog.Logger
 }

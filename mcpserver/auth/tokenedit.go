@@ -124,7 +124,7 @@ func private(file string, info fs.FileInfo) error {
 // links, would leave the old tokens where a host may read them under another name: revoked tokens would stay valid.
 func resolveLinks(file string) (string, error) {
 	if _, err := os.Lstat(file); err != nil {
-		return file, nil // it is made, or read in a moment and then the reason is told
+		return file, nil // it is made, or read in a moment and then the reason is reported
 	}
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

@@ -48,7 +48,7 @@ const clockTick = 20e6
 func (t *Tracker) readBase(ctx context.Context) {
 	defer close(t.ready)
 	defer func() {
-		if fault := recover(); fault != nil { // the host goes on without
+		if fault := recover(); fault != nil { // the host continues without
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.fail(fmt.Errorf("reading the workspace failed: %v", fault))

@@ -77,7 +77,7 @@ func skipSpace(raw []byte, i int) int {
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
 // skipValue returns the end of the value that starts at raw[i], or len(raw) if
-// it goes on after that.
+// it continues after that.
 func skipValue(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {

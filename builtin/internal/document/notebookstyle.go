@@ -23,7 +23,7 @@ func (n *Notebook) keyGap(cell int) string {
 	return n.gapBefore(n.Cells[cell].members[0].key.start)
 }
 
-// comma separates what stands on lines of its own, or on the same line as the
+// comma separates what is on lines of its own, or on the same line as the
 // file does elsewhere.
 func (n *Notebook) comma(gap string) string {
 	if gap == "" && strings.HasSuffix(n.colon(), " ") {
@@ -32,7 +32,7 @@ func (n *Notebook) comma(gap string) string {
 	return "," + gap
 }
 
-// colon returns what stands between the keys of the file and their values.
+// colon returns what is between the keys of the file and their values.
 func (n *Notebook) colon() string {
 	first := n.top[0]
 	return string(n.raw[first.key.end:first.value.start])

@@ -26,7 +26,7 @@ func orientationOf(raw []byte, f *format) orientation {
 	return orientationIn(f.exif(raw))
 }
 
-// size returns the size that an image of that size has when it stands upright.
+// size returns the size that an image of that size has when it is upright.
 func (o orientation) size(p image.Point) image.Point {
 	if o >= transposed {
 		return image.Pt(p.Y, p.X)
@@ -51,7 +51,7 @@ func (o orientation) apply(src *image.RGBA) *image.RGBA {
 	return dst
 }
 
-// from returns which pixel of the stored image, whose last is (w, h), stands at
+// from returns which pixel of the stored image, whose last is (w, h), is at
 // (x, y) of the upright one.
 func (o orientation) from(x, y, w, h int) (int, int) {
 	switch o {

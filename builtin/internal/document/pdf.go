@@ -69,7 +69,7 @@ type Pages struct {
 	First, Total int
 
 	// Text is the text of each page read, empty where there is none. It may be
-	// shorter than what was asked for: Notes say how to go on.
+	// shorter than what was asked for: Notes say how to continue.
 	Text []string
 
 	// Pictures are of pages, as their notes say.
@@ -124,7 +124,7 @@ func (p *Pages) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
-// finish says how to go on.
+// finish says how to continue.
 func (p *Pages) finish(to int) {
 	next := p.First + len(p.Text)
 	if next <= p.Total {

@@ -165,7 +165,7 @@ func (r *reader) run(o request, out *json.Encoder) error {
 	return nil
 }
 
-// page reads a page, by its index from 0. What fails is said.
+// page reads a page, by its index from 0. It reports what fails.
 func (r *reader) page(index int) (a response) {
 	loaded, err := r.lib.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: r.doc, Index: index})
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *reader) text(page requests.Page) (text, note string) {
 }
 
 // cleanText gives the text the line endings of this world, and hyphens where
-// PDFium marks that a word goes on in the next line (U+0002, U+FFFE).
+// PDFium marks that a word continues in the next line (U+0002, U+FFFE).
 func cleanText(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {

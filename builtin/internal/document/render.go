@@ -18,7 +18,7 @@ const (
 	MaxOutput = 8_000
 
 	// maxOutputs is how many outputs of one cell are shown, minOutput the room in
-	// bytes that another one takes at least, with what stands around it.
+	// bytes that another one takes at least, with what surrounds it.
 	maxOutputs = 100
 	minOutput  = 500
 
@@ -43,13 +43,13 @@ type Rendered struct {
 	First int // the first cell shown, counted from 1
 	Shown int // how many are shown
 	Total int // how many there are
-	Next  int // the offset to go on with, 0 at the end
+	Next  int // the offset to continue with, 0 at the end
 
 	Notes []string
 }
 
 // Render shows cells with their ids, sources and outputs. What is too long is
-// cut, and it is said how to see the rest. A notebook without cells in the range
+// cut, with a note on how to see the rest. A notebook without cells in the range
 // gives a note.
 func (n *Notebook) Render(o RenderOptions) *Rendered {
 	o.Offset = max(o.Offset, 1)
@@ -82,7 +82,7 @@ func (n *Notebook) Render(o RenderOptions) *Rendered {
 	return r.out
 }
 
-// finish says what a reader must know to go on.
+// finish says what a reader must know to continue.
 func (r *Rendered) finish() {
 	switch {
 	case r.Total == 0:

@@ -26,7 +26,7 @@ type PathChange struct {
 	Before, After Node
 	Lost          string // why what stood there before cannot be restored; "" if it can
 	Content       func() ([]byte, error)
-	Target        string // of the link that stands there now
+	Target        string // of the link that is there now
 
 	at location // where the content of After is kept, if it is
 }

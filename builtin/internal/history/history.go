@@ -105,7 +105,7 @@ type Change struct {
 	After     Blob   // zero: the file does not exist
 	State     State
 	UndoOf    []string // the changes that this one undoes
-	UndoneBy  string   // the change that undid this one, if that stands; set by List and Show
+	UndoneBy  string   // the change that undid this one, unless that was undone; set by List and Show
 
 	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for nothing.
 	BeforeMode, AfterMode   fs.FileMode

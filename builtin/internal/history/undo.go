@@ -46,11 +46,11 @@ type Undo struct {
 type FileUndo struct {
 	Principal string // whose change is the newest, in whose name the undo is journalled
 	Path      string
-	Expect    Node     // what stands there now
+	Expect    Node     // what is there now
 	Restore   Node     // what stood there before the changes
 	Changes   []string // IDs, newest first
 	Loses     string   // what else is lost; "" unless forced
-	Gone      string   // why no undo brings back what stands there now, though that is what the changes made; "" if one does
+	Gone      string   // why no undo brings back what is there now, though that is what the changes made; "" if one does
 	Forced    bool     // Selection.Force
 
 	kept places // where contents are

@@ -13,13 +13,13 @@ type backgroundGate struct {
 	mu      sync.Mutex
 	running int
 	free    chan struct{} // closed when no query runs any more; nil: no goroutine waits
-	slice   time.Time     // until when work goes on although queries run
+	slice   time.Time     // until when work continues although queries run
 	patient time.Duration // instead of patience, for tests; 0: it is not set
 }
 
 const (
 	// patience is how long background work waits for queries to end, and workSlice how
-	// long it then goes on: a host that is never idle gets its index too.
+	// long it then continues: a host that is never idle gets its index too.
 	patience  = time.Second
 	workSlice = 100 * time.Millisecond
 )

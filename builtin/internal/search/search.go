@@ -153,7 +153,7 @@ type Scope struct {
 	Hidden func(real string, dir bool) bool
 	// HiddenLink reports of a file with several names, by its device, its inode and the
 	// time of its last change of any kind in nanoseconds since 1970, whether it is
-	// hidden under one of them: what stands at a name may not be what stood there when
+	// hidden under one of them: what is at a name may not be what was there when
 	// Hidden learnt of the names. It is called by several goroutines. Nil: none is.
 	HiddenLink func(device, inode uint64, status int64) bool
 	// Asked reports a file whose contents are not to be shown here, though it exists. It

@@ -6,7 +6,7 @@
 // A [Runner] keeps a few shells started ahead. Each waits for one script on a
 // descriptor, runs it and is gone; so a command pays for neither the fork nor
 // bash's start-up, and still no variable, function, trap, option or alias of
-// one command reaches the next. Only the working directory goes on: the shell
+// one command reaches the next. Only the working directory carries over: the shell
 // reports where it ended, and the caller hands that to the next command.
 //
 // The command's text is data. It is written to a descriptor and given to eval;

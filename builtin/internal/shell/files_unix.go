@@ -32,7 +32,7 @@ const (
 
 // plainFiles is how many descriptors a shell has at its last word if its command
 // has opened none and closed none: three, our two, and what keeps standard output and
-// error. The last word is said in braces so that it has as many whenever it is asked.
+// error. The last word is written in a group command, so that the number is always the same.
 const plainFiles = 7
 
 // childFiles puts the files of a shell in order.

@@ -204,7 +204,7 @@ func (s *shell) send(dir, text string) error {
 
 // conclude ends a shell that has said its last word if nothing is left of its
 // command, and reports whether that is so, and whether the command left anything
-// open in it. Else the shell goes on.
+// open in it. Else the shell continues.
 func (s *shell) conclude() (open, ok bool) {
 	if p, can := s.proc.(supervise.Finisher); can && s.report().over {
 		if files, ok := p.TryFinish(); ok {

@@ -143,7 +143,7 @@ func (s *Tasks) Start(ctx context.Context, where Host, c Command) (Started, erro
 
 // Run runs a command like [Runner.Run], but if it still runs after window, it
 // becomes a task: then Run returns a Started and no Result. The command's timeout
-// goes on. If too many tasks run already, Run waits for the end of the command.
+// continues. If too many tasks run already, Run waits for the end of the command.
 func (s *Tasks) Run(ctx context.Context, where Host, c Command, window time.Duration) (*Result, *Started, error) {
 	run, err := where.start(ctx, c)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	maxDiffInput = 64 << 20
 
 	// maxDiffLine is how much of a line a diff shows, in bytes, and diffLead
-	// how much of that stands before the first difference in a longer line.
+	// how much of that precedes the first difference in a longer line.
 	maxDiffLine = 1000
 	diffLead    = 200
 
@@ -240,7 +240,7 @@ func (w *diffWriter) line(prefix, s string) {
 	w.b.WriteByte('\n')
 }
 
-// edits writes a hunk. Of a change, each line that went stands against the one that came in its place.
+// edits writes a hunk. Each removed line of a change is compared with the line that replaces it.
 func (w *diffWriter) edits(edits []textdiff.Edit[string]) {
 	for len(edits) > 0 {
 		gone := run(edits, diff.Delete)

@@ -13,7 +13,7 @@ import (
 // the file. Lines that old and new share keep the very characters of the
 // file; other lines take its line endings and its kind of quotes.
 //
-// If literal is set, new stands as it is.
+// If literal is set, new is used unchanged.
 func restyle(t *Text, sp Span, old, new string, how MatchKind, literal bool) string {
 	if literal {
 		return new

@@ -41,7 +41,7 @@ type PageOptions struct {
 	Charset    string // of the file, if it is known; see [DecodeAs]
 	CountBytes int64  // count lines this far after the page; default DefaultCountBytes
 
-	before int // bytes of what stands before a line
+	before int // bytes of what precedes a line
 }
 
 // Page is a run of lines of a file.
@@ -53,8 +53,8 @@ type Page struct {
 	// Start and End are the range of bytes in the file that Lines came from.
 	Start, End int64
 
-	// More tells whether the file goes on after the page. Next is then the
-	// offset to go on with.
+	// More tells whether the file continues after the page. Next is then the
+	// offset to continue with.
 	More bool
 	Next int
 
@@ -167,7 +167,7 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	return lines
 }
 
-// cutNote is room for what stands after a line that is cut, in bytes.
+// cutNote is room for what follows a line that is cut, in bytes.
 const cutNote = len("… [9223372036854775807 more characters on this line]")
 
 // costOf is what a line counts against the bound in bytes: its text, the number before it, its end, and the note that it is cut.

@@ -90,7 +90,7 @@ func (s *lineScanner) shownAsIs(part []byte) bool {
 	return utf8.Valid(part)
 }
 
-// paddedNumber is what stands before the line with a number up to [lastPadded].
+// paddedNumber is what precedes the line with a number up to [lastPadded].
 func paddedNumber(n int) (number [numberWidth]byte) {
 	digits := strconv.Itoa(n)
 	copy(number[:], blanks)
@@ -99,7 +99,7 @@ func paddedNumber(n int) (number [numberWidth]byte) {
 	return number
 }
 
-// next makes the number that stands before a line that before the next.
+// next increments the number of a line.
 func next(number *[numberWidth]byte) {
 	for i := len(blanks) - 1; i >= 0; i-- {
 		switch number[i] {

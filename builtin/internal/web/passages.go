@@ -168,7 +168,7 @@ func ranked(text string, blocks []block, terms []string, total, limit int) (View
 		}
 	}
 	best := order[:min(len(order), maxSpread)]
-	for d := 1; d < len(blocks) && room > gapRoom; d++ { // the room that is left goes to what stands around the best ones
+	for d := 1; d < len(blocks) && room > gapRoom; d++ { // the room that is left goes to what surrounds the best ones
 		for _, i := range best {
 			if scores[i] > 0 {
 				take(i - d)

@@ -236,7 +236,7 @@ func nestedIn(top string, hidden Hidden) (dirs, concealed []string, err error) {
 		switch {
 		case err != nil && path == top:
 			return err
-		case err != nil: // what cannot be listed is told by git
+		case err != nil: // git reports what cannot be listed
 			return nil
 		case path != top && hidden.of(path, d.IsDir()):
 			rel, err := filepath.Rel(top, path)

@@ -114,7 +114,7 @@ type Simple struct {
 	// also those given to env and sudo.
 	Assigns []string
 
-	// Via names the wrappers that the command stands in, outermost first,
+	// Via names the wrappers that the command is in, outermost first,
 	// such as "sudo", "bash -c" or "sudo > xargs". It is "" for a command that
 	// the text itself runs.
 	Via string

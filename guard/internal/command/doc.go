@@ -13,7 +13,7 @@
 //
 // An allow rule is matched against [Simple.Text] or [Simple.Source] of every
 // command; deny and ask rules against every text in [Simple.Forms]. A word that
-// is not [Word.Static] stands in these texts as it was written: a rule about a
+// is not [Word.Static] appears in these texts as it was written: a rule about a
 // particular option cannot see into it, and [Simple.Dynamic] says so.
 //
 // The package is pure: no file system, no processes, no state that changes.

@@ -209,7 +209,7 @@ func (c Simple) ShowsGitSettings() bool {
 }
 
 // leadsOut reports whether a word may name a file outside of the directory that the
-// command stands in.
+// command is in.
 func leadsOut(word Word) bool {
 	text := word.Text
 	return word.Home || strings.HasPrefix(text, "/") || text == ".." || strings.Contains(text, "../") || strings.HasSuffix(text, "/..") ||

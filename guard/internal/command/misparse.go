@@ -30,7 +30,7 @@ func misreadOperand(w *walker, p *syntax.ParamExp) {
 }
 
 // misreadHeredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for
-// the word that ends it before it looks at what stands there.
+// the word that ends it before it looks at what is there.
 func misreadHeredoc(w *walker, r *syntax.Redirect) {
 	end := r.Word.Lit()
 	if r.Hdoc == nil || end == "" || strings.Contains(end, "\\") {

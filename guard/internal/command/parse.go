@@ -69,7 +69,7 @@ func isLong(text string) bool {
 	return len(text) > maxText || len(text) > MaxLength && (first < 0 || first > MaxLength)
 }
 
-// given returns how much of a text its heredocs hold as it stands there.
+// given returns how much of a text its heredocs hold literally.
 func given(stmts []*syntax.Stmt) (size int) {
 	each(stmts, func(n syntax.Node) {
 		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {

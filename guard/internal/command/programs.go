@@ -63,7 +63,7 @@ func (c Simple) ReadOnly() bool {
 }
 
 // reports tells of programs that do nothing but say something when they are called so. Those
-// that may be another program by what stands in the workspace (cargo, yarn) are not among
+// that may be another program by what is in the workspace (cargo, yarn) are not among
 // them.
 func reports(c Simple) bool {
 	args := texts(c.Args[1:])

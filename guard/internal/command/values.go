@@ -80,7 +80,7 @@ func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
 				break
 			}
 			if here = here || len(w.out.Assigned[n.Param.Value]) == 0; here {
-				known = false // where it stands, which "." says as well
+				known = false // in its own directory, which "." says too
 				break
 			}
 			names = appendNew(names, n.Param.Value)
@@ -132,6 +132,6 @@ func settle(w *walker) {
 	}
 }
 
-// Named reports whether the text says which files a word may name: as it stands, by a
+// Named reports whether the text says which files a word may name: literally, by a
 // pattern, or by every value of its variables.
 func (w Word) Named() bool { return w.Static || w.Home || w.Glob || w.guessed }

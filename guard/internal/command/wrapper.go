@@ -150,7 +150,7 @@ func fill(inner []Word, replace string) []Word {
 	return out
 }
 
-// inner analyses a command that stands in the words of the current one.
+// inner analyses a command that is in the words of the current one.
 func (w *walker) inner(via string, args []Word, assigns []string, stdin []*syntax.Redirect) {
 	outer := w.current
 	sub := *w

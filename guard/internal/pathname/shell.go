@@ -55,7 +55,7 @@ func (m *wildMatch) try(p, n int) bool {
 	return false
 }
 
-// one matches one character, or one byte, and goes on in the pattern at p.
+// one matches one character, or one byte, and continues in the pattern at p.
 func (m *wildMatch) one(p, n int) bool {
 	if n == len(m.name) {
 		return false

@@ -39,12 +39,12 @@ func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.File
 	return d, ok, nil
 }
 
-// readWhole reads to the end of a regular file, whose reported length is told. ok is false if it is longer than limit. A read that returns
-// less than it has room for has come to the end. That is believed at the reported length, for files that
-// report one (those of the kernel's own file systems do not); else the end is where nothing more is read.
-func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err error) {
+// readWhole reads to the end of a regular file; reported is the length that stat gives. ok is false if the file is longer than limit. A
+// read that returns less than it has room for has come to the end. That is relied on at the reported length, for files that report
+// one (those of the kernel's own file systems do not); otherwise the end is where a read returns nothing.
+func readWhole(fd int, room *bytes.Buffer, reported, limit int64) (ok bool, err error) {
 	for begin := int64(room.Len()); ; {
-		room.Grow(int(max(told-int64(room.Len())+begin, 0)) + bytes.MinRead)
+		room.Grow(int(max(reported-int64(room.Len())+begin, 0)) + bytes.MinRead)
 		free := room.AvailableBuffer()
 		free = free[:cap(free)]
 		n, err := unix.Read(fd, free)
@@ -59,7 +59,7 @@ func readWhole(fd int, room *bytes.Buffer, told, limit int64) (ok bool, err erro
 		switch {
 		case got > limit:
 			return false, nil
-		case n == 0, got == told && n < len(free):
+		case n == 0, got == reported && n < len(free):
 			return true, nil
 		}
 	}

@@ -222,7 +222,7 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 }
 
 // Allows returns the allow rule that matches the command: every word of it must be known,
-// unless the rule is exactly what stands there.
+// unless the rule is exactly what is there.
 func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil

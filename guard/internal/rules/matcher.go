@@ -39,7 +39,7 @@ func newMatcher(s pathname.Spelling) *Matcher {
 }
 
 // add indexes one pattern. Patterns are added in the order they were written. Where names are compared in another form than
-// it was written in, it counts as it stands too: a set such as [uv] is on the letter that bears an accent in the one form and
+// it was written in, it also counts as written: a set such as [uv] is on the letter that bears an accent in the one form and
 // on none in the other.
 func (m *Matcher) add(p pattern) {
 	spelt := p
@@ -108,7 +108,7 @@ func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
 	return m.either(path, dir, (*Matcher).matchLeaf)
 }
 
-// either asks for a path in the form that names are compared in, and as it stands where that is more than a matter of case.
+// either asks for a path in the form that names are compared in, and unchanged where that is more than a matter of case.
 func (m *Matcher) either(path string, dir bool, match func(*Matcher, string, bool) *Rule) *Rule {
 	if m.Empty() {
 		return nil

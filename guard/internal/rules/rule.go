@@ -21,7 +21,7 @@ const serverName = "toolhost"
 type Rule struct {
 	Text   string // as written
 	Source string // "file:line", "--deny"
-	Spec   string // what stands in the parentheses; empty for every call
+	Spec   string // what is in the parentheses; empty for every call
 	tool   string // "Bash", "mcp__github__*", "*"
 	file   string // where carve-outs reach
 	root   string // what "/p" is relative to; empty for each root
@@ -73,7 +73,7 @@ func inASCII(name, text string) (string, error) {
 	return plain, fmt.Errorf("the rule %+q: the name of its tool is not ASCII; write %s", text, plain)
 }
 
-// specify reads what stands after the first parenthesis.
+// specify reads what follows the first parenthesis.
 func (r *Rule) specify(spec string) error {
 	closed := strings.HasSuffix(spec, ")")
 	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))

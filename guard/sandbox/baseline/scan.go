@@ -99,7 +99,7 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 // look examines a directory, and reports whether it exists.
 func (t *tree) look(n *node, watch *watcher) bool {
 	if !n.watched {
-		n.watched = watch.add(n) // before it is listed: what comes later is told
+		n.watched = watch.add(n) // before it is listed: later changes are reported
 	}
 	lost := watch.lostEvents()
 	st, err := statOf(n.path)

@@ -6,7 +6,7 @@ import (
 )
 
 // expand replaces alternations by all the patterns they stand for. An empty
-// alternative stands for nothing unless it is the only one, as in globset.
+// alternative is left out unless it is the only one, as in globset.
 func expand(p string, o Options) ([]string, error) {
 	open, end, commas, err := braces(p, o)
 	if err != nil || open < 0 {
@@ -176,7 +176,7 @@ func star(ops []op, p string, i int) ([]op, int) {
 	return append(ops, op{kind: opStar}), n
 }
 
-// class parses what stands between the brackets. There are no escapes and no
+// class parses what is between the brackets. There are no escapes and no
 // named classes in it, as in globset.
 func class(s string) (*[4]uint64, error) {
 	var set [4]uint64

@@ -49,7 +49,7 @@ func OpenDir(path string, bytes int64, files int) *Dir { return &Dir{path, bytes
 const (
 	// magic begins a file.
 	magic = "toolhost"
-	// head is the length of the first part: magic, checksum of what stands before
+	// head is the length of the first part: magic, checksum of what precedes
 	// the sections, format, length of the name, number of sections (4 bytes each),
 	// length of the file (8). Then come the length of each section (8), the name, the
 	// checksum of each block of each section (4), and the sections. All numbers have

@@ -33,7 +33,7 @@ func (f *runCollector) end() {
 	f.run = nil
 }
 
-// add goes on with a class; one that is not known ends the run.
+// add continues with a class; one that is not known ends the run.
 func (f *runCollector) add(c []byte) {
 	if c == nil {
 		f.end()

@@ -40,7 +40,7 @@ type dfa struct {
 	streams [streamCount]stream // see scan
 }
 
-// state is a set of instructions to go on from, and what stood before.
+// state is a set of instructions to continue from, and what stood before.
 type state struct {
 	pcs  []uint32
 	prev kind
@@ -209,7 +209,7 @@ func (d *dfa) kindOf(r rune) kind {
 	return otherRune
 }
 
-// kindBefore is the kind of what stands before b[i].
+// kindBefore is the kind of what precedes b[i].
 func (d *dfa) kindBefore(b []byte, i int) kind {
 	if i == 0 {
 		return textStart

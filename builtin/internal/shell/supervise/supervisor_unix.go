@@ -22,7 +22,7 @@ import (
 
 // supervisorArg as the first argument makes this program a supervisor:
 // "toolhost __supervise NFILES PROGRAM ARGS…", with the socket as descriptor 3
-// and the files of the process from 4 on. After NFILES stands judgedMark if the server
+// and the files of the process from 4 on. judgedMark follows NFILES if the server
 // judges which programs are started.
 const (
 	supervisorArg = "__supervise"

@@ -220,7 +220,7 @@ func (c Client) take(raw []byte, name string) ([]byte, error) {
 	return slices.Concat(mark, edited), nil
 }
 
-// checkEdit returns an error unless want stands at path (nil: nothing does) and all else is unchanged.
+// checkEdit returns an error unless want is at path (nil: nothing is) and all else is unchanged.
 func checkEdit(f format, before map[string]any, edited []byte, path []string, want any) error {
 	after, err := f.decode(edited)
 	if err != nil {
@@ -245,7 +245,7 @@ func lookup(file map[string]any, path []string) any {
 	return lookup(m, below)
 }
 
-// without is a decoded file less what stands at path, and less objects on the way there that hold nothing else.
+// without is a decoded file less what is at path, and less objects on the way there that hold nothing else.
 func without(file map[string]any, path []string) map[string]any {
 	rest, below := maps.Clone(file), map[string]any{}
 	if m, ok := file[path[0]].(map[string]any); ok && len(path) > 1 {

@@ -247,7 +247,7 @@ func diff(file string, old, now target) string {
 	return "--- " + from + "\n+++ " + to + "\n" + bearer.ReplaceAllString(text, "$1…")
 }
 
-// A Status is how a client stands to toolhost.
+// A Status tells whether and how a client uses toolhost.
 type Status struct {
 	Client  string `json:"client"`
 	Title   string `json:"title"`

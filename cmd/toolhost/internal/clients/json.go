@@ -205,7 +205,7 @@ func (t jsonTree) insertion(parent hujson.Value, indent string, oneLine bool, me
 	return []splice{{last.EndOffset, last.EndOffset, ","}, {place, place, lead + member}}
 }
 
-// commentsEnd is the offset after the last comment in what stands between values; a line comment ends before
+// commentsEnd is the offset after the last comment in what is between values; a line comment ends before
 // its line break.
 func commentsEnd(extra []byte) int {
 	end := 0

@@ -75,7 +75,7 @@ func (p Replacement) apply(f format, raw []byte) ([]byte, error) {
 	})
 }
 
-// revert takes back what apply set, as far as it still stands there. before is the decoded file from before.
+// revert takes back what apply set, as far as it is still there. before is the decoded file from before.
 func (p Replacement) revert(f format, raw []byte, before map[string]any) ([]byte, error) {
 	return p.each(f, raw, func(s field, path []string, now any) any {
 		was := lookup(before, path)

@@ -32,7 +32,7 @@ type tomlLine struct {
 	kind unstable.Kind
 	// path is the whole key, the table's included.
 	path []string
-	// start and end are the lines; from and to what stands between the indentation and the comment.
+	// start and end are the lines; from and to what is between the indentation and the comment.
 	start, end, from, to int
 }
 
@@ -65,7 +65,7 @@ func tomlLines(body []byte) ([]tomlLine, error) {
 	return lines, p.Error()
 }
 
-// below reports whether a key is path or stands below it.
+// below reports whether a key is path or is below it.
 func (l tomlLine) below(path []string) bool {
 	return len(l.path) >= len(path) && slices.Equal(l.path[:len(path)], path)
 }
@@ -133,7 +133,7 @@ func (tomlFormat) appendTable(body []byte, lines []tomlLine, path []string, entr
 	return apply(body, splice{len(body), len(body), b.String()}), nil
 }
 
-// tableOf is the table that a key stands in, "" for the top of the file.
+// tableOf is the table that a key is in, "" for the top of the file.
 func tableOf(lines []tomlLine, key tomlLine) string {
 	table := ""
 	for _, l := range lines {

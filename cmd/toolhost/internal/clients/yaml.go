@@ -82,7 +82,7 @@ func parseYAML(body []byte) (yamlTree, error) {
 // A yamlPair is a key of a mapping in block style.
 type yamlPair struct {
 	value ast.Node
-	// line is where the key stands, counted from 0; indent its column; end the line after the value.
+	// line is that of the key, counted from 0; indent its column; end the line after the value.
 	line, indent, end int
 }
 
@@ -200,7 +200,7 @@ func (f yamlFormat) set(body []byte, path []string, value any) ([]byte, error) {
 	return nil, byHand("there is nothing to set")
 }
 
-// emptyValue is a key whose value is nothing or {}: the key, what stands between the two, the value, and the rest.
+// emptyValue is a key whose value is nothing or {}: the key, what is between the two, the value, and the rest.
 var emptyValue = regexp.MustCompile(`^( *[^#{}\s][^#{}]*:)([ \t]*)(\{[ \t]*\})?([ \t]*(?:#.*)?\r?\n?)$`)
 
 // open makes way for lines below a key that has no value.

@@ -32,7 +32,7 @@ type formChoice struct {
 	Longest            int  // of the words, in characters
 }
 
-// formActions are the answers to a form, and what is said of them afterwards.
+// formActions are the answers to a form, and the messages about them.
 var formActions = map[string]string{"accept": "was answered", "decline": "was declined", "cancel": "was closed without an answer"}
 
 // newForm reads the params of an elicitation.

@@ -28,7 +28,7 @@ func after(lead, s string) g.Node {
 	return g.Group{g.Text(lead), code(s)}
 }
 
-// withNote is a code after a lead that stands apart from what goes before, and nothing when there is no code.
+// withNote is a lead and a code, set apart from the text before, and nothing when there is no code.
 func withNote(lead, s string) g.Node {
 	if s == "" {
 		return nil

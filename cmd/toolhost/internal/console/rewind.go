@@ -18,7 +18,7 @@ const maxRewindLines = 20_000
 // A rewindBody is the page of a rewind: what it would do, or what it did.
 type rewindBody struct {
 	Call      changedCall // the roots become what they were before it
-	Plan      string      // stands for the preview, so that nothing else is done than it shows
+	Plan      string      // identifies the preview: only what it shows is done
 	Refused   string      // why it needs force, other than conflicts
 	Running   []runningCommand
 	HeadMoved []string         // IDs of calls

@@ -109,7 +109,7 @@ func (s rulesPages) changed(v pageRequest) (said string, err error) {
 // ruleKinds are the lists of rules that the page changes.
 var ruleKinds = []string{"allow", "ask", "deny"}
 
-// editable reports whether an entry stands in toolhost's own settings of the user, which the page changes.
+// editable reports whether an entry is in toolhost's own settings of the user, which the page changes.
 func editable(e settings.Entry) bool { return e.Kind == settings.User && !e.Client && e.Line > 0 }
 
 // explain returns what the rules decide on a call, without running it.

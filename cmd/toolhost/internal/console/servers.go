@@ -37,7 +37,7 @@ type serverChange struct {
 type serverView struct {
 	Status  serverStatus
 	Changes []serverChange
-	Seen    string // stands for the changes, so that no others are accepted
+	Seen    string // identifies the changes: no others are accepted
 	Offered []*builtin.Def
 }
 
@@ -120,7 +120,7 @@ func (s serverPages) act(w http.ResponseWriter, v pageRequest, said string, do f
 	s.showWith(w, v, said, false, http.StatusOK)
 }
 
-// digest stands for what a page showed.
+// digest identifies what a page showed.
 func digest(shown any) string {
 	raw, _ := json.Marshal(shown) // it has texts and times
 	sum := sha256.Sum256(raw)

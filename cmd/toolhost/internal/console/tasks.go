@@ -112,7 +112,7 @@ func (s taskPages) stop(w http.ResponseWriter, v pageRequest) {
 	})
 }
 
-// taskStates stands for which tasks there are and how they are.
+// taskStates identifies the tasks and their states.
 func (s taskPages) states() string {
 	var b []byte
 	for _, t := range s.operator.Tasks() {

@@ -64,7 +64,7 @@ func byScope(spans []sdk.ReadOnlySpan) [][]sdk.ReadOnlySpan {
 
 // Flags of a span in addition to those of its trace context.
 const (
-	flagKnowsRemote = 0x100 // it is said whether the parent is remote
+	flagKnowsRemote = 0x100 // the flag for remote parents is set
 	flagRemote      = 0x200 // it is
 )
 
