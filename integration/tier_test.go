@@ -26,10 +26,10 @@ const ciTests = "^Test(Npm|GoInstall|ReleaseBuild)$" +
 	"|^TestFaultStations$/^linked/sticky=true$" +
 	"|^TestAttackPlanted$/^(a-link-to-messages|a-link-to-zeros|many-lines)$"
 
-// selectTier limits a run that names no test itself.
+// selectTier limits a run whose flags name no tests.
 func selectTier() {
 	switch {
-	case flag.Lookup("test.run").Value.String() != "":
+	case flag.Lookup("test.run").Value.String()+flag.Lookup("test.skip").Value.String() != "":
 	case testing.Short():
 		flag.Set("test.run", shortTests)
 		if *only == "" {
