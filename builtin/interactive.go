@@ -14,7 +14,7 @@ import (
 )
 
 // Of the programs that ask a person at a terminal only two end neither by themselves nor with their input: watch, and Vim, which
-// reads keys from the terminal that it writes errors to. Editors such as nano and nvim, pagers, top, prompts for passwords and
+// then reads keys from its standard error. Editors such as nano and nvim, pagers, top, prompts for passwords and
 // the shells of languages find no terminal or the end of /dev/null, and git an editor that fails.
 
 // needsTerminal returns the program of a command that would wait for keys that never arrive: an editor with files but no commands, or

@@ -97,7 +97,7 @@ func chmodDir(env *Env, f history.FileUndo, mode fs.FileMode) error {
 	return dir.Chmod(name, mode)
 }
 
-// setNode puts a directory, a link, a file or nothing in the place of what is at a name. After an error that is still there.
+// setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was there remains.
 func setNode(env *Env, dir *os.Root, name string, now, next history.Node, content []byte) error {
 	create := func(name string) error {
 		switch {

@@ -33,7 +33,7 @@
 //
 // judge.go judges the tool and its arguments, and has each effect of the intent judge itself: each kind of effect has a file
 // effect_*.go. judge.go has the checks of a file, judge_command.go those of a command, and the other files judge_* their parts.
-// line.go finds the directories that a command works in; hook*.go determine how hooks run; exec*.go judge programs when they
+// commandline.go finds the directories that a command works in; hook*.go determine how hooks run; exec*.go judge programs when they
 // start; hardlink*.go find the other names of files; protected.go lists the files that affect other programs. The files
 // sandbox* list what a containment must enforce. The packages in internal do not depend on verdicts: rules, which rule applies
 // to a call; command, what a shell line would do; realpath, where a name leads, and how to open exactly that file; pathname,

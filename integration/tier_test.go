@@ -19,28 +19,29 @@ const shortTests = "^Test(Scripts|Layers|RoomsOf.*|ToolList|ReadmeToolTable|Link
 // shortSetting is the setting in which the scripts run with -short.
 const shortSetting = "stdio-2026-07-28"
 
-// ciTests run in CI and with -long only: they build or install packages, or repeat another test with another transport or input.
+// ciTests are left out of the tier without a flag: they build or install packages, or repeat another test with another transport or
+// input. TestFaultHuge has its links there.
 const ciTests = "^Test(Npm|GoInstall|ReleaseBuild)$" +
 	"|^TestScripts$/^(stdio-2025-11-25|http-2026-07-28)$" +
 	"|^TestFaultHuge$/^huge" +
-	"|^TestFaultStations$/^linked/sticky=true$" +
+	"|^TestFaultStations$/^linked$/./^sticky=true$" +
 	"|^TestAttackPlanted$/^(a-link-to-messages|a-link-to-zeros|many-lines)$"
 
-// selectTier limits a run whose flags name no tests.
+// selectTier limits a run that names no test itself.
 func selectTier() {
 	switch {
-	case flag.Lookup("test.run").Value.String()+flag.Lookup("test.skip").Value.String() != "":
+	case flag.Lookup("test.run").Value.String() != "":
 	case testing.Short():
 		flag.Set("test.run", shortTests)
 		if *only == "" {
 			*only = shortSetting
 		}
-	case !inCI():
+	case !inCI() && flag.Lookup("test.skip").Value.String() == "":
 		flag.Set("test.skip", ciTests)
 	}
 }
 
-// inCI reports whether every test runs.
+// inCI reports whether the run is of the CI or the long tier.
 func inCI() bool { return *long || os.Getenv("TOOLHOST_TESTS") == "ci" }
 
 // each returns the step in a large table: outside CI three times that of CI.

@@ -135,7 +135,9 @@ func TestConsultHooks(t *testing.T) {
 
 // TestConsult: prompts and resources of other servers are listed and got by rules and rights, by clients of both eras and by tools.
 func TestConsult(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const listed, other = "toolhost-mcp://s/a:listed", "toolhost-mcp://s/a:other"
 	read := func(uri string) string { return fmt.Sprintf(`"resources/read","params":{"uri":%q`, uri) }
 	tool := func(name, args string) string {

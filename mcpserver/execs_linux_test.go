@@ -86,7 +86,9 @@ func answering(state, decision string) string {
 }
 
 func TestExecAskModern(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	c := startGated(t)
 	for _, test := range []struct {
 		decision string
@@ -127,7 +129,9 @@ func TestExecAskModernTwice(t *testing.T) {
 
 // TestExecAnswerIsBound holds that an answer counts for its own call alone, and that wrong ones do not use it up.
 func TestExecAnswerIsBound(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	c := startGated(t)
 	state := execQuestion(t, c, python, "")
 	c.send(modernBash("2", "python3 r.py", answering(state, AllowOnce)))

@@ -83,7 +83,9 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 const legacyPing = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 
 func TestDoor(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	url, _ := startWeb(t, nil)
 	tests := []struct {
 		name   string
@@ -129,7 +131,9 @@ func TestDoor(t *testing.T) {
 
 // TestAnnouncedLength announces a message that is too long and never sends it: it is refused at once.
 func TestAnnouncedLength(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	at, _ := startWeb(t, nil)
 	u, err := url.Parse(at)
 	if err != nil {

@@ -176,7 +176,9 @@ func TestSlowClientsHoldNobody(t *testing.T) {
 
 // Without a token not even the body is waited for.
 func TestNothingIsReadBeforeTheToken(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	address, _ := startWeb(t, nil)
 	u, err := url.Parse(address)
 	if err != nil {

@@ -69,7 +69,9 @@ func newSession(t *testing.T, url, capabilities string) (headers map[string]stri
 
 // Progress goes to the response of its call, even while the session listens on a stream of its own.
 func TestProgressStaysWithItsCall(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
 	session := newSession(t, url, "")
 	listening := webRequest{method: http.MethodGet, headers: session}.open(t, url)

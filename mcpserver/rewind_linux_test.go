@@ -84,10 +84,10 @@ func TestRewind(t *testing.T) {
 	switch {
 	case *long:
 		seeds = 334 // of six scripts: 2,000
-	case os.Getenv("TOOLHOST_TESTS") == "ci":
-		seeds = 20
 	case testing.Short():
 		seeds = 1
+	case os.Getenv("TOOLHOST_TESTS") == "ci":
+		seeds = 20
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -270,7 +270,9 @@ func TestRewindWhileRunning(t *testing.T) {
 
 // TestRewindOfWhatIsNotRead: large files and pipes that a command made go, if they are still those, and it is said what does not come back.
 func TestRewindOfWhatIsNotRead(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const script = "truncate -s 65M big small other; truncate -s 2M x.log; mkfifo p q"
 	const large, pipe = "it has more than the 64 MiB that the history keeps of a file", "it is a pipe, a socket or a device"
 	h, root := openHost(t, map[string]string{".gitignore": "*.log\n", "small": "1\n"})

@@ -15,7 +15,9 @@ import (
 
 // TestRewindGit: what git and other programs do to a work tree is taken back byte by byte, whatever git stores in its place.
 func TestRewindGit(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	const git = `git() { command git -c user.name=a -c user.email=a@b -c protocol.file.allow=always -c advice.detachedHead=false "$@"; }
 set -e
 `

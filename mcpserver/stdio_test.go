@@ -90,7 +90,9 @@ func toolCall(id int, tool, args string) string {
 const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
 
 func TestStdioMessages(t *testing.T) {
-	slow(t)
+	if testing.Short() {
+		t.Skip("slow")
+	}
 	c := startPipe(t, nil)
 	tests := []struct {
 		name, line string

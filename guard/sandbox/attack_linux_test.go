@@ -367,5 +367,5 @@ func slow(t *testing.T) {
 	}
 }
 
-// inCI reports whether every test runs, and in its full length.
+// inCI reports whether the run is of the CI tier.
 func inCI() bool { return !testing.Short() && os.Getenv("TOOLHOST_TESTS") == "ci" }

@@ -31,8 +31,8 @@ func (t *Terminal) started() {
 	go t.listen()
 }
 
-// Messages on the control socket of a terminal: the command has been suspended, is to continue, and why it could not be started,
-// which follows.
+// Messages on the control socket of a terminal: the command has been suspended; it is to continue; it could not be started. The reason
+// follows the last.
 const (
 	suspended = 's'
 	resumed   = 'c'

@@ -70,7 +70,7 @@ type fileLine struct {
 func encode(files []record) ([]byte, error) {
 	r := files[0]
 	if i := slices.IndexFunc(files, func(r record) bool { return r.State == Pending }); i >= 0 {
-		r = files[i] // which only the owner of the entry may tell
+		r = files[i] // a pending state is not written: the owner of the entry tells
 	}
 	l := entryLine{ID: r.ID, State: r.State, Time: r.Time, Owner: r.owner, Principal: r.Principal, Scope: r.Scope, Tool: r.Tool, UndoOf: r.UndoOf}
 	if l.State == Pending {

@@ -16,7 +16,7 @@ const (
 // Limits of the search: a command that fails for many files prints the same for all.
 const (
 	maxDeniedLines = 64
-	maxBarredName  = 1024
+	maxDeniedName  = 1024
 )
 
 // DeniedNotes returns notes on files in the output of a command to which the sandbox has denied access, and on what to do. dir is
@@ -108,7 +108,7 @@ func names(line string) []string {
 		strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n:,;'\"`‘’“”()[]", r) }),
 	} {
 		for _, w := range words {
-			if w = strings.TrimSpace(w); w != "" && len(w) <= maxBarredName && !strings.Contains(w, saysDenied) && !strings.Contains(w, saysReadOnly) {
+			if w = strings.TrimSpace(w); w != "" && len(w) <= maxDeniedName && !strings.Contains(w, saysDenied) && !strings.Contains(w, saysReadOnly) {
 				all = append(all, w)
 			}
 		}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestBarred: what a program says of a file that it may not write or read is explained where the sandbox is the reason, in the words
+// TestDeniedNotes: what a program says of a file that it may not write or read is explained where the sandbox is the reason, in the words
 // of the programs that people use, and else not.
-func TestBarred(t *testing.T) {
+func TestDeniedNotes(t *testing.T) {
 	ws, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

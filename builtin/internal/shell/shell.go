@@ -216,7 +216,7 @@ func (s *shell) conclude() (open, ok bool) {
 	return false, false
 }
 
-// finishScript makes a shell that has said its last word, or will, go on by itself.
+// finishScript ends the script of a shell that has reported, or is about to, so that the shell continues without us.
 func (s *shell) finishScript() {
 	if _, ok := s.proc.(supervise.Finisher); ok {
 		endOfScript(s.script)

@@ -43,7 +43,7 @@ type Analysis struct {
 	// relative path after that point need not be relative to the start.
 	ChangesDir bool
 
-	moves    int  // changes of directory, see itinerary
+	moves    int  // changes of directory, see cwdTracker
 	followed int  // those of them that are understood
 	lost     bool // some are not
 

@@ -80,7 +80,7 @@ func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
 				break
 			}
 			if here = here || len(w.out.Assigned[n.Param.Value]) == 0; here {
-				known = false // in its own directory, which "." says too
+				known = false // the working directory, which "." names too
 				break
 			}
 			names = appendNew(names, n.Param.Value)

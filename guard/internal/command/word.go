@@ -180,7 +180,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	return word
 }
 
-// plain reports whether the shell takes an unquoted literal literally.
+// plain reports whether the shell uses an unquoted literal unchanged.
 func plain(s string) bool { return !strings.ContainsAny(s, "\\*?[~") }
 
 // source returns a word as it was written.

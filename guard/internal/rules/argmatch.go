@@ -18,8 +18,8 @@ type argRule struct {
 	rule     *Rule
 }
 
-// addLoose notes a rule of several words.
-func (c *Commands) addLoose(spec string, r *Rule) {
+// addArgRule notes a rule of several words.
+func (c *Commands) addArgRule(spec string, r *Rule) {
 	for word := range strings.FieldsSeq(strings.ReplaceAll(spec, "*", " ")) {
 		if strings.HasPrefix(word, "--") && len(word) > len("--") && !slices.Contains(c.longs, word) {
 			c.longs = append(c.longs, word)

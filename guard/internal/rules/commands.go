@@ -96,7 +96,7 @@ func (c *Commands) add(r *Rule) error {
 		c.globs[first] = append(c.globs[first], g)
 	}
 	if c.kind != Allow {
-		c.addLoose(spec, r)
+		c.addArgRule(spec, r)
 	}
 	return c.addWhole(spec, stars, r)
 }
@@ -222,7 +222,7 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 }
 
 // Allows returns the allow rule that matches the command: every word of it must be known,
-// unless the rule is exactly what is there.
+// unless the rule is exactly the text of the command.
 func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil

@@ -181,7 +181,7 @@ func (l *List) matcherFor(tool string) *Matcher {
 	return l.only[tool]
 }
 
-// addSpec adds what a rule on files says as written.
+// addSpec adds the specifier of a rule on files as it is written.
 func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 	bases, text := c.anchor(l, r)
 	texts, whole := []string{text}, true

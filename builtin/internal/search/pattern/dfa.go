@@ -40,7 +40,7 @@ type dfa struct {
 	streams [streamCount]stream // see scan
 }
 
-// state is a set of instructions to continue from, and what stood before.
+// state is a set of instructions to continue from, and what precedes the text.
 type state struct {
 	pcs  []uint32
 	prev kind

@@ -64,8 +64,8 @@ func byScope(spans []sdk.ReadOnlySpan) [][]sdk.ReadOnlySpan {
 
 // Flags of a span in addition to those of its trace context.
 const (
-	flagKnowsRemote = 0x100 // the flag for remote parents is set
-	flagRemote      = 0x200 // it is
+	flagKnowsRemote = 0x100 // it is known whether the parent is remote
+	flagRemote      = 0x200 // the parent is remote
 )
 
 func (m *message) span(s sdk.ReadOnlySpan) {
