@@ -1,0 +1,217 @@
+package agents
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
+	"github.com/toolhost/toolhost/integration/host"
+)
+
+// A realClient is a client whose own program connects to toolhost and works for a model that a test plays.
+type realClient struct {
+	name      string // of the test
+	program   string
+	install   string // the client's name for toolhost install; empty: its configuration names toolhost already
+	list      []string
+	connected string                                    // what the list says of a server that answers; a client without one shows it by its work
+	args      func(url string) (args, env []string)     // of a run without a person
+	config    func(p person) (file string, content any) // the client's own configuration, which it has before
+	first     []string                                  // what the first request with tools holds
+}
+
+var realClients = []realClient{
+	{name: "claude", program: "claude", install: "claude-code", list: []string{"mcp", "list"}, connected: "Connected", args: host.ClaudeArgs, first: schemas},
+	{name: "claude with its tool search", program: "claude", install: "claude-code", args: claudeSearchArgs, first: schemas},
+	{name: "codex", program: "codex", install: "codex", list: []string{"mcp", "list"}, connected: "enabled", args: codexArgs, first: naming},
+	{name: "gemini", program: "gemini", install: "gemini", list: []string{"mcp", "list"}, connected: "Connected", args: geminiArgs, config: geminiConfig, first: schemas},
+	{name: "copilot", program: "copilot", install: "copilot", list: []string{"mcp", "list"}, connected: "local", args: copilotArgs, first: schemas},
+	{name: "opencode", program: "opencode", install: "opencode", list: []string{"mcp", "list"}, connected: "connected", args: opencodeArgs, first: schemas},
+	{name: "qwen", program: "qwen", install: "qwen", list: []string{"mcp", "list"}, connected: "Connected", args: qwenArgs, config: qwenConfig, first: []string{"mcp__toolhost__Read"}}, // not in .ci/run
+	{name: "kilo", program: "kilo", args: kiloArgs, config: kiloConfig, first: schemas},
+	{name: "kimi", program: "kimi", args: kimiArgs, config: kimiConfig, first: schemas},
+}
+
+// TestRealClients has the clients' own programs read what toolhost install wrote, connect, and work for a model that this test
+// plays. What the model is shown must be the text of the results, and what it did must be on the disk: clients differ in what
+// they make of an entry and of a result, and no other program tells. It runs where TOOLHOST_CLIENTS names a directory with the
+// programs, for example after
+//
+//	npm install --prefix DIR @anthropic-ai/claude-code @openai/codex @google/gemini-cli @github/copilot opencode-ai \
+//		@kilocode/cli @moonshot-ai/kimi-code node@22
+//
+// the directory DIR/node_modules/.bin.
+func TestRealClients(t *testing.T) {
+	t.Parallel()
+	for _, c := range realClients {
+		t.Run(c.name, func(t *testing.T) {
+			program, env := host.ClientProgram(t, c.program)
+			p := newPerson(t)
+			host.WriteModelFiles(t, p.Project)
+			c.add(t, p, env)
+			if c.list != nil {
+				if out, _ := p.Run(t, env, program, c.list...); !strings.Contains(out, "toolhost") || !strings.Contains(out, c.connected) {
+					t.Errorf("%v does not say %q:\n%s", c.list, c.connected, out)
+				}
+			}
+			c.work(t, p, program, env)
+			if c.install == "" {
+				return
+			}
+			if out, ok := p.Run(t, env, host.Binary, "uninstall", c.install); !ok {
+				t.Errorf("uninstall: %s", out)
+			}
+			if c.list != nil {
+				if out, _ := p.Run(t, env, program, c.list...); strings.Contains(out, host.Binary) {
+					t.Errorf("afterwards %v still says:\n%s", c.list, out)
+				}
+			}
+		})
+	}
+}
+
+// add makes the entry of toolhost in the client's configuration.
+func (c realClient) add(t *testing.T, p person, env []string) {
+	t.Helper()
+	if c.config != nil {
+		file, content := c.config(p)
+		data, err := json.Marshal(content)
+		host.Must(t, err)
+		host.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		host.Must(t, os.WriteFile(file, data, 0o600))
+	}
+	if c.install == "" {
+		return
+	}
+	for _, args := range [][]string{
+		{"install", c.install}, {"install", c.install}, // the second time there is nothing to do
+		{"install", c.install, "--root", "."}, // and this changes the entry
+	} {
+		if out, ok := p.Run(t, env, host.Binary, args...); !ok {
+			t.Fatalf("%v: %s", args, out)
+		}
+	}
+}
+
+// work has the client make the calls of a model, and looks at what became of them.
+func (c realClient) work(t *testing.T, p person, program string, env []string) {
+	t.Helper()
+	played := &host.Scripted{Calls: host.ModelCalls}
+	server := httptest.NewServer(fakemodel.Model(played.Next))
+	defer server.Close()
+	args, more := c.args(server.URL)
+	if out, ok := p.Run(t, append(env, more...), program, args...); !ok {
+		t.Fatalf("%s failed:\n%s", c.program, out)
+	}
+	played.Check(t)
+	for _, word := range c.first {
+		if !strings.Contains(played.First, word) {
+			t.Errorf("the first request that offers tools does not hold %q", word)
+		}
+	}
+	for name, want := range map[string]string{"a.txt": "edited line\n", "b.txt": "b\n", ".env": "SECRET=1\n"} {
+		if got, err := os.ReadFile(filepath.Join(p.Project, name)); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+// claudeSearchArgs are claudeArgs for a model that has to search for tools which are not always loaded.
+func claudeSearchArgs(url string) (args, env []string) {
+	args, env = host.ClaudeArgs(url)
+	return args, append(env, "ENABLE_TOOL_SEARCH=true")
+}
+
+// codexArgs make Codex work for a model elsewhere.
+func codexArgs(url string) (args, env []string) {
+	args = []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}
+	for _, setting := range []string{
+		`model="none"`, `model_provider="none"`, `model_providers.none={name="none",base_url="` + url + `",wire_api="responses",env_key="NONE"}`,
+		`tool_output_token_limit=10000`, // as for models that it knows
+	} {
+		args = append(args, "-c", setting)
+	}
+	return append(args, "go"), []string{"NONE=none"}
+}
+
+// geminiArgs make Gemini CLI work for a model elsewhere.
+func geminiArgs(url string) (args, env []string) {
+	return []string{"-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", "go"}, []string{
+		"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_API_KEY=none",
+	}
+}
+
+func geminiConfig(p person) (file string, content any) {
+	auth := map[string]any{"auth": map[string]string{"selectedType": "gemini-api-key"}}
+	return filepath.Join(p.Home, ".gemini", "settings.json"), map[string]any{"security": auth}
+}
+
+// qwenArgs make Qwen Code work for a model elsewhere. It knows no exceptions from a proxy.
+func qwenArgs(url string) (args, env []string) {
+	return []string{"--approval-mode", "yolo", "-p", "go"}, []string{
+		"OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=none", "HTTP_PROXY=", "HTTPS_PROXY=",
+	}
+}
+
+func qwenConfig(p person) (file string, content any) {
+	return filepath.Join(p.Home, ".qwen", "settings.json"), map[string]any{
+		"security": map[string]any{"auth": map[string]string{"selectedType": "openai"}}, "privacy": map[string]bool{"usageStatisticsEnabled": false},
+	}
+}
+
+// copilotArgs make Copilot CLI work for a model elsewhere.
+func copilotArgs(url string) (args, env []string) {
+	return []string{"-p", "go", "--allow-all-tools", "--allow-all-paths"}, []string{
+		"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_MODEL=gpt-4.1", "COPILOT_OFFLINE=true",
+	}
+}
+
+// opencodeArgs make opencode work for a model elsewhere.
+func opencodeArgs(url string) (args, env []string) {
+	return []string{"run", "go"}, []string{"OPENCODE_CONFIG_CONTENT=" + openaiCompatible(url), "OPENCODE_DISABLE_MODELS_FETCH=1"}
+}
+
+// kiloArgs make Kilo, which is made from opencode, work for a model elsewhere.
+func kiloArgs(url string) (args, env []string) {
+	return []string{"run", "go", "--auto"}, []string{"KILO_CONFIG_CONTENT=" + openaiCompatible(url), "KILO_DISABLE_MODELS_FETCH=1"}
+}
+
+// openaiCompatible is the configuration of opencode for a model elsewhere.
+func openaiCompatible(url string) string {
+	config, _ := json.Marshal(map[string]any{ // strings encode
+		"model": "none/none", "small_model": "none/none",
+		"provider": map[string]any{"none": map[string]any{
+			"npm": "@ai-sdk/openai-compatible", "options": map[string]string{"baseURL": url + "/v1", "apiKey": "none"},
+			"models": map[string]any{"none": map[string]string{"name": "none"}},
+		}},
+	})
+	return string(config)
+}
+
+func kiloConfig(p person) (file string, content any) {
+	entry := map[string]any{"type": "local", "command": []string{host.Binary, "stdio", "--root", p.Project}, "enabled": true}
+	return filepath.Join(p.Home, "config", "kilo", "kilo.json"), map[string]any{"mcp": map[string]any{"toolhost": entry}}
+}
+
+// kimiArgs make Kimi Code work for a model elsewhere.
+func kimiArgs(url string) (args, env []string) {
+	return []string{"-p", "go"}, []string{
+		"KIMI_MODEL_NAME=none", "KIMI_MODEL_API_KEY=none", "KIMI_MODEL_PROVIDER_TYPE=openai", "KIMI_MODEL_BASE_URL=" + url + "/v1", "KIMI_CODE_NO_AUTO_UPDATE=1",
+	}
+}
+
+func kimiConfig(p person) (file string, content any) {
+	entry := map[string]any{"command": host.Binary, "args": []string{"stdio", "--root", p.Project}}
+	return filepath.Join(p.Home, ".kimi-code", "mcp.json"), map[string]any{"mcpServers": map[string]any{"toolhost": entry}}
+}
+
+// firstRequests are words that the first request of a client which offers tools must hold: of our schemas, or of the instructions that
+// name our tools to a model that has to search for them.
+var (
+	schemas = []string{"file_path", "old_string", "run_in_background", "output_mode", "content"}
+	naming  = []string{"Read (read a file)", "Edit (edit a file)", "Write (write a file)", "Bash (run a shell command)", "Glob (find files)", "Grep (search files)"}
+)

@@ -1,0 +1,151 @@
+//go:build linux
+
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/toolhost/toolhost/integration/host"
+	"golang.org/x/sys/unix"
+)
+
+// changesAll is a command with output that changes files of each kind.
+const changesAll = "echo 4 > a; rm -r d; ln -sfn b l; mkdir n; echo 5 > n/f; chmod 700 x; echo done"
+
+// fresh puts the files there that changesAll changes, and returns what stands there.
+func (g *ground) fresh() map[string]string {
+	g.T.Helper()
+	entries, err := os.ReadDir(g.WS)
+	host.Must(g.T, err)
+	for _, e := range entries {
+		host.Must(g.T, os.RemoveAll(g.Path(e.Name())))
+	}
+	g.Put("a", "1\n")
+	g.Put("d/b", "2\n")
+	g.Put("x", "3\n")
+	host.Must(g.T, os.Symlink("a", g.Path("l")))
+	return g.stands()
+}
+
+// last is the ID of the last call in the history.
+func (g *ground) last() string {
+	if ids := g.ids(); len(ids) > 0 {
+		return ids[len(ids)-1]
+	}
+	return ""
+}
+
+// covered waits until the base has been read.
+func (s *session) covered() {
+	s.T.Helper()
+	for strings.Contains(s.MustCall("Bash", host.Args{"command": "true"}), "had been read") {
+	}
+}
+
+// TestFaultCheckpointKilled kills the host at each system call by which it runs a command and records what that changes. The history can be
+// read, a call that it holds can be taken back, and the next command says if what the one before changed may not be in it.
+func TestFaultCheckpointKilled(t *testing.T) {
+	g := newGround(t)
+	stations := 0
+	for station := 1; station < mostStations; station += host.Step(9) {
+		before, known := g.fresh(), g.last()
+		s, in := g.injected()
+		s.covered()
+		in.arm(station, false, append([]uintptr{unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT}, changing...), func() syscall.Errno {
+			_ = s.Cmd.Process.Kill()
+			return 0
+		}, g.WS, g.State)
+		r, err := s.Call(s.Ctx, "Bash", host.Args{"command": changesAll}.String())
+		acked := err == nil && !r.IsError
+		hit := in.disarm() > 0
+		_ = s.Close()
+		now, last := g.stands(), g.last()
+		if acked && last == known {
+			t.Errorf("station %d: what an answered command changed is not in the history", station)
+		}
+		if last == known && cmp.Diff(before, now) != "" {
+			host.Eventually(t, func() string { // its owner may be taken for alive for a moment; see tidy
+				next := g.start(host.StdioModern)
+				defer next.End()
+				if text := next.MustCall("Bash", host.Args{"command": "true"}); !strings.Contains(text, `The host was killed while it ran "echo 4`) {
+					return fmt.Sprintf("station %d: it is not said that changes are not covered: %s", station, text)
+				}
+				return ""
+			})
+		}
+		if last != known {
+			g.rewind(last, before)
+		}
+		g.Tidy()
+		if stations++; !hit || t.Failed() {
+			break
+		}
+	}
+	t.Logf("killed at %d stations", stations)
+}
+
+// TestFaultCheckpointFull lets each system call fail by which what a command changed is kept. Its result is given all the same; what it
+// changed can be taken back, or the result says that it cannot.
+func TestFaultCheckpointFull(t *testing.T) {
+	for _, sticky := range []bool{false, true} {
+		g := newGround(t)
+		stations := 0
+		for station := 1; station < mostStations; station += host.Step(7) {
+			before, known := g.fresh(), g.last()
+			s, in := g.injected()
+			s.covered()
+			in.arm(station, sticky, changing, failing(unix.ENOSPC), filepath.Join(g.State, "history"), filepath.Join(g.State, "checkpoints"))
+			text, failed := s.Try("Bash", host.Args{"command": changesAll})
+			hit := in.disarm() > 0
+			s.End()
+			last := g.last()
+			switch {
+			case failed || !strings.Contains(text, "done"):
+				t.Errorf("station %d: failed %v: %s", station, failed, text)
+			case last != known: // older ones may have made room
+				g.rewind(last, before)
+			case !strings.Contains(text, "cannot be taken back"):
+				t.Errorf("station %d: not recorded, and that is not said: %s", station, text)
+			}
+			g.Tidy()
+			if stations++; !hit || t.Failed() {
+				break
+			}
+		}
+		t.Logf("sticky %v: %d stations", sticky, stations)
+	}
+}
+
+// TestFaultCheckpointDisk fills the disk of the state directory, and then runs commands.
+func TestFaultCheckpointDisk(t *testing.T) {
+	g := newGround(t)
+	host.Must(t, os.MkdirAll(g.State, 0o700))
+	host.Tmpfs(t, g.State, "size=2m")
+	g.fresh()
+	s := g.start(host.StdioModern)
+	s.covered()
+	filler := host.Fill(t, g.State, 0)
+	text, failed := s.Try("Bash", host.Args{"command": changesAll})
+	if failed || !strings.Contains(text, "done") || !strings.Contains(text, "cannot be taken back") && !strings.Contains(text, "is not kept") {
+		t.Errorf("failed %v: %s", failed, text)
+	}
+	if err := os.Remove(filler); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	before := g.fresh()
+	s.MustCall("Bash", host.Args{"command": "true"})
+	if text := s.MustCall("Bash", host.Args{"command": changesAll}); !strings.Contains(text, "changed 5 files") {
+		t.Errorf("with room again: %s", text)
+	}
+	s.End()
+	g.rewind(g.last(), before)
+	g.Tidy()
+}

@@ -1,0 +1,145 @@
+//go:build linux
+
+package fault
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/toolhost/toolhost/integration/host"
+	"golang.org/x/sys/unix"
+)
+
+// TestFaultRewindStations kills a rewind at each of its system calls that change files. Each path holds what stood there before or after the
+// rewind, or nothing; the same rewind again ends it, and an undo leads back.
+func TestFaultRewindStations(t *testing.T) {
+	g := newGround(t)
+	g.Put("a", "1\n")
+	g.Put("d/b", "2\n")
+	g.Put("d/e/c", "3\n")
+	host.Must(t, os.Symlink("a", g.Path("l")))
+	before := g.stands()
+	s := g.start(host.StdioModern)
+	s.MustCall("Bash", host.Args{"command": "echo 4 > a; rm -r d; ln -sfn b l; mkdir n; echo 5 > n/f; echo 6 > d"})
+	s.End()
+	after := g.stands()
+	id := g.ids()[0]
+	kept := filepath.Join(host.TempDir(t), "kept")
+	sh := func(script string) {
+		if out, err := exec.Command("sh", "-ec", script, "sh", g.WS, g.State, kept).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	sh(`mkdir "$3"; cp -a "$1" "$3/ws"; cp -a "$2" "$3/state"`)
+	stations, step := 0, host.Step(9)
+	for station := 1; station < mostStations && g.killRewind(station, id, before, after); station += step {
+		stations++
+		g.rewind(id, before)
+		if ids := g.ids(); len(ids) > 1 { // else it was killed after its last step
+			g.rewind(ids[1], after)
+		}
+		g.Tidy()
+		if t.Failed() {
+			t.Fatalf("station %d", station)
+		}
+		sh(`rm -r "$1" "$2"; cp -a "$3/ws" "$1"; cp -a "$3/state" "$2"`)
+	}
+	t.Logf("killed at %d stations", stations)
+}
+
+// usable is a directory while it is restored. It gets its mode last.
+const usable = `drwx------ ""`
+
+// killRewind kills a rewind at a station. False: the rewind has fewer.
+func (g *ground) killRewind(station int, id string, before, after map[string]string) bool {
+	g.T.Helper()
+	cmd := exec.Command(host.Binary, "rewind", id, "--yes", "--state-dir", g.State)
+	cmd.Dir, cmd.Env = g.WS, host.CleanEnv(g.Home)
+	var out host.LockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	in, started := g.inject(cmd)
+	in.arm(station, false, append([]uintptr{unix.SYS_UNLINKAT, unix.SYS_SYMLINKAT}, changing...), func() syscall.Errno {
+		_ = cmd.Process.Kill()
+		return 0
+	}, g.WS, g.State)
+	host.Must(g.T, cmd.Start())
+	if err := started(); err != nil {
+		g.T.Skipf("system calls cannot be intercepted here: %v %s", err, &out)
+	}
+	err := cmd.Wait()
+	hit := in.disarm() > 0
+	now := g.stands()
+	if !hit && err != nil {
+		g.T.Errorf("%v\n%s", err, &out)
+	}
+	if diff := cmp.Diff(before, now); err == nil && diff != "" {
+		g.T.Errorf("station %d: the rewind reports no error (-before +rewound)\n%s%s", station, diff, &out)
+	}
+	for path, what := range now {
+		if what != before[path] && what != after[path] && what != usable {
+			g.T.Errorf("station %d: %s is %s", station, path, what)
+		}
+	}
+	return hit
+}
+
+// rewind rewinds to before a call, and compares. See tidy for why it may take more than one try.
+func (g *ground) rewind(id string, want map[string]string) {
+	g.T.Helper()
+	host.Eventually(g.T, func() string {
+		out, err := g.Run("rewind", id, "--yes")
+		if diff := cmp.Diff(want, g.stands()); err != nil || diff != "" {
+			return fmt.Sprintf("%v %s\n(-want +got)\n%s", err, out, diff)
+		}
+		return ""
+	})
+}
+
+// ids are those of all calls in the history, oldest first.
+func (g *ground) ids() []string {
+	g.T.Helper()
+	raw, err := g.Run("history", "--json")
+	host.Must(g.T, err)
+	var calls []struct{ ID string }
+	host.Must(g.T, json.Unmarshal(raw, &calls))
+	var ids []string
+	for _, c := range slices.Backward(calls) {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// stands is what stands in the root: of each path its mode, and its content or target.
+func (g *ground) stands() map[string]string {
+	g.T.Helper()
+	all := map[string]string{}
+	host.Must(g.T, filepath.WalkDir(g.WS, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == g.WS || strings.HasPrefix(d.Name(), ".toolhost-") {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if info.Mode()&fs.ModeSymlink != 0 {
+			var target string
+			target, err = os.Readlink(path)
+			content = []byte(target)
+		} else if info.IsDir() {
+			err = nil
+		}
+		all[path[len(g.WS)+1:]] = fmt.Sprintf("%v %q", info.Mode(), content)
+		return err
+	}))
+	return all
+}

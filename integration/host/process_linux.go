@@ -1,0 +1,163 @@
+package host
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the tests see of processes is what the kernel shows of them in /proc: nothing of the host is exposed for it.
+
+// NewTag returns a word that marks the processes of one command.
+func NewTag() string { return "toolhost-tag-" + rand.Text() }
+
+// Tagged returns the processes that carry a tag in their arguments or their environment.
+func Tagged(t *testing.T, tag string) []int {
+	t.Helper()
+	var found []int
+	for _, pid := range processes(t) {
+		for _, name := range []string{"cmdline", "environ"} {
+			raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+			if err == nil && bytes.Contains(raw, []byte(tag)) { // an error: it ended, or is not ours
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found
+}
+
+func processes(t *testing.T) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Descendants returns the living processes below one, which is not among them.
+func Descendants(t *testing.T, pid int) []int {
+	t.Helper()
+	children := map[int][]int{}
+	for _, p := range processes(t) {
+		if parent, state := ParentOf(p); state != 'Z' {
+			children[parent] = append(children[parent], p)
+		}
+	}
+	var below []int
+	for next := children[pid]; len(next) > 0; next = next[1:] {
+		below = append(below, next[0])
+		next = append(next, children[next[0]]...)
+	}
+	return below
+}
+
+// ParentOf returns the parent of a process and its state, zeros if it has ended.
+func ParentOf(pid int) (parent int, state byte) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0
+	}
+	_, rest, _ := strings.Cut(string(raw[bytes.LastIndexByte(raw, ')'):]), " ") // the name before may hold anything
+	if _, err := fmt.Sscanf(rest, "%c %d", &state, &parent); err != nil {
+		return 0, 0
+	}
+	return parent, state
+}
+
+// A Watched process can be waited for, whoever's child it is.
+type Watched struct {
+	pid int
+	fd  int
+}
+
+// Watch watches a running process until the test ends.
+func Watch(t *testing.T, pid int) Watched {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatalf("watching process %d: %v", pid, err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return Watched{pid, fd}
+}
+
+// End waits until the process has ended and returns how long that took.
+func (w Watched) End(t *testing.T) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for time.Since(start) < Patience {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}, int(time.Second.Milliseconds()))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return time.Since(start)
+		}
+	}
+	t.Errorf("process %d has not ended after %v", w.pid, Patience)
+	return Patience
+}
+
+// Survivors waits until no process carries the tag.
+func Survivors(t *testing.T, tag string) {
+	t.Helper()
+	Eventually(t, func() string {
+		if left := Tagged(t, tag); len(left) > 0 {
+			return fmt.Sprintf("processes %v still run", left)
+		}
+		return ""
+	})
+}
+
+// Leftovers returns the temporary files of ours below a directory.
+func Leftovers(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && strings.HasPrefix(e.Name(), ".toolhost-") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+// unfinished returns what is left in a state directory of writes that are not under way any more. No host may run on it.
+func unfinished(t *testing.T, state string) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{
+		"journal/*.journal", "history/owners/*", "history/*/*~*", "readstate/*.tmp", "results/open/*", ".new-*", "cache/*.tmp",
+	} {
+		names, err := filepath.Glob(filepath.Join(state, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, names...)
+	}
+	return found
+}

@@ -1,0 +1,5 @@
+//go:build slow
+
+package host
+
+const defaultSamples = 1

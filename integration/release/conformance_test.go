@@ -1,0 +1,148 @@
+package release
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/integration/host"
+)
+
+// The official conformance suite judges a server with its fixtures after our own door and pipeline. It is
+// run when TOOLHOST_CONFORMANCE names the directory in which npm installed it, best with a node of its own:
+//
+//	npm install --prefix DIR node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
+func TestConformance(t *testing.T) {
+	node, suite := conformanceSuite(t)
+	url := startFixtures(t)
+	for _, run := range []struct {
+		name     string
+		args     []string
+		expected string // what may fail, each with its reason
+		passed   int    // at least
+	}{
+		{"2026-07-28", []string{"--requirements", "2026-07-28"}, "expected-2026-07-28.yml", 162},
+		{"2025-11-25", []string{"--requirements", "2025-11-25"}, "expected-2025-11-25.yml", 80},
+	} {
+		t.Run(run.name, func(t *testing.T) {
+			args := append([]string{suite, "server", "--url", url, "-o", host.TempDir(t),
+				"--expected-failures", filepath.Join("..", "conformance", run.expected)}, run.args...)
+			out, err := exec.Command(node, args...).CombinedOutput()
+			summary := string(out[max(0, strings.Index(string(out), "=== SUMMARY")):])
+			if err != nil {
+				t.Fatalf("%v\n%s", err, summary)
+			}
+			total := regexp.MustCompile(`Total: (\d+) passed, (\d+) failed`).FindStringSubmatch(summary)
+			if total == nil {
+				t.Fatalf("no total in\n%s", summary)
+			}
+			t.Log(total[0])
+			if n, _ := strconv.Atoi(total[1]); n < run.passed {
+				t.Errorf("%d checks passed, %d are expected\n%s", n, run.passed, summary)
+			}
+		})
+	}
+}
+
+// clientScenarios are those that the suite judges a client by and that the gateway has a part in: without those of grants that it does
+// not offer (client credentials, JWT, DPoP), and of servers that ask in parallel. The first five are a sample.
+var clientScenarios = []string{
+	"request-metadata", "tools_call", "auth/metadata-var2", "auth/iss-supported-missing", "auth/scope-step-up",
+	"initialize", "sse-retry", "http-standard-headers", "http-invalid-tool-headers", "json-schema-ref-no-deref",
+	"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var3", "auth/scope-from-www-authenticate",
+	"auth/scope-omitted-when-undefined", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none",
+	"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/iss-supported",
+	"auth/scope-from-scopes-supported", "auth/scope-retry-limit",
+	"auth/iss-not-advertised", "auth/iss-wrong-issuer", "auth/metadata-issuer-mismatch",
+}
+
+// TestConformanceClient has the suite judge the gateway as a client of servers of both eras, and its logins. With -long all scenarios run.
+func TestConformanceClient(t *testing.T) {
+	node, suite := conformanceSuite(t)
+	client, err := filepath.Abs("testdata/conformance-client.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenarios := clientScenarios
+	if !host.Whole() {
+		scenarios = scenarios[:5]
+	}
+	for _, scenario := range scenarios {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(node, suite, "client", "--command", client, "--scenario", scenario, "-o", host.TempDir(t))
+			cmd.Env = append(os.Environ(), "TOOLHOST="+host.Binary)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out[max(0, strings.Index(string(out), "Test Results")):])
+			}
+		})
+	}
+}
+
+// conformanceSuite finds the suite and a node that can run it.
+func conformanceSuite(t *testing.T) (node, suite string) {
+	t.Helper()
+	dir := os.Getenv("TOOLHOST_CONFORMANCE")
+	if dir == "" {
+		t.Skip("TOOLHOST_CONFORMANCE does not name the directory of the conformance suite")
+	}
+	suite = filepath.Join(dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
+	if _, err := os.Stat(suite); err != nil {
+		t.Fatalf("TOOLHOST_CONFORMANCE: %v", err)
+	}
+	node = filepath.Join(dir, "node_modules", ".bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		node = "node"
+	}
+	version, err := exec.Command(node, "--version").Output()
+	if err != nil {
+		t.Skipf("the conformance suite needs node: %v", err)
+	}
+	const oldest = 22
+	major, _, _ := strings.Cut(strings.TrimPrefix(string(version), "v"), ".")
+	if n, _ := strconv.Atoi(major); n < oldest {
+		t.Skipf("the conformance suite needs node %d, this is %s", oldest, version)
+	}
+	return node, suite
+}
+
+// startFixtures serves the suite's fixtures until the test ends.
+func startFixtures(t *testing.T) (url string) {
+	t.Helper()
+	program := filepath.Join(host.TempDir(t), "conformance")
+	if out, err := exec.Command("go", "build", "-o", program, "../conformance").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(program)
+	home := host.TempDir(t)
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
+	stop, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &strings.Builder{}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server did not end well: %v\n%s", err, log)
+		}
+	})
+	url, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server said no address: %v", err)
+	}
+	return strings.TrimSpace(url)
+}

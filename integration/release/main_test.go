@@ -1,0 +1,9 @@
+package release
+
+import (
+	"testing"
+
+	"github.com/toolhost/toolhost/integration/host"
+)
+
+func TestMain(m *testing.M) { host.Main(m) }
