@@ -6,59 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/toolhost/toolhost/integration/host"
 )
-
-// verified are the clients that are verified, by the package that .ci/run installs or a person does, with their programs.
-var verified = map[string]string{
-	"claude-code": "claude", "codex": "codex", "gemini": "gemini", "copilot": "copilot", "opencode": "opencode", "kilo": "kilo", "kimi": "kimi",
-	"qwen": "qwen", // not in .ci/run
-}
-
-// TestVerifyClients has each client of .ci/run verified with its own tools and, where settings switch them off, without. Which tools it
-// offers is compared with what a person looked at: go test ./integration/agents -tags slow -run TestVerifyClients -update writes it anew. A client that this
-// machine is too busy for is not judged.
-func TestVerifyClients(t *testing.T) {
-	for client, program := range verified {
-		for _, args := range [][]string{{client}, {client, "--replace"}, {client, "--run"}} {
-			if slices.Contains(args, "--replace") && (client == "copilot" || client == "kimi") { // no setting switches their tools off
-				continue
-			}
-			name := strings.Join(args, "")
-			t.Run(name, func(t *testing.T) {
-				_, env := host.ClientProgram(t, program)
-				file := filepath.Join("testdata", "verify", name+".json")
-				want, err := os.ReadFile(file)
-				if err != nil && !*host.Update {
-					t.Skip("no report to compare with")
-				}
-				p := newPerson(t)
-				began := time.Now()
-				got, problem := p.verify(t, env, args...)
-				if strings.Contains(problem, "did not end within") {
-					t.Skip(problem)
-				}
-				t.Logf("%.1f s", time.Since(began).Seconds())
-				if *host.Update {
-					host.Must(t, os.WriteFile(file, got, 0o644))
-					return
-				}
-				if diff := cmp.Diff(string(want), string(got)); diff != "" {
-					t.Errorf("%s (-want +got)\n%s\n%s", file, problem, diff)
-				}
-				if left, err := os.ReadDir(p.Home); err != nil || len(left) != 1 {
-					t.Errorf("the home holds %v, %v: nothing of the user's is written", left, err)
-				}
-			})
-		}
-	}
-}
 
 // verify runs toolhost verify; the report is one member a line, without the length of our part, and with "all" for a list of all our
 // tools. The exit status must be what it says.

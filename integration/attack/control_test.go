@@ -149,27 +149,6 @@ type controlBackend struct {
 	through func(*exec.Cmd) // how it is started
 }
 
-// TestAttackControl attacks the files that the host obeys where its names for them are links into a root: by every name, by each
-// link and each directory on the way, and looks at the disk after each call. Then what is next to them is edited.
-func TestAttackControl(t *testing.T) {
-	t.Parallel()
-	backends := []controlBackend{
-		{name: "uncontained", plain: true, setUp: func(t *testing.T, w *world) []string {
-			host.Must(t, os.WriteFile(filepath.Join(w.root, "uncontained.json"), []byte(`{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`), 0o644))
-			return []string{"--settings", filepath.Join(w.root, "uncontained.json")}
-		}},
-	}
-	if host.Contained(t) {
-		backends = append(backends, controlBackend{name: "contained"})
-		if os.Geteuid() == 0 {
-			backends = append(backends, controlBackend{name: "contained-user", user: ordinaryUser})
-		}
-	}
-	for _, b := range backends {
-		b.attack(t, 1)
-	}
-}
-
 func (b controlBackend) attack(t *testing.T, step int) {
 	for _, l := range host.Sampled(controlLayouts, step) {
 		t.Run(b.name+"/"+strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { attackControl(t, b, l) })

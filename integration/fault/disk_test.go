@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
@@ -293,76 +292,4 @@ func eachFile(t *testing.T, dir string, do func(path string, size int64)) {
 		}
 		return err
 	}))
-}
-
-
-// TestFaultState spoils the state directory, between two runs of the host and under one that runs. Calls go on: what is kept in it is a
-// help and no condition, except for writing in place, which is refused where it could not be taken back.
-func TestFaultState(t *testing.T) {
-	for _, sp := range spoils {
-		for _, running := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/running=%v", sp.name, running), func(t *testing.T) {
-				t.Parallel()
-				g := newGround(t)
-				g.Put("a.txt", "number 0\n")
-				s := g.start(host.StdioModern)
-				n := 0
-				s.work(&n)
-				if !running {
-					s.End()
-				}
-				if running {
-					s.standStill(func() { sp.spoil(t, g.State) }) // it writes in the background, too
-				} else {
-					sp.spoil(t, g.State)
-					s = g.start(host.StdioModern)
-				}
-				s.work(&n)
-				s.work(&n)
-				s.Kill()
-				s = g.start(host.StdioModern)
-				s.work(&n)
-				if err := s.Stop(); err != nil && !strings.Contains(s.Stderr.String(), g.State) {
-					t.Errorf("%v, and it does not say where:\n%s", err, s.Stderr)
-				}
-				if left := host.Leftovers(t, g.WS); len(left) > 0 {
-					t.Errorf("left behind: %q", left)
-				}
-			})
-		}
-	}
-}
-
-// standStill does something while the host is stopped.
-func (s *session) standStill(do func()) {
-	s.T.Helper()
-	host.Must(s.T, s.Cmd.Process.Signal(syscall.SIGSTOP))
-	defer func() { host.Must(s.T, s.Cmd.Process.Signal(syscall.SIGCONT)) }()
-	for err := error(unix.EINTR); err != nil; {
-		if err = unix.Waitid(unix.P_PID, s.Cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			s.T.Fatal(err)
-		}
-	}
-	do()
-}
-
-// work uses everything that keeps something in the state directory.
-func (s *session) work(n *int) {
-	s.T.Helper()
-	s.MustCall("Read", host.Args{"file_path": "a.txt"})
-	s.MustCall("Edit", host.Args{"file_path": "a.txt", "old_string": fmt.Sprintf("number %d\n", *n), "new_string": fmt.Sprintf("number %d\n", *n+1)})
-	*n++
-	if text := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(text, fmt.Sprintf("number %d", *n)) {
-		s.T.Errorf("after edit %d: %s", *n, text)
-	}
-	if text := s.MustCall("Bash", host.Args{"command": "seq 20000"}); !strings.Contains(text, "20000") {
-		s.T.Errorf("a long result: %s", text[max(0, len(text)-600):])
-	}
-	p, err := s.Start(s.Ctx, "Read", host.Args{"file_path": "a.txt"}.String(), host.Conversation("exact"))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	if r, err := p.Result(s.Ctx); err != nil || r.IsError {
-		s.T.Errorf("in an exact scope: %v, %v", r, err)
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
@@ -38,6 +40,8 @@ func TempDir(t testing.TB) string {
 
 // Main builds the binary, runs the tests of a package and exits.
 func Main(m *testing.M) {
+	// Tests wait for hosts most of the time, so more of them run in parallel than there are processors.
+	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	flag.Parse()
 	os.Exit(run(m))
 }

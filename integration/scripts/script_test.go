@@ -18,11 +18,11 @@ import (
 
 var only = flag.String("setting", "", "run the scripts in this setting only, such as stdio-2026-07-28")
 
-// TestScripts runs every script in testdata/scripts over both transports and in both eras. What a script
-// can say is described in testdata/scripts/README.md.
+// TestScripts runs every script in testdata/scripts over both transports and in both eras: with -tags slow in every combination, with
+// -short in one. What a script can say is described in testdata/scripts/README.md.
 func TestScripts(t *testing.T) {
-	for _, s := range host.Settings {
-		if *only != "" && *only != s.String() {
+	for i, s := range scriptSettings {
+		if *only != "" && *only != s.String() || *only == "" && i > 0 && testing.Short() {
 			continue
 		}
 		t.Run(s.String(), func(t *testing.T) {

@@ -1,0 +1,7 @@
+//go:build slow
+
+package scripts
+
+import "github.com/toolhost/toolhost/integration/host"
+
+var scriptSettings = host.Settings
