@@ -3,7 +3,6 @@ package guard
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/integration/samples"
 )
-
-var long = flag.Bool("long", false, "run the races in their long form")
 
 // TestSwapRace exchanges a directory of the workspace with a link to one outside
 // as fast as it can while files are resolved, opened and created in it.
@@ -25,10 +23,7 @@ func TestSwapRace(t *testing.T) {
 	ws := filepath.Join(top, "ws")
 	tree(t, top, "ws/sub/f", "out/f", "ws/link -> "+top+"/out")
 	p := policy(t, ws, nil)
-	rounds := 3000
-	if *long {
-		rounds = 100_000
-	}
+	rounds := samples.Rounds(3000)
 	var stop atomic.Bool
 	var swaps sync.WaitGroup
 	swaps.Go(func() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
@@ -175,7 +176,7 @@ func TestConsult(t *testing.T) {
 		{"", "", tool("ReadMcpResource", `{"server":"t","uri":"`+listed+`"}`), "omit server", "the content"},
 		{"", "mcp__s__*", tool("ReadMcpResource", `{"uri":"`+listed+`"}`), "denied by a rule", "the content"},
 	} {
-		if testing.Short() && i%4 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.allow+tt.deny+tt.request, func(t *testing.T) {

@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
@@ -164,32 +163,6 @@ func TestNoHostWithoutRootOrWithWrongTool(t *testing.T) {
 	}
 }
 
-// TestRulesOfMany: calls that come at once see the same rules, which a sandbox is kept for, and the rules of principals
-// that are many are not kept for ever.
-func TestRulesOfMany(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	h, _ := openHost(t, nil)
-	policies := make([]*guard.Policy, 16)
-	var all sync.WaitGroup
-	for i := range policies {
-		all.Go(func() { policies[i] = h.policies.of("p") })
-	}
-	all.Wait()
-	for _, p := range policies {
-		if !p.SameRules(policies[0]) {
-			t.Error("the same settings were made different rules of")
-		}
-	}
-	for i := range 2 * maxPolicies {
-		h.policies.of(fmt.Sprint(i))
-		if h.policies.compiledCount > maxPolicies {
-			t.Fatalf("the rules of %d principals are kept", h.policies.compiledCount)
-		}
-	}
-}
-
 func BenchmarkDispatchRead(b *testing.B) {
 	h, _ := openHost(b, map[string]string{"a.txt": strings.Repeat("a line of text\n", 200)})
 	for b.Loop() {
@@ -225,7 +198,7 @@ func TestLifecyclesLeaveAFlatHeap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not with -short")
 	}
-	lifecycles := often(1_000, 30_000)
+	lifecycles := samples.Rounds(1_000)
 	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
 	run := func(n int) {
 		for i := range n {

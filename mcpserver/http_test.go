@@ -294,14 +294,3 @@ func endWorking(t *testing.T, stream *webStream, root, id string) {
 		t.Fatalf("the answer is %s %+v", a.Result, a.Error)
 	}
 }
-
-func TestProgressIsNotLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	url, root := startWeb(t, nil, func(c *Config) { c.Allow = []string{"Bash"} })
-	body := strings.Replace(callAs("Bash", working).body, `"_meta":{`, `"_meta":{"progressToken":"t",`, 1)
-	for range 10 {
-		endWorking(t, modern(body).open(t, url), root, "5")
-	}
-}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -198,39 +197,4 @@ func TestNothingIsReadBeforeTheToken(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("status %s", resp.Status)
 	}
-}
-
-func TestThousandSessions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	const sessions, atOnce = 1000, 50
-	address, root := startWeb(t, nil)
-	for i := range sessions {
-		writeFile(t, filepath.Join(root, fmt.Sprintf("f%d", i)), fmt.Sprintf("content of %d.\n", i))
-	}
-	var all sync.WaitGroup
-	places := make(chan struct{}, atOnce)
-	ids := make([]string, sessions)
-	for i := range sessions {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			resp, _ := webRequest{body: initialize}.do(t, address)
-			ids[i] = resp.Header.Get("Mcp-Session-Id")
-		})
-	}
-	all.Wait()
-	for i, id := range ids { // now all of them are open
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			q := webRequest{headers: map[string]string{"Mcp-Session-Id": id, "MCP-Protocol-Version": "2025-11-25"}}
-			q.body = toolCall(7, "Read", fmt.Sprintf(`{"file_path":"f%d"}`, i))
-			if _, body := q.do(t, address); !strings.Contains(body, fmt.Sprintf("content of %d.", i)) {
-				t.Errorf("session %d: %s", i, body)
-			}
-		})
-	}
-	all.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
@@ -91,7 +92,7 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	lifecycles := often(400, 30_000)
+	lifecycles := samples.Rounds(400)
 	const atOnce = 8
 	h, _ := openHost(t, map[string]string{"a.txt": strings.Repeat("a line\n", 100)})
 	url, _ := serveWeb(t, h)
@@ -138,7 +139,7 @@ func TestWebLifecyclesLeaveAFlatHeap(t *testing.T) {
 
 // Each of many sessions has a stream open and calls; all of them at once.
 func TestManyStreams(t *testing.T) {
-	sessions := often(100, 1000)
+	sessions := samples.Rounds(100)
 	h, _ := openHost(t, map[string]string{"a.txt": "content\n"})
 	url, _ := serveWeb(t, h)
 	all := make([]map[string]string, sessions)

@@ -1,3 +1,5 @@
+//go:build slow
+
 package mcpserver
 
 import (
@@ -17,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
@@ -56,8 +59,8 @@ func TestWebSoak(t *testing.T) {
 		t.Skip("slow")
 	}
 	const clients = 12
-	lasting := time.Duration(often(4, 600)) * time.Second
-	generations := often(3, 60)
+	lasting := time.Duration(samples.Rounds(4)) * time.Second
+	generations := samples.Rounds(3)
 	home, root := t.TempDir(), t.TempDir()
 	openHost(t, nil) // cuts off the developer's own settings
 	writeFile(t, filepath.Join(root, "read.txt"), "content\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestRewindGit: what git and other programs do to a work tree is taken back byte by byte, whatever git stores in its place.
@@ -49,7 +50,7 @@ set -e
 		"binary":          {"head -c 3000000 /dev/urandom >big; head -c 2000000 /dev/zero >zero; : >none", "head -c 100 big >x; mv x big; rm zero; truncate -s 3000000 zero; echo 1 >none", ""},
 		"case and spaces": {"echo 1 >'a b'; echo 2 >A; mkdir -- '-d'; echo 3 >-d/'$x'", "mv 'a b' a; mv A 'x\ty'; mv -- -d '*'", ""},
 	} {
-		if testing.Short() && !slices.Contains([]string{"autocrlf", "untracked", "rebase", "worktree", "links"}, name) {
+		if samples.Step(1) > 1 && !slices.Contains([]string{"autocrlf", "untracked", "rebase", "worktree", "links"}, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -219,30 +215,6 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestAttacksAreReal runs the attacks without a sandbox, each in a fixture of
-// its own: a script that never succeeds proves nothing.
-func TestAttacksAreReal(t *testing.T) {
-	slow(t)
-	for _, a := range attacks {
-		if !a.real {
-			continue
-		}
-		t.Run(a.name, func(t *testing.T) {
-			f := newFixture(t)
-			f.serve(t)
-			f.lend(t)
-			before := f.snapshot(t)
-			cmd := exec.Command("/bin/bash", "-c", a.script)
-			cmd.Dir, cmd.Env = f.ws, f.env
-			out, _ := cmd.CombinedOutput()
-			changed := cmp.Diff(before, f.snapshot(t)) != ""
-			if !strings.Contains(string(out), secret) && !strings.Contains(string(out), breach) && !changed {
-				t.Errorf("does nothing even without a sandbox:\n%s", out)
-			}
-		})
-	}
-}
-
 // knownGaps are attacks a backend does not hold against, and why.
 var knownGaps = map[Backend]map[string]string{backendLandlock: gaps(
 	"Landlock cannot take a path out of a writable directory",
@@ -281,46 +253,6 @@ func handleOf(t *testing.T, path string) string {
 	return fmt.Sprintf("%d %x", h.Type(), h.Bytes())
 }
 
-// ordinaryUser is who the tests run as a second time.
-const ordinaryUser = 65534
-
-// TestAsOrdinaryUser runs the tests of this package as a user without any
-// privilege, from a place that user can reach.
-func TestAsOrdinaryUser(t *testing.T) {
-	if !inCI() {
-		t.Skip("runs most of the other tests: TOOLHOST_TESTS=ci runs it")
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("runs as an ordinary user already")
-	}
-	dir, err := os.MkdirTemp("", "user")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "sandbox.test")
-	if err := copyFile(binary, "/proc/self/exe"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, ordinaryUser, ordinaryUser); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(binary, "-test.v", "-test.short", "-test.timeout=8m",
-		"-test.skip=Profile$|AreReal|Network|Proxy|PolicyErrors") // some need files next to the source, others no second time
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), backendsVariable+"="+userBackends(), "TMPDIR="+dir, "HOME="+dir, "GOCACHE="+dir+"/cache")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("as user %d: %v", ordinaryUser, err)
-	}
-	for line := range strings.Lines(string(out)) {
-		if err != nil && !strings.Contains(line, "=== RUN") && !strings.Contains(line, "PASS") || strings.Contains(line, "SKIP") {
-			t.Log(strings.TrimRight(line, "\n"))
-		}
-	}
-}
-
 // backendsVariable limits the tests to some backends, separated by commas.
 const backendsVariable = "TOOLHOST_TEST_BACKENDS"
 
@@ -335,37 +267,9 @@ func backendsUnderTest() []Backend {
 	})
 }
 
-// userBackends leaves out, with the race detector, those that start ourselves
-// for every command.
-func userBackends() string {
-	if raceEnabled {
-		return string(Namespaces)
-	}
-	return os.Getenv(backendsVariable)
-}
-
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		return err
-	}
-	return out.Close()
-}
-
 // slow skips a test with -short, but not in the run as an ordinary user, which shortens tests only.
 func slow(t *testing.T) {
 	if testing.Short() && os.Getenv(backendsVariable) == "" {
 		t.Skip("slow")
 	}
 }
-
-// inCI reports whether the run is of the CI tier.
-func inCI() bool { return !testing.Short() && os.Getenv("TOOLHOST_TESTS") == "ci" }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestAgentQuestions has agents ask the person of their caller: the question names the agent, and the answer to one ends neither the
@@ -156,7 +157,7 @@ func TestAgentOverHTTP(t *testing.T) {
 func TestAgentPatience(t *testing.T) {
 	t.Parallel()
 	more := `}, "bash": {"foregroundWindow": "1ms"`
-	if host.Whole() {
+	if samples.Whole() {
 		more = ""
 	}
 	h := newAgentHost(t, nil, more)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // answersItself is a client in a cell, in Python, that says it can ask a person, and answers itself what it is asked. It calls for a command
@@ -321,7 +322,7 @@ func TestRunPaste(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	size := 32 << 20
-	if host.Whole() {
+	if samples.Whole() {
 		size = 1 << 30
 	}
 	out, ok := p.Run(t, nil, "python3", "-c", pastes, fmt.Sprint(size), host.Binary, "run")
@@ -363,7 +364,7 @@ func killAtRandom(t *testing.T, runs int, start func(mark string) *exec.Cmd, end
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	killAtRandom(t, host.Rounds(6), func(mark string) *exec.Cmd {
+	killAtRandom(t, samples.Rounds(6), func(mark string) *exec.Cmd {
 		cmd := exec.Command(host.Binary, "run", "--", "sh", "-c", ": "+mark+"; (setsid sleep "+mark+" &); for i in $(seq 30); do echo $i > f$i; ls > /dev/null; done")
 		cmd.Dir, cmd.Env = p.Project, host.CleanEnv(p.Home)
 		return cmd

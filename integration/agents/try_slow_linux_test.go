@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestTryLeft: what applying does not bring home is kept, and said.
@@ -69,7 +70,7 @@ func TestTryConsole(t *testing.T) {
 // tree or on a branch.
 func TestTryKilled(t *testing.T) {
 	var home, work string
-	killAtRandom(t, host.Rounds(3), func(mark string) *exec.Cmd {
+	killAtRandom(t, samples.Rounds(3), func(mark string) *exec.Cmd {
 		home, work = tryHome(t)
 		cmd := exec.Command(host.Binary, "try", "--apply", "--", "sh", "-c", ": "+mark+"; for i in $(seq 30); do echo $i > f$i; [ $i != 10 ] || { git add .; git commit -qm ten; }; done")
 		cmd.Dir, cmd.Env = work, host.CleanEnv(home)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // An attack is one row of testdata/attacks: a call, and what must become of it.
@@ -160,7 +161,7 @@ func TestAttacks(t *testing.T) {
 	refused := 0
 	for _, a := range attacks(t) {
 		if a.tool == "Bash" && a.verb == "refused" {
-			if refused++; refused%host.Step(1) != 0 {
+			if refused++; refused%samples.Step(1) != 0 {
 				continue
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // overBubblewrap are the classes whose rows are run with bubblewrap as well.
@@ -33,7 +34,7 @@ func TestAttackBubblewrap(t *testing.T) {
 			}
 			h := w.host(t, host.StdioModern, profileFlags(w, "kernel")...)
 			rows := slices.DeleteFunc(attacks(t), func(a attack) bool { return a.class != class })
-			for _, a := range host.Sampled(rows, 3) {
+			for _, a := range samples.Of(rows, 3) {
 				w.attack(t, h, a, true)
 			}
 			w.end(t, h)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A control layout is a way in which the host comes to a file that it obeys.
@@ -150,7 +151,7 @@ type controlBackend struct {
 }
 
 func (b controlBackend) attack(t *testing.T, step int) {
-	for _, l := range host.Sampled(controlLayouts, step) {
+	for _, l := range samples.Of(controlLayouts, step) {
 		t.Run(b.name+"/"+strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { attackControl(t, b, l) })
 	}
 }

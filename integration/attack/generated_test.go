@@ -21,6 +21,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 var (
@@ -78,13 +79,13 @@ func TestAttackGenerated(t *testing.T) {
 	seed := *wildSeed
 	if seed == 0 {
 		seed = 1
-		if host.Whole() {
+		if samples.Whole() {
 			seed = uint64(time.Now().Unix()) * 1000
 		}
 	}
 	worlds := *wildCount
 	if worlds == 0 {
-		worlds = host.Rounds(3)
+		worlds = samples.Rounds(3)
 	}
 	run := func(kind wildKind) func(*testing.T) {
 		return func(t *testing.T) {
@@ -123,7 +124,7 @@ func wildKinds(t *testing.T) []wildKind {
 	if unshare, err := exec.LookPath("unshare"); err == nil {
 		kinds = append(kinds, wildKind{name: "landlock", edits: true, as: host.WithoutNamespaces(unshare)})
 	}
-	if _, err := exec.LookPath("bwrap"); err == nil && host.Whole() { // takes a binary of its own
+	if _, err := exec.LookPath("bwrap"); err == nil && samples.Whole() { // takes a binary of its own
 		kinds = append(kinds, wildKind{name: "bubblewrap", user: ordinaryUser, runs: true, edits: true})
 	}
 	return kinds
@@ -148,7 +149,7 @@ func shrunk(t *testing.T, seed uint64, kind wildKind, total int, wrong string) [
 	for i := range keep {
 		keep[i] = i
 	}
-	end := time.Now().Add(time.Duration(host.Rounds(20)) * time.Second)
+	end := time.Now().Add(time.Duration(samples.Rounds(20)) * time.Second)
 	for size := (total + 1) / 2; size > 0 && time.Now().Before(end); {
 		shorter := false
 		for at := 0; at < len(keep) && time.Now().Before(end); {

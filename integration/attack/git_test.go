@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // gitTools begin each script that makes a repository. P is a program that tells that it ran.
@@ -168,7 +169,7 @@ func TestAttackGit(t *testing.T) {
 			h := g.host(t, filepath.Join(g.root, "settings.json"))
 			for n, l := range gitLayouts {
 				for j, command := range gitLooking {
-					if step := host.Step(3 * min(2+4*i, 10)); (j+n)%step != 0 { // CI runs the long form too
+					if step := samples.Step(3 * min(2+4*i, 10)); (j+n)%step != 0 { // CI runs the long form too
 						continue // the first host judges most of them
 					}
 					g.touch(t, l)
@@ -350,7 +351,7 @@ func TestGitAnswersStay(t *testing.T) {
 		"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}
 	h := g.host(t, file, own...)
 	for _, l := range honestLayouts {
-		for _, command := range host.Sampled(honestLooking, 1) {
+		for _, command := range samples.Of(honestLooking, 1) {
 			command = fmt.Sprintf(command, filepath.Join(l.name, l.in))
 			cmd := exec.Command("bash", "-c", command)
 			cmd.Dir, cmd.Env = g.ws, append(g.env(), own...)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestAttackHookFile writes what a hook of the user runs that lies in the workspace: the next call would run it outside of
@@ -18,7 +19,7 @@ func TestAttackHookFile(t *testing.T) {
 	t.Parallel()
 	held := host.Contained(t)
 	const shell, python = "tools/guard", "tools/guard.py"
-	for _, hook := range host.Sampled([]struct{ command, args, file string }{
+	for _, hook := range samples.Of([]struct{ command, args, file string }{
 		{"${CLAUDE_PROJECT_DIR}/tools/guard", "", shell},
 		{`"$CLAUDE_PROJECT_DIR"/tools/guard --strict`, "", shell},
 		{`"$CLAUDE_PROJECT_DIR/tools/guard" || exit 2`, "", shell},

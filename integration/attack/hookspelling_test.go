@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestAttackHookSpelling has hooks run files of the workspace in every spelling, replaces all these files, and looks whether
@@ -59,7 +60,7 @@ var heldHooks = []string{
 
 // attackHookSpellings gives each spelling a directory of its own, d1/, d2/ and so on, in the place of tools/.
 func attackHookSpellings(t *testing.T, w *world, user, step int) {
-	spellings := host.Sampled(append(hookTable(t, "contained.txt"), heldHooks...), step)
+	spellings := samples.Of(append(hookTable(t, "contained.txt"), heldHooks...), step)
 	escaped, ran := filepath.Join(w.root, "escaped"), filepath.Join(w.ws, "ran")
 	for _, dir := range []string{escaped, ran} {
 		host.Must(t, os.MkdirAll(dir, 0o777))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A leftover is what a command leaves behind so that git executes something outside of the sandbox. The script runs in the
@@ -82,7 +83,7 @@ func (g *leftoverGround) script(t *testing.T, script string) string {
 
 // plantLeftovers runs f for every so many leftovers, on a ground of its own each.
 func plantLeftovers(t *testing.T, program string, user, step int, f func(t *testing.T, g *leftoverGround, l leftover)) {
-	for _, l := range host.Sampled(leftoverScripts, step) {
+	for _, l := range samples.Of(leftoverScripts, step) {
 		t.Run(strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { f(t, newLeftoverGround(t, program, user), l) })
 	}
 }

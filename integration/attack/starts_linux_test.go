@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A way is a script that starts a program by one of testdata/starts.txt, by one of its names.
@@ -92,7 +93,7 @@ func TestAttackStarts(t *testing.T) {
 	worked, refused := 0, 0
 	for i, w := range all {
 		const sample = 23
-		if i%host.Step(sample) != 0 {
+		if i%samples.Step(sample) != 0 {
 			continue
 		}
 		if !w.works(t, ws, i) {
@@ -116,7 +117,7 @@ func TestAttackStarts(t *testing.T) {
 		}
 	}
 	t.Logf("%d ways of %d work here; %d were told as refused", worked, len(all), refused)
-	if host.Whole() && worked < 200 {
+	if samples.Whole() && worked < 200 {
 		t.Errorf("%d ways work here, want 200", worked)
 	}
 }

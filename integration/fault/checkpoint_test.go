@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,7 +56,7 @@ func (s *session) covered() {
 func TestFaultCheckpointKilled(t *testing.T) {
 	g := newGround(t)
 	stations := 0
-	for station := 1; station < mostStations; station += host.Step(9) {
+	for station := 1; station < mostStations; station += samples.Step(9) {
 		before, known := g.fresh(), g.last()
 		s, in := g.injected()
 		s.covered()
@@ -98,7 +99,7 @@ func TestFaultCheckpointFull(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
 		g := newGround(t)
 		stations := 0
-		for station := 1; station < mostStations; station += host.Step(7) {
+		for station := 1; station < mostStations; station += samples.Step(7) {
 			before, known := g.fresh(), g.last()
 			s, in := g.injected()
 			s.covered()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // aTree is how many processes of a tree carry the tag at least.
@@ -206,7 +207,7 @@ func (g *ground) recorded(tool string) {
 // cancelEdits cancels edits at random moments. Each was made or was not, whole and once.
 func cancelEdits(t *testing.T, g *ground, s *session) {
 	n, cancelled := 0, 0
-	for range host.Rounds(25) {
+	for range samples.Rounds(25) {
 		p, err := s.Start(s.Ctx, "Edit", host.Args{
 			"file_path": "a.txt", "old_string": fmt.Sprintf("number %d\n", n), "new_string": fmt.Sprintf("number %d\n", n+1),
 		}.String(), nil)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // tree is a command that starts processes which hold on to life in every way known, all carrying the tag, and then says so and waits:
@@ -127,7 +128,7 @@ func TestFaultDisconnect(t *testing.T) {
 	n := 0
 	g.Put("a.txt", "number 0\n")
 	web := g.start(host.HTTPModern)
-	for i := range host.Rounds(12) {
+	for i := range samples.Rounds(12) {
 		var s *session
 		if i%2 == 0 {
 			s = g.start(host.StdioModern)

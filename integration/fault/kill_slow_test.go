@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestFaultKillUndo kills undo, which is a process of its own.
@@ -28,7 +29,7 @@ func TestFaultKillUndo(t *testing.T) {
 	s.End()
 	took, _ := g.undoLast(t, path, time.Hour)
 	killed := 0
-	for range host.Rounds(12) {
+	for range samples.Rounds(12) {
 		if _, dead := g.undoLast(t, path, took/4+rand.N(took)); dead {
 			killed++
 		}
@@ -72,7 +73,7 @@ func (g *ground) undoLast(t *testing.T, path string, after time.Duration) (took 
 func TestFaultKillSpill(t *testing.T) {
 	g := newGround(t)
 	total := 0
-	for range host.Rounds(6) {
+	for range samples.Rounds(6) {
 		s := g.start(host.StdioModern)
 		var mu sync.Mutex
 		kept := map[string]int{} // path of an acknowledged result → its lines

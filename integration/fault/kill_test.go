@@ -19,6 +19,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A victim is a file that is changed while its host is killed. Its content tells how many changes it has seen, and is torn if it
@@ -142,7 +143,7 @@ func TestFaultKill(t *testing.T) {
 	all := victims()
 	g.lay(all)
 	kills, total := 0, 0
-	for ; kills < host.Rounds(10) && !t.Failed(); kills++ {
+	for ; kills < samples.Rounds(10) && !t.Failed(); kills++ {
 		total += killedRound(t, g, all)
 	}
 	g.checkHistory(t, g.WS)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,7 +41,7 @@ func TestFaultRewindStations(t *testing.T) {
 		}
 	}
 	sh(`mkdir "$3"; cp -a "$1" "$3/ws"; cp -a "$2" "$3/state"`)
-	stations, step := 0, host.Step(9)
+	stations, step := 0, samples.Step(9)
 	for station := 1; station < mostStations && g.killRewind(station, id, before, after); station += step {
 		stations++
 		g.rewind(id, before)

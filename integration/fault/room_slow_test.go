@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // lines is a content whose diffs are short enough to be shown, and not kept as results.
@@ -35,7 +36,7 @@ func TestFaultHistoryRoom(t *testing.T) {
 				}
 				s := g.start(host.StdioModern)
 				s.MustCall("Read", host.Args{"file_path": path, "limit": 1})
-				rounds := min(host.Rounds(20), host.Rounds(3)*(32<<20)/size)
+				rounds := min(samples.Rounds(20), samples.Rounds(3)*(32<<20)/size)
 				for i := 1; i <= rounds; i++ {
 					s.MustCall("Write", host.Args{"file_path": path, "content": lines(i, size)})
 					s.MustCall("Edit", host.Args{"file_path": g.Path("small.txt"), "old_string": "", "new_string": "new\n"})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A saver is a tool that changes a file which another program saves by a rename.
@@ -38,7 +39,7 @@ var savers = []saver{
 // TestFaultSaved saves files by a rename, as editors, sed -i and git do, at any moment of a change. The version that was saved is in the
 // file afterwards. A call that was overtaken says what changed.
 func TestFaultSaved(t *testing.T) {
-	rounds := host.Rounds(150)
+	rounds := samples.Rounds(150)
 	g := newGround(t)
 	s := g.start(host.StdioModern)
 	for _, v := range savers {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestFaultSettings swaps the settings in a loop while calls run, in bursts, of which each answer begins one. What every version denies is
@@ -56,7 +57,7 @@ func TestFaultSettings(t *testing.T) {
 				}
 			}
 		})
-		rounds := host.Rounds(40)
+		rounds := samples.Rounds(40)
 		for i, a := range settingsCalls(sandboxed) {
 			callers.Go(func() {
 				for range rounds {
@@ -142,7 +143,7 @@ func TestFaultKillTrust(t *testing.T) {
 	g := newGround(t)
 	var given []string
 	took, killed := 200*time.Millisecond, 0
-	for n := range host.Rounds(25) {
+	for n := range samples.Rounds(25) {
 		name := fmt.Sprintf("w%d", n%50)
 		dir := filepath.Dir(filepath.Dir(g.Put(name+"/.claude/settings.json", fmt.Sprintf(`{"permissions": {"allow": ["Bash(run %d:*)"]}}`, n))))
 		given = slices.DeleteFunc(given, func(d string) bool { return d == dir }) // its content is another now

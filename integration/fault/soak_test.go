@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // A soaked file is one that many clients add lines to, each before the last line. Its lines are numbered nowhere: what makes one whole
@@ -129,7 +130,7 @@ func TestSoak(t *testing.T) {
 		table.rows = append(table.rows, leakRow{name: fmt.Sprint(i), start: measure(t, h.Cmd.Process.Pid, g.WS)})
 	}
 	start := time.Now()
-	soak(t, web.Ctx, c.clients, host.Rounds(1500))
+	soak(t, web.Ctx, c.clients, samples.Rounds(1500))
 	took := time.Since(start)
 	checkMarks(t, c.files, c.clients)
 	for i, h := range c.hosts {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,7 +36,7 @@ func TestFaultStations(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/sticky=%v", v.name, sticky), func(t *testing.T) {
 				t.Parallel()
 				all := ailments
-				if !host.Whole() {
+				if !samples.Whole() {
 					all = map[bool][]syscall.Errno{false: {unix.EDQUOT}, true: {unix.EIO}}[sticky]
 				}
 				g := newGround(t)
@@ -138,7 +139,7 @@ func TestFaultEndStations(t *testing.T) {
 				own := *v
 				g.lay([]*victim{&own})
 				rounds := 0
-				for station := 1 + 2*i; station < mostStations && !t.Failed(); station += host.Step(11) {
+				for station := 1 + 2*i; station < mostStations && !t.Failed(); station += samples.Step(11) {
 					if !own.endAt(t, g, station, e.end) {
 						break
 					}
@@ -189,7 +190,7 @@ func TestFaultWatches(t *testing.T) {
 			}
 			s, in := g.injected()
 			in.arm(after, true, watching, failing(unix.ENOSPC), g.WS)
-			s.findsChanges(g, host.Rounds(10))
+			s.findsChanges(g, samples.Rounds(10))
 			t.Logf("after %d watches: %d refused", after-1, in.disarm())
 			s.End()
 		}
@@ -203,7 +204,7 @@ func TestFaultWatches(t *testing.T) {
 		if raw, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events"); err == nil {
 			_, _ = fmt.Sscan(string(raw), &most)
 		}
-		for round := range host.Rounds(2) {
+		for round := range samples.Rounds(2) {
 			host.Must(t, s.Cmd.Process.Signal(syscall.SIGSTOP))
 			for i := 0; i <= most; i++ { // a rename is two events
 				host.Must(t, os.Rename(g.Path("f0.txt"), g.Path("g.txt")))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // The official conformance suite judges a server with its fixtures after our own door and pipeline. It is
@@ -71,7 +72,7 @@ func TestConformanceClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	scenarios := clientScenarios
-	if !host.Whole() {
+	if !samples.Whole() {
 		scenarios = scenarios[:5]
 	}
 	for _, scenario := range scenarios {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestGoInstall installs the command from a module proxy made of files, as go install …@VERSION does from the public one. The modules
@@ -21,7 +22,7 @@ func TestGoInstall(t *testing.T) {
 	bin := host.TempDir(t)
 	env, command := goProxy(t, version, bin)
 	args := []string{"install", command + "@" + version}
-	if !host.Whole() {
+	if !samples.Whole() {
 		args = []string{"install", "-n", command + "@" + version}
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -30,7 +31,7 @@ func TestGoInstall(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go %v: %v\n%s", args, err, out[max(0, len(out)-2000):])
 	}
-	if !host.Whole() {
+	if !samples.Whole() {
 		return
 	}
 	installed := filepath.Join(bin, "toolhost")

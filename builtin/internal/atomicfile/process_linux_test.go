@@ -1,7 +1,6 @@
 package atomicfile
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,10 +54,6 @@ func versionOf(i int) []byte {
 	return bytes.Repeat([]byte{'a' + byte(i%26)}, versionSize+i%7*1000)
 }
 
-func isVersion(b []byte) bool {
-	return len(b) >= versionSize && bytes.Count(b, b[:1]) == len(b)
-}
-
 // childWrite replaces a file again and again until it is killed.
 func childWrite(path, journal string) error {
 	dir, err := os.OpenRoot(path)
@@ -70,45 +64,6 @@ func childWrite(path, journal string) error {
 		}
 	}
 	return err
-}
-
-// TestKill kills a writer again and again. The file is always one version,
-// and after Recover nothing else is left. ATOMICFILE_KILLS sets how often.
-func TestKill(t *testing.T) {
-	rounds := 50
-	if testing.Short() {
-		rounds = 10
-	}
-	if n, err := strconv.Atoi(os.Getenv("ATOMICFILE_KILLS")); err == nil {
-		rounds = n
-	}
-	for _, inPlace := range []bool{false, true} {
-		t.Run(fmt.Sprintf("in place %v", inPlace), func(t *testing.T) {
-			path, journal := memoryRoom(t)
-			file := filepath.Join(path, "f")
-			names := []string{"f"}
-			put(t, file, string(versionOf(0)), 0o640)
-			if inPlace {
-				names = append(names, "g")
-				link(t, file, filepath.Join(path, "g"))
-			}
-			removed, restored := 0, 0
-			for i := range rounds {
-				killWriter(t, path, journal, i)
-				report, err := Recover(context.Background(), journal)
-				if err != nil || len(report.Saved) > 0 {
-					t.Fatalf("%+v, %v", report, err)
-				}
-				removed += len(report.Removed)
-				restored += len(report.Restored)
-				if got := content(t, file); !isVersion([]byte(got)) {
-					t.Fatalf("round %d: the file is torn: %d bytes", i, len(got))
-				}
-				tidy(t, path, journal, names...)
-			}
-			t.Logf("%d kills: %d temporary files removed, %d files restored", rounds, removed, restored)
-		})
-	}
 }
 
 // memoryRoom is a room in memory if there is such a file system. On a disk a
@@ -126,27 +81,6 @@ func memoryRoom(t *testing.T) (path, journal string) {
 		t.Fatal(err)
 	}
 	return path, journal
-}
-
-// killWriter starts a writer and kills it at a moment that differs by round.
-func killWriter(t *testing.T, path, journal string, round int) {
-	t.Helper()
-	cmd := child("write", path, journal)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Error("the writer failed")
-	}
-	for range round * 997 % 5000 { // some work, so that the moments differ
-		_, _ = os.Lstat(path)
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
 }
 
 // childAppend adds lines to a file under the lock.

@@ -4,7 +4,6 @@ package checkpoint
 
 import (
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -20,9 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/integration/samples"
 )
-
-var long = flag.Bool("long", false, "run 2,000 random commands")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -145,7 +143,7 @@ func TestReport(t *testing.T) {
 		{"git's own", "git init -q", "git config a.b c", ""},
 		{"many", "", "for i in $(seq 300); do mkdir -p d$((i%7)); echo $i >d$((i%7))/$i; done; rm -r d*", ""},
 	} {
-		if testing.Short() && i%4 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -243,14 +241,7 @@ func TestHidden(t *testing.T) {
 
 // TestRandom: the report of random commands gives back what was there before, whatever they do.
 func TestRandom(t *testing.T) {
-	n := 40
-	switch {
-	case *long:
-		n = 400 // of five commands each
-	case testing.Short():
-		n = 8
-	}
-	for seed := range n {
+	for seed := range samples.Rounds(40) { // of five commands each
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			root := newRoot(t)
@@ -497,7 +488,7 @@ func TestUnusual(t *testing.T) {
 		{"sockets and pipes", "mkfifo p; echo a >f", "rm p; mkfifo p; mkfifo q; rm f; mkfifo f", "changed f \"a\\n\" 644 to 644\nnew q\n"},
 		{"damaged git", clone + "cd o; git repack -qad; chmod u+w .git/objects/pack/*; for f in .git/objects/pack/*; do : >$f; done", "echo b >o/f", "changed o/f " + fmt.Sprintf("%q", seq(9)) + "\n"},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -571,7 +562,7 @@ func TestNoPermission(t *testing.T) {
 
 // TestManyFiles: 100,000 files are covered, and a change of some costs no look at the others.
 func TestManyFiles(t *testing.T) {
-	if !*long {
+	if !samples.Whole() {
 		t.Skip("takes many files")
 	}
 	root := newRoot(t)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestIgnoredLater: what was covered stays covered when ignore files or git's index change, so that two commands can be taken back.
@@ -38,7 +39,7 @@ func TestIgnoredLater(t *testing.T) {
 		{"replaced", repo, "echo d/ >.gitignore; rm -r d; mkdir -p d/e; echo 4 >d/g"},
 		{"directory for a file", repo, "printf 'd\nh\n' >.gitignore; rm h; mkdir h; echo 1 >h/i; rm -r h; echo 4 >h"},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,14 +95,7 @@ func TestNoLongerIgnored(t *testing.T) {
 // TestRandomIgnored: whatever happens to ignore files, what is there before a command is there after its rewind, or it is said that
 // ignored files changed.
 func TestRandomIgnored(t *testing.T) {
-	n := 12
-	switch {
-	case *long:
-		n = 200
-	case testing.Short():
-		n = 4
-	}
-	for seed := range n {
+	for seed := range samples.Rounds(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			root, rnd := newRoot(t), rand.New(rand.NewPCG(uint64(seed), 2))

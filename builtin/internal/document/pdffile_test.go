@@ -26,11 +26,6 @@ func textPage(lines ...string) pdfPage {
 	return pdfPage{content: b.String()}
 }
 
-func withAnnots(p pdfPage, annots string) pdfPage {
-	p.annots = annots
-	return p
-}
-
 // drawnPage is a page with a filled square and no text.
 func drawnPage() pdfPage { return pdfPage{content: "1 0 0 rg 100 100 200 200 re f"} }
 

@@ -10,16 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestGlobsAsRipgrep asks for the files that random globs of a query choose, in random
 // repositories: `!`, braces, classes, slashes at both ends.
 func TestGlobsAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	n := fewRepositories / 2
-	if *long {
-		n = manyRepositories
-	}
+	n := samples.Rounds(fewRepositories / 2)
 	es := newEngines(t, Config{Workers: 2})
 	for seed := range uint64(n) {
 		root := t.TempDir()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // Repositories compared in a normal run, and with -long.
@@ -25,10 +26,7 @@ const (
 // from a directory inside.
 func TestIgnoreAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	n := fewRepositories
-	if *long {
-		n = manyRepositories
-	}
+	n := samples.Rounds(fewRepositories)
 	es := newEngines(t, Config{Workers: 2})
 	for seed := range uint64(n) {
 		root := t.TempDir()

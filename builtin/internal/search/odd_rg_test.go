@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // oddTexts are files in encodings, with ends of lines and with characters that few
@@ -75,7 +77,7 @@ func TestOddTextsAsRipgrep(t *testing.T) {
 	}
 	for i, p := range oddPatterns {
 		for m, q := range []GrepQuery{{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: Content, Multiline: true}} {
-			if *long || i%3 == m {
+			if samples.Whole() || i%3 == m {
 				q.Pattern = p
 				compareGrep(t, es, rg, root, q)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // settled waits until a file that was just changed can be told from one that is
@@ -186,10 +187,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	}
 	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
 	scope := Scope{Base: root, Path: root}
-	rounds := 12
-	if *long {
-		rounds = 500
-	}
+	rounds := samples.Rounds(12)
 	for range rounds {
 		if r.IntN(3) > 0 { // else as fast as it goes
 			settled(t, root)

@@ -3,7 +3,6 @@ package search
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // ripgrep returns the program that is the reference: $TOOLHOST_RG, or rg of
@@ -33,8 +34,6 @@ func ripgrep(tb testing.TB) string {
 	}
 	return name
 }
-
-var long = flag.Bool("long", false, "run the long forms of the comparisons")
 
 // goSource is Go's own source tree.
 func goSource(tb testing.TB) string {
@@ -247,7 +246,7 @@ func TestLinesAsRipgrep(t *testing.T) {
 				{Mode: Content, LineNumbers: true}, {Mode: Count}, {Mode: FilesWithMatches},
 				{Mode: Content, LineNumbers: true, Before: 2, After: 1, Globs: noLateBinary}, {Mode: Content, IgnoreCase: true},
 			} {
-				if !*long && (i%len(roots) != k || i/len(roots)%5 != m) {
+				if !samples.Whole() && (i%len(roots) != k || i/len(roots)%5 != m) {
 					continue
 				}
 				q.Pattern = p
@@ -284,7 +283,7 @@ func TestQueriesOnGoTree(t *testing.T) {
 		{Pattern: `return\s+nil\s+\}`, Multiline: true, Mode: Count},
 		{Pattern: `^$\n^$`, Multiline: true, Mode: Count},
 	} {
-		if *long || i%3 == 0 {
+		if samples.Whole() || i%3 == 0 {
 			compareGrep(t, es, rg, root, q)
 		}
 	}
@@ -310,7 +309,7 @@ func TestMultilineAsRipgrep(t *testing.T) {
 		} {
 			// Around empty matches ripgrep 15 prints context that belongs to none,
 			// and counts by searching the printed lines again.
-			if p == `^\s*$` && (q.Mode == Count || q.After > 0) || !*long && i%2 != m%2 {
+			if p == `^\s*$` && (q.Mode == Count || q.After > 0) || !samples.Whole() && i%2 != m%2 {
 				continue
 			}
 			q.Pattern, q.Multiline = p, true
@@ -329,7 +328,7 @@ func TestOnlyAsRipgrep(t *testing.T) {
 	makeTree(t, root, 12)
 	for i, p := range slices.Concat(patterns, oddPatterns, multilinePatterns) {
 		for m, q := range []GrepQuery{{}, {Multiline: true}, {Before: 1, After: 2, Globs: noLateBinary}} {
-			if !*long && (i+4*m)%12 != 0 || !q.Multiline && slices.Contains(multilinePatterns, p) {
+			if !samples.Whole() && (i+4*m)%12 != 0 || !q.Multiline && slices.Contains(multilinePatterns, p) {
 				continue // ripgrep refuses \n then, and takes \z for the end of what it holds
 			}
 			q.Pattern, q.Mode, q.LineNumbers, q.Only = p, Content, true, true

@@ -3,10 +3,8 @@ package search
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -198,50 +196,5 @@ func TestPageAheadMeanwhile(t *testing.T) {
 		if got, want := mustAnswer(t, e, q), anew(t, q); cmp.Diff(want, got) != "" {
 			t.Errorf("%s:\n%s", name, cmp.Diff(want, got))
 		}
-	}
-}
-
-// TestPagesOfEdited changes files before and while an engine has a part of the tree, so that
-// little of it shows, and demands the answers of one that keeps nothing.
-func TestPagesOfEdited(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	r := rand.New(rand.NewPCG(7, 8))
-	words := []string{"alpha", "bravo", "delta", "gamma"}
-	text := func() string {
-		var b strings.Builder
-		for range 10 { // all of one length
-			b.WriteString(words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10)) + "\n")
-		}
-		return b.String()
-	}
-	files := map[string]string{}
-	for i := range 300 {
-		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%10, i%7, i)] = text()
-	}
-	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
-	rounds := 8
-	if *long {
-		rounds = 500
-	}
-	for range rounds {
-		saving(t, dir, root)
-		t.Run("", func(t *testing.T) {
-			for range r.IntN(3) {
-				editUnseen(t, root, text(), r)
-			}
-			e := found(t, dir, root)
-			for range 12 {
-				q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10))}
-				q.Mode, q.Limit, q.Offset = Mode(r.IntN(3)), []int{0, 1, 10, 60, 200}[r.IntN(5)], r.IntN(2)*r.IntN(50)
-				if got, want := mustAnswer(t, e, q), anew(t, q); cmp.Diff(want, got) != "" {
-					t.Fatalf("%+v:\n%s", q, cmp.Diff(want, got))
-				}
-				if r.IntN(3) == 0 {
-					editUnseen(t, root, text(), r)
-				}
-			}
-		})
 	}
 }

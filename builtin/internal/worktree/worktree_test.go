@@ -3,17 +3,17 @@ package worktree
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // sh runs a script in a directory, with the environment of a person who has no configuration of git.
@@ -125,7 +125,7 @@ func TestWork(t *testing.T) {
 		{"a mode, a link", "chmod +x a; ln -s a l", "git ls-tree $B a l | cut -c1-6", "100755\n120000"},
 		{"a pipe and a closed directory", "mkfifo p; mkdir d; echo d > d/f; chmod 0500 d", "git show $B:d/f", "d"},
 	} {
-		if testing.Short() && i%4 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 		{"damaged", "echo x > .git/HEAD", "git"},
 		{"a branch in the way", "git branch toolhost", "toolhost"},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,35 +195,6 @@ func TestRefused(t *testing.T) {
 			}
 			if left, _ := filepath.Glob(filepath.Join(r.dir, "*-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
-			}
-		})
-	}
-}
-
-func TestOtherParents(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
-	for name, script := range map[string]string{
-		"a linked worktree": "git worktree add -q ../linked-$$ -b side; cd ../linked-$$; echo s >> a; git commit -qam side; pwd",
-		"detached":          "git checkout -q --detach; echo s >> a; git commit -qam side; pwd",
-		"sha256":            "rm -rf .git; git init -q --object-format=sha256; git add .; git commit -qm side; pwd",
-		"alternates":        "git clone -q -s . ../shared-$$; cd ../shared-$$; git commit -q --allow-empty -m side; pwd",
-		"relative ones":     "git init -q ../rel-$$; echo ../../../$(basename $PWD)/.git/objects > ../rel-$$/.git/objects/info/alternates; cd ../rel-$$; git fetch -q ../$(basename $OLDPWD) main; git reset -q --hard FETCH_HEAD; git commit -q --allow-empty -m side; pwd",
-		"shallow":           "git commit -q --allow-empty -m side; git clone -q --depth 1 file://$PWD ../shallow-$$; cd ../shallow-$$; pwd",
-		"sparse":            "git sparse-checkout set --cone; git commit -q --allow-empty -m side; pwd",
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, r := sh(t, repository(t), script), room(t)
-			before := state(t, dir)
-			w := mustMake(t, r, dir, true)
-			sh(t, w.Tree(), "git log --oneline; git fsck; echo w > w; git add w; git commit -qm w; echo x > x")
-			report := mustEnd(t, w)
-			if got := sh(t, dir, "git log --format=%s -3 "+report.Branch); got != "toolhost: unfinished\nw\nside" {
-				t.Error(got)
-			}
-			if after := state(t, dir); after != before {
-				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
 		})
 	}
@@ -252,7 +223,7 @@ func TestAttacks(t *testing.T) {
 		{"a link out", "", `ln -s $SECRET out; rm -r sub; ln -s $SECRET sub; echo x >> a`},
 		{"pipes", "", `rm .git/HEAD .git/packed-refs; mkfifo .git/HEAD .git/packed-refs .git/refs/heads/p .git/objects/pack/pack-0000000000000000000000000000000000000000.pack; echo x >> a`},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if i%samples.Step(1) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -404,26 +375,5 @@ func TestHidden(t *testing.T) {
 			t.Error("a hidden file was copied for the merge")
 		}
 		w.Close()
-	}
-}
-
-// TestLargeCommit: the host does not hold what a child committed in its memory.
-func TestLargeCommit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
-	const size = 32 << 20
-	dir, r := repository(t), room(t)
-	w := mustMake(t, r, dir, false)
-	sh(t, w.Tree(), fmt.Sprintf("head -c %d /dev/urandom > large; git add large; git commit -qm large", size))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	mustEnd(t, w)
-	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > size/2 {
-		t.Errorf("%d bytes were allocated for a commit of %d", got, size)
-	}
-	if got, want := sh(t, dir, "git cat-file -s "+w.branch()+":large"), fmt.Sprint(size); got != want {
-		t.Errorf("the branch has %s bytes of it, want %s", got, want)
 	}
 }

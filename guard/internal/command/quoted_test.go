@@ -7,16 +7,6 @@ import (
 	"strings"
 )
 
-// randomQuoted returns a text of quotations, expansions and heredocs within each
-// other, closed for the most part: what randomText hardly ever comes to.
-func randomQuoted(r *rand.Rand) string {
-	text := pick(r, "echo ", `echo "`, "cat ", "x=", "", ": ") + nested(r, 1+r.IntN(4))
-	if r.IntN(2) == 0 {
-		text += pick(r, `"`, "'", "}", `"}`, `'}"`, ")")
-	}
-	return text
-}
-
 func pick(r *rand.Rand, list ...string) string { return list[r.IntN(len(list))] }
 
 func nested(r *rand.Rand, depth int) string {

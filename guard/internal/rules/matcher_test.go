@@ -2,7 +2,6 @@ package rules
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // matcherOf compiles gitignore lines relative to base, in one source.
@@ -100,18 +100,13 @@ func TestInvalidPatterns(t *testing.T) {
 	}
 }
 
-var long = flag.Bool("long", false, "compare more rules with git")
-
 // TestMatcherAgreesWithGit compares with git check-ignore, the reference for
 // these patterns.
 func TestMatcherAgreesWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed; it is the reference for gitignore patterns")
 	}
-	rounds := 60
-	if *long {
-		rounds = 2000
-	}
+	rounds := samples.Rounds(60)
 	dir := t.TempDir()
 	git(t, dir, nil, "init", "-q")
 	names := []string{"a", "b", "ab", "a.b", "x.pem", "[a]", "!a", "*"}

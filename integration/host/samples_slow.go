@@ -1,5 +1,0 @@
-//go:build slow
-
-package host
-
-const defaultSamples = 1

@@ -1,0 +1,5 @@
+//go:build !slow
+
+package samples
+
+const usual = 1.0 / 3
