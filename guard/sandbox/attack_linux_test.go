@@ -104,7 +104,7 @@ mkdir -m 2775 d; touch d/f; chmod g+s d || echo BREACH no setgid directory; find
 	{"kernel settings", `for f in /sys/kernel/mm/ksm/run /sys/power/state /sys/fs/cgroup/*/release_agent /sys/fs/cgroup/cgroup.procs /sys/kernel/uevent_helper; do ( : >> $f ) && echo BREACH $f; done`, false},
 	{"disks", `for d in /dev/vd* /dev/sd* /dev/nvme* /dev/mem /dev/kmem /dev/kmsg /dev/fuse /dev/kvm; do ( : < $d ) && echo BREACH $d; done`, false},
 	{"device node", `$ATTACK mknod "$WS/disk"; $ATTACK mknod /dev/shm/disk; $ATTACK mknod "$TMPDIR/disk"`, false},
-	{"kernel keys", `keyctl show 2>/dev/null | grep -i keyring && echo BREACH`, false},
+	{"kernel keys", `keyctl show 2>/dev/null | grep -E "[0-9] .*keyring" && echo BREACH`, false},
 
 	// The host and other processes.
 	{"ptrace of the host", `$ATTACK ptrace $HOST; $ATTACK readmem $HOST`, false},

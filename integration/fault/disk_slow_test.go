@@ -5,6 +5,10 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,4 +86,91 @@ func (s *session) work(n *int) {
 	if r, err := p.Result(s.Ctx); err != nil || r.IsError {
 		s.T.Errorf("in an exact scope: %v, %v", r, err)
 	}
+}
+
+// spoils are what can happen to a state directory.
+var spoils = []struct {
+	name  string
+	spoil func(t *testing.T, state string)
+}{
+	{"deleted", func(t *testing.T, state string) { host.Must(t, os.RemoveAll(state)) }},
+	{"moved", func(t *testing.T, state string) { host.Must(t, os.Rename(state, state+".moved")) }},
+	{"emptied", func(t *testing.T, state string) {
+		entries, err := os.ReadDir(state)
+		host.Must(t, err)
+		for _, e := range entries {
+			host.Must(t, os.RemoveAll(filepath.Join(state, e.Name())))
+		}
+	}},
+	{"a file", func(t *testing.T, state string) {
+		host.Must(t, os.RemoveAll(state))
+		host.Must(t, os.WriteFile(state, []byte("not a directory"), 0o600))
+	}},
+	{"files cut short", func(t *testing.T, state string) {
+		eachFile(t, state, func(path string, size int64) { host.Must(t, os.Truncate(path, size/2)) })
+	}},
+	{"files emptied", func(t *testing.T, state string) {
+		eachFile(t, state, func(path string, _ int64) { host.Must(t, os.Truncate(path, 0)) })
+	}},
+	{"files garbled", func(t *testing.T, state string) {
+		eachFile(t, state, func(path string, size int64) {
+			noise := make([]byte, size)
+			for i := range noise {
+				noise[i] = byte(rand.Uint32())
+			}
+			host.Must(t, os.WriteFile(path, noise, 0o600))
+		})
+	}},
+	{"files are directories", func(t *testing.T, state string) {
+		eachFile(t, state, func(path string, _ int64) {
+			host.Must(t, os.Remove(path))
+			host.Must(t, os.Mkdir(path, 0o700))
+		})
+	}},
+	{"directories are files", func(t *testing.T, state string) {
+		entries, err := os.ReadDir(state)
+		host.Must(t, err)
+		for _, e := range entries {
+			if path := filepath.Join(state, e.Name()); e.IsDir() {
+				host.Must(t, os.RemoveAll(path))
+				host.Must(t, os.WriteFile(path, []byte("x"), 0o600))
+			}
+		}
+	}},
+	{"read-only", func(t *testing.T, state string) {
+		if os.Geteuid() == 0 {
+			host.ReadOnlyMount(t, state)
+			return
+		}
+		host.Must(t, filepath.WalkDir(state, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
+			}
+			return err
+		}))
+		host.Must(t, filepath.WalkDir(state, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				err = os.Chmod(path, 0o500)
+			}
+			return err
+		}))
+	}},
+}
+
+// eachFile calls do for every regular file below a directory.
+func eachFile(t *testing.T, dir string, do func(path string, size int64)) {
+	t.Helper()
+	host.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			do(path, info.Size())
+		}
+		return err
+	}))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -238,4 +239,21 @@ func cancelEdits(t *testing.T, g *ground, s *session) {
 		}
 	}
 	t.Logf("%d edits were cancelled in time, %d were made", cancelled, n)
+}
+
+// endings are the ways in which a host ends.
+var endings = []struct {
+	name string
+	end  func(t *testing.T, s *session)
+	web  bool
+}{
+	{"SIGTERM", func(t *testing.T, s *session) { signal(t, s, syscall.SIGTERM) }, true},
+	{"SIGKILL", func(t *testing.T, s *session) { signal(t, s, syscall.SIGKILL) }, true},
+	{"EOF", func(t *testing.T, s *session) { _ = s.CloseInput() }, false},
+}
+
+func signal(t *testing.T, s *session, sig os.Signal) {
+	if err := s.Cmd.Process.Signal(sig); err != nil {
+		t.Error(err)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,23 +33,6 @@ bash -c 'kill -STOP $$' TAG &
 touch ready
 trap "" TERM
 while :; do sleep 1; done`, "DEAF", deaf)
-}
-
-// endings are the ways in which a host ends.
-var endings = []struct {
-	name string
-	end  func(t *testing.T, s *session)
-	web  bool
-}{
-	{"SIGTERM", func(t *testing.T, s *session) { signal(t, s, syscall.SIGTERM) }, true},
-	{"SIGKILL", func(t *testing.T, s *session) { signal(t, s, syscall.SIGKILL) }, true},
-	{"EOF", func(t *testing.T, s *session) { _ = s.CloseInput() }, false},
-}
-
-func signal(t *testing.T, s *session, sig os.Signal) {
-	if err := s.Cmd.Process.Signal(sig); err != nil {
-		t.Error(err)
-	}
 }
 
 // quick is within how long a host and all it started must have ended once its client is gone, where it took the given time to begin

@@ -539,3 +539,24 @@ func TestSpelling(t *testing.T) {
 		t.Errorf("%v: correct the words, or add them to integration/release/testdata/words.txt\n%s", err, out)
 	}
 }
+
+// productSource is the text of all Go files that are no tests.
+var productSource = func() func(t *testing.T) string {
+	var once sync.Once
+	var source strings.Builder
+	return func(t *testing.T) string {
+		once.Do(func() {
+			for _, dir := range []string{"builtin", "cmd", "guard", "mcpserver", "readstate", "resultstore"} {
+				host.Must(t, filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ os.DirEntry, err error) error {
+					if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+						return err
+					}
+					raw, err := os.ReadFile(path)
+					source.Write(raw)
+					return err
+				}))
+			}
+		})
+		return source.String()
+	}
+}()

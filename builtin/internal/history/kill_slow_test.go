@@ -9,9 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // start runs a child. Its lines come out of the reader.
@@ -49,17 +50,10 @@ func room(t *testing.T) string {
 
 // TestKill kills a host while it changes files, again and again, and looks whether the journal tells the truth.
 func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	kills := 8
-	if n, err := strconv.Atoi(os.Getenv(longEnv)); err == nil {
-		kills = n
-	}
 	dir := room(t)
 	files := filepath.Join(dir, "files")
 	settled := 0
-	for range kills {
+	for range samples.Rounds(8) {
 		cmd, lines := start(t, dir, 0)
 		for range 1 + rand.IntN(12) {
 			lines.Scan()

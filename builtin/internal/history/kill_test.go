@@ -20,8 +20,6 @@ const (
 	// childEnv makes the test binary change files until it is killed, or as often as childCount says.
 	childEnv   = "TOOLHOST_HISTORY_CHILD"
 	childCount = "TOOLHOST_HISTORY_COUNT"
-	// longEnv is the number of kills of TestKill, for more than the few of each run.
-	longEnv = "TOOLHOST_HISTORY_KILLS"
 )
 
 // child changes files in dir/files under the journal dir/history, and prints a line for each.
