@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestPreparedForSearch: a root that was searched before is looked through from the start, if calls will come, and no other.
 func TestPreparedForSearch(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	if runtime.GOMAXPROCS(0) < 2 {
 		t.Skip("one processor prepares nothing")
 	}

@@ -182,7 +182,7 @@ func TestHookHonest(t *testing.T) {
 // hookLines returns the hooks of a table, one a line.
 func hookLines(t *testing.T, name string) (lines []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "integration", "testdata", "hooks", name))
+	text, err := os.ReadFile(filepath.Join("..", "integration", "attack", "testdata", "hooks", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestPlantedState plants in a state directory what another user, or no one who means well, has made there.
@@ -45,8 +47,8 @@ func TestPlantedState(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.root && os.Geteuid() != 0 {
-				t.Skip("only root can give a file to another user")
+			if tt.root {
+				testenv.NeedsUsers(t)
 			}
 			cfg := Config{Roots: []string{t.TempDir()}, StateDir: t.TempDir()}
 			if err := tt.plant(cfg.StateDir); err != nil {

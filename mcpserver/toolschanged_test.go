@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 const (
@@ -15,6 +17,7 @@ const (
 
 // denyForUser writes the user's settings file.
 func denyForUser(t *testing.T, rule string) {
+	testenv.NeedsNotifications(t)
 	t.Helper()
 	writeFile(t, filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "toolhost", "toolhost.json"), fmt.Sprintf(`{"permissions": {"deny": [%q]}}`, rule))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/integration/testenv"
 	"golang.org/x/sys/unix"
 )
 
@@ -82,6 +83,7 @@ func TestSomethingIsLeft(t *testing.T) {
 			if s.Report().Backend != Namespaces {
 				t.Skip("no namespaces here")
 			}
+			testenv.NeedsNotifications(t)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // patience bounds how long a test waits for an event before it fails.
@@ -45,6 +47,7 @@ func denies(want string) func(*Settings) bool {
 }
 
 func TestWatchManyRewrites(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	p := newPlace(t)
 	p.write(userFile, "{}")
 	w, wait := p.watch()
@@ -167,6 +170,7 @@ func TestConcerns(t *testing.T) {
 
 // TestFollow: a watcher that follows nothing at first begins to when it is asked, once, and not after its end.
 func TestFollow(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	p := newPlace(t)
 	w, err := Watch(p.cfg, nil)
 	if err != nil {

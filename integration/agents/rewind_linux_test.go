@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestRewindCommand: a command is listed with its counts, shown, and taken back with everything after it.
 func TestRewindCommand(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	home := host.DoctorHome(t)
 	for name, content := range map[string]string{
 		"a.txt": "a\n", ".gitignore": "build/\n", "build/x": "1\n", ".env": "secret\n", ".git/HEAD": "ref: refs/heads/main\n",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // tryHome is a home with a repository in which something is not committed.
@@ -176,6 +177,7 @@ func TestTryCheckout(t *testing.T) {
 // TestTryLater: a file that rules deny is closed to the client also where it is made in the user's work tree after the start, and comes
 // into no diff.
 func TestTryLater(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	home, work := tryHome(t)
 	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(.env)","Read(//`+work+`/placed)"]}}`)
 	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(/secret)"]}}`)

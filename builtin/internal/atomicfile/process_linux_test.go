@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 const locksAmongProcesses = true
@@ -184,6 +186,7 @@ func sharedRoom(t *testing.T) (top, path, journal string) {
 }
 
 func TestAsAnotherUser(t *testing.T) {
+	testenv.NeedsUsers(t)
 	tests := []struct {
 		name    string
 		prepare func(t *testing.T, dir, file string)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -508,6 +509,7 @@ func TestUnusual(t *testing.T) {
 
 // TestOverflow: where events were lost, everything is compared.
 func TestOverflow(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	root := newRoot(t)
 	sh(t, root, "echo a >f; mkdir d; echo a >d/g")
 	tr := start(t, Config{Root: root})

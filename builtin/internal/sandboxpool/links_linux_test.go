@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestLinkAppears: a name that somebody gives a denied file while a command runs is out of that command's reach, wherever it
 // is: in a directory made at the same moment, where nothing is watched, and for a file in a denied directory.
 func TestLinkAppears(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	for name, c := range map[string]struct{ deny, file, link string }{
 		"in a new directory":           {"Read(*.key)", "sub/old.key", "n/e/w/name"},
 		"in .git":                      {"Read(*.key)", "sub/old.key", ".git/objects/ab/name"},

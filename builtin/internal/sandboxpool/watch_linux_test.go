@@ -18,6 +18,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 const (
@@ -112,6 +113,7 @@ func await(tb testing.TB, what string, ok func() bool) {
 // TestAppears: a denied file that somebody makes while a command runs is out of that command's reach, wherever it
 // appears and however.
 func TestAppears(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	for name, appear := range map[string]func(t *testing.T, ws string) (path string){
 		"in the root": func(t *testing.T, ws string) string {
 			put(t, filepath.Join(ws, "a.key"), kept)

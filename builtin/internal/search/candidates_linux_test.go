@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestCandidatesUpdate: what is known of a listing is not gone through again for files whose
 // content has changed, says the same of the others, and is made anew for all else.
 func TestCandidatesUpdate(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	files := map[string]string{"dir/odd.txt": "ſ"}
 	for i := range 300 {
 		files[fmt.Sprintf("dir%d/f%d.txt", i%7, i)] = fmt.Sprintf("needle %d\n", i)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 func TestNothingSurvives(t *testing.T) {
@@ -240,6 +242,7 @@ func TestWarmShellsTakeNoOrders(t *testing.T) {
 // TestHarden tries to reach a hardened server from its command as an ordinary
 // user, with a control that shows that the attack works without.
 func TestHarden(t *testing.T) {
+	testenv.NeedsUsers(t)
 	attack := "S=$(awk '{print $4}' /proc/$PPID/stat); { : > /proc/$S/fd/1 && echo forged; } 2>/dev/null; " +
 		"{ : > /proc/$PPID/fd/4 && echo supervisor; } 2>/dev/null; " +
 		"{ tr '\\0' '\\n' < /proc/$S/environ | grep -q . && echo environ; } 2>/dev/null; [ -e /proc/self/fd/97 ] && echo inherited; echo end"

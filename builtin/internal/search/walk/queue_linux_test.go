@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolhost/toolhost/integration/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestDrain: every change is in the queue when its call has returned.
 func TestDrain(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestWaitEndsWithClose(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	q, err := OpenQueue()
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +94,7 @@ func TestWaitEndsWithClose(t *testing.T) {
 // TestCloseWhileDraining closes a queue while an event is dealt with by ending its
 // watch.
 func TestCloseWhileDraining(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	q, err := OpenQueue()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // dialVariable makes the test binary connect to the socket it names, and end well if it is let in.
@@ -30,6 +32,7 @@ func init() {
 
 // Another user who could reach the socket, because somebody opened its directory, is not let in.
 func TestOtherUsersAreNotLetIn(t *testing.T) {
+	testenv.NeedsUsers(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can try as another user")
 	}
