@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestReplacedStaysHeld: what takes the place of a protected or masked file cannot be written or read by a command that
 // runs since before.
 func TestReplacedStaysHeld(t *testing.T) {
+	testenv.NeedsNotifications(t)
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
