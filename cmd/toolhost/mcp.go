@@ -56,6 +56,9 @@ func mcpListCommand(flags *hostFlags) *cobra.Command {
 					if n := len(s.Withheld); n > 0 && detail == "" {
 						detail = fmt.Sprintf("%d withheld: toolhost mcp review %s", n, s.Name)
 					}
+					if len(s.Problems) > 0 && detail == "" {
+						detail = strings.Join(s.Problems, "; ")
+					}
 					fmt.Fprintf(table, "%s\t%s\t%s\t%d tools\t%s\t%s\n", sanitized(s.Name), s.Type, s.State, s.Tools, sanitized(s.File), sanitized(detail))
 				}
 				return table.Flush()

@@ -32,6 +32,8 @@ type request struct {
 	params     map[string]any
 	tool       *tool // the called tool; nil for other requests
 	idempotent bool  // it may be sent twice
+	// id and pin are the id and the fingerprint of the definition that the request relies on.
+	id, pin string
 }
 
 // A reader converts the response of a server to a result.
@@ -66,9 +68,9 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	if refusal, ok := errors.AsType[*rpcError](err); ok {
 		out.Served.Code = refusal.Code
 		err = fmt.Errorf("the server %s answered with an error: %w", c.s.Name, refusal)
-	} else if err != nil {
+	} else if _, ok := errors.AsType[*errWithheld](err); !ok && err != nil {
 		err = fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
-	} else {
+	} else if err == nil {
 		out, err = read(raw)
 	}
 	out.Served.Era, out.Served.Replayed = c.s.store.era(), retry
@@ -94,6 +96,9 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 		return nil, err
 	}
 	defer u.release(sess)
+	if err := sess.permits(r); err != nil {
+		return nil, err
+	}
 	if r.tool != nil {
 		ctx = context.WithValue(ctx, paramHeaderKey{}, r.tool)
 	}

@@ -24,7 +24,7 @@ type Prompt struct {
 	mcp.Prompt
 	g      *Gateway
 	server *server
-	own    string // the name that the server uses
+	own    definition
 }
 
 // A Resource is a resource that a server lists. Its URI starts with [Scheme].
@@ -47,27 +47,25 @@ func (s *server) address(uri string) string {
 	return Scheme + s.Name + "/" + uri
 }
 
-// offered decodes the definitions of a list, with the value of key replaced. It cleans all texts, and skips definitions
-// that cannot be decoded.
-func offered[T any](list []json.RawMessage, key string, replace func(own string) string) (all []T, own []string) {
-	for _, raw := range list {
+// offered decodes the definitions of a list that can be served, with the name replaced and all texts cleaned.
+func offered[T any](list []definition, replace func(own string) string) (all []T, of []definition) {
+	for _, def := range list {
 		var d map[string]any
-		if json.Unmarshal(raw, &d) != nil {
+		if def.refused != nil || json.Unmarshal(def.raw, &d) != nil {
 			continue
 		}
-		name, _ := d[key].(string)
 		for field, v := range d {
 			if field != "icons" { // data URLs, which may be long
 				d[field] = cleaned(v)
 			}
 		}
-		d[key] = replace(name)
+		d[def.kind.key] = replace(def.name)
 		var t T
-		if name != "" && len(name) <= maxDescription && json.Unmarshal(marshal(d), &t) == nil {
-			all, own = append(all, t), append(own, name)
+		if json.Unmarshal(marshal(d), &t) == nil {
+			all, of = append(all, t), append(of, def)
 		}
 	}
-	return all, own
+	return all, of
 }
 
 // cleaned applies [cleanText] to every string of a JSON value.
@@ -102,7 +100,7 @@ func (c Consults) Wait(ctx context.Context) {
 	late := time.After(firstList)
 	for _, s := range c.g.sorted() {
 		r := s.store.get()
-		if withheld, _ := s.withheld("resources"); r.Offer == nil || !r.Offer.Readable || s.Refused != "" || withheld || s.listing(c.principal) != nil {
+		if r.Offer == nil || !r.Offer.Readable || s.Refused != "" || s.withholdsResources() || s.listing(c.principal) != nil {
 			continue
 		}
 		select {
@@ -122,14 +120,10 @@ func (c Consults) Prompts() (all []Prompt) {
 		if r.Offer == nil || s.Refused != "" {
 			continue
 		}
-		found, own := offered[mcp.Prompt](r.Offer.Prompts, "name", func(own string) string { return "mcp__" + s.Name + "__" + cleanName(own) })
-		count := map[string]int{}
-		for _, p := range found {
-			count[p.Name]++
-		}
+		found, of := offered[mcp.Prompt](promptKind.read(r.Offer.Prompts), func(own string) string { return "mcp__" + s.Name + "__" + cleanName(own) })
 		for i, p := range found {
-			if withheld, _ := s.withheld("prompt " + own[i]); !withheld && count[p.Name] == 1 {
-				all = append(all, Prompt{p, c.g, s, own[i]})
+			if withheld, _ := s.withheld(of[i].id(), of[i].pin); !withheld {
+				all = append(all, Prompt{p, c.g, s, of[i]})
 			}
 		}
 	}
@@ -139,7 +133,7 @@ func (c Consults) Prompts() (all []Prompt) {
 // readable visits the servers whose resources can be read, with what they offer.
 func (c Consults) readable(visit func(*server, *listing)) {
 	for _, s := range c.g.sorted() {
-		if withheld, _ := s.withheld("resources"); s.Refused == "" && !withheld {
+		if s.Refused == "" && !s.withholdsResources() {
 			if all := s.listing(c.principal); all != nil {
 				visit(s, all)
 			}
@@ -150,7 +144,7 @@ func (c Consults) readable(visit func(*server, *listing)) {
 // Resources returns the resources that the servers list, by server.
 func (c Consults) Resources() (all []Resource) {
 	c.readable(func(s *server, o *listing) {
-		found, _ := offered[mcp.Resource](o.Resources, "uri", s.address)
+		found, _ := offered[mcp.Resource](resourceKind.read(o.Resources), s.address)
 		for _, r := range found {
 			all = append(all, Resource{r, s.Name})
 		}
@@ -161,12 +155,24 @@ func (c Consults) Resources() (all []Resource) {
 // Templates returns the templates of resources that the servers list, by server.
 func (c Consults) Templates() (all []Template) {
 	c.readable(func(s *server, o *listing) {
-		found, _ := offered[mcp.ResourceTemplate](o.Templates, "uriTemplate", s.address)
-		for _, t := range found {
-			all = append(all, Template{t, s.Name})
+		found, of := offered[mcp.ResourceTemplate](templateKind.read(o.Templates), s.address)
+		for i, t := range found {
+			if !s.withholdsTemplate(of[i], c.principal) {
+				all = append(all, Template{t, s.Name})
+			}
 		}
 	})
 	return all
+}
+
+// withholdsTemplate reports whether a template is withheld from a caller. Only the list of the local user can be reviewed:
+// a template that only another caller sees is withheld if it differs from the accepted one of that name.
+func (s *server) withholdsTemplate(d definition, principal string) bool {
+	withheld, _ := s.withheld(d.id(), d.pin)
+	if _, known := s.store.accepted(d.id()); !known && principal != localPrincipal && s.sharing() != "host" {
+		return false
+	}
+	return withheld
 }
 
 // Digests returns hashes of the prompts, and of the resources and templates, that any client sees. They are empty if there
@@ -197,8 +203,8 @@ func (p Prompt) Def() *builtin.Def {
 			return builtin.Plan{}, err
 		}
 		listed := len(given) == 0 || p.server.Trust != Project // arguments can send data of the caller to the server
-		r := request{method: "prompts/get", params: map[string]any{"name": p.own, "arguments": args}, idempotent: p.server.trustsHints()}
-		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own, Reads: "prompt", Listed: listed}, r, func(raw json.RawMessage) (builtin.Result, error) {
+		r := request{method: "prompts/get", params: map[string]any{"name": p.own.name, "arguments": args}, idempotent: p.server.trustsHints(), id: p.own.id(), pin: p.own.pin}
+		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own.name, Reads: "prompt", Listed: listed}, r, func(raw json.RawMessage) (builtin.Result, error) {
 			result, text, err := p.server.prompt(raw)
 			return builtin.Result{Text: text, Passed: result}, err
 		}), nil
@@ -225,10 +231,10 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 	if err != nil {
 		return builtin.Plan{}, err
 	}
-	if withheld, _ := s.withheld("resources"); withheld {
+	if s.withholdsResources() {
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
-	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints()}
+	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(), id: resourcesID, pin: fingerprint(offersResources)}
 	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, s.contents), nil
 }
 
@@ -246,10 +252,7 @@ func (c caller) plan(e guard.CallTool, r request, read reader) builtin.Plan {
 // listsTo reports whether the server lists a resource to a caller.
 func (s *server) listsTo(principal, uri string) bool {
 	all := s.listing(principal)
-	return all != nil && slices.ContainsFunc(all.Resources, func(raw json.RawMessage) bool {
-		var listed struct{ URI string }
-		return json.Unmarshal(raw, &listed) == nil && listed.URI == uri
-	})
+	return all != nil && slices.ContainsFunc(resourceKind.read(all.Resources), func(d definition) bool { return d.refused == nil && d.name == uri })
 }
 
 // prompt decodes a response to prompts/get, and returns it with its text.

@@ -162,6 +162,10 @@ func (s *session) learn(ctx context.Context) error {
 	if isStopped(s.w) { // some lists may be missing
 		return s.w.why()
 	}
+	served := found.served()
+	s.mu.Lock()
+	s.served = served
+	s.mu.Unlock()
 	s.u.srv.store.learned(s.u.srv.Entry, found, s.first && time.Since(s.began) < settleTime)
 	s.u.g.rebuild(false)
 	return nil

@@ -44,7 +44,8 @@ type session struct {
 	refetch  *time.Timer
 	fetching int
 	end      sync.Once
-	first    bool // nothing was known of the server before
+	served   map[string]string // the fingerprints of what the server lists on this connection, by id
+	first    bool              // nothing was known of the server before
 	began    time.Time
 	last     time.Time // when the list was fetched last
 }

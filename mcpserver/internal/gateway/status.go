@@ -57,8 +57,8 @@ func (g *Gateway) Servers() []Status {
 
 func (s *server) status(running int) Status {
 	out := Status{Name: s.Name, Type: s.Type, File: s.File, Trust: s.Trust.String(), Running: running, State: StateConfigured}
-	tools, problems := s.tools()
-	out.Tools, out.Problems = len(tools), problems
+	list := s.tools()
+	out.Tools, out.Problems = len(list.served), s.problems(list)
 	r := s.store.get()
 	if r.Offer != nil {
 		out.State, out.Era, out.Since = StateKnown, r.Offer.Era, r.Offer.Since
@@ -72,8 +72,10 @@ func (s *server) status(running int) Status {
 		}
 		slices.Sort(out.Withheld)
 	}
-	if held, _ := s.withheld("instructions"); r.Offer != nil && !held {
-		out.Purpose, _, _ = strings.Cut(r.Offer.Instructions, "\n")
+	if r.Offer != nil {
+		if held, _ := s.withheld(instructionsID, fingerprint(marshal(r.Offer.Instructions))); !held {
+			out.Purpose, _, _ = strings.Cut(r.Offer.Instructions, "\n")
+		}
 	}
 	out.Login = s.loginState()
 	s.mu.Lock()

@@ -175,18 +175,18 @@ func (s *store) learned(e *Entry, o offer, first bool) {
 	o.Since = time.Now().UTC().Truncate(time.Second)
 	s.update(func(r *record) {
 		o.inherit(r.Offer)
+		_, readable := r.Accepted[resourcesID]
+		fresh := r.Accepted == nil
+		templates := readable && (r.Offer == nil || r.Offer.Own == nil) // other callers may have used the server first
 		r.Offer = &o
 		now := o.definitions()
-		if r.Accepted == nil {
-			if r.Accepted = map[string]json.RawMessage{}; s.all {
-				r.Accepted = now
-			}
+		if fresh {
+			r.Accepted = map[string]json.RawMessage{}
 		}
-		if first && s.all {
-			for name, def := range now {
-				if _, ok := r.Accepted[name]; !ok {
-					r.Accepted[name] = def
-				}
+		for id, def := range now {
+			_, known := r.Accepted[id]
+			if s.all && !known && (fresh || first || templates && strings.HasPrefix(id, templateKind.word+" ")) {
+				r.Accepted[id] = def
 			}
 		}
 		r.withhold(now)
@@ -248,24 +248,42 @@ func (s *store) accept(changes []Change) (err error) {
 	return err
 }
 
-// definitions returns all definitions that a person must review.
+// offersResources stands for the resources in a record: their list changes too often to be reviewed.
+var offersResources = json.RawMessage(`"It offers resources."`)
+
+// definitions returns all definitions that can be served and that a person must review, by id.
 func (o *offer) definitions() map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
-	for kind, list := range map[string][]json.RawMessage{"tool": o.Tools, "prompt": o.Prompts} {
-		for _, raw := range list {
-			var named struct{ Name string }
-			if json.Unmarshal(raw, &named) == nil {
-				all[kind+" "+named.Name] = raw
-			}
+	lists := [][]definition{toolKind.read(o.Tools), promptKind.read(o.Prompts)}
+	if o.Own != nil {
+		lists = append(lists, templateKind.read(o.Own.Templates))
+	}
+	for _, d := range slices.Concat(lists...) {
+		if d.refused == nil {
+			all[d.id()] = d.raw
 		}
 	}
-	if o.Readable { // the list itself changes too often to be reviewed
-		all["resources"] = json.RawMessage(`"It offers resources."`)
+	if o.Readable {
+		all[resourcesID] = offersResources
 	}
 	if o.Instructions != "" {
-		all["instructions"] = marshal(o.Instructions)
+		all[instructionsID] = marshal(o.Instructions)
 	}
 	return all
+}
+
+// The ids of what a server offers once.
+const (
+	resourcesID    = "resources"
+	instructionsID = "instructions"
+)
+
+// accepted returns the fingerprint of the accepted definition with an id.
+func (s *store) accepted(id string) (pin string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	raw, ok := s.now.Accepted[id]
+	return fingerprint(raw), ok
 }
 
 // fingerprint returns the hash of a definition. It does not depend on the order of keys.

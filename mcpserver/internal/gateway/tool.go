@@ -41,26 +41,15 @@ type tool struct {
 
 func is(hint *bool) bool { return hint != nil && *hint }
 
-// parseTool reads a definition. The error says why the tool is left out.
+// parseTool reads a definition.
 func parseTool(raw json.RawMessage) (*tool, error) {
 	t := &tool{}
-	if err := json.Unmarshal(raw, t); err != nil {
-		var named struct{ Name any }
-		_ = json.Unmarshal(raw, &named)
-		return nil, fmt.Errorf("its tool %v is left out: cannot decode its definition: %v", named.Name, err)
-	}
-	if t.Name == "" || len(t.Name) > maxLine {
-		return nil, fmt.Errorf("a tool is left out: its name is %q", cleanText(t.Name, 40))
-	}
-	err := checkDuplicates(json.NewDecoder(bytes.NewReader(raw)), 0)
+	err := json.Unmarshal(raw, t)
 	if err != nil {
-		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
+		return nil, fmt.Errorf("cannot decode its definition: %w", err)
 	}
-	t.pin = fingerprint(raw)
-	if t.schema, err = shownSchema(t.InputSchema); err != nil {
-		return nil, fmt.Errorf("its tool %q is left out: %w", cleanText(t.Name, 80), err)
-	}
-	return t, nil
+	t.schema, err = shownSchema(t.InputSchema)
+	return t, err
 }
 
 // checkDuplicates refuses a definition with a duplicate member: which one is used depends on the order, which the
@@ -79,14 +68,14 @@ func checkDuplicates(d *json.Decoder, depth int) error {
 				return err
 			}
 			name, _ := token.(string)
-			folded := name
+			known := name
 			if depth < 2 { // decoded into struct fields, where encoding/json ignores case
-				folded = strings.ToLower(strings.ToUpper(name))
+				known = folded(name)
 			}
-			if seen[folded] {
+			if seen[known] {
 				return fmt.Errorf("its definition gives %q twice", cleanText(name, 80))
 			}
-			seen[folded] = true
+			seen[known] = true
 		}
 		if err := checkDuplicates(d, depth+1); err != nil {
 			return err
@@ -186,40 +175,63 @@ func skeleton(name string) string {
 	}, norm.NFKD.String(name))
 }
 
-// tools returns the tools of a server by full name, and the problems of those that are left out.
-func (s *server) tools() (all map[string]*tool, problems []string) {
+// A toolList holds the tools of a server by full name: those that are served, and why others are left out.
+type toolList struct {
+	served  map[string]*tool
+	leftOut map[string]string
+	// problems has the reasons of leftOut, and those of definitions without a usable name.
+	problems []string
+}
+
+// tools returns the tools of a server.
+func (s *server) tools() toolList {
+	list := toolList{map[string]*tool{}, map[string]string{}, nil}
 	r := s.store.get()
 	if r.Offer == nil || s.Refused != "" {
-		return nil, nil
+		return list
 	}
-	all = map[string]*tool{}
-	twice := map[string]bool{}
-	for _, raw := range r.Offer.Tools {
-		t, err := parseTool(raw)
-		if err != nil {
-			problems = append(problems, err.Error())
+	full := func(name string) string { return "mcp__" + s.Name + "__" + cleanName(name) }
+	for _, d := range toolKind.read(r.Offer.Tools) {
+		if d.refused == nil {
+			list.served[full(d.name)] = d.tool
 			continue
 		}
-		full := "mcp__" + s.Name + "__" + cleanName(t.Name)
-		if other := all[full]; other != nil {
-			problems = append(problems, fmt.Sprintf("its tools %q and %q are left out: both become %s", cleanText(other.Name, 80), cleanText(t.Name, 80), full))
-			twice[full] = true
-			continue
+		if d.pin != "" {
+			list.leftOut[full(d.name)] = d.refused.Error()
 		}
-		all[full] = t
+		list.problems = append(list.problems, d.refused.Error())
 	}
-	listed := maps.Clone(all) // a shortened name may be the name of another tool
-	for _, full := range slices.Sorted(maps.Keys(all)) {
-		cut := listedName(full)
+	listed := maps.Clone(list.served) // a shortened name may be the name of another tool
+	for _, name := range slices.Sorted(maps.Keys(list.served)) {
+		t, cut := list.served[name], listedName(name)
 		if other := listed[cut]; other != nil {
-			problems = append(problems, fmt.Sprintf("its tools %q and %q are left out: both are listed as %s", cleanText(other.Name, 80), cleanText(all[full].Name, 80), cut))
-			twice["mcp__"+s.Name+"__"+cleanName(other.Name)], twice[full] = true, true
+			why := fmt.Sprintf("its tools %q and %q are left out: both are listed as %s", cleanText(other.Name, 80), cleanText(t.Name, 80), cut)
+			list.leftOut[full(other.Name)], list.leftOut[name] = why, why
+			list.problems = append(list.problems, why)
 		} else if cut != "" {
-			listed[cut] = all[full]
+			listed[cut] = t
 		}
 	}
-	maps.DeleteFunc(all, func(name string, _ *tool) bool { return twice[name] })
-	return all, problems
+	maps.DeleteFunc(list.served, func(name string, _ *tool) bool { return list.leftOut[name] != "" })
+	return list
+}
+
+// problems returns why definitions of the server are left out, those of its tools first.
+func (s *server) problems(tools toolList) []string {
+	all, r := tools.problems, s.store.get()
+	if r.Offer == nil || s.Refused != "" {
+		return all
+	}
+	lists := [][]definition{promptKind.read(r.Offer.Prompts)}
+	if r.Offer.Own != nil {
+		lists = append(lists, resourceKind.read(r.Offer.Own.Resources), templateKind.read(r.Offer.Own.Templates))
+	}
+	for _, d := range slices.Concat(lists...) {
+		if d.refused != nil {
+			all = append(all, d.refused.Error())
+		}
+	}
+	return slices.Compact(all)
 }
 
 // rebuild creates the tools of all servers again, and calls cfg.Changed if they differ. configured means that the
@@ -229,10 +241,13 @@ func (g *Gateway) rebuild(configured bool) {
 	defer g.building.Unlock()
 	var defs []*builtin.Def
 	for _, s := range g.sorted() {
-		all, problems := s.tools()
-		s.note(problems, g)
-		for _, full := range slices.Sorted(maps.Keys(all)) {
-			defs = append(defs, g.def(s, full, all[full]))
+		list := s.tools()
+		s.note(s.problems(list), g)
+		for full, t := range list.served {
+			defs = append(defs, g.def(s, full, t))
+		}
+		for full, why := range list.leftOut {
+			defs = append(defs, s.leftOut(full, why))
 		}
 	}
 	slices.SortFunc(defs, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
@@ -243,6 +258,14 @@ func (g *Gateway) rebuild(configured bool) {
 	}
 }
 
+// leftOut returns a tool that is not listed and whose calls say why it is left out.
+func (s *server) leftOut(full, why string) *builtin.Def {
+	d := builtin.Def{Name: full, Server: s.Name, RawSchema: json.RawMessage(`{"type":"object"}`), Unlisted: true}
+	return builtin.External(d, true, func(context.Context, *builtin.Env, json.RawMessage) (builtin.Plan, error) {
+		return builtin.Plan{}, fmt.Errorf("%s of the server %s is withheld: %s", full, s.Name, why)
+	})
+}
+
 // sameDef reports whether clients see the same tool.
 func sameDef(a, b *builtin.Def) bool {
 	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
@@ -250,7 +273,8 @@ func sameDef(a, b *builtin.Def) bool {
 
 // def returns the definition in this host of a tool of a server.
 func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
-	withheld, _ := s.withheld("tool " + t.Name)
+	id := toolKind.word + " " + t.Name
+	withheld, _ := s.withheld(id, t.pin)
 	hints := t.Annotations
 	d := builtin.Def{
 		Name: full, Listed: listedName(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
@@ -262,23 +286,30 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 		if s.store.refresh() {
 			g.work.Go(func() { g.rebuild(false) })
 		}
-		if withheld, since := s.withheld("tool " + t.Name); withheld {
-			return builtin.Plan{}, fmt.Errorf("%s is withheld since %s: its definition is new or has changed, and was not reviewed. A person must review it with `toolhost mcp review %s` and accept it with `toolhost mcp accept %s`",
-				full, since.Format(time.DateTime), s.Name, s.Name)
+		if err := s.review(id, t.pin); err != nil {
+			return builtin.Plan{}, err
 		}
-		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t}
+		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t, id: id, pin: t.pin}
 		r.idempotent = s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
 		return caller{g, env, s}.plan(guard.CallTool{Tool: t.Name}, r, func(raw json.RawMessage) (builtin.Result, error) { return s.result(env, raw) }), nil
 	})
 }
 
-// withheld reports whether a definition is withheld, and since when.
-func (s *server) withheld(name string) (bool, time.Time) {
-	if !s.pins() {
+// withheld reports whether a definition with this id and fingerprint is withheld, and since when.
+func (s *server) withheld(id, pin string) (bool, time.Time) {
+	if accepted, ok := s.store.accepted(id); !s.pins() || ok && accepted == pin {
 		return false, time.Time{}
 	}
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	since, ok := s.store.now.Withheld[name]
-	return ok, since
+	r := s.store.get()
+	since := r.Withheld[id]
+	if since.IsZero() && r.Offer != nil {
+		since = r.Offer.Since
+	}
+	return true, since
+}
+
+// withholdsResources reports whether the resources of the server are withheld.
+func (s *server) withholdsResources() bool {
+	withheld, _ := s.withheld(resourcesID, fingerprint(offersResources))
+	return withheld
 }
