@@ -70,7 +70,7 @@ func (s *Server) serveConsults(hooks *server.Hooks) {
 	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
 		who := transport.PeerOf(ctx).Who
 		c := s.host.children.consults(who.Principal)
-		c.Wait(ctx)
+		c.Wait(ctx, "")
 		for _, one := range c.Resources() {
 			if s.mayConsult(who, "mcp__"+one.Server+"__") {
 				r.Resources = append(r.Resources, one.Resource)
@@ -80,7 +80,7 @@ func (s *Server) serveConsults(hooks *server.Hooks) {
 	hooks.AddAfterListResourceTemplates(func(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, r *mcp.ListResourceTemplatesResult) {
 		who := transport.PeerOf(ctx).Who
 		c := s.host.children.consults(who.Principal)
-		c.Wait(ctx)
+		c.Wait(ctx, "")
 		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates, func(t mcp.ResourceTemplate) bool { return t.Name == foreignHandler })
 		for _, one := range c.Templates() {
 			if s.mayConsult(who, "mcp__"+one.Server+"__") {
@@ -118,7 +118,9 @@ func (s *Server) prompt(who auth.Identity, name string) (gateway.Prompt, error) 
 func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	name := req.Params.Arguments[foreignHandler]
 	delete(req.Params.Arguments, foreignHandler)
-	s.host.gateway.Wait(ctx)
+	if s.host.tools.now().serverOf(name).Unknown {
+		s.host.gateway.Wait(ctx)
+	}
 	p, err := s.prompt(transport.PeerOf(ctx).Who, name)
 	if err != nil {
 		return nil, err
@@ -145,8 +147,8 @@ func (s *Server) getPrompt(ctx context.Context, req mcp.GetPromptRequest) (*mcp.
 
 func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	peer := transport.PeerOf(ctx)
-	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx) // the library cannot return a question for this request
-	s.host.children.consults(peer.Who.Principal).Wait(ctx)           // listed resources are read without a question
+	peer.Unattended = peer.Unattended || server.IsModernRequest(ctx)                         // the library cannot return a question for this request
+	s.host.children.consults(peer.Who.Principal).Wait(ctx, gateway.ServerOf(req.Params.URI)) // listed resources are read without a question
 	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
 	if err != nil {
 		return nil, err
@@ -215,7 +217,7 @@ func (m *message) checkPrompt(who auth.Identity) error {
 // listResources returns the resources that a caller may read, one per line.
 func listResources(ctx context.Context, h *Host, principal, server string, visible func(*builtin.Def) bool) (string, error) {
 	c := h.children.consults(principal)
-	c.Wait(ctx)
+	c.Wait(ctx, server)
 	if server != "" {
 		if _, err := h.gateway.Review(server); err != nil { // there is no such server
 			return "", err

@@ -116,7 +116,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		}
 	}
 	req.Tool = req.tool.called(req.Tool)
-	if errors.Is(req.tool.err, errNoTool) && a.err == nil && awaitServer(ctx, h, req.Tool) {
+	if errors.Is(req.tool.err, errNoTool) && a.err == nil && awaitServer(ctx, h, req.Tool, a.ticket.Postpone) {
 		inside := req.tool.inside
 		req.tool = h.tools.resolve(req.Tool)
 		req.tool.inside = inside
@@ -209,6 +209,9 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	h.approvals.noteUncontained(policy, plan.Intent, c.req)
 	h.recorder.observers.Reached(ctx, info, audit.AtRun)
 	c.env.Prelude, c.env.Execs = verdict.Prelude, c.execs(plan.Intent, asked)
+	if asksServer(plan.Intent) {
+		c.admission.ticket.YieldAfter(serverTurn)
+	}
 	result, err := plan.Run(runContext(ctx, c.req.tool.def)) // run
 	h.recorder.observers.Reached(ctx, info, audit.AtFit)
 	if err != nil {
@@ -280,6 +283,17 @@ func notServed(who auth.Identity, tool *builtin.Def, in guard.Intent) string {
 		}
 	}
 	return ""
+}
+
+// serverTurn is how long a server that does not answer delays the later calls of a conversation.
+const serverTurn = 2 * time.Second
+
+// asksServer reports whether a call sends a request to another server.
+func asksServer(in guard.Intent) bool {
+	return slices.ContainsFunc(in.Effects, func(e guard.Effect) bool {
+		c, ok := e.(guard.CallTool)
+		return ok && c.Server != ""
+	})
 }
 
 // acquireSlot waits for the gate to let the call run. A call that could not be bound runs alone.

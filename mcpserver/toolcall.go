@@ -268,13 +268,14 @@ const (
 )
 
 // awaitServer waits until the server of a tool has been asked for its tools, or cannot be asked. It reports whether it
-// waited.
-func awaitServer(ctx context.Context, h *Host, tool string) bool {
+// waited. It calls late if it waits longer than serverTurn.
+func awaitServer(ctx context.Context, h *Host, tool string, late func()) bool {
 	unknown := func() bool { return h.tools.now().serverOf(tool).Unknown }
 	if !unknown() {
 		return false
 	}
 	h.gateway.Look()
+	defer time.AfterFunc(serverTurn, late).Stop()
 	ctx, cancel := context.WithTimeout(ctx, serverWait)
 	defer cancel()
 	tick := time.NewTicker(serverLook)

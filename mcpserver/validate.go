@@ -84,8 +84,7 @@ func (m *message) unknownResource() *jsonrpc.Error {
 		return nil // the library refuses it
 	}
 	uri := req.Params.URI
-	name, _, _ := strings.Cut(strings.TrimPrefix(uri, gateway.Scheme), "/")
-	if _, err := m.host.gateway.Review(name); err == nil && strings.HasPrefix(uri, gateway.Scheme) || slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
+	if _, err := m.host.gateway.Review(gateway.ServerOf(uri)); err == nil && strings.HasPrefix(uri, gateway.Scheme) || slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
 		slices.ContainsFunc(e.Templates, func(t server.ServerResourceTemplate) bool {
 			return t.Template.URITemplate != nil && t.Template.URITemplate.Regexp().MatchString(uri)
 		}) {

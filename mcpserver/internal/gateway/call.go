@@ -32,6 +32,7 @@ type request struct {
 	params     map[string]any
 	tool       *tool // the called tool; nil for other requests
 	idempotent bool  // it may be sent twice
+	parallel   bool  // it may run concurrently with others
 	// id and pin are the id and the fingerprint of the definition that the request relies on.
 	id, pin string
 }
@@ -99,6 +100,14 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 	if err := sess.permits(r); err != nil {
 		return nil, err
 	}
+	if !r.parallel {
+		leave, err := u.takeTurn(ctx, c.env.Shell.Window)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		c.env = asking(c.env, leave)
+	}
 	if r.tool != nil {
 		ctx = context.WithValue(ctx, paramHeaderKey{}, r.tool)
 	}
@@ -121,6 +130,19 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 		u.stopSession(sess)
 	}
 	return raw, err
+}
+
+// asking returns env with a function that is called before each question to a person.
+func asking(env *builtin.Env, before func()) *builtin.Env {
+	if env.Elicit == nil {
+		return env
+	}
+	own, ask := *env, env.Elicit
+	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		before()
+		return ask(ctx, params)
+	}
+	return &own
 }
 
 // A part is one element of the content of a result.

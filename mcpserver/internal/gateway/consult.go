@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -94,23 +93,32 @@ type Consults struct {
 // Consults returns what the servers offer a caller besides tools.
 func (g *Gateway) Consults(principal string) Consults { return Consults{g, principal} }
 
-// Wait is [Gateway.Wait], and also waits for the resources that servers list to the caller.
-func (c Consults) Wait(ctx context.Context) {
-	c.g.Wait(ctx)
-	late := time.After(firstList)
+// Wait is [Gateway.Wait], and also waits for the resources that servers list to the caller, at most [firstList] in all. If only is not empty, it waits
+// for the server of that name alone: another one that does not answer must not delay a request to it.
+func (c Consults) Wait(ctx context.Context, only string) {
+	ctx, cancel := context.WithTimeout(ctx, firstList)
+	defer cancel()
+	if only == "" || slices.ContainsFunc(c.g.unknown(), func(s *server) bool { return s.Name == only }) {
+		c.g.Wait(ctx)
+	}
 	for _, s := range c.g.sorted() {
 		r := s.store.get()
-		if r.Offer == nil || !r.Offer.Readable || s.Refused != "" || s.withholdsResources() || s.listing(c.principal) != nil {
+		if only != "" && s.Name != only || r.Offer == nil || !r.Offer.Readable || s.Refused != "" || s.withholdsResources() || s.listing(c.principal) != nil {
 			continue
 		}
 		select {
 		case <-c.g.lookFor(s, c.principal):
-		case <-late:
-			return
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// ServerOf returns the name of the server in the URI of a resource, or "".
+func ServerOf(uri string) string {
+	rest, _ := strings.CutPrefix(uri, Scheme)
+	name, _, _ := strings.Cut(rest, "/")
+	return name
 }
 
 // Prompts returns the prompts of all servers, ordered by server. Prompts of one server that get the same name are left out.
@@ -203,7 +211,7 @@ func (p Prompt) Def() *builtin.Def {
 			return builtin.Plan{}, err
 		}
 		listed := len(given) == 0 || p.server.Trust != Project // arguments can send data of the caller to the server
-		r := request{method: "prompts/get", params: map[string]any{"name": p.own.name, "arguments": args}, idempotent: p.server.trustsHints(), id: p.own.id(), pin: p.own.pin}
+		r := request{method: "prompts/get", params: map[string]any{"name": p.own.name, "arguments": args}, idempotent: p.server.trustsHints(), id: p.own.id(), pin: p.own.pin, parallel: true}
 		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own.name, Reads: "prompt", Listed: listed}, r, func(raw json.RawMessage) (builtin.Result, error) {
 			result, text, err := p.server.prompt(raw)
 			return builtin.Result{Text: text, Passed: result}, err
@@ -234,7 +242,7 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 	if s.withholdsResources() {
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
-	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(), id: resourcesID, pin: fingerprint(offersResources)}
+	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(), id: resourcesID, pin: fingerprint(offersResources), parallel: true}
 	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, s.contents), nil
 }
 

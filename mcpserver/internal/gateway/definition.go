@@ -149,7 +149,9 @@ type errWithheld struct{ text string }
 
 func (e *errWithheld) Error() string { return e.text }
 
-func withheldErrorf(format string, args ...any) error { return &errWithheld{fmt.Sprintf(format, args...)} }
+func withheldErrorf(format string, args ...any) error {
+	return &errWithheld{fmt.Sprintf(format, args...)}
+}
 
 // permits returns an error unless the server of this session lists the definition that a request relies on, and a person
 // has accepted it. It is called when the session has fetched the lists and before the request is sent.

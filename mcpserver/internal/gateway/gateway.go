@@ -141,26 +141,45 @@ func (g *Gateway) Reload() {
 		}
 		g.servers[e.Name] = &server{Entry: e, store: openStore(g.cfg.Dir, e)}
 	}
-	var stale []*upstream
+	stale := map[string][]*upstream{} // by server
 	for _, u := range g.live {
 		if g.servers[u.srv.Name] != u.srv {
-			stale = append(stale, u)
+			stale[u.srv.Name] = append(stale[u.srv.Name], u)
 		}
 	}
-	looking := g.looking && !g.closed
+	looking, closed := g.looking, g.closed
 	g.mu.Unlock()
 	for _, p := range problems {
 		g.cfg.Log.Warn(p)
 	}
-	for _, u := range stale {
-		u.stop()
-	}
 	g.rebuild(true)
+	if closed {
+		return
+	}
+	anew := map[string]*server{}
 	if looking {
 		for _, s := range g.unknown() {
-			g.work.Go(func() { g.look(s, localPrincipal) })
+			anew[s.Name] = s
+			stale[s.Name] = slices.Clip(stale[s.Name])
 		}
 	}
+	for name, old := range stale { // a server that does not end must not delay the others
+		g.work.Go(func() {
+			stopAll(old)
+			if s := anew[name]; s != nil {
+				g.look(s, localPrincipal)
+			}
+		})
+	}
+}
+
+// stopAll stops connections, and returns when all have ended.
+func stopAll(all []*upstream) {
+	var ends sync.WaitGroup
+	for _, u := range all {
+		ends.Go(u.stop)
+	}
+	ends.Wait()
 }
 
 // unknown returns the servers about which nothing is stored.
@@ -228,6 +247,7 @@ func (g *Gateway) look(s *server, principal string) {
 	defer leave()
 	defer time.AfterFunc(lookShare, leave).Stop() // a server that does not answer must not delay others
 	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal}
+	defer u.stop()
 	sess, err := u.acquire(g.ctx)
 	if err != nil {
 		g.cfg.Log.Warn("cannot list the tools of a server", "server", s.Name, "error", err)
@@ -239,7 +259,6 @@ func (g *Gateway) look(s *server, principal string) {
 		sess.settle()
 	}
 	u.release(sess)
-	u.stop()
 }
 
 // Close ends all servers.
@@ -249,11 +268,7 @@ func (g *Gateway) Close() error {
 	all := slices.Collect(maps.Values(g.live))
 	g.mu.Unlock()
 	g.cancel()
-	var ends sync.WaitGroup
-	for _, u := range all {
-		ends.Go(u.stop)
-	}
-	ends.Wait()
+	stopAll(all)
 	g.work.Wait()
 	return nil
 }

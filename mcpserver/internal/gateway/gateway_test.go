@@ -163,7 +163,7 @@ func (b *bench) run(lines string) {
 		case "as":
 			b.as = rest
 		case "wait-resources":
-			b.g.Consults(b.as).Wait(b.t.Context())
+			b.g.Consults(b.as).Wait(b.t.Context(), "")
 		case "prompts":
 			var names []string
 			for _, p := range b.g.Consults(b.as).Prompts() {

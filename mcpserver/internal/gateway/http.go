@@ -349,14 +349,14 @@ const (
 
 // runHelper runs the headersHelper of an entry, which prints a JSON object of strings. Errors do not contain its output,
 // which may be secret.
-func runHelper(e *Entry) (map[string]string, error) {
+func runHelper(ctx context.Context, e *Entry) (map[string]string, error) {
 	if e.HeadersHelper == "" {
 		return nil, nil
 	}
 	if e.Trust == Project {
 		return nil, errors.New("its headersHelper is not run: only entries of the user or the administrator may have one")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), helperTime)
+	ctx, cancel := context.WithTimeout(ctx, helperTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", e.HeadersHelper)
 	cmd.Env = append(os.Environ(), "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL)

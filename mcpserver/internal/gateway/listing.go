@@ -125,8 +125,14 @@ func (s *session) settle() {
 	if t := s.capabilities.Tools; t == nil || !t.ListChanged {
 		return
 	}
-	time.Sleep(refetchAfter)
-	for limit := time.Now().Add(settleTime); time.Now().Before(limit); time.Sleep(refetchAfter / 5) {
+	for limit, pause := time.Now().Add(settleTime), refetchAfter; time.Now().Before(limit); pause = refetchAfter / 5 {
+		select {
+		case <-time.After(pause):
+		case <-s.w.ended():
+			return
+		case <-s.u.g.ctx.Done():
+			return
+		}
 		s.mu.Lock()
 		done := s.refetch == nil && s.fetching == 0
 		s.mu.Unlock()

@@ -108,9 +108,7 @@ func (g *Gateway) Restart(name string) error {
 		}
 	}
 	g.mu.Unlock()
-	for _, u := range mine {
-		u.stop()
-	}
+	stopAll(mine)
 	g.look(s, localPrincipal)
 	return nil
 }

@@ -129,6 +129,8 @@ func TestSteps(t *testing.T) {
 		{"silent at the call, modern", &stepWire{silent: "tools/call", modern: true}, 0, silence, "it was silent for 5m0s"},
 		{"reports without end", &stepWire{silent: "tools/call", progress: silence - time.Second}, 0, callTime, "it did not answer within 10m0s"},
 		{"silent and cancelled", &stepWire{silent: "tools/call"}, time.Second, time.Second, "context deadline exceeded"},
+		{"silent at initialize and cancelled", &stepWire{silent: "initialize"}, time.Second, time.Second, "context deadline exceeded"},
+		{"silent at the list and cancelled", &stepWire{silent: "tools/list"}, time.Second, time.Second, "context deadline exceeded"},
 		{"dies about its era", &stepWire{dies: "server/discover"}, 0, 0, "it exited with the status 3"},
 		{"dies at initialize", &stepWire{dies: "initialize"}, 0, 0, "it exited with the status 3"},
 		{"dies at the list", &stepWire{dies: "tools/list"}, 0, 0, "it exited with the status 3"},
@@ -157,4 +159,71 @@ func TestSteps(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStopWhileStarting: a server that never becomes ready delays neither a change of the configuration nor the end.
+func TestStopWhileStarting(t *testing.T) {
+	for _, method := range []string{"server/discover", "initialize", "tools/list", "prompts/list"} {
+		for _, end := range []string{"reload", "restart", "close"} {
+			t.Run(method+"/"+end, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					g, s, _ := stepped(t, &stepWire{silent: method})
+					defer g.Close()
+					failed := make(chan error, 1)
+					go func() { failed <- sayAt(t.Context(), g, s) }()
+					synctest.Wait()
+					began := time.Now()
+					switch end {
+					case "reload":
+						g.mu.Lock()
+						delete(g.servers, "s") // its entry has changed
+						g.mu.Unlock()
+						g.Reload()
+						<-failed
+					case "restart":
+						go func() { _ = g.Restart("s") }() // it waits for the new process
+						<-failed
+					case "close":
+						g.Close()
+						<-failed
+					}
+					if took := time.Since(began); took != 0 {
+						t.Errorf("it took %s", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestTurns: calls that must run alone on a connection keep their order, also when the queue of the conversation has let
+// them pass, at most as long as a call may stay in the foreground.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s, _ := stepped(t, &stepWire{silent: "tools/call"})
+		defer g.Close()
+		u := g.upstreamFor(s, localPrincipal, "one")
+		first, err := u.takeTurn(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancelled, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := u.takeTurn(cancelled, time.Minute); err == nil {
+			t.Error("two calls ran at once")
+		}
+		began := time.Now()
+		second, err := u.takeTurn(t.Context(), 0)
+		if took := time.Since(began); err != nil || took != time.Minute-time.Second {
+			t.Errorf("the next call waited %s: %v", took, err)
+		}
+		first()
+		second()
+		second()
+		third, err := u.takeTurn(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		third()
+	})
 }

@@ -21,11 +21,22 @@ type upstream struct {
 	key       string
 	principal string
 
+	// alone is held by a call that must not run concurrently with others. It is nil if conversations share the connection.
+	alone chan struct{}
+
 	mu       sync.Mutex
 	live     *session
-	starting chan struct{} // closed when a start has ended
+	starting *start          // nil if no start is in progress
+	closing  <-chan struct{} // closed when the last session that was idle has ended; nil if there was none
 	users    int
 	used     time.Time
+}
+
+// A start is an attempt to connect.
+type start struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when err is set
+	err    error
 }
 
 // sharing returns the "share" of the entry. It is ignored in entries of a project.
@@ -42,7 +53,7 @@ func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
 	if share == "" && s.Type == typeHTTP && s.store.era() == modernEra {
 		share = "caller"
 	}
-	key := s.Name
+	key, shared := s.Name, true
 	switch share {
 	case "host":
 		principal = localPrincipal
@@ -50,12 +61,16 @@ func (g *Gateway) upstreamFor(s *server, principal, scope string) *upstream {
 		key += "\x00" + principal
 	default:
 		key += "\x00" + principal + "\x00" + scope
+		shared = false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.live[key]
 	if u == nil || u.srv != s {
 		u = &upstream{g: g, srv: s, key: key, principal: principal}
+		if !shared {
+			u.alone = make(chan struct{}, 1)
+		}
 		if g.closed {
 			return u
 		}
@@ -88,30 +103,61 @@ func (u *upstream) acquire(ctx context.Context) (*session, error) {
 				return s, nil
 			}
 		}
-		if wait := u.starting; wait != nil {
-			u.mu.Unlock()
-			select {
-			case <-wait:
-				continue
-			case <-ctx.Done():
-				return nil, ctx.Err()
+		if u.starting == nil {
+			if err := u.srv.mayStart(); err != nil {
+				u.mu.Unlock()
+				return nil, err
 			}
+			u.start()
 		}
-		if err := u.srv.mayStart(); err != nil {
-			u.mu.Unlock()
-			return nil, err
+		now := u.starting
+		u.mu.Unlock()
+		select {
+		case <-now.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		u.starting = make(chan struct{})
-		u.mu.Unlock()
-		s, err := u.connect()
-		u.mu.Lock()
-		close(u.starting)
-		u.starting, u.live = nil, s
-		u.mu.Unlock()
-		if err != nil {
-			return nil, err
+		if now.err != nil {
+			return nil, now.err
 		}
 	}
+}
+
+// start connects in the background: a cancelled call does not stop it, nor wait for it. The caller holds the lock.
+func (u *upstream) start() {
+	ctx, cancel := context.WithTimeout(u.g.ctx, connectTime)
+	now, closing := &start{cancel: cancel, done: make(chan struct{})}, u.closing
+	u.starting, u.closing = now, nil
+	go func() {
+		defer cancel()
+		if closing != nil {
+			<-closing
+		}
+		s, err := u.connect(ctx)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.starting, u.live, now.err = nil, s, err
+		close(now.done)
+	}()
+}
+
+// takeTurn waits for the earlier calls on the connection that must run alone, each for at most most. leave ends the turn;
+// it may be called twice.
+func (u *upstream) takeTurn(ctx context.Context, most time.Duration) (leave func(), err error) {
+	if u.alone == nil {
+		return func() {}, nil
+	}
+	select {
+	case u.alone <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	end := sync.OnceFunc(func() { <-u.alone })
+	if most <= 0 {
+		return end, nil
+	}
+	limit := time.AfterFunc(most, end)
+	return func() { limit.Stop(); end() }, nil
 }
 
 func (u *upstream) release(*session) {
@@ -121,17 +167,17 @@ func (u *upstream) release(*session) {
 	u.used = time.Now()
 }
 
-// connect starts the server, negotiates the version, and fetches the lists. It is not tied to the call that needs it: a
-// cancelled call does not stop it.
-func (u *upstream) connect() (*session, error) {
-	ctx, cancel := context.WithTimeout(u.g.ctx, connectTime)
-	defer cancel()
+// connect starts the server, negotiates the version, and fetches the lists.
+func (u *upstream) connect(ctx context.Context) (*session, error) {
 	s, err := u.begin(ctx)
 	if err != nil && u.renewed(err) {
 		s, err = u.begin(ctx)
 	}
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return nil, errStopped
+	}
 	if err != nil {
-		if ctx.Err() != nil && u.g.ctx.Err() == nil {
+		if ctx.Err() != nil {
 			err = fmt.Errorf("it was not ready within %s: %w", connectTime, err)
 		}
 		if auth, ok := errors.AsType[*authError](err); ok {
@@ -255,7 +301,7 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 
 // headers returns a function that returns the headers for a request.
 func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
-	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(e) })
+	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(u.g.ctx, e) })
 	login := loginOf(u.g.cfg.Dir, u.srv, e, u.principal)
 	return func(ctx context.Context) (http.Header, error) {
 		all := http.Header{}
@@ -328,22 +374,26 @@ func (u *upstream) stopIfIdle(since time.Duration) bool {
 		u.mu.Unlock()
 		return false
 	}
-	s := u.live
-	u.live = nil
+	s, closed := u.live, make(chan struct{})
+	u.live, u.closing = nil, closed
 	u.mu.Unlock()
-	s.w.close()
+	u.g.work.Go(func() { // a server that does not end must not delay the start of another one
+		defer close(closed)
+		s.w.close()
+	})
 	return true
 }
 
-// stop ends the connection, even if it is in use. It waits for a start in progress.
+// stop ends the connection, even if it is in use, and a start in progress. It returns when the server has ended.
 func (u *upstream) stop() {
 	for {
 		u.mu.Lock()
-		wait, s := u.starting, u.live
+		now, s := u.starting, u.live
 		u.live = nil
 		u.mu.Unlock()
-		if wait != nil {
-			<-wait
+		if now != nil {
+			now.cancel()
+			<-now.done
 			continue
 		}
 		if s != nil {

@@ -3,6 +3,7 @@ package scope
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,7 +35,9 @@ type Gate struct {
 	mu      sync.Mutex
 	queue   []*Ticket // arrived, not started, in order of arrival
 	running int
-	alone   bool // what runs is exclusive
+	alone   bool      // what runs is exclusive
+	aside   int       // calls that others do not wait for: yielded and postponed ones
+	yielded time.Time // when a call has yielded last
 }
 
 // NewGate returns an open gate.
@@ -61,13 +64,16 @@ type Ticket struct {
 	// Guarded by gate.mu.
 	bound, concurrent bool
 	state             state
+	limit             *time.Timer // of YieldAfter; nil if there is none
 }
 
 type state uint8
 
 const (
 	queued state = iota
+	postponed
 	started
+	yielded
 	left
 )
 
@@ -84,6 +90,11 @@ func (g *Gate) Admit() *Ticket {
 // context's, or a [*RefusedError]; a call that did not enter has left the queue.
 func (t *Ticket) Acquire(ctx context.Context, concurrent bool) error {
 	t.gate.mu.Lock()
+	if t.state == postponed {
+		t.state, t.arrived = queued, time.Now()
+		t.gate.aside--
+		t.gate.queue = append(t.gate.queue, t)
+	}
 	t.bound, t.concurrent = true, concurrent
 	t.gate.advance()
 	t.gate.mu.Unlock()
@@ -106,6 +117,66 @@ func (t *Ticket) Release() {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
 	t.leave()
+}
+
+// Postpone gives the place of a call up that is not bound yet. The call gets a new one at the end of the queue in Acquire.
+func (t *Ticket) Postpone() {
+	g := t.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.state != queued || t.bound {
+		return
+	}
+	t.unqueue()
+	t.state = postponed
+	g.aside++
+	g.advance()
+}
+
+// YieldAfter lets later calls start once this call has run for the limit, while it goes on. A call that arrived before
+// another one yielded yields at once, so that several slow calls delay a later one no longer than one does.
+func (t *Ticket) YieldAfter(limit time.Duration) {
+	g := t.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.state != started || t.limit != nil {
+		return
+	}
+	if t.arrived.Before(g.yielded) {
+		t.yield()
+		return
+	}
+	t.limit = time.AfterFunc(limit, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		t.yield()
+	})
+}
+
+// yield lets later calls start. The caller holds the lock.
+func (t *Ticket) yield() {
+	if t.state != started {
+		return
+	}
+	t.stopRunning()
+	t.state = yielded
+	t.gate.aside++
+	t.gate.yielded = time.Now()
+	t.gate.advance()
+}
+
+// stopRunning no longer counts the call among those that others wait for. The caller holds the lock.
+func (t *Ticket) stopRunning() {
+	g := t.gate
+	if g.running--; g.running == 0 {
+		g.alone = false
+	}
+}
+
+// unqueue takes the ticket off the queue. The caller holds the lock.
+func (t *Ticket) unqueue() {
+	g := t.gate
+	g.queue = slices.DeleteFunc(g.queue, func(q *Ticket) bool { return q == t })
 }
 
 // Fail leaves, and refuses the siblings that still wait: the calls that arrived within [SiblingWindow] of
@@ -134,19 +205,15 @@ func (t *Ticket) leave() {
 	g := t.gate
 	switch t.state {
 	case queued:
-		for i, q := range g.queue {
-			if q == t {
-				g.queue = append(g.queue[:i], g.queue[i+1:]...)
-				break
-			}
-		}
+		t.unqueue()
 	case started:
-		g.running--
-		if g.running == 0 {
-			g.alone = false
-		}
+		t.stopRunning()
+	case postponed, yielded:
+		g.aside--
 	}
-	t.state = left
+	if t.state = left; t.limit != nil {
+		t.limit.Stop()
+	}
 	g.advance()
 }
 
@@ -169,7 +236,7 @@ func (g *Gate) advance() {
 func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.running + len(g.queue)
+	return g.running + g.aside + len(g.queue)
 }
 
 // Idle reports whether nothing runs and nothing waits.

@@ -157,3 +157,79 @@ func BenchmarkGate(b *testing.B) {
 		t.Release()
 	}
 }
+
+// TestYield: a call that takes long delays later ones no longer than its limit, nor do several such calls together.
+func TestYield(t *testing.T) {
+	const limit = 2 * time.Second
+	for _, tt := range []struct {
+		script string // s: a slow call of an hour that yields, q: a quick one that would, w and r: others, p: one that is postponed
+		want   string // when each started, in seconds
+	}{
+		{"s w", "0 2"},
+		{"s r", "0 2"},
+		{"s s s w", "0 2 2 2"},
+		{"s q w", "0 2 2"},
+		{"q q w", "0 1 2"},
+		{"s w s w", "0 2 3 3"},
+		{"p w", "3 2"},
+		{"p p s w", "5 6 2 4"},
+	} {
+		t.Run(tt.script, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, began := NewGate(GateOptions{}), time.Now()
+				calls := strings.Fields(tt.script)
+				started := make([]string, len(calls))
+				var all sync.WaitGroup
+				for i, kind := range calls {
+					ticket := g.Admit()
+					time.Sleep(time.Nanosecond)
+					all.Go(func() {
+						if kind == "p" {
+							time.AfterFunc(limit, ticket.Postpone)
+							time.Sleep(limit + time.Second/2)
+						}
+						if err := ticket.Acquire(t.Context(), kind == "r"); err != nil {
+							t.Error(err)
+						}
+						started[i] = fmt.Sprint(int(time.Since(began).Round(time.Second).Seconds()))
+						switch kind {
+						case "s":
+							ticket.YieldAfter(limit)
+							time.Sleep(time.Hour)
+						case "q":
+							ticket.YieldAfter(limit)
+							time.Sleep(time.Second)
+						default:
+							time.Sleep(time.Second)
+						}
+						ticket.Release()
+					})
+					synctest.Wait()
+				}
+				if n := g.Len(); n != len(calls) {
+					t.Errorf("%d calls, want %d", n, len(calls))
+				}
+				all.Wait()
+				if got := strings.Join(started, " "); got != tt.want || !g.Idle() {
+					t.Errorf("started at %s, want %s; idle %v", got, tt.want, g.Idle())
+				}
+			})
+		})
+	}
+}
+
+// TestPostponedLeaves: a postponed call that gives up leaves nothing in the gate.
+func TestPostponedLeaves(t *testing.T) {
+	g := NewGate(GateOptions{})
+	first := g.Admit()
+	first.Postpone()
+	first.Postpone()
+	if g.Len() != 1 || g.Idle() {
+		t.Errorf("%d calls, want 1", g.Len())
+	}
+	first.Release()
+	first.Postpone()
+	if !g.Idle() {
+		t.Error("the gate is not idle")
+	}
+}
