@@ -131,19 +131,28 @@ func plainText(s string) string {
 	}, s)
 }
 
-// notPermission begins each form. Questions about permissions of this host never begin so, and a tool cannot leave it out.
-const notPermission = "A question of the agent. It is no request for permission: no answer to it allows anything.\n"
-
-// form is the params of the elicitation. Each line of text of the model begins with a mark.
-func (in askInput) form() json.RawMessage {
+// Framed returns the message of a form with these lines of text from asker, which is not this host. Questions about
+// permissions of this host never begin so, and each line has a mark.
+func (*Env) Framed(asker string, lines []string) string {
 	var b strings.Builder
-	b.WriteString(notPermission)
-	fields := map[string]any{}
-	mark := func(indent, text string) {
-		for line := range strings.SplitSeq(text, "\n") {
-			b.WriteString("  | " + indent + line + "\n")
-		}
+	fmt.Fprintf(&b, "A question of %s. It is no request for permission: no answer to it allows anything.\n", asker)
+	for _, line := range lines {
+		b.WriteString(marked("", line))
 	}
+	return b.String()
+}
+
+// marked returns a text with a mark before each line.
+func marked(indent, text string) string {
+	return "  | " + indent + strings.ReplaceAll(text, "\n", "\n  | "+indent) + "\n"
+}
+
+// form is the params of the elicitation.
+func (in askInput) form(env *Env) json.RawMessage {
+	var b strings.Builder
+	b.WriteString(env.Framed("the agent", nil))
+	fields := map[string]any{}
+	mark := func(indent, text string) { b.WriteString(marked(indent, text)) }
 	for i, q := range in.Questions {
 		fmt.Fprintf(&b, "\n%d of %d:\n", i+1, len(in.Questions))
 		mark("", q.Question)
@@ -221,13 +230,13 @@ func (in askInput) ask(ctx context.Context, env *Env) (Result, error) {
 	}
 	if env.Elicit == nil {
 		return Result{Text: "A person is asked.", Asks: &ExecAsked{
-			Question: ExecQuestion{Text: "questions of the agent"}, Task: "AskUserQuestion", Elicit: in.form(),
+			Question: ExecQuestion{Text: "questions of the agent"}, Task: "AskUserQuestion", Elicit: in.form(env),
 			Answer: func(_ context.Context, raw json.RawMessage) (Result, error) { return answered(raw) },
 		}}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	raw, err := env.Elicit(ctx, in.form())
+	raw, err := env.Elicit(ctx, in.form(env))
 	if err != nil {
 		raw = nil // no answer
 	}

@@ -44,13 +44,14 @@ func TestAskForm(t *testing.T) {
 	if err := in.check(); err != nil {
 		t.Fatal(err)
 	}
+	notPermission := (*Env)(nil).Framed("the agent", nil)
 	var form struct {
 		Message string `json:"message"`
 		Schema  struct {
 			Properties map[string]any `json:"properties"`
 		} `json:"requestedSchema"`
 	}
-	if err := json.Unmarshal(in.form(), &form); err != nil {
+	if err := json.Unmarshal(in.form(nil), &form); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(form.Message, notPermission) || strings.ContainsAny(form.Message, "\x1b\r\u202e\u2028") {

@@ -59,6 +59,7 @@ func (c caller) run(ctx context.Context, name string, r request, read reader) (b
 }
 
 func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Result, error) {
+	c.env = limited(c.env)
 	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
 	raw, err := c.ask(ctx, u, r)
 	retry := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.idempotent || u.renewed(err))

@@ -165,7 +165,7 @@ func (c Consults) Templates() (all []Template) {
 	c.readable(func(s *server, o *listing) {
 		found, of := offered[mcp.ResourceTemplate](templateKind.read(o.Templates), s.address)
 		for i, t := range found {
-			if !s.withholdsTemplate(of[i], c.principal) {
+			if !c.withholds(s, of[i]) {
 				all = append(all, Template{t, s.Name})
 			}
 		}
@@ -173,11 +173,11 @@ func (c Consults) Templates() (all []Template) {
 	return all
 }
 
-// withholdsTemplate reports whether a template is withheld from a caller. Only the list of the local user can be reviewed:
+// withholds reports whether a template is withheld from the caller. Only the list of the local user can be reviewed:
 // a template that only another caller sees is withheld if it differs from the accepted one of that name.
-func (s *server) withholdsTemplate(d definition, principal string) bool {
+func (c Consults) withholds(s *server, d definition) bool {
 	withheld, _ := s.withheld(d.id(), d.pin)
-	if _, known := s.store.accepted(d.id()); !known && principal != localPrincipal && s.sharing() != "host" {
+	if _, known := s.store.accepted(d.id()); !known && c.principal != localPrincipal && s.sharing() != "host" {
 		return false
 	}
 	return withheld

@@ -43,6 +43,7 @@ type bench struct {
 	err     error
 	changes int
 	asked   string // the params of the last question
+	forms   int    // how many questions were asked
 	effect  string // of the last call
 	as      string // the caller, the local user at first
 }
@@ -131,8 +132,36 @@ func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
 func (b *bench) env() *builtin.Env {
 	return &builtin.Env{Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 		b.asked = string(params)
-		return json.RawMessage(`{"action":"accept","content":{"name":"Ann"}}`), nil
+		b.forms++
+		return filled(params), nil
 	}}
+}
+
+// filled fills in a form: with "Ann", 7, true, or the first choice.
+func filled(params json.RawMessage) json.RawMessage {
+	var form struct {
+		RequestedSchema struct {
+			Properties map[string]struct {
+				Type  string
+				Enum  []string
+				Items struct{ Enum []string }
+			}
+		}
+	}
+	if err := json.Unmarshal(params, &form); err != nil {
+		panic(err)
+	}
+	content := map[string]any{}
+	for name, field := range form.RequestedSchema.Properties {
+		content[name] = map[string]any{"string": "Ann", "number": 7, "integer": 7, "boolean": true}[field.Type]
+		switch {
+		case field.Enum != nil:
+			content[name] = field.Enum[0]
+		case field.Items.Enum != nil:
+			content[name] = field.Items.Enum[:1]
+		}
+	}
+	return marshal(map[string]any{"action": "accept", "content": content})
 }
 
 // run runs the lines of the file "test".
@@ -149,6 +178,10 @@ func (b *bench) run(lines string) {
 		case "list":
 			if got := strings.Join(b.listed(), " "); got != rest {
 				b.t.Errorf("list:\n got %s\nwant %s", got, rest)
+			}
+		case "forms":
+			if got := fmt.Sprint(b.forms); got != rest {
+				b.t.Errorf("%s questions were asked, want %s", got, rest)
 			}
 		case "asked":
 			if !strings.Contains(b.asked, rest) {

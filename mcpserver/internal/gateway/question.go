@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -31,19 +33,14 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 		return false
 	}
 	answers := map[string]json.RawMessage{}
-	for id, r := range asked.InputRequests {
-		switch r.Method {
+	for _, id := range slices.Sorted(maps.Keys(asked.InputRequests)) {
+		switch r := asked.InputRequests[id]; r.Method {
 		case "elicitation/create":
-			answers[id] = json.RawMessage(`{"action":"decline"}`)
-			question := s.u.marked(r.Params)
-			if env.Elicit == nil || question == nil {
-				break
+			answer, err := s.u.ask(ctx, r.Params, env.Elicit)
+			if err != nil {
+				answer = answered("decline", nil) // a form that cannot be shown
 			}
-			if answer, err := env.Elicit(ctx, question); err == nil {
-				answers[id] = answer
-			} else {
-				answers[id] = json.RawMessage(`{"action":"cancel"}`)
-			}
+			answers[id] = answer
 		case "roots/list":
 			answers[id] = s.u.roots()
 		}

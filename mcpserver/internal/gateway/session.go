@@ -239,18 +239,16 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 	case "roots/list":
 		return s.u.roots(), nil
 	case "elicitation/create":
-		question, c := s.u.marked(params), s.latest()
-		if question == nil {
-			return nil, &rpcError{Code: codeParams, Message: "only the elicitation mode \"form\" is supported"}
+		c := s.latest()
+		if c == nil {
+			c = &activeCall{ctx: s.u.g.ctx} // its question is declined
+		} else {
+			c.alive.Stop()
+			defer c.alive.Reset(silence)
 		}
-		if c == nil || c.elicit == nil {
-			return json.RawMessage(`{"action":"decline"}`), nil
-		}
-		c.alive.Stop()
-		defer c.alive.Reset(silence)
-		result, err := c.elicit(c.ctx, question)
+		result, err := s.u.ask(c.ctx, params, c.elicit)
 		if err != nil {
-			return json.RawMessage(`{"action":"cancel"}`), nil
+			return nil, &rpcError{Code: codeParams, Message: err.Error()}
 		}
 		return result, nil
 	}

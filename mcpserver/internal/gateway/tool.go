@@ -247,7 +247,7 @@ func (g *Gateway) rebuild(configured bool) {
 			defs = append(defs, g.def(s, full, t))
 		}
 		for full, why := range list.leftOut {
-			defs = append(defs, s.leftOut(full, why))
+			defs = append(defs, leftOut(s, full, why))
 		}
 	}
 	slices.SortFunc(defs, func(a, b *builtin.Def) int { return strings.Compare(a.Name, b.Name) })
@@ -259,7 +259,7 @@ func (g *Gateway) rebuild(configured bool) {
 }
 
 // leftOut returns a tool that is not listed and whose calls say why it is left out.
-func (s *server) leftOut(full, why string) *builtin.Def {
+func leftOut(s *server, full, why string) *builtin.Def {
 	d := builtin.Def{Name: full, Server: s.Name, RawSchema: json.RawMessage(`{"type":"object"}`), Unlisted: true}
 	return builtin.External(d, true, func(context.Context, *builtin.Env, json.RawMessage) (builtin.Plan, error) {
 		return builtin.Plan{}, fmt.Errorf("%s of the server %s is withheld: %s", full, s.Name, why)

@@ -419,23 +419,6 @@ func (u *upstream) roots() json.RawMessage {
 	return marshal(map[string]any{"roots": list})
 }
 
-// marked adds the name of the server to the text of a question. It returns nil for a question of another mode than "form".
-func (u *upstream) marked(params json.RawMessage) json.RawMessage {
-	var p struct {
-		Mode            string
-		Message         string
-		RequestedSchema json.RawMessage
-	}
-	if json.Unmarshal(params, &p) != nil || p.Mode != "" && p.Mode != "form" {
-		return nil
-	}
-	shown := map[string]any{"message": "The server " + u.srv.Name + " asks: " + cleanText(p.Message, maxDescription)}
-	if p.RequestedSchema != nil {
-		shown["requestedSchema"] = p.RequestedSchema
-	}
-	return marshal(shown)
-}
-
 // stopSession closes a session that must not be used again.
 func (u *upstream) stopSession(s *session) {
 	u.mu.Lock()
