@@ -52,6 +52,9 @@ func (e *bindError) Error() string {
 // Gemini CLI adds whether a call waits for the previous ones.
 var clientFields = []string{"wait_for_previous"}
 
+// repeated says what is wrong with a name that is given twice.
+const repeated = "%s is given twice, and a check between client and host could have read the other one: give it once"
+
 // maxProblems is how many problems an error lists.
 const maxProblems = 20
 
@@ -63,7 +66,7 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	}
 	problems := b.applyAliases(given)
 	if twice != "" {
-		problems = append(problems, quoted(twice)+" is given twice, and a check between client and host could have read the other one: give it once")
+		problems = append(problems, fmt.Sprintf(repeated, quoted(twice)))
 	}
 	scalars := map[string]any{}
 	for _, name := range b.order(given) {

@@ -135,7 +135,7 @@ func (d *Def) Bind(raw json.RawMessage) (*Call, error) { return d.bind(raw) }
 type Call struct {
 	// ConcurrencySafe reports whether the call may run concurrently with others that may.
 	ConcurrencySafe bool
-	// Args are the scalar arguments at the top level, for rules on a parameter.
+	// Args are the arguments, for rules on a parameter: of a tool of this host the scalar ones at the top level.
 	Args map[string]any
 	// Input is the whole bound input as JSON, in the names and types of the schema.
 	Input func() (json.RawMessage, error)
@@ -227,23 +227,16 @@ func always[In any](In) bool { return true }
 // concurrently with others.
 func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
 	d.bind = func(raw json.RawMessage) (*Call, error) {
-		given, _, err := object(raw)
+		args, text, err := externalArgs(&d, raw)
 		if err != nil {
 			return nil, &bindError{Tool: d.Name, Problems: []string{err.Error()}}
 		}
-		args, err := json.Marshal(given)
-		if err != nil {
-			return nil, err
-		}
-		if given == nil {
-			args = json.RawMessage("{}")
-		}
 		return &Call{
 			ConcurrencySafe: concurrent,
-			Args:            scalars(given),
-			Input:           func() (json.RawMessage, error) { return args, nil },
+			Args:            args,
+			Input:           func() (json.RawMessage, error) { return text, nil },
 			plan: func(ctx context.Context, env *Env) (Plan, error) {
-				p, err := plan(ctx, env, args)
+				p, err := plan(ctx, env, text)
 				p.Intent.Tool = d.Name
 				return p, err
 			},
@@ -252,17 +245,37 @@ func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, a
 	return &d
 }
 
-// scalars are the strings, numbers and booleans among the values.
-func scalars(given map[string]json.RawMessage) map[string]any {
-	all := map[string]any{}
-	for name, raw := range given {
-		var value any
-		if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] == '{' || raw[0] == '[' {
-			continue
-		}
-		if json.Unmarshal(raw, &value) == nil && value != nil {
-			all[name] = value
+// externalArgs decodes the arguments of an external tool. text is made of what was decoded, so that the tool gets what
+// rules see, also where a member was given twice in a nested object.
+func externalArgs(d *Def, raw json.RawMessage) (args map[string]any, text json.RawMessage, err error) {
+	given, twice, err := object(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if twice != "" {
+		return nil, nil, fmt.Errorf(repeated, quoted(twice))
+	}
+	if text, err = json.Marshal(given); err != nil {
+		return nil, nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err = dec.Decode(&args); err != nil {
+		return nil, nil, err
+	}
+	if args == nil {
+		args = map[string]any{}
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(d.RawSchema, &schema) == nil && d.Server != "" {
+		for _, name := range clientFields {
+			if schema.Properties[name] == nil {
+				delete(args, name)
+			}
 		}
 	}
-	return all
+	text, err = json.Marshal(args)
+	return args, text, err
 }

@@ -10,8 +10,8 @@ import (
 type Intent struct {
 	// Tool is the name the tool is listed under.
 	Tool string
-	// Args are the call's arguments by name, for Tool(parameter:value) rules. Only
-	// strings, booleans and numbers are compared. Nil for none.
+	// Args are the call's arguments by name, for Tool(parameter:value) rules. Strings, booleans
+	// and numbers are compared, at any depth of []any and map[string]any. Nil for none.
 	Args map[string]any
 	// Effects are the effects of the call, in the order in which they are judged and shown.
 	Effects []Effect

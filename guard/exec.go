@@ -33,7 +33,7 @@ type ExecFinding struct {
 // JudgeExec decides whether a program that a command of the caller starts may run. It applies deny and ask rules only: the
 // command has been judged before.
 func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
-	if v, broken := c.p.unreadable(); broken {
+	if v, broken := unreadable(c.p); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
 	}
 	k := c.p.data

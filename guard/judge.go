@@ -12,7 +12,7 @@ import (
 // Judge decides whether the caller may do what in says. It reads the disk only for files with several names, and changes
 // nothing.
 func (p *Policy) Judge(in Intent) Verdict {
-	if v, broken := p.unreadable(); broken {
+	if v, broken := unreadable(p); broken {
 		return v
 	}
 	j := &judge{policy: p, data: p.data, in: in}
@@ -31,7 +31,7 @@ func (p *Policy) Judge(in Intent) Verdict {
 // ToolEnabled reports whether any call of the tool can be allowed. A tool that is denied by name must not be listed. The
 // verdict is the refusal.
 func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
-	if v, broken := p.unreadable(); broken {
+	if v, broken := unreadable(p); broken {
 		return false, v
 	}
 	j := &judge{policy: p, data: p.data, in: Intent{Tool: name}}
@@ -42,8 +42,17 @@ func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	return true, Verdict{Action: Allow, Source: builtIn, Reason: "No rule denies the tool " + name + "."}
 }
 
+// IdleRules returns warnings about the rules on tools of other servers that match none of these tools. served are the
+// servers of the host, and unsure reports those whose tools are not known.
+func (p *Policy) IdleRules(tools, served []string, unsure func(server string) bool) (warnings []string) {
+	for _, l := range []ruleList{p.data.deny, p.data.ask, p.data.allow} {
+		warnings = append(warnings, l.Idle(tools, served, unsure)...)
+	}
+	return warnings
+}
+
 // unreadable refuses everything while a settings file cannot be parsed: deny rules may be missing.
-func (p *Policy) unreadable() (Verdict, bool) {
+func unreadable(p *Policy) (Verdict, bool) {
 	if len(p.data.broken) == 0 && p.refused == nil {
 		return Verdict{}, false
 	}

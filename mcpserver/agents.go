@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,25 +205,43 @@ func (p *policies) narrow(set *settings.Settings, principal string) *settings.Se
 func (p *policies) withheld(one *child, depth int) (names []string) {
 	now, has := p.tools.now(), one.spec.Agent
 	for _, d := range now.all {
-		set := func(all []string) bool {
-			return slices.Contains(all, d.Name) || d.Server != "" && slices.Contains(all, "mcp__"+d.Server)
-		}
 		finder := d.Server == "" && (d.Name == toolSearchName || d.Name == toolCallName) // finding a tool does not permit calling it
 		switch {
-		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"), set(has.Denied):
+		case d.Name == agentTool && one.depth >= depth, strings.HasSuffix(d.Name, "Worktree"), slices.Contains(has.Denied, d.Name):
 			names = append(names, d.Name)
-		case len(has.Tools) > 0 && !set(has.Tools) && !finder && d.Name != "TaskOutput" && d.Name != "TaskStop":
+		case len(has.Tools) > 0 && !lists(has.Tools, d) && !finder && d.Name != "TaskOutput" && d.Name != "TaskStop":
 			names = append(names, d.Name)
 		}
 	}
+	for _, name := range has.Denied { // tools of other servers, which may not be known yet, by any of their names
+		if strings.HasPrefix(name, foreignHandler) {
+			names = append(names, name)
+		}
+	}
 	for _, s := range now.Servers { // tools that are not yet known
-		all := "mcp__" + s.Name
-		named := slices.ContainsFunc(has.Tools, func(name string) bool { return name == all || strings.HasPrefix(name, all+"__") })
-		if len(has.Tools) > 0 && !named || has.Servers != nil && !slices.Contains(has.Servers, s.Name) || slices.Contains(has.Denied, all) {
+		all := foreignHandler + s.Name
+		named := slices.ContainsFunc(has.Tools, func(name string) bool {
+			name = strings.TrimPrefix(name, ownPrefix)
+			return name == all || strings.HasPrefix(name, all+"__")
+		})
+		if len(has.Tools) > 0 && !named || has.Servers != nil && !slices.Contains(has.Servers, s.Name) {
 			names = append(names, all)
 		}
 	}
 	return names
+}
+
+// lists reports whether a list of an agent names a tool: by its name, a pattern, or the name of its server, each with or
+// without the prefix that clients add.
+func lists(list []string, d *builtin.Def) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		name = strings.TrimPrefix(name, ownPrefix)
+		if d.Server == "" {
+			return name == d.Name
+		}
+		matches, err := path.Match(name, d.Name)
+		return err == nil && matches || name == "mcp__"+d.Server || name == d.Listed && name != ""
+	})
 }
 
 // agentTool is the name of the tool that starts agents.

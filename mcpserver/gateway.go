@@ -46,6 +46,9 @@ func (h servers) start(ctx context.Context, server, principal string, spec built
 func (h servers) changed(g *gateway.Gateway, configured bool) {
 	set := foreignSet{Tools: g.Tools(), Configured: configured}
 	set.Prompts, set.Resources = g.Digests()
+	for _, p := range g.Consults(LocalPrincipal).Prompts() {
+		set.PromptNames = append(set.PromptNames, p.Name)
+	}
 	for _, s := range g.Servers() {
 		server := foreignServer{Name: s.Name, Purpose: s.Purpose}
 		switch s.State {

@@ -135,8 +135,11 @@ func (o Operator) StateDir() string { return o.h.cfg.StateDir }
 // Settings returns the current settings of all sources. They must not be modified.
 func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.Reload() }
 
-// RuleWarnings returns the rules that may not mean what their author intended.
-func (o Operator) RuleWarnings() []string { return slices.Clone(o.policy().Warnings()) }
+// RuleWarnings returns the rules that may not mean what their author intended, or that match no known tool.
+func (o Operator) RuleWarnings() []string {
+	policy := o.policy()
+	return slices.Concat(policy.Warnings(), o.h.tools.idleRules(policy))
+}
 
 // AddRule adds a rule to a list, such as "permissions.ask", of the owner's own settings for the first root.
 func (o Operator) AddRule(list, rule string) error {
@@ -271,7 +274,7 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return append(doctor.Examine(ctx, &doctor.Subject{
-		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Principal: LocalPrincipal, Box: h.runtime,
+		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Idle: h.tools.idleRules(policy), Principal: LocalPrincipal, Box: h.runtime,
 		Warm: func() { h.Warm(LocalPrincipal) }, Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
 		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	}), h.children.examine()...)

@@ -162,7 +162,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		rec.Verdict, rec.Rule, rec.Source = v.Action.String(), v.Rule, v.Source
 		return reply.with(refused(v))
 	}
-	if err := req.tool.checkArguments(policy); err != nil {
+	if err := req.tool.checkArguments(policy, call); err != nil {
 		return reply.with(refused(err))
 	}
 	var hooks *hookedCall

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,7 @@ func (t *toolset) resolveCall(name string, args json.RawMessage) resolved {
 	if err != nil {
 		return resolved{name: toolCallName, err: err, inside: c}
 	}
-	inner := t.resolve(strings.TrimPrefix(c.name, ownPrefix))
+	inner := t.resolve(c.name)
 	switch {
 	case inner.name == toolCallName:
 		err = errors.New("ToolCall cannot call itself: give the name of the tool and its arguments")
@@ -102,7 +103,7 @@ func openToolCall(raw json.RawMessage) (c *innerCall, err error) {
 			return wrong("%q is not a parameter of ToolCall: put the arguments of the tool into \"arguments\"", clipped(name))
 		}
 	}
-	if c.name == "" {
+	if c.name = strings.TrimPrefix(c.name, ownPrefix); c.name == "" {
 		return wrong("name is missing: give the full name of the tool, as ToolSearch shows it")
 	}
 	return c, nil
@@ -156,18 +157,22 @@ func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 // maxChecked bounds the work of a check: the size of the schema times the size of the arguments, in bytes.
 const maxChecked = 1 << 28
 
-// checkArguments returns an error, with the schema, if the arguments of a call inside a ToolCall are wrong. It returns
-// nil if a rule denies the tool or its schema cannot be applied. A schema with references is not applied: a recursive one
+// checkArguments returns an error, with the schema, if the arguments of a call of another server's tool are wrong. It
+// returns nil if a rule denies the tool or its schema cannot be applied. A schema with references is not applied: a recursive one
 // would never end, and a short one can require exponential work.
-func (r resolved) checkArguments(policy *guard.Policy) error {
-	if r.inside == nil {
+func (r resolved) checkArguments(policy *guard.Policy, call *builtin.Call) error {
+	if !r.foreign() {
 		return nil
+	}
+	given, err := call.Input()
+	if err != nil {
+		return err
 	}
 	if ok, _ := policy.ToolEnabled(r.def.Name); !ok || r.def.Unlisted {
 		return nil
 	}
 	var schema jsonschema.Schema
-	if len(r.def.RawSchema)*len(r.inside.args) > maxChecked || json.Unmarshal(r.def.RawSchema, &schema) != nil {
+	if len(r.def.RawSchema)*len(given) > maxChecked || json.Unmarshal(r.def.RawSchema, &schema) != nil {
 		return nil
 	}
 	// Encode the schema again, so that a reference is found however its key was spelled.
@@ -176,7 +181,7 @@ func (r resolved) checkArguments(policy *guard.Policy) error {
 	}
 	checks, err := schema.Resolve(nil)
 	var args any
-	if err != nil || json.Unmarshal(r.inside.args, &args) != nil {
+	if err != nil || json.Unmarshal(given, &args) != nil {
 		return nil
 	}
 	if err := checks.Validate(args); err != nil {
@@ -223,7 +228,11 @@ func (r resolved) judge(policy *guard.Policy, in guard.Intent) guard.Verdict {
 	if r.inside == nil {
 		return v
 	}
-	outer := policy.Judge(guard.Intent{Tool: toolCallName, Args: map[string]any{"name": r.inside.name}, Effects: []guard.Effect{guard.Compute{}}})
+	var names []any // a rule may give each
+	for _, name := range []string{r.inside.name, r.def.Name, cmp.Or(r.def.Listed, r.def.Name)} {
+		names = append(names, name, ownPrefix+name)
+	}
+	outer := policy.Judge(guard.Intent{Tool: toolCallName, Args: map[string]any{"name": names}, Effects: []guard.Effect{guard.Compute{}}})
 	if outer.Action < v.Action {
 		return outer
 	}

@@ -64,6 +64,8 @@ type foreignSet struct {
 	Tools []*builtin.Def
 	// Prompts and Resources change when clients see other prompts and resources of the servers.
 	Prompts, Resources string
+	// PromptNames are the names of all prompts that the servers offer.
+	PromptNames []string
 	// Configured says that a person has changed the set of servers. Only such a change lets a list that was cut short
 	// grow again.
 	Configured bool
@@ -322,6 +324,18 @@ func (t *toolset) digest(policy *guard.Policy) string {
 	}
 	fmt.Fprint(sum, now.searched)
 	return string(sum.Sum(nil))
+}
+
+// idleRules returns warnings about rules on tools of other servers that match none of those that are known.
+func (t *toolset) idleRules(policy *guard.Policy) []string {
+	now := t.now()
+	known, served, unsure := names(now.Tools), []string{}, map[string]bool{}
+	known = append(known, now.PromptNames...)
+	for _, s := range now.Servers {
+		known, served = append(known, foreignHandler+s.Name+"__"), append(served, s.Name)
+		unsure[s.Name] = s.unsure() && !slices.ContainsFunc(now.Tools, func(d *builtin.Def) bool { return d.Server == s.Name })
+	}
+	return policy.IdleRules(known, served, func(server string) bool { return unsure[server] })
 }
 
 // names returns the names of tools.

@@ -59,7 +59,7 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 				return removeRule(cmd.OutOrStdout(), list, remove)
 			}
 			list.Warnings = append(list.Warnings, guard.BuiltinRules(set)...)
-			if err := flags.hold(args, list.Rules); err != nil {
+			if err := flags.hold(args, &list); err != nil {
 				list.Warnings = append(list.Warnings, fmt.Sprintf("how rules are held here is not known: %v", err))
 			}
 			list.Hooks = hooksOf(set, policy)
@@ -182,8 +182,8 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 	return list
 }
 
-// hold says of each rule how a host with these flags holds it.
-func (f *hostFlags) hold(names []string, rules []listedRule) error {
+// hold says of each rule how a host with these flags holds it, and adds the warnings that need the tools of the host.
+func (f *hostFlags) hold(names []string, list *ruleList) error {
 	cfg, err := f.config(names, false)
 	if err != nil {
 		return err
@@ -193,8 +193,13 @@ func (f *hostFlags) hold(names []string, rules []listedRule) error {
 	if err != nil {
 		return err
 	}
-	for i, r := range rules {
-		rules[i].Held = host.Operator().Holds(r.Action, r.Rule)
+	for i, r := range list.Rules {
+		list.Rules[i].Held = host.Operator().Holds(r.Action, r.Rule)
+	}
+	for _, text := range host.Operator().RuleWarnings() {
+		if !slices.Contains(list.Warnings, text) {
+			list.Warnings = append(list.Warnings, text)
+		}
 	}
 	return host.Close()
 }

@@ -45,7 +45,9 @@ type Subject struct {
 	Principal string
 	// Missing are the denies, perhaps meant for Claude Code alone, that take tools away.
 	Missing []guard.SharedDeny
-	Box     *builtin.Runtime
+	// Idle are warnings about rules that match no known tool.
+	Idle []string
+	Box  *builtin.Runtime
 	// Warm starts what commands run in, and has the roots listed.
 	Warm func()
 	// Tools are the names of those that are served, as the principal sees them.
@@ -105,7 +107,7 @@ func (s *Subject) rules() []Finding {
 		slices.Sort(names)
 		all = append(all, Finding{LevelOK, "rules", "by rules.native, bare denies mean the client's own tools, not ours: " + strings.Join(slices.Compact(names), ", "), ""})
 	}
-	for _, w := range s.Policy.Warnings() {
+	for _, w := range slices.Concat(s.Policy.Warnings(), s.Idle) {
 		all = append(all, Finding{LevelWarn, "rules", w, "correct the entry"})
 	}
 	for _, d := range s.Missing {

@@ -93,6 +93,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 	case strings.Contains(tool, "*") && (!strings.HasPrefix(tool, "mcp__") || strings.Contains(server, "*")):
 		return fmt.Errorf("the rule %q has a * in its tool name; in an allow only mcp__server__* may", r.Text)
 	}
+	doubt = errors.Join(doubt, l.addForeign(r))
 	if tool == "*" || !strings.Contains(tool, "*") {
 		return errors.Join(doubt, c.index(l, tool, r))
 	}
@@ -116,7 +117,7 @@ func (c *Compiler) index(l *List, tool string, r *Rule) error {
 		return nil
 	}
 	if name, value, ok := parameter(r.Spec); ok && l.strict() {
-		l.params[tool] = append(l.params[tool], paramRule{r, name, value})
+		l.params[tool] = append(l.params[tool], newParamRule(r, name, value))
 	}
 	switch {
 	case tool == "Bash":

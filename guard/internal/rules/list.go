@@ -1,10 +1,8 @@
 package rules
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
@@ -28,8 +26,11 @@ type List struct {
 	// families are the rules with a * in the name of the tool: mcp__server__part*.
 	families []*Rule
 	params   map[string][]paramRule // by tool
-	specs    map[string][]*Rule     // rules with a specifier that is neither a command nor a path, by tool
-	only     map[string]*Matcher    // the allow rules for one tool that do not speak for the others, such as Write(p)
+	// foreign are all rules on tools of other servers, foreignParams those on an argument.
+	foreign       []*Rule
+	foreignParams []paramRule
+	specs         map[string][]*Rule  // rules with a specifier that is neither a command nor a path, by tool
+	only          map[string]*Matcher // the allow rules for one tool that do not speak for the others, such as Write(p)
 
 	// Commands are the Bash rules, Read and Edit the path rules.
 	Commands   *Commands
@@ -38,11 +39,6 @@ type List struct {
 	Every *Rule
 	// Domains are those of WebFetch(domain:…).
 	Domains []string
-}
-
-type paramRule struct {
-	rule        *Rule
-	name, value string
 }
 
 func newList(kind Kind, s pathname.Spelling) *List {
@@ -73,11 +69,16 @@ func (l *List) Named(tool string) *Rule {
 			return r
 		}
 	}
-	if server, _, ok := cutServer(tool); ok && l.tools[server] != nil {
-		return l.tools[server]
-	}
 	for _, r := range l.families {
-		if r.Spec == "" && pathname.Text(r.tool, tool) {
+		if r.Spec == "" && l.covers(r.tool, tool) {
+			return r
+		}
+	}
+	if !strings.HasPrefix(tool, foreignPrefix) {
+		return nil
+	}
+	for _, r := range l.foreign {
+		if r.Spec == "" && l.covers(r.tool, tool) {
 			return r
 		}
 	}
@@ -103,22 +104,6 @@ func cutServer(tool string) (server, name string, ok bool) {
 	}
 	s, name, ok := strings.Cut(rest, "__")
 	return "mcp__" + s, name, ok
-}
-
-// Param returns the rule on an argument of the call.
-func (l *List) Param(tool string, args map[string]any) *Rule {
-	for _, key := range []string{tool, "*"} {
-		for _, pr := range l.params[key] {
-			arg, given := args[pr.name]
-			if !given {
-				continue
-			}
-			if text, ok := scalar(arg); ok && pathname.Text(pr.value, text) {
-				return pr.rule
-			}
-		}
-	}
-	return nil
 }
 
 var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
@@ -152,25 +137,6 @@ func (l *List) addDomain(r *Rule) error {
 	}
 	l.Domains = append(l.Domains, domain)
 	return nil
-}
-
-// scalar returns an argument as a rule would write it.
-func scalar(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case bool:
-		return strconv.FormatBool(v), true
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), true
-	case int:
-		return strconv.Itoa(v), true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case json.Number:
-		return v.String(), true
-	}
-	return "", false
 }
 
 // Blind reports whether there is a rule on every Read.

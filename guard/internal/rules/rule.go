@@ -27,6 +27,7 @@ type Rule struct {
 	root   string // what "/p" is relative to; empty for each root
 	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an administrator wrote it.
 	Shared, Managed bool
+	client          bool // it is in a file of Claude Code
 }
 
 // intended returns the rule as it should have been written.
@@ -42,10 +43,11 @@ var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 // parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
 // Tool mean every call. On an error the rule holds what could be made out.
 func parseRule(e settings.Entry) (Rule, error) {
-	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed}
+	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed, client: e.Client}
 	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
 	var disguised error
-	if r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text); !toolName.MatchString(r.tool) {
+	r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text)
+	if r.tool = foreignName(r.tool); !toolName.MatchString(r.tool) {
 		return r, fmt.Errorf("%q is not a rule: write Tool or Tool(specifier)", e.Text)
 	}
 	if !open {

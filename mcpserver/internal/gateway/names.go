@@ -1,15 +1,10 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"os/exec"
 	"strings"
 	"unicode"
 )
-
-// maxListedName is the longest name on a list. Clients add the prefix mcp__toolhost__, and models accept 64 characters.
-const maxListedName = 49
 
 func execLookPath(name string) (string, error) { return exec.LookPath(name) }
 
@@ -23,15 +18,6 @@ func cleanName(name string) string {
 		}
 		return '_'
 	}, name)
-}
-
-// listedName returns a shortened name for the list, or "" if the full name fits.
-func listedName(full string) string {
-	if len(full) <= maxListedName {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(full))
-	return full[:maxListedName-7] + "_" + hex.EncodeToString(sum[:3])
 }
 
 // cleanText removes invisible characters (control, direction, zero-width and tag characters) and truncates the text to most

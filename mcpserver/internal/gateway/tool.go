@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/alias"
 )
 
 // A tool is one that a server offers.
@@ -203,7 +204,7 @@ func (s *server) tools() toolList {
 	}
 	listed := maps.Clone(list.served) // a shortened name may be the name of another tool
 	for _, name := range slices.Sorted(maps.Keys(list.served)) {
-		t, cut := list.served[name], listedName(name)
+		t, cut := list.served[name], alias.Listed(name)
 		if other := listed[cut]; other != nil {
 			why := fmt.Sprintf("its tools %q and %q are left out: both are listed as %s", cleanText(other.Name, 80), cleanText(t.Name, 80), cut)
 			list.leftOut[full(other.Name)], list.leftOut[name] = why, why
@@ -277,7 +278,7 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 	withheld, _ := s.withheld(id, t.pin)
 	hints := t.Annotations
 	d := builtin.Def{
-		Name: full, Listed: listedName(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
+		Name: full, Listed: alias.Listed(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
 		RawSchema: t.schema, Limit: maxResultText, Unlisted: withheld, AlwaysLoad: s.AlwaysLoad || t.Meta.AlwaysLoad && s.Trust != Project,
 		Hints: builtin.Hints{ReadOnly: is(hints.ReadOnlyHint), Additive: hints.DestructiveHint != nil && !*hints.DestructiveHint, Idempotent: is(hints.IdempotentHint), Closed: hints.OpenWorldHint != nil && !*hints.OpenWorldHint},
 	}

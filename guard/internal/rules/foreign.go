@@ -1,0 +1,126 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+)
+
+// Tools of other servers are called mcp__SERVER__TOOL here. Rules may give other names for them: the shortened one that is
+// listed, the name with the prefix that clients add, or that of the server.
+
+// foreignPrefix starts the names of tools of other servers.
+const foreignPrefix = "mcp__"
+
+// ownPrefix is what clients add to the names of all tools that this host lists.
+const ownPrefix = foreignPrefix + serverName + "__"
+
+// foreignName returns the name in a rule with characters replaced that the name of a tool does not have, as the host does
+// with the names that servers use. What separates two rules stays.
+func foreignName(name string) string {
+	if !strings.HasPrefix(name, foreignPrefix) {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("./@:+#~$%!=?^<>", r) {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+// names returns the names by which rules of the list know a tool. Only rules that take rights away know another one than
+// its own: a name that was shortened could be that of two tools.
+func (l *List) names(tool string) []string {
+	if !l.strict() || !strings.HasPrefix(tool, foreignPrefix) {
+		return []string{tool}
+	}
+	all := []string{tool, ownPrefix + tool}
+	if short := alias.Listed(tool); short != "" {
+		all = append(all, short, ownPrefix+short)
+	}
+	return all
+}
+
+// covers reports whether the name in a rule is that of a tool, of its server, or of several tools with this one among them.
+func (l *List) covers(name, tool string) bool {
+	if server, _, ok := cutServer(tool); ok && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"), ownPrefix) == server) {
+		return true
+	}
+	return slices.ContainsFunc(l.names(tool), func(known string) bool {
+		return name == known || strings.Contains(name, "*") && pathname.Text(name, known)
+	})
+}
+
+// addForeign notes a rule whose name can be that of tools of other servers.
+func (l *List) addForeign(r *Rule) error {
+	name := ownTool(r.tool)
+	foreign := strings.HasPrefix(name, foreignPrefix)
+	if !foreign && !strings.Contains(name, "*") {
+		return nil
+	}
+	param, value, ok := foreignParam(r.Spec)
+	switch {
+	case r.Spec == "":
+	case ok && l.strict():
+		l.foreignParams = append(l.foreignParams, newParamRule(r, param, value))
+	case foreign && l.strict():
+		return fmt.Errorf("the rule %q matches nothing: it names no parameter; write %s(parameter:value), or %s for every call", r.Text, r.tool, r.tool)
+	case foreign:
+		return fmt.Errorf("the rule %q allows nothing: leave the parentheses out; only a deny or an ask can name a parameter of a tool of another server", r.Text)
+	}
+	if foreign || strings.HasPrefix(r.tool, foreignPrefix) {
+		l.foreign = append(l.foreign, r)
+	}
+	return nil
+}
+
+// foreignParam takes a specifier of the form parameter:value apart. Servers may call a parameter as they like.
+func foreignParam(spec string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(spec, ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	return name, value, ok && name != "" && value != ""
+}
+
+// Idle returns what is wrong with the rules on tools of other servers that cover none of these tools. served says which
+// servers are served here, and unsure reports those whose tools are not known.
+func (l *List) Idle(tools, served []string, unsure func(server string) bool) (warnings []string) {
+	for _, r := range l.foreign {
+		name := ownTool(r.tool)
+		if slices.ContainsFunc(tools, func(tool string) bool { return l.covers(r.tool, tool) }) {
+			continue
+		}
+		server, _, _ := strings.Cut(strings.TrimPrefix(name, foreignPrefix), "__")
+		several := strings.Contains(server, "*")
+		switch {
+		case !strings.HasPrefix(name, foreignPrefix): // a tool of this host
+		case several || slices.Contains(served, server):
+			if !unsure(server) && !(several && slices.ContainsFunc(served, unsure)) {
+				warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool%s", r.Source, l.kind, r.Text, l.meant(r, name, tools)))
+			}
+		case !r.client || slices.ContainsFunc(served, func(other string) bool {
+			return nearly(strings.ToLower(server), strings.ToLower(other)) || strings.EqualFold(server, other)
+		}):
+			warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool: no server %q is configured; `toolhost mcp list` shows the servers", r.Source, l.kind, r.Text, server))
+		}
+	}
+	return warnings
+}
+
+// meant says which tool a rule probably means, or "".
+func (l *List) meant(r *Rule, name string, tools []string) string {
+	for _, tool := range tools {
+		if short := alias.Listed(tool); short != "" && short == name {
+			return ": an allow rule needs the full name, " + tool
+		}
+	}
+	for _, tool := range tools {
+		if strings.EqualFold(tool, name) || nearly(strings.ToLower(tool), strings.ToLower(name)) {
+			return fmt.Sprintf(": did you mean %s?", tool)
+		}
+	}
+	return "; `toolhost mcp list` shows the servers, and ToolSearch finds their tools"
+}
