@@ -47,7 +47,8 @@ func (l *List) names(tool string) []string {
 
 // covers reports whether the name in a rule is that of a tool, of its server, or of several tools with this one among them.
 func (l *List) covers(name, tool string) bool {
-	if server, _, ok := cutServer(tool); ok && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"), ownPrefix) == server) {
+	server, _, foreign := cutServer(tool)
+	if foreign && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"), ownPrefix) == server) {
 		return true
 	}
 	return slices.ContainsFunc(l.names(tool), func(known string) bool {
@@ -68,9 +69,11 @@ func (l *List) addForeign(r *Rule) error {
 	case ok && l.strict():
 		l.foreignParams = append(l.foreignParams, newParamRule(r, param, value))
 	case foreign && l.strict():
-		return fmt.Errorf("the rule %q matches nothing: it names no parameter; write %s(parameter:value), or %s for every call", r.Text, r.tool, r.tool)
+		return fmt.Errorf("the rule %q matches nothing: it names no parameter; write %s(parameter:value), or %s for every call",
+			r.Text, r.tool, r.tool)
 	case foreign:
-		return fmt.Errorf("the rule %q allows nothing: leave the parentheses out; only a deny or an ask can name a parameter of a tool of another server", r.Text)
+		return fmt.Errorf("the rule %q allows nothing: leave the parentheses out; "+
+			"only a deny or an ask can name a parameter of a tool of another server", r.Text)
 	}
 	if foreign || strings.HasPrefix(r.tool, foreignPrefix) {
 		l.foreign = append(l.foreign, r)
@@ -90,28 +93,30 @@ func foreignParam(spec string) (name, value string, ok bool) {
 func (l *List) Idle(tools, served []string, unsure func(server string) bool) (warnings []string) {
 	for _, r := range l.foreign {
 		name := ownTool(r.tool)
-		if slices.ContainsFunc(tools, func(tool string) bool { return l.covers(r.tool, tool) }) {
+		if !strings.HasPrefix(name, foreignPrefix) || slices.ContainsFunc(tools, func(tool string) bool { return l.covers(r.tool, tool) }) {
 			continue
 		}
 		server, _, _ := strings.Cut(strings.TrimPrefix(name, foreignPrefix), "__")
-		several := strings.Contains(server, "*")
-		switch {
-		case !strings.HasPrefix(name, foreignPrefix): // a tool of this host
-		case several || slices.Contains(served, server):
-			if !unsure(server) && !(several && slices.ContainsFunc(served, unsure)) {
-				warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool%s", r.Source, l.kind, r.Text, l.meant(r, name, tools)))
-			}
-		case !r.client || slices.ContainsFunc(served, func(other string) bool {
-			return nearly(strings.ToLower(server), strings.ToLower(other)) || strings.EqualFold(server, other)
-		}):
-			warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool: no server %q is configured; `toolhost mcp list` shows the servers", r.Source, l.kind, r.Text, server))
+		alike := func(other string) bool {
+			return strings.EqualFold(server, other) || nearly(strings.ToLower(server), strings.ToLower(other))
+		}
+		why := ""
+		switch several := strings.Contains(server, "*"); {
+		case several && slices.ContainsFunc(served, unsure), !several && unsure(server):
+		case several, slices.Contains(served, server):
+			why = l.meant(name, tools)
+		case !r.client || slices.ContainsFunc(served, alike): // a client's file has rules for the client's own servers too
+			why = fmt.Sprintf(": no server %q is configured; `toolhost mcp list` shows the servers", server)
+		}
+		if why != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: permissions.%s: the rule %q matches no known tool%s", r.Source, l.kind, r.Text, why))
 		}
 	}
 	return warnings
 }
 
-// meant says which tool a rule probably means, or "".
-func (l *List) meant(r *Rule, name string, tools []string) string {
+// meant says which tool the name in a rule probably means.
+func (l *List) meant(name string, tools []string) string {
 	for _, tool := range tools {
 		if short := alias.Listed(tool); short != "" && short == name {
 			return ": an allow rule needs the full name, " + tool

@@ -1,15 +1,12 @@
 package gateway
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -57,56 +54,6 @@ func (e *errForm) Error() string { return e.text }
 
 func formErrorf(format string, args ...any) error { return &errForm{fmt.Sprintf(format, args...)} }
 
-// ask shows the question of a server to a person, and returns the response for the server.
-func (u *upstream) ask(ctx context.Context, params json.RawMessage, elicit func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
-	f, err := newForm(params)
-	if err != nil {
-		return nil, err
-	}
-	if elicit == nil {
-		return answered("decline", nil), nil
-	}
-	result, err := elicit(ctx, f.params(u.srv.Name))
-	if err != nil {
-		return answered("cancel", nil), nil
-	}
-	return f.answer(result), nil
-}
-
-func answered(action string, content map[string]any) json.RawMessage {
-	out := map[string]any{"action": action}
-	if content != nil {
-		out["content"] = content
-	}
-	return marshal(out)
-}
-
-// limited returns env with a limit for the questions of one call, which are asked one after the other.
-func limited(env *builtin.Env) *builtin.Env {
-	if env.Elicit == nil {
-		return env
-	}
-	own, ask := *env, env.Elicit
-	turn, left, mu := make(chan struct{}, 1), maxForms, sync.Mutex{}
-	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		mu.Lock()
-		left--
-		over := left < 0
-		mu.Unlock()
-		if over {
-			return nil, fmt.Errorf("more than %d questions in one call", maxForms)
-		}
-		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-			return ask(ctx, params)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return &own
-}
-
 // newForm reads the params of elicitation/create.
 func newForm(params json.RawMessage) (*form, error) {
 	var p struct {
@@ -121,7 +68,7 @@ func newForm(params json.RawMessage) (*form, error) {
 	if p.RequestedSchema == nil {
 		return f, nil
 	}
-	schema, err := flat(p.RequestedSchema, "requestedSchema", "$schema", "type", "title", "description", "properties", "required", "additionalProperties")
+	schema, err := flat(p.RequestedSchema, "requestedSchema", formKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -163,60 +110,9 @@ func (f *form) add(properties json.RawMessage, names, required []string) error {
 	return nil
 }
 
-// A schemaObject has the members of a schema by name.
-type schemaObject map[string]json.RawMessage
-
-func (s schemaObject) text(name string) (text string) {
-	_ = json.Unmarshal(s[name], &text) // "" if it is no string
-	return text
-}
-
-// number returns a finite number, or nil.
-func (s schemaObject) number(name string) any {
-	var n *float64
-	if json.Unmarshal(s[name], &n) != nil || n == nil || math.IsInf(*n, 0) {
-		return nil
-	}
-	return *n
-}
-
-// members returns the members of an object, and their names in order. Names that differ only in case are an error.
-func members(raw json.RawMessage) (all schemaObject, names []string, err error) {
-	if err := checkDuplicates(json.NewDecoder(bytes.NewReader(raw)), 0); err != nil {
-		return nil, nil, err
-	}
-	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
-		return nil, nil, errors.New("it is not an object")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = d.Token() // the brace; raw has been decoded
-	for d.More() {
-		token, _ := d.Token()
-		var skip json.RawMessage
-		_ = d.Decode(&skip)
-		names = append(names, token.(string))
-	}
-	return all, names, nil
-}
-
-// flat returns the members of a schema that has only these.
-func flat(raw json.RawMessage, what string, known ...string) (schemaObject, error) {
-	all, names, err := members(raw)
-	if err != nil {
-		return nil, formErrorf("%s: an object without duplicate members is expected", what)
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, formErrorf("%s: %q is not supported: only flat forms of strings, numbers, booleans and choices are", what, cleanText(name, maxFieldTitle))
-		}
-	}
-	return all, nil
-}
-
 // newField builds a field from its schema.
 func newField(raw json.RawMessage) (*field, error) {
-	s, err := flat(withoutNull(raw), "its schema", "type", "title", "description", "default", "format", "minLength", "maxLength", "pattern", "minimum", "maximum",
-		"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "enumNames", "oneOf", "const", "items", "minItems", "maxItems", "uniqueItems", "examples", "$comment")
+	s, err := flat(withoutNull(raw), "its schema", fieldKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +125,7 @@ func newField(raw json.RawMessage) (*field, error) {
 		err = f.choose(s)
 	case "array":
 		var items schemaObject
-		if items, err = flat(s["items"], "its items", "type", "title", "description", "enum", "enumNames", "oneOf", "anyOf"); err == nil {
+		if items, err = flat(s["items"], "its items", itemKeys); err == nil {
 			if f.kind, f.many = "string", true; items["oneOf"] == nil {
 				items["oneOf"] = items["anyOf"]
 			}
@@ -239,45 +135,11 @@ func newField(raw json.RawMessage) (*field, error) {
 		}
 	case "number", "integer", "boolean":
 	default:
-		return nil, fmt.Errorf("the type %q is not supported: string, number, integer, boolean or a list of choices is expected", cleanText(f.kind, maxFieldTitle))
+		return nil, fmt.Errorf("the type %q is not supported: string, number, integer, boolean or a list of choices is expected",
+			cleanText(f.kind, maxFieldTitle))
 	}
 	f.constrain(s)
 	return f, err
-}
-
-// withoutNull returns the schema without the alternative null, which some libraries add for optional fields.
-func withoutNull(raw json.RawMessage) json.RawMessage {
-	var s map[string]json.RawMessage
-	if json.Unmarshal(raw, &s) != nil {
-		return raw
-	}
-	var types []string
-	if json.Unmarshal(s["type"], &types) == nil {
-		if types = slices.DeleteFunc(types, func(t string) bool { return t == "null" }); len(types) == 1 {
-			s["type"] = marshal(types[0])
-		}
-	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		var all []json.RawMessage
-		if json.Unmarshal(s[key], &all) != nil || len(all) != 2 || s["type"] != nil {
-			continue
-		}
-		all = slices.DeleteFunc(all, func(one json.RawMessage) bool { return bytes.Equal(canonical(one), []byte(`{"type":"null"}`)) })
-		var inner map[string]json.RawMessage
-		if len(all) == 1 && json.Unmarshal(all[0], &inner) == nil {
-			delete(s, key)
-			for name, value := range inner {
-				s[name] = value
-			}
-		}
-	}
-	if string(s["default"]) == "null" {
-		delete(s, "default")
-	}
-	if checkDuplicates(json.NewDecoder(bytes.NewReader(raw)), 0) != nil {
-		return raw // refused later
-	}
-	return marshal(s)
 }
 
 // choose reads the choices of a string, if it has any.
@@ -316,7 +178,8 @@ func (f *field) choose(s schemaObject) error {
 		if label == "" {
 			label = lineOf(value, maxFieldText)
 		}
-		if label == "" || slices.ContainsFunc(f.choices, func(c choice) bool { return c.label == label || c.value == value }) {
+		same := func(c choice) bool { return c.label == label || c.value == value }
+		if label == "" || slices.ContainsFunc(f.choices, same) {
 			return fmt.Errorf("its choice %q is empty or occurs twice", label)
 		}
 		f.choices = append(f.choices, choice{label, value})
@@ -405,7 +268,8 @@ func (f *form) params(server string) json.RawMessage {
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	return marshal(map[string]any{"mode": "form", "message": (*builtin.Env)(nil).Framed("the server "+server, rows), "requestedSchema": schema})
+	message := (*builtin.Env)(nil).Framed("the server "+server, rows)
+	return marshal(map[string]any{"mode": "form", "message": message, "requestedSchema": schema})
 }
 
 // answer returns the response for the server. An answer that does not fit the form is a cancelled one.

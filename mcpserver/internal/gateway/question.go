@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -50,6 +52,59 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 		params["requestState"] = asked.RequestState
 	}
 	return true
+}
+
+// An asker shows a form to a person, see [builtin.Env].
+type asker = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+
+// ask shows the question of a server to a person, and returns the response for the server.
+func (u *upstream) ask(ctx context.Context, params json.RawMessage, elicit asker) (json.RawMessage, error) {
+	f, err := newForm(params)
+	if err != nil {
+		return nil, err
+	}
+	if elicit == nil {
+		return answered("decline", nil), nil
+	}
+	result, err := elicit(ctx, f.params(u.srv.Name))
+	if err != nil {
+		return answered("cancel", nil), nil
+	}
+	return f.answer(result), nil
+}
+
+func answered(action string, content map[string]any) json.RawMessage {
+	out := map[string]any{"action": action}
+	if content != nil {
+		out["content"] = content
+	}
+	return marshal(out)
+}
+
+// limited returns env with a limit for the questions of one call, which are asked one after the other.
+func limited(env *builtin.Env) *builtin.Env {
+	if env.Elicit == nil {
+		return env
+	}
+	own, ask := *env, env.Elicit
+	turn, left, mu := make(chan struct{}, 1), maxForms, sync.Mutex{}
+	own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		mu.Lock()
+		left--
+		over := left < 0
+		mu.Unlock()
+		if over {
+			return nil, fmt.Errorf("more than %d questions in one call", maxForms)
+		}
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+			return ask(ctx, params)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &own
 }
 
 // An aside is a call that continues in the background while the client gets a question as the result.

@@ -206,7 +206,8 @@ func (s *server) tools() toolList {
 	for _, name := range slices.Sorted(maps.Keys(list.served)) {
 		t, cut := list.served[name], alias.Listed(name)
 		if other := listed[cut]; other != nil {
-			why := fmt.Sprintf("its tools %q and %q are left out: both are listed as %s", cleanText(other.Name, 80), cleanText(t.Name, 80), cut)
+			why := fmt.Sprintf("its tools %q and %q are left out: both are listed as %s",
+				cleanText(other.Name, 80), cleanText(t.Name, 80), cut)
 			list.leftOut[full(other.Name)], list.leftOut[name] = why, why
 			list.problems = append(list.problems, why)
 		} else if cut != "" {
