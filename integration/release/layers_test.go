@@ -70,9 +70,10 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 // guardMayImport lists, room by room, which rooms of guard a room in it may know: the judge all that it asks, and
 // what it asks not the judge.
 var guardMayImport = map[string][]string{
-	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/privatedir", "guard/sandbox", "guard/settings"},
+	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings"},
 	"guard/alias":             {},
-	"guard/hook":              {"guard/settings"},
+	"guard/hook":              {"guard/hostprogram", "guard/settings"},
+	"guard/hostprogram":       {"guard/internal/pathname", "guard/internal/realpath"},
 	"guard/internal/command":  {},
 	"guard/internal/gitrepo":  {"guard/internal/realpath"},
 	"guard/internal/pathname": {},
