@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -241,15 +243,24 @@ func trustCommand() *cobra.Command {
 	var flags hostFlags
 	var list, revoke, yes, asJSON bool
 	cmd := &cobra.Command{
-		Use: "trust [flags] [DIR]...", Short: "Let the settings files in a workspace allow things, not only forbid them",
+		Use: "trust [flags] [DIR | FILE]...", Short: "Let the settings files in a workspace allow things, not only forbid them",
 		Long: `Let the settings files in a workspace allow things, not only forbid them. What they would allow is shown first.
-Trust holds for exactly that content: when a pull brings a new rule or hook, it must be given anew.`,
+Trust holds for exactly that content: when a pull brings a new rule or hook, it must be given anew.
+
+With a FILE of the workspace that a server with "sandbox": false, a headersHelper or a command of web.search names: let the host run the
+file outside of the sandbox, as it is now. A file that has changed is not run before.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			where, _, err := flags.loadRules(args)
+			dirs, files := splitFiles(args)
+			where, _, err := flags.loadRules(dirs)
 			if err != nil {
 				return err
 			}
 			switch {
+			case len(files) > 0 && (len(dirs) > 0 || list || revoke):
+				return usageError{errors.New("a file is trusted alone, without directories, --list and --revoke")}
+			case len(files) > 0:
+				where.Roots = files
+				return eachRoot(where, func(file string) error { return trust(cmd, where, file, yes) })
 			case list:
 				return listTrust(cmd.OutOrStdout(), where, asJSON)
 			case revoke:
@@ -264,6 +275,18 @@ Trust holds for exactly that content: when a pull brings a new rule or hook, it 
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
 	return cmd
+}
+
+// splitFiles separates the files among the arguments.
+func splitFiles(args []string) (dirs, files []string) {
+	for _, arg := range args {
+		if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
+			files = append(files, arg)
+		} else {
+			dirs = append(dirs, arg)
+		}
+	}
+	return dirs, files
 }
 
 func eachRoot(where settings.Config, do func(root string) error) error {
@@ -301,19 +324,32 @@ func listTrust(w io.Writer, where settings.Config, asJSON bool) error {
 	return nil
 }
 
-// trust shows what a workspace would be allowed, and then trusts exactly that.
+// showLoosening lists what the settings files of a workspace would allow.
+func showLoosening(out io.Writer, root string, entries []settings.Entry) {
+	fmt.Fprintf(out, "The settings files in %s would allow:\n", sanitized(root))
+	for _, e := range entries {
+		fmt.Fprintf(out, "  %s  (%s)\n", sanitized(e.Text), sanitized(e.Where()))
+	}
+	if len(entries) == 0 {
+		fmt.Fprintln(out, "  nothing")
+	}
+}
+
+// trust shows what a workspace would be allowed, or which file would be run, and then trusts exactly that.
 func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) error {
-	review, err := settings.Inspect(where, root)
+	inspect := settings.Inspect
+	if info, err := os.Stat(root); err == nil && !info.IsDir() {
+		inspect = settings.InspectFile
+	}
+	review, err := inspect(where, root)
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "The settings files in %s would allow:\n", sanitized(review.Root))
-	for _, e := range review.Entries {
-		fmt.Fprintf(out, "  %s  (%s)\n", sanitized(e.Text), sanitized(e.Where()))
-	}
-	if len(review.Entries) == 0 {
-		fmt.Fprintln(out, "  nothing")
+	if review.File {
+		fmt.Fprintf(out, "The host would run %s outside of the sandbox, as it is now.\n", sanitized(review.Root))
+	} else {
+		showLoosening(out, review.Root, review.Entries)
 	}
 	if !yes {
 		fmt.Fprint(out, "Trust it? [y/N] ")

@@ -33,6 +33,10 @@ type trusted struct {
 // trustStore is the content of trustFile.
 type trustStore struct {
 	Workspaces map[string]trusted `json:"workspaces"` // by root
+	// Files are the digests of files that the host runs outside of the sandbox and a person agreed to, by name; Lines the command
+	// lines that named them, by hash, with the time when each was first seen: see [CheckFiles].
+	Files map[string]string    `json:"files,omitempty"`
+	Lines map[string]time.Time `json:"lines,omitempty"`
 }
 
 // equal reports whether both trust the same content.
@@ -40,9 +44,10 @@ func (t *trustStore) equal(other *trustStore) bool {
 	return maps.EqualFunc(t.Workspaces, other.Workspaces, func(a, b trusted) bool { return a.SHA256 == b.SHA256 })
 }
 
-// A review is the loosening content of one workspace.
+// A review is the loosening content of one workspace, or a file that the host runs outside of the sandbox.
 type review struct {
 	Root string
+	File bool // Root is a file
 	// Entries is what trust would let take effect; Text holds key and value.
 	Entries []Entry
 
@@ -87,6 +92,9 @@ func Inspect(cfg Config, root string) (*review, error) {
 
 // Trust accepts exactly the content that was read, whatever the files say by now.
 func (r *review) Trust() error {
+	if r.File {
+		return r.trustFile()
+	}
 	return editTrust(r.cfg, func(store *trustStore) error {
 		store.Workspaces[r.Root] = trusted{Root: r.Root, SHA256: r.digest, Since: time.Now().UTC().Truncate(time.Second)}
 		return nil
