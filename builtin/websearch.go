@@ -75,7 +75,10 @@ func webSearch(ctx context.Context, env *Env, in webSearchInput) (Result, error)
 		in.Max = searchResults
 	}
 	q := web.Query{Query: in.Query, Allowed: in.Allowed, Blocked: in.Blocked, Max: in.Max}
-	found, err := env.Runtime.web.Search(ctx, env.Principal, settings.UserAgent(), settings.Search(), q, func(u *url.URL) bool { return !deniedHost(env, u) })
+	found, err := env.Runtime.web.Search(ctx, web.Caller{
+		Principal: env.Principal, Agent: settings.UserAgent(),
+		Keep: func(u *url.URL) bool { return !deniedHost(env, u) }, MayRun: env.Policy.Commands().MaySearch,
+	}, settings.Search(), q)
 	if err != nil {
 		return Result{}, err
 	}

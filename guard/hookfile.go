@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -23,8 +26,6 @@ type hookRun struct {
 	// Held are the files of the workspace that the hook runs. Tools ask before they write them, and commands cannot write
 	// them.
 	Held []string
-	// Path is the PATH of hooks that run outside, without the directories that commands can write.
-	Path string
 }
 
 // hookPlan is the plan of a policy for all hooks.
@@ -32,7 +33,6 @@ type hookPlan struct {
 	runs   map[string]hookRun
 	files  pathname.Places
 	looked []lookedAt // the files that the plan depends on
-	search string     // PATH for hooks that run outside
 }
 
 // lookedAt is the state of a file when the plan was made.
@@ -78,15 +78,18 @@ func hookKey(h settings.Hook) string {
 	return fmt.Sprintf("%q %q %t %q", h.Command, h.Args, h.Args == nil, h.Shell)
 }
 
-// planHooks determines how each hook runs and which files it runs.
+// planHooks determines how each hook runs, and which files hooks and the command lines of the host run.
 func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
 	plan := hookPlan{runs: map[string]hookRun{}}
-	if len(set.Hooks) == 0 {
-		return plan
-	}
-	search, dropped := k.searchPath(os.Getenv("PATH"))
-	plan.search = search
 	var held []pathname.Place
+	for _, c := range k.hostCommands {
+		held = append(held, slices.DeleteFunc(c.files(k), func(p pathname.Place) bool { return k.originals.Hold(pathname.Slashed(p.Real)) })...)
+	}
+	var search, dropped string
+	if len(set.Hooks) > 0 {
+		kept, skipped := hostprogram.Split(os.Getenv("PATH"))
+		search, dropped = kept, strings.Join(skipped, string(filepath.ListSeparator))
+	}
 	for _, groups := range set.Hooks {
 		for _, group := range groups {
 			for _, h := range group.Hooks {
@@ -125,9 +128,7 @@ func (p *hookPlanner) run(contained string) hookRun {
 
 // HookRun returns how the command of a hook must run, as far as the settings and files decide it.
 func (p *Policy) HookRun(h settings.Hook) hookRun {
-	run := p.data.hooks.runs[hookKey(h)]
-	run.Path = p.data.hooks.search
-	return run
+	return p.data.hooks.runs[hookKey(h)]
 }
 
 // Current reports whether the files that hooks run are unchanged since the policy was made. Otherwise the host makes a new

@@ -327,24 +327,6 @@ func (p *hookPlanner) kept(path Path) bool {
 	return false
 }
 
-// searchPath splits a PATH into the directories that commands cannot write, and the others.
-func (k *policyData) searchPath(path string) (search, dropped string) {
-	p := &hookPlanner{k: k}
-	var keep, drop []string
-	for _, dir := range filepath.SplitList(path) {
-		if at, err := k.resolve(pathOf(k.roots[0]), dir); !filepath.IsAbs(dir) || err != nil || p.writable(at) {
-			drop = append(drop, dir)
-		} else {
-			keep = append(keep, dir)
-		}
-	}
-	if len(keep) == 0 {
-		keep = []string{"/usr/bin", "/bin"}
-	}
-	list := string(filepath.ListSeparator)
-	return strings.Join(keep, list), strings.Join(drop, list)
-}
-
 // find returns the path of a program in PATH, "" if there is none.
 func find(name, path string) string {
 	for _, dir := range filepath.SplitList(path) {

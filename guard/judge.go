@@ -276,7 +276,7 @@ func (j *judge) protected(t *target) (Part, bool) {
 	}
 	why := "Other programs run or obey this file"
 	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
-		why = "A hook runs this file, outside of any sandbox"
+		why = "The host runs this file outside of any sandbox"
 	}
 	part := t.part(Ask, ruleProtected, why+", so writing it always requires approval: "+t.path.given+".",
 		"A person must agree to each such write; no allow rule can.")

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/privatedir"
@@ -51,6 +50,9 @@ type Config struct {
 	OwnFiles []string
 	// Settings hold the rules. Nil: there are none, and the mode is default.
 	Settings *settings.Settings
+	// HostCommands are the command lines that the host runs outside of any sandbox, without those of Settings: the files of the boundary
+	// that they name are protected. Nil: there are none.
+	HostCommands []HostCommand
 	// Absent records which programs of hooks did not exist. Nil: it is not recorded.
 	Absent *AbsentFiles
 	// Contain returns the containment of Bash commands. It is slow, so it is called once, when the first command is
@@ -101,6 +103,7 @@ type policyData struct {
 	secrets          pathname.Places
 	ownFilesWritable bool // files of the host itself lie where commands write
 	hooks            hookPlan
+	hostCommands     []HostCommand
 	absent           *AbsentFiles
 	// controlNames are the names of the files that the host obeys or writes: see [control].
 	controlNames   []string
@@ -190,6 +193,8 @@ func New(cfg Config) (*Policy, error) {
 		k.portRecords = filepath.Join(cfg.StateDir, "ports")
 	}
 	k.resolveMasks(c, cfg, denySpelling)
+	distrust(k)
+	k.hostCommands = append(searchCommands(set.Web.Search, k.home.Real), cfg.HostCommands...)
 	k.hooks = k.planHooks(set, denySpelling)
 	k.links = &linkIndex{Inside: outermostOf(append(k.outermost(), placesOf(originals)...)), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()

@@ -190,6 +190,7 @@ func (p *policies) cell(principal string, c builtin.CellSpec, dir string) (*guar
 	}
 	cfg = inWorktree(c.Worktree, cfg)
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
+	cfg.HostCommands = p.hostCommands(&set)
 	rules, err := guard.New(cfg)
 	if err != nil {
 		return nil, err

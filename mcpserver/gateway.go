@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
@@ -18,7 +19,7 @@ type servers struct{ *Host }
 // open opens the gateway and serves the tools of the other servers.
 func (h servers) open(state string) *gateway.Gateway {
 	return gateway.Open(gateway.Config{
-		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, Changed: h.changed, Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
+		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, MayRun: h.mayRun, Changed: h.changed, Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
 	})
 }
 
@@ -31,9 +32,23 @@ func (h servers) reload() {
 
 // configured returns the configured other servers, and the problems of the configuration.
 func (h servers) configured() ([]*gateway.Entry, []string) {
-	return gateway.Sources{
-		Files: h.cfg.MCPConfig, Settings: h.policies.settings.Current(), Roots: h.cfg.Roots, Home: h.policies.where.Home, Managed: settings.ManagedDirs(),
-	}.Load()
+	return h.under(h.policies.settings.Current()).Load()
+}
+
+// under returns where servers are configured, under these settings.
+func (h servers) under(set *settings.Settings) gateway.Sources {
+	return gateway.Sources{Files: h.cfg.MCPConfig, Settings: set, Roots: h.cfg.Roots, Home: h.policies.where.Home, Managed: settings.ManagedDirs()}
+}
+
+// commands returns the command lines of servers that run outside of the sandbox.
+func (h servers) commands(set *settings.Settings) []guard.HostCommand {
+	entries, _ := h.under(set).Load() // the gateway reports the problems
+	return gateway.HostCommands(entries, h.cfg.Roots)
+}
+
+// mayRun returns an error if a command line of the host names a file that a person has not agreed to.
+func (h servers) mayRun(c guard.HostCommand) error {
+	return h.policies.of(LocalPrincipal).Commands().MayRun(c)
 }
 
 // start starts the process of a server for a caller, under the current rules.

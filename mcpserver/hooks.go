@@ -62,12 +62,8 @@ func (s *hookset) runMode(k settings.Hook) hook.Way {
 	set := s.policies.settings.Current()
 	policy := s.policies.at(set, LocalPrincipal) // the hooks are the same for all principals
 	run := policy.HookRun(k)
-	outside := hook.Way{Outside: true, Loosens: true, Path: run.Path}
-	if run.Outside && run.Chosen {
-		outside.Path = ""
-		return outside
-	}
-	if run.Outside && len(run.Held) == 0 {
+	outside := hook.Way{Outside: true, Loosens: true}
+	if run.Outside && (run.Chosen || len(run.Held) == 0) {
 		return outside
 	}
 	switch held := policy.Commands().Containment(); {
@@ -84,7 +80,7 @@ func (s *hookset) runMode(k settings.Hook) hook.Way {
 		s.warnUncontained.Do(func() {
 			s.log.Warn("hooks that should be contained run with the rights of the user, because no sandbox works here", "hook", k.Command, "because", run.Why, "sandbox", held.Why)
 		})
-		return hook.Way{Outside: true, Loosens: true}
+		return outside
 	}
 }
 

@@ -65,7 +65,7 @@ func Open(cfg Config) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, log: cfg.Log, tools: tools}
 	h.policies = &policies{cfg: &h.cfg, tools: tools, log: h.log}
-	h.policies.reloaded = servers{h}.reload
+	h.policies.reloaded, h.policies.hostCommands = servers{h}.reload, servers{h}.commands
 	h.children = newChildren(h)
 	h.policies.children, h.tools.agentDirs = h.children, h.policies.agentDirs
 	h.approvals = &approver{questions: approvals.New(), asker: cfg.Asker, policies: h.policies, log: h.log}

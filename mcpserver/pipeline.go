@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -219,11 +220,25 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 		result = refused(err)
 		result.Served = served
 	}
+	if asked && err == nil {
+		noteAgreed(h.log, policy, plan.Intent)
+	}
 	if result.Asks != nil {
 		return h.approvals.suspend(&c, result, rec, reply)
 	}
 	c.admission.failed(ctx, c.req.tool.def, plan.Intent, result)
 	return reply.with(h.finish(ctx, &c, result)) // format; audit follows in recorder.end
+}
+
+// noteAgreed records that a person has agreed to what a call wrote to files that the host runs outside of the sandbox.
+func noteAgreed(log *slog.Logger, policy *guard.Policy, in guard.Intent) {
+	for _, e := range in.Effects {
+		if w, ok := e.(guard.Write); ok {
+			if err := policy.Commands().Agreed(w.Path); err != nil {
+				log.Warn("cannot record that a person agreed to a file that the host runs", "file", w.Path.String(), "error", err)
+			}
+		}
+	}
 }
 
 // callNoTool sends a call of an unknown tool through the pipeline, and returns the error. Unknown names are audited

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
@@ -29,12 +30,14 @@ type policies struct {
 	reloads  reloads
 	tools    *toolset
 	reloaded func() // called after the settings have changed
-	runtime  *builtin.Runtime
-	results  *resultstore.Store
-	scratch  string
-	private  *privatedir.Store // nil if no state is kept
-	children *children
-	log      *slog.Logger
+	// hostCommands returns the command lines of other servers that run outside of the sandbox.
+	hostCommands func(*settings.Settings) []guard.HostCommand
+	runtime      *builtin.Runtime
+	results      *resultstore.Store
+	scratch      string
+	private      *privatedir.Store // nil if no state is kept
+	children     *children
+	log          *slog.Logger
 
 	compiled sync.Map // principal, and the worktree it works in → compiledPolicy
 	absent   guard.AbsentFiles
@@ -68,6 +71,7 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 		return err
 	}
 	p.scratch = scratchDir(p.cfg.Roots)
+	hostprogram.Distrust(p.scratch)
 	if state != "" {
 		p.private = privatedir.Open(filepath.Join(state, "private"))
 	}
@@ -82,6 +86,7 @@ func (p *policies) start() (*guard.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.checkHostCommands(rules)
 	p.listed = map[string]string{mcp.MethodNotificationToolsListChanged: p.tools.digest(rules)}
 	p.compiled.Store(LocalPrincipal, compiledPolicy{settings: now, policy: rules})
 	p.compiledCount++
@@ -176,6 +181,13 @@ func (p *policies) last(place string) compiledPolicy {
 	return b
 }
 
+// checkHostCommands logs which command lines of the host are not run before a person agrees.
+func (p *policies) checkHostCommands(rules *guard.Policy) {
+	for _, err := range rules.Commands().CheckHostCommands() {
+		p.log.Warn(err.Error())
+	}
+}
+
 // compile compiles the settings, and logs each problem in them once. The caller holds the lock.
 func (p *policies) compile(s *settings.Settings, principal string, tree *builtin.Worktree) (*guard.Policy, error) {
 	own := p.narrow(s, principal)
@@ -184,12 +196,14 @@ func (p *policies) compile(s *settings.Settings, principal string, tree *builtin
 	}
 	cfg := inWorktree(tree, p.guardConfig(own, func() guard.Containment { return p.containment(own) }))
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
+	cfg.HostCommands = p.hostCommands(s)
 	rules, err := guard.New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	if p.warned != s {
 		if p.warned != nil {
+			p.checkHostCommands(rules)
 			go p.reloaded()
 		}
 		p.warned = s

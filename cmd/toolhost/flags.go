@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/telemetry"
 	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
@@ -88,6 +89,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	if err != nil {
 		return mcpserver.Config{}, err
 	}
+	hostprogram.Distrust(roots...) // before anything is looked for in PATH
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"os/exec"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -42,7 +43,7 @@ func openPage(address string) {
 	case "windows":
 		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
-	if c := exec.Command(opener[0], append(opener[1:], address)...); c.Start() == nil {
+	if c := hostprogram.Command(context.Background(), opener[0], append(opener[1:], address)...); c.Start() == nil {
 		go c.Wait()
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/mcpserver"
 )
@@ -79,6 +80,12 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if builtin.InCall() {
 		return errors.New("toolhost run cannot be nested: this process is in a sandbox of toolhost already, whose rules hold for all that it starts. Start the client itself")
 	}
+	sandbox.Options{}.Prepare() // it starts while the host does
+	f.host.console.on = true
+	cfg, err := f.host.config(nil, false)
+	if err != nil {
+		return err
+	}
 	program, err := findProgram(args[0])
 	if err != nil {
 		fmt.Fprintln(f.announce, "toolhost run:", sanitized(err.Error()))
@@ -86,12 +93,6 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 			return exitStatus(exitNotStarted)
 		}
 		return exitStatus(exitNotFound)
-	}
-	sandbox.Options{}.Prepare() // it starts while the host does
-	f.host.console.on = true
-	cfg, err := f.host.config(nil, false)
-	if err != nil {
-		return err
 	}
 	cfg.Contained, cfg.CopyOf = true, f.copyOf
 	cfg.Log = slog.New(heldLog{cfg.Log.Handler(), &f.messages})
@@ -105,16 +106,20 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	})
 }
 
-// findProgram finds the client on the host. The error of a name in PATH names it.
+// findProgram finds the client on the host. The error of a name in PATH names it, and a program of the workspace that was skipped: that
+// runs when it is named by its path.
 func findProgram(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return "", fmt.Errorf("there is no program %q in PATH", name)
-	case err != nil && !errors.Is(err, exec.ErrDot):
-		return "", err
+	path, err := hostprogram.Find(name)
+	if err == nil {
+		_, err = exec.LookPath(path) // whether it can be started
 	}
-	return filepath.Abs(path)
+	if errors.Is(err, exec.ErrNotFound) && errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%w, or name it by its path", err)
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("there is no program %q in PATH", name)
+	}
+	return path, err
 }
 
 // client runs the client, and returns its exit status.

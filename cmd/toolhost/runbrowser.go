@@ -9,12 +9,13 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // The login of a client opens a page in the browser. Its xdg-open hands the address to this process, which opens it.
@@ -73,11 +74,16 @@ func answerBrowser(conn net.Conn, hosts []string, publish func(port int)) {
 	}
 }
 
-// openAddress opens a web page in the browser of the user.
+// openAddress opens a web page in the browser of the user. Which program that is the settings of the desktop say, which
+// commands must not be able to write.
 func openAddress(text string) error {
-	cmd := exec.Command("xdg-open", text)
+	if dir, err := os.UserConfigDir(); err != nil || hostprogram.Exposed(dir) {
+		return fmt.Errorf("the page is not opened, because commands can write the settings of the browser in %q: "+
+			"open it yourself: %s", dir, text)
+	}
+	cmd := hostprogram.Command(context.Background(), "xdg-open", text)
 	if err := cmd.Start(); err != nil {
-		return errors.New("the page cannot be opened here: open it yourself: " + text)
+		return fmt.Errorf("the page cannot be opened here (%w): open it yourself: %s", err, text)
 	}
 	go cmd.Wait()
 	return nil

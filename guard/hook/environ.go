@@ -42,21 +42,11 @@ func absolute(path string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// withPath returns an environment with another PATH, unless that is "".
-func withPath(env []string, path string) []string {
-	at := slices.IndexFunc(env, func(entry string) bool { return len(entry) > 4 && strings.EqualFold(entry[:5], "PATH=") })
-	if path == "" || at < 0 {
-		return env
-	}
-	env = slices.Clone(env)
-	env[at] = "PATH=" + path
-	return env
-}
-
-// argv returns what to start for a command hook.
-func (r *Runner) argv(h settings.Hook, env []string) ([]string, error) {
+// argv returns what to start for a command hook. look finds a program in a PATH.
+func (r *Runner) argv(h settings.Hook, env []string, look func(name, path string) (string, error)) ([]string, error) {
+	path := variable(env, "PATH")
 	if h.Args != nil {
-		return r.program(h.Command, h.Args, env)
+		return r.program(h.Command, h.Args, func(name string) (string, error) { return look(name, path) })
 	}
 	switch h.Shell {
 	case "", "bash":
@@ -64,7 +54,7 @@ func (r *Runner) argv(h settings.Hook, env []string) ([]string, error) {
 		return []string{shell, "-c", h.Command}, err
 	case "powershell":
 		for _, name := range []string{"pwsh", "powershell"} {
-			if path, err := lookPath(name, env); err == nil {
+			if path, err := look(name, path); err == nil {
 				return []string{path, "-NoProfile", "-NonInteractive", "-Command", h.Command}, nil
 			}
 		}
@@ -75,7 +65,7 @@ func (r *Runner) argv(h settings.Hook, env []string) ([]string, error) {
 
 // program returns a command with its arguments, in which a reference to the
 // project's directory is replaced: no shell will.
-func (r *Runner) program(command string, args, env []string) ([]string, error) {
+func (r *Runner) program(command string, args []string, look func(name string) (string, error)) ([]string, error) {
 	replace := strings.NewReplacer("${"+projectDir+"}", r.dir).Replace
 	name := replace(command)
 	argv := []string{name}
@@ -89,22 +79,22 @@ func (r *Runner) program(command string, args, env []string) ([]string, error) {
 		return argv, nil
 	}
 	var err error
-	argv[0], err = lookPath(name, env)
+	argv[0], err = look(name)
 	return argv, err
 }
 
-// lookPath finds a program on the PATH of an environment.
-func lookPath(name string, env []string) (string, error) {
+// lookPath finds a program in a PATH, for a contained hook.
+func lookPath(name, path string) (string, error) {
 	names := []string{name}
 	if runtime.GOOS == "windows" && filepath.Ext(name) == "" {
 		names = []string{name + ".exe", name + ".cmd", name + ".bat"}
 	}
-	for _, dir := range filepath.SplitList(variable(env, "PATH")) {
+	for _, dir := range filepath.SplitList(path) {
 		for _, name := range names {
-			path := filepath.Join(dir, name)
-			info, err := os.Stat(path)
+			file := filepath.Join(dir, name)
+			info, err := os.Stat(file)
 			if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
-				return path, nil
+				return file, nil
 			}
 		}
 	}

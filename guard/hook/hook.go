@@ -58,8 +58,6 @@ type Way struct {
 	Loosens bool
 	// Why says why it is contained, for a person.
 	Why string
-	// Path is its PATH, "" for that of the environment.
-	Path string
 	// Refused is the reason why it must not be started, or nil.
 	Refused error
 }

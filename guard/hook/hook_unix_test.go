@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -291,7 +293,6 @@ func TestWay(t *testing.T) {
 		{"still refuses", Way{Outside: true}, "exit 2", Deny},
 		{"refused", Way{Outside: true, Refused: errors.New("no sandbox")}, allow, Deny},
 		{"nothing contains it", Way{}, allow, Deny},
-		{"another PATH", Way{Outside: true, Path: "/none"}, `[ "$PATH" != /none ] || exit 2`, Deny},
 	} {
 		r := New(Config{Dir: t.TempDir(), Way: func(settings.Hook) Way { return tt.way }})
 		set := []settings.HookMatcher{{Hooks: []settings.Hook{{Type: "command", Command: tt.text}}}}
@@ -299,5 +300,23 @@ func TestWay(t *testing.T) {
 			t.Errorf("%s: got %v (%s), want %v", tt.name, d.Action, d.Reason, tt.want)
 		}
 		r.Close()
+	}
+}
+
+// TestPath: hooks outside of the sandbox find no program where commands write, and those of the user all the same.
+func TestPath(t *testing.T) {
+	root, mine := t.TempDir(), t.TempDir()
+	hostprogram.Distrust(root)
+	for dir, code := range map[string]string{root: "exit 2", mine: "exit 0"} {
+		if err := os.WriteFile(filepath.Join(dir, "notifier"), []byte("#!/bin/sh\n"+code+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRunner(t, Config{Dir: root, Env: []string{"PATH=" + root + ":" + mine + ":/usr/bin:/bin"}})
+	for _, h := range []settings.Hook{{Command: "notifier"}, {Command: "notifier", Args: []string{"x"}}, {Command: "sh -c notifier"}} {
+		h.Type = "command"
+		if d := r.Pre(t.Context(), []settings.HookMatcher{{Hooks: []settings.Hook{h}}}, bashCall("ls"), ""); d.Action != none {
+			t.Errorf("%s %q: got %v (%s)", h.Command, h.Args, d.Action, d.Reason)
+		}
 	}
 }

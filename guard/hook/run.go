@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -98,8 +99,11 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	if way.Refused != nil {
 		return response{}, way.Refused
 	}
-	env := withPath(r.env, way.Path)
-	argv, err := r.argv(h.Hook, env)
+	env, look := r.env, lookPath
+	if way.Outside {
+		env, look = hostprogram.Clean(r.env), hostprogram.FindIn
+	}
+	argv, err := r.argv(h.Hook, env, look)
 	if err != nil {
 		return response{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // Limits of a search.
@@ -66,8 +67,16 @@ type Found struct {
 	Cached   bool
 }
 
-// Search asks the providers in order, the next one if one fails. Results that keep rejects are left out.
-func (c *Client) Search(ctx context.Context, caller, agent string, entries []string, q Query, keep func(*url.URL) bool) (*Found, error) {
+// A Caller is who searches, and what is decided for it.
+type Caller struct {
+	Principal string
+	Agent     string                     // what the client calls itself to servers; "" for its own name
+	Keep      func(*url.URL) bool        // reports whether a result is shown
+	MayRun    func(command string) error // returns an error if a command must not run
+}
+
+// Search asks the providers in order, the next one if one fails. Results that the caller does not keep are left out.
+func (c *Client) Search(ctx context.Context, caller Caller, entries []string, q Query) (*Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, SearchTimeout)
 	defer cancel()
 	var failed []error
@@ -79,35 +88,38 @@ func (c *Client) Search(ctx context.Context, caller, agent string, entries []str
 			failed = append(failed, fmt.Errorf("entry %d of web.search cannot be read: %w", i+1, err))
 			continue
 		}
-		found, cached, err := c.ask(ctx, caller, cmp.Or(agent, c.agent), p, q)
+		found, cached, err := c.ask(ctx, caller, p, q)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", p.Provider, err))
 			continue
 		}
-		return &Found{Provider: p.Provider, Results: q.choose(found, keep), Cached: cached}, nil
+		return &Found{Provider: p.Provider, Results: q.choose(found, caller.Keep), Cached: cached}, nil
 	}
 	return nil, fmt.Errorf("the search failed: %w", errors.Join(failed...))
 }
 
 // ask asks one provider, or the cache of the caller.
-func (c *Client) ask(ctx context.Context, caller, agent string, p Provider, q Query) (found []Result, cached bool, err error) {
+func (c *Client) ask(ctx context.Context, caller Caller, p Provider, q Query) (found []Result, cached bool, err error) {
 	key, err := json.Marshal([]any{p, q})
 	if err != nil {
 		return nil, false, err
 	}
-	if kept := c.cache.get(caller, string(key)); kept != nil && json.Unmarshal(kept.Body, &found) == nil {
+	if kept := c.cache.get(caller.Principal, string(key)); kept != nil && json.Unmarshal(kept.Body, &found) == nil {
 		return found, true, nil
 	}
 	if err := c.searches.Wait(ctx); err != nil {
 		return nil, false, fmt.Errorf("one search a second is made, and too many wait already: %w", err)
 	}
+	agent := cmp.Or(caller.Agent, c.agent)
 	switch p.Provider {
 	case "searxng":
 		found, err = p.searxng(ctx, agent, q)
 	case "brave":
 		found, err = p.brave(ctx, agent, q)
 	case "command":
-		found, err = p.command(ctx, q)
+		if err = caller.MayRun(p.Command); err == nil {
+			found, err = p.command(ctx, q)
+		}
 	default:
 		err = fmt.Errorf("no provider of this name is known; web.search takes searxng, brave and command")
 	}
@@ -118,7 +130,7 @@ func (c *Client) ask(ctx context.Context, caller, agent string, p Provider, q Qu
 		return nil, false, err
 	}
 	if body, err := json.Marshal(found); err == nil {
-		c.cache.put(caller, string(key), &Response{Body: body})
+		c.cache.put(caller.Principal, string(key), &Response{Body: body})
 	}
 	return found, false, nil
 }
@@ -314,11 +326,15 @@ func run(ctx context.Context, command string, input []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer void.Close()
+	shell, err := hostprogram.Find("sh")
+	if err != nil {
+		return nil, err
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "/"
 	}
-	process, err := supervise.Start(supervise.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: home, Env: os.Environ(), Files: []*os.File{files[0], files[1], void}})
+	process, err := supervise.Start(supervise.Spec{Argv: []string{shell, "-c", command}, Dir: home, Env: hostprogram.Clean(os.Environ()), Files: []*os.File{files[0], files[1], void}})
 	if err != nil {
 		return nil, fmt.Errorf("it could not be started: %w", err)
 	}

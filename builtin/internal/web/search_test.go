@@ -91,8 +91,11 @@ func TestSearch(t *testing.T) {
 			if tt.query.Query = "words"; tt.query.Max == 0 {
 				tt.query.Max = 10
 			}
-			keep := func(u *url.URL) bool { return u.Hostname() != "denied.example" }
-			found, err := c.Search(t.Context(), "a", "", tt.entries, tt.query, keep)
+			caller := Caller{
+				Principal: "a", MayRun: func(string) error { return nil },
+				Keep: func(u *url.URL) bool { return u.Hostname() != "denied.example" },
+			}
+			found, err := c.Search(t.Context(), caller, tt.entries, tt.query)
 			got := fmt.Sprint(err)
 			if err == nil {
 				var titles []string
@@ -103,7 +106,7 @@ func TestSearch(t *testing.T) {
 					}
 				}
 				got = found.Provider + ": " + strings.Join(titles, "|")
-				if again, err := c.Search(t.Context(), "a", "", tt.entries, tt.query, keep); err != nil || !again.Cached {
+				if again, err := c.Search(t.Context(), caller, tt.entries, tt.query); err != nil || !again.Cached {
 					t.Errorf("again: %v, %+v", err, again)
 				}
 			}

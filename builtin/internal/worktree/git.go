@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // Limits of what git prints: a repository that an agent writes can have millions of refs and files.
@@ -53,13 +55,13 @@ type gitRun struct {
 
 // git runs git and returns what it prints.
 func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd := hostprogram.Command(ctx, "git", args...)
 	out, said := limitedBuffer{max: maxGitOutput}, limitedBuffer{max: maxGitError, lossy: true}
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, r.in, &out, &said
 	if r.out != nil {
 		cmd.Stdout = r.out
 	}
-	cmd.Env = append(plainEnvironment(), r.env...)
+	cmd.Env = append(plainEnvironment(cmd.Env), r.env...)
 	if r.start == nil {
 		r.start = (*exec.Cmd).Start
 	}
@@ -68,7 +70,7 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 		err = cmd.Wait()
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, errors.New("git is not installed: worktrees need git 2.38 or later")
+		return nil, fmt.Errorf("worktrees need git 2.38 or later: %w", err)
 	}
 	if out.full { // the error of Run can also be that git could not write
 		return nil, fmt.Errorf("git %s: %w", args[0], errLongOutput)
@@ -94,9 +96,9 @@ func (e *gitError) Error() string { return fmt.Sprintf("git %s: %v: %s", e.what,
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// plainEnvironment is the environment of this process without what steers git: GIT_DIR of a hook that started us, for one.
-func plainEnvironment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GIT_") || strings.HasPrefix(entry, "LC_") })
+// plainEnvironment returns an environment without what steers git: GIT_DIR of a hook that started us, for one.
+func plainEnvironment(env []string) []string {
+	env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "GIT_") || strings.HasPrefix(entry, "LC_") })
 	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_AUTHOR_NAME=toolhost", "GIT_AUTHOR_EMAIL=toolhost@localhost", "GIT_COMMITTER_NAME=toolhost", "GIT_COMMITTER_EMAIL=toolhost@localhost")
 }

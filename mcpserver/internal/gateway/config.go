@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -307,7 +306,7 @@ func (e *Entry) isSelf() bool {
 	if err != nil || e.Command == "" {
 		return false
 	}
-	found, err := lookPath(e.Command)
+	found, err := e.program()
 	if err != nil {
 		return false
 	}
@@ -329,12 +328,4 @@ func nearest(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %q?", best)
-}
-
-// lookPath returns the path of a program.
-func lookPath(name string) (string, error) {
-	if strings.ContainsRune(name, filepath.Separator) {
-		return filepath.Abs(name)
-	}
-	return execLookPath(name)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // Limits of servers and what they send.
@@ -60,6 +61,8 @@ type Config struct {
 	Dir string
 	// Start starts the process of a server for a caller.
 	Start func(ctx context.Context, server, principal string, spec builtin.ServerSpec) (Process, error)
+	// MayRun returns an error if a command line must not run outside of the sandbox.
+	MayRun func(guard.HostCommand) error
 	// Roots are the directories of the workspace.
 	Roots []string
 	// Changed is called after the tools or the servers have changed; configured means that the configuration has.

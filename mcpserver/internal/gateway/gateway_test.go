@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // startPlain starts the process of a server without a sandbox.
@@ -89,6 +90,7 @@ func newBench(t *testing.T, archive *txtar.Archive, over string) *bench {
 
 func (b *bench) open() {
 	b.g = Open(Config{
+		MayRun:  func(guard.HostCommand) error { return nil },
 		Servers: func() ([]*Entry, []string) { return b.entries, nil }, Dir: filepath.Join(b.dir, "servers"), Start: startPlain,
 		Changed: func(*Gateway, bool) { b.changes++ }, Version: "test", Log: slog.New(slog.DiscardHandler),
 	})

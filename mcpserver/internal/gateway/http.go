@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +20,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // Limits of HTTP.
@@ -349,7 +349,7 @@ const (
 
 // runHelper runs the headersHelper of an entry, which prints a JSON object of strings. Errors do not contain its output,
 // which may be secret.
-func runHelper(ctx context.Context, e *Entry) (map[string]string, error) {
+func runHelper(ctx context.Context, cfg Config, e *Entry) (map[string]string, error) {
 	if e.HeadersHelper == "" {
 		return nil, nil
 	}
@@ -358,8 +358,12 @@ func runHelper(ctx context.Context, e *Entry) (map[string]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, helperTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", e.HeadersHelper)
-	cmd.Env = append(os.Environ(), "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL)
+	helper := helperCommand(e, cfg.Roots)
+	if err := cfg.MayRun(helper); err != nil {
+		return nil, fmt.Errorf("its headersHelper is not run: %w", err)
+	}
+	cmd := hostprogram.Command(ctx, "sh", "-c", e.HeadersHelper)
+	cmd.Dir, cmd.Env = helper.Dir, append(cmd.Env, "CLAUDE_CODE_MCP_SERVER_NAME="+e.Name, "CLAUDE_CODE_MCP_SERVER_URL="+e.URL)
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout = &out

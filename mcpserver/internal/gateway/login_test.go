@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // An authServer is an MCP server that wants a token, and the authorization server that gives it.
@@ -159,6 +160,7 @@ func (a *authServer) change(f func()) {
 func loginGateway(t *testing.T, a *authServer, dir string, pinned ...string) *Gateway {
 	entries := []*Entry{{Name: "s", Trust: User, Type: typeHTTP, URL: a.URL + "/mcp", File: "test", OAuth: &OAuthEntry{Scopes: pinned}}}
 	g := Open(Config{
+		MayRun:  func(guard.HostCommand) error { return nil },
 		Servers: func() ([]*Entry, []string) { return entries, nil }, Dir: dir, Changed: func(*Gateway, bool) {}, Start: startPlain, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { g.Close() })

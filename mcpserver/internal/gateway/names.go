@@ -1,12 +1,9 @@
 package gateway
 
 import (
-	"os/exec"
 	"strings"
 	"unicode"
 )
-
-func execLookPath(name string) (string, error) { return exec.LookPath(name) }
 
 func compareNames(a, b string) int { return strings.Compare(a, b) }
 

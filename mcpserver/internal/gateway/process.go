@@ -14,14 +14,24 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // openProcess starts the process of a server and connects a wire to its pipes.
 func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error {
-	command, err := lookPath(e.Command)
+	command, err := e.program()
 	if err != nil {
-		return fmt.Errorf("its command %s was not found in PATH: install it, or use an absolute path", e.Command)
+		return err
+	}
+	dir, err := e.workDir(command, u.g.cfg.Roots)
+	if err != nil {
+		return err
+	}
+	if !e.sandboxed() {
+		if err := u.g.cfg.MayRun(hostCommand(e, command, dir)); err != nil {
+			return err
+		}
 	}
 	files, ours, err := pipes()
 	if err != nil {
@@ -30,7 +40,7 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 	defer closeAll(files)
 	w := &processHosts{open: true}
 	spec := builtin.ServerSpec{
-		Key: fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)), Argv: append([]string{command}, e.Args...), Dir: e.Cwd, Env: serverEnv(e), Files: files,
+		Key: fmt.Sprintf("\x00mcp\x00%s\x00%d", u.srv.Name, u.g.nextID.Add(1)), Argv: append([]string{command}, e.Args...), Dir: dir, Env: serverEnv(e), Files: files,
 		Outside: !e.sandboxed(), Workspace: e.workspace(), Shown: shownFiles(command, e), Domains: e.domains(),
 	}
 	if hosts, env := registries(command, e); len(hosts) > 0 {
@@ -39,9 +49,6 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 			is := func(one string) bool { return one == host || strings.HasPrefix(one, host+":") }
 			return w.isOpen() || !slices.ContainsFunc(hosts, is) || slices.ContainsFunc(e.domains(), is)
 		}
-	}
-	if spec.Workspace && e.Cwd == "" && len(u.g.cfg.Roots) > 0 {
-		spec.Dir = u.g.cfg.Roots[0]
 	}
 	p, err := u.g.cfg.Start(ctx, u.srv.Name, u.principal, spec)
 	if err != nil {
@@ -102,7 +109,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// serverEnv returns the environment of a server: PATH and LANG of the host, and the variables of the entry.
+// serverEnv returns the environment of a server: PATH and LANG of the host, and the variables of the entry. Outside of the sandbox it is
+// clean of places that commands write.
 func serverEnv(e *Entry) []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "LANG": os.Getenv("LANG")}
 	for name, value := range e.Env {
@@ -114,7 +122,9 @@ func serverEnv(e *Entry) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	slices.Sort(env)
+	if slices.Sort(env); !e.sandboxed() {
+		return hostprogram.Clean(env)
+	}
 	return env
 }
 

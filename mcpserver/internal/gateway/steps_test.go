@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // A stepWire is a server that is silent, or dies, when it is asked for a method.
@@ -70,6 +71,7 @@ func (w *stepWire) close()                         { w.end(errStopped) }
 func stepped(t *testing.T, as *stepWire) (g *Gateway, s *server, connected *int) {
 	entries := []*Entry{{Name: "s", Trust: User, Type: typeStdio, Command: "none"}}
 	g = Open(Config{
+		MayRun:  func(guard.HostCommand) error { return nil },
 		Servers: func() ([]*Entry, []string) { return entries, nil }, Changed: func(*Gateway, bool) {}, Log: slog.New(slog.DiscardHandler),
 	})
 	connected = new(int)

@@ -300,7 +300,7 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 
 // headers returns a function that returns the headers for a request.
 func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
-	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(u.g.ctx, e) })
+	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(u.g.ctx, u.g.cfg, e) })
 	login := loginOf(u.g.cfg.Dir, u.srv, e, u.principal)
 	return func(ctx context.Context) (http.Header, error) {
 		all := http.Header{}

@@ -2,10 +2,11 @@ package clients
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // An Env is the environment that file locations depend on. It is a value so that the paths of every platform can be
@@ -39,7 +40,7 @@ func System() (Env, error) {
 			return found
 		},
 		LookPath: func(program string) string {
-			path, err := exec.LookPath(program)
+			path, err := hostprogram.Find(program)
 			if err != nil {
 				return ""
 			}

@@ -3,9 +3,10 @@ package clients
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // ErrTemporary is returned for a binary that `go run` made: it is gone when the build cache is cleaned.
@@ -18,7 +19,7 @@ func Self() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return ownExecutable(executable, os.Args[0], exec.LookPath)
+	return ownExecutable(executable, os.Args[0], hostprogram.Find)
 }
 
 func ownExecutable(executable, called string, look func(string) (string, error)) (string, error) {

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 // programPatience is how long a client's own command may take; Claude Code's needs about a second.
@@ -73,7 +74,7 @@ func runProgram(ctx context.Context, c Client, r Request, file string, now targe
 }
 
 func run(ctx context.Context, line []string) error {
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd := hostprogram.Command(ctx, line[0], line[1:]...)
 	cmd.WaitDelay = time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s failed: %w\n%s", strings.Join(line[:3], " "), err, strings.TrimSpace(string(out)))

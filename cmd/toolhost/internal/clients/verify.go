@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/cmd/toolhost/fakemodel"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 const (
@@ -265,8 +266,8 @@ func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+([-+]\w+)*`)
 
 func (t *trial) command(ctx context.Context, program string, env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = t.project, env, time.Second
+	cmd := hostprogram.Command(ctx, program, args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = t.project, hostprogram.Clean(env), time.Second
 	return cmd
 }
 

@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hostprogram"
+)
+
+// HostCommands returns the command lines that entries have the host run outside of the sandbox.
+func HostCommands(entries []*Entry, roots []string) (all []guard.HostCommand) {
+	for _, e := range entries {
+		e, err := e.expanded()
+		if err != nil || e.Refused != "" {
+			continue
+		}
+		switch {
+		case e.Type == typeHTTP && e.HeadersHelper != "" && e.Trust != Project:
+			all = append(all, helperCommand(e, roots))
+		case e.Type == typeStdio && !e.sandboxed():
+			command, err := e.program()
+			if err != nil {
+				continue
+			}
+			if dir, err := e.workDir(command, roots); err == nil {
+				all = append(all, hostCommand(e, command, dir))
+			}
+		}
+	}
+	return all
+}
+
+// hostCommand returns the command line of a server.
+func hostCommand(e *Entry, command, dir string) guard.HostCommand {
+	return guard.HostCommand{Args: append([]string{command}, e.Args...), Dir: orRoot(dir)}
+}
+
+// helperCommand returns the command line of a headersHelper. It starts in the workspace only if it names a file there.
+func helperCommand(e *Entry, roots []string) guard.HostCommand {
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		dir = "/"
+	}
+	if len(roots) > 0 && namesFileIn(roots[0], strings.Fields(e.HeadersHelper)) {
+		dir = roots[0]
+	}
+	return guard.HostCommand{Text: e.HeadersHelper, Dir: dir}
+}
+
+// orRoot returns a directory in which no word names a file of the workspace, if dir is the server's own.
+func orRoot(dir string) string {
+	if dir == "" {
+		return string(filepath.Separator)
+	}
+	return dir
+}
+
+// program returns the path of the command of an entry. For a server outside of the sandbox it is never found where
+// commands write.
+func (e *Entry) program() (string, error) {
+	if strings.ContainsRune(e.Command, filepath.Separator) {
+		return filepath.Abs(e.Command)
+	}
+	if e.sandboxed() {
+		path, err := exec.LookPath(e.Command)
+		if err != nil {
+			return "", fmt.Errorf("its command %s was not found in PATH: install it, or use an absolute path", e.Command)
+		}
+		return path, nil
+	}
+	path, err := hostprogram.Find(e.Command)
+	if err != nil {
+		return "", fmt.Errorf("its command cannot be used: %w, or give its absolute path in your own settings", err)
+	}
+	return path, nil
+}
+
+// workDir returns the directory that a server starts in, "" for one of its own. A server outside of the sandbox starts
+// in the workspace only if its entry says so, or if it names a file there; and not if its command takes programs from
+// where it starts.
+func (e *Entry) workDir(command string, roots []string) (string, error) {
+	dir := e.Cwd
+	if dir == "" && e.workspace() && len(roots) > 0 {
+		if e.sandboxed() || namesFileIn(roots[0], append([]string{e.Command}, e.Args...)) {
+			dir = roots[0]
+		}
+	}
+	if dir != "" && !e.sandboxed() && loadsFromDir(command, e.Args) && hostprogram.Exposed(dir) {
+		const text = "it runs outside of the sandbox, and %s runs or loads what lies in the directory %s, where tools and " +
+			`commands can write: give it another "cwd" and absolute paths, or name its program by an absolute path`
+		return "", fmt.Errorf(text, e.Command, dir)
+	}
+	return dir, nil
+}
+
+// namesFileIn reports whether a relative word names a file below a directory, or is the path of a directory there.
+func namesFileIn(dir string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		word = strings.Trim(word, `"'`)
+		if word == "" || filepath.IsAbs(word) || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "~") {
+			return false
+		}
+		info, err := os.Stat(filepath.Join(dir, word))
+		return err == nil && (!info.IsDir() || strings.HasPrefix(word, ".") || strings.ContainsRune(word, '/'))
+	})
+}
+
+// loadsFromDir reports whether a command runs programs or modules that lie in its working directory, without being told
+// their names.
+func loadsFromDir(command string, args []string) bool {
+	name := strings.TrimSuffix(filepath.Base(command), filepath.Ext(command))
+	if strings.HasPrefix(name, "py") && (slices.Contains(args, "-m") || slices.Contains(args, "-c")) {
+		return true
+	}
+	return slices.ContainsFunc(launchers, func(l launcher) bool { return slices.Contains(l.commands, name) })
+}
