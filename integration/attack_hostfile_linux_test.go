@@ -1,0 +1,141 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hostFiles are files of the workspace that the host runs outside of the sandbox, and what each leaves when it runs.
+var hostFiles = map[string]string{
+	"tools/server.sh": "echo server >>RAN", "tools/helper": "echo helper >>RAN; echo '{}'", "tools/search.sh": "cat >/dev/null; echo search >>RAN; echo '{\"results\":[]}'",
+}
+
+// newHostFiles makes a world whose settings name the files, and returns the flags of a host.
+func newHostFiles(t *testing.T) (w *world, flags []string) {
+	t.Helper()
+	w = newWorld(t)
+	must(t, os.Mkdir(filepath.Join(w.ws, "tools"), 0o755))
+	for name := range hostFiles {
+		must(t, os.WriteFile(filepath.Join(w.ws, name), []byte(hostFile(w, name)), 0o755))
+	}
+	write := func(name string, v any) string {
+		raw, err := json.Marshal(v)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(w.root, name), raw, 0o644))
+		return filepath.Join(w.root, name)
+	}
+	type m = map[string]any
+	rules := write("hostfile.json", m{
+		"permissions": m{"allow": []string{"WebSearch", "Bash(*)", "Edit(**)"}, "defaultMode": "acceptEdits"},
+		"web":         m{"search": []m{{"provider": "command", "command": "exec " + w.ws + "/tools/search.sh"}}},
+	})
+	servers := write("servers.json", m{"mcpServers": m{
+		"out": m{"command": "sh", "args": []string{"tools/server.sh"}, "sandbox": false}, "web": m{"type": "http", "url": "http://127.0.0.1:9/mcp", "headersHelper": "./tools/helper"},
+	}})
+	return w, []string{"--root", w.ws, "--settings", rules, "--mcp-config", servers}
+}
+
+func hostFile(w *world, name string) string {
+	return "#!/bin/sh\n" + strings.ReplaceAll(hostFiles[name], "RAN", w.root+"/ran") + "\n"
+}
+
+// trigger has the host run all of the files: a new host looks what its servers offer.
+func trigger(t *testing.T, w *world, flags []string) (ran, log string) {
+	t.Helper()
+	must(t, os.RemoveAll(filepath.Join(w.root, "ran")))
+	h := w.hostWith(t, os.Getenv("PATH"), flags...)
+	said := h.call(t, "WebSearch", `{"query":"words"}`, "search")
+	eventually(t, func() string {
+		if log := h.stderr.String(); strings.Count(log, "cannot list the tools") < 2 {
+			return "the servers were not looked at: " + log
+		}
+		return ""
+	})
+	must(t, h.stop())
+	raw, _ := os.ReadFile(filepath.Join(w.root, "ran"))
+	return string(raw), said.text + h.stderr.String()
+}
+
+// TestAttackHostFiles changes what the host runs outside of the sandbox, by tools and commands of the agent.
+func TestAttackHostFiles(t *testing.T) {
+	t.Parallel()
+	if !contained(t) {
+		t.Skip("nothing contains commands here")
+	}
+	const evil = `#!/bin/sh\ntouch "$PWNED"\n`
+	for name, command := range map[string]string{
+		"write":         "printf 'EVIL' >tools/FILE",
+		"replace":       "printf 'EVIL' >x; chmod +x x; mv x tools/FILE",
+		"remove":        "rm -f tools/FILE; printf 'EVIL' >tools/FILE; chmod +x tools/FILE",
+		"directory":     "mkdir new; printf 'EVIL' >new/FILE; chmod +x new/*; mv tools old; mv new tools",
+		"link":          "printf 'EVIL' >x; chmod +x x; ln -sf ../x tools/FILE",
+		"program":       "python3 -c \"import os; open('tools/FILE','w').write('EVIL')\"",
+		"mount of name": "printf 'EVIL' >x; cp --remove-destination x tools/FILE",
+		"hard link":     "ln tools/FILE y; printf 'EVIL' >y",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, flags := newHostFiles(t)
+			if ran, log := trigger(t, w, flags); strings.Count(ran, "\n") != len(hostFiles) {
+				t.Fatalf("the files did not run: %q\n%s", ran, log)
+			}
+			h := w.hostWith(t, os.Getenv("PATH"), flags...)
+			text := strings.ReplaceAll(evil, "$PWNED", w.root+"/pwned")
+			for file := range hostFiles {
+				line := strings.NewReplacer("EVIL", text, "FILE", filepath.Base(file)).Replace(command)
+				h.call(t, "Bash", `{"command":`+quoted(t, line)+`}`, "bash "+file)
+				if said := h.call(t, "Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, file), "write"); said.ok {
+					t.Errorf("%s was written: %s", file, said.text)
+				}
+				h.call(t, "WebSearch", `{"query":"other words `+file+`"}`, "search")
+			}
+			must(t, h.stop())
+			trigger(t, w, flags)
+			if exists(filepath.Join(w.root, "pwned")) {
+				t.Error("the host ran what the agent wrote")
+			}
+			for file := range hostFiles {
+				if raw, err := os.ReadFile(filepath.Join(w.ws, file)); err != nil || string(raw) != hostFile(w, file) {
+					t.Errorf("%s holds %q, %v", file, raw, err)
+				}
+			}
+		})
+	}
+}
+
+// TestHostFileChanged: a file that has changed is not run until a person agreed. Other files of its directory are not
+// held.
+func TestHostFileChanged(t *testing.T) {
+	t.Parallel()
+	w, flags := newHostFiles(t)
+	if ran, log := trigger(t, w, flags); strings.Count(ran, "\n") != len(hostFiles) {
+		t.Fatalf("the files did not run: %q\n%s", ran, log)
+	}
+	for file := range hostFiles { // as a pull or an editor does
+		must(t, os.WriteFile(filepath.Join(w.ws, file), []byte(hostFile(w, file)+"# changed\n"), 0o755))
+	}
+	ran, log := trigger(t, w, flags)
+	if ran != "" || strings.Count(log, "toolhost trust") < len(hostFiles) {
+		t.Errorf("changed files ran: %q\n%s", ran, log)
+	}
+	for file := range hostFiles {
+		cmd := exec.Command(binary, "trust", "--yes", filepath.Join(w.ws, file))
+		cmd.Env, cmd.Dir = cleanEnv(w.home), w.home
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if ran, log := trigger(t, w, flags); strings.Count(ran, "\n") != len(hostFiles) {
+		t.Errorf("trusted files did not run: %q\n%s", ran, log)
+	}
+	h := w.hostWith(t, os.Getenv("PATH"), flags...)
+	if said := h.call(t, "Write", `{"file_path":"tools/README","content":"x"}`, "write"); !said.ok {
+		t.Errorf("another file cannot be written: %s", said.text)
+	}
+	must(t, h.stop())
+}

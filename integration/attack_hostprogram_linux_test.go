@@ -1,0 +1,207 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/integration/client"
+)
+
+// hostPrograms are names that the host, or what it starts outside of the sandbox, looks for in PATH.
+var hostPrograms = strings.Fields("git sh bash env xdg-open tool jq uname cat ls mkdir ssh git-lfs less gpg fsmonitor npx node python3 toolhost")
+
+// A plantedPath is a way to plant programs in PATH. dir is the directory that gets them, below the world; path the
+// entries that lead there, in front of the honest ones.
+type plantedPath struct {
+	name, dir string
+	home      bool              // the home directory is the root
+	links     map[string]string // name → target, both below the world
+	path      func(w *world) string
+}
+
+var plantedPaths = []plantedPath{
+	{name: "venv", dir: "ws/.venv/bin", path: func(w *world) string { return w.ws + "/.venv/bin" }},
+	{name: "node_modules", dir: "ws/node_modules/.bin", path: func(w *world) string { return w.ws + "/node_modules/.bin" }},
+	{name: "link to a directory", dir: "ws/bin", links: map[string]string{"mine/bin": "ws/bin"}, path: func(w *world) string { return w.root + "/mine/bin" }},
+	{name: "link above", dir: "ws/t/bin", links: map[string]string{"mine": "ws/t"}, path: func(w *world) string { return w.root + "/mine/bin" }},
+	{name: "dots", dir: "ws/bin", path: func(w *world) string { return w.home + "/../ws/./bin/" }},
+	{name: "relative", dir: "ws/bin", path: func(*world) string { return "bin:./bin" }},
+	{name: "empty", dir: "ws", path: func(*world) string { return "" }},
+	{name: "home", dir: "home/.local/bin", home: true, path: func(w *world) string { return w.home + "/.local/bin" }},
+	{name: "home link", dir: "home/tools", home: true, links: map[string]string{"home/.local/bin": "home/tools"}, path: func(w *world) string { return w.home + "/.local/bin" }},
+}
+
+// plant returns a script that plants the programs; each says in a file that it ran.
+func (p plantedPath) plant(w *world) string {
+	dir := filepath.Join(w.root, p.dir)
+	return fmt.Sprintf("mkdir -p %[1]s; for p in %[2]s; do printf '#!/bin/sh\\necho \"$0 $*\" >>%[3]s/pwned\\n' >%[1]s/$p; chmod +x %[1]s/$p; done",
+		dir, strings.Join(hostPrograms, " "), w.root)
+}
+
+// honest writes programs of the user that lie outside of the roots, and returns their directory.
+func honest(t *testing.T, w *world, scripts map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(w.root, "honest")
+	must(t, os.MkdirAll(dir, 0o755))
+	for name, text := range scripts {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	}
+	return dir
+}
+
+// hostWith starts a host with another PATH.
+func (w *world) hostWith(t *testing.T, path string, flags ...string) *witness {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	started, err := startHost(ctx, setting{"stdio", client.Modern}, w.ws, append(cleanEnv(w.home), "PATH="+path), flags...)
+	must(t, err)
+	h := &witness{host: started}
+	t.Cleanup(func() {
+		if !h.ended {
+			_ = h.stop() // what ended the test early has been told
+		}
+	})
+	return h
+}
+
+// enterWorktree has a conversation enter a worktree, which git of the host makes, and returns the answer.
+func enterWorktree(t *testing.T, h *witness) string {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	p, err := h.Start(ctx, "EnterWorktree", `{"name":"fix"}`, map[string]any{"threadId": "t"})
+	must(t, err)
+	raw, err := p.Wait(ctx)
+	must(t, err)
+	var result client.Result
+	must(t, json.Unmarshal(raw, &result))
+	return result.Text()
+}
+
+// TestAttackHostPrograms plants programs in PATH, before the host starts and by a command of the agent after that, and has
+// the host start its own. The user's programs must run, and find nothing planted either.
+func TestAttackHostPrograms(t *testing.T) {
+	t.Parallel()
+	for _, p := range plantedPaths {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s late=%v", p.name, late), func(t *testing.T) { attackHostPrograms(t, p, late) })
+		}
+	}
+}
+
+func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
+	if late && !contained(t) {
+		t.Skip("nothing contains commands here")
+	}
+	w := newWorld(t)
+	ran := filepath.Join(w.root, "honest-ran")
+	dir := honest(t, w, map[string]string{
+		"tool": "uname >/dev/null; echo server >>" + ran, "helper": "uname >/dev/null; echo helper >>" + ran + "; echo '{}'",
+		"searcher": "uname >/dev/null; echo searcher >>" + ran + `; echo '{"results":[]}'`, "notifier": "cat >/dev/null; echo notifier >>" + ran,
+	})
+	for name, target := range p.links {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, name)), 0o755))
+		must(t, os.MkdirAll(filepath.Join(w.root, target), 0o755))
+		must(t, os.Symlink(filepath.Join(w.root, target), filepath.Join(w.root, name)))
+	}
+	if !late {
+		inShell(t, w.home, w.root, p.plant(w))
+	}
+	write := func(name string, v any) string {
+		raw, err := json.Marshal(v)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(w.root, name), raw, 0o644))
+		return filepath.Join(w.root, name)
+	}
+	type m = map[string]any
+	rules := write("hostprogram.json", m{
+		"permissions": m{"allow": []string{"WebSearch", "EnterWorktree", "ExitWorktree", "Bash(*)"}, "defaultMode": "acceptEdits"},
+		"web":         m{"search": []m{{"provider": "command", "command": "searcher"}}},
+		"hooks":       m{"contained": "never", "PostToolUse": []m{{"matcher": "Glob", "hooks": []m{{"type": "command", "command": "notifier"}}}}},
+	})
+	servers := write("servers.json", m{"mcpServers": m{
+		"out": m{"command": "tool", "sandbox": false}, "web": m{"type": "http", "url": "http://127.0.0.1:9/mcp", "headersHelper": "helper"},
+	}})
+	root := w.ws
+	if p.home {
+		root = w.home
+	}
+	h := w.hostWith(t, p.path(w)+":"+dir+":"+os.Getenv("PATH"), "--root", root, "--settings", rules, "--mcp-config", servers, "--with", "EnterWorktree,ExitWorktree")
+	if late {
+		if said := h.call(t, "Bash", `{"command":`+quoted(t, p.plant(w))+`}`, "plant"); !said.ok || !exists(filepath.Join(w.root, p.dir, "git")) {
+			t.Fatalf("nothing was planted: %s", said.text)
+		}
+	}
+	h.call(t, "WebSearch", `{"query":"words"}`, "search")
+	h.call(t, "Glob", `{"pattern":"*.md"}`, "hook")
+	if !p.home { // it is no repository
+		if text := enterWorktree(t, h); !strings.Contains(text, "worktrees") {
+			t.Errorf("git of the system was not found: %s", text)
+		}
+	}
+	eventually(t, func() string {
+		raw, _ := os.ReadFile(ran)
+		for _, name := range []string{"server", "helper", "searcher", "notifier"} {
+			if !strings.Contains(string(raw), name) {
+				return name + " of the user did not run: " + string(raw) + h.stderr.String()
+			}
+		}
+		return ""
+	})
+	must(t, h.stop())
+	if raw, err := os.ReadFile(filepath.Join(w.root, "pwned")); err == nil {
+		t.Errorf("the host ran what was planted:\n%s", raw)
+	}
+}
+
+// TestAttackRunPrograms plants programs in PATH for the commands of a person: git of try, xdg-open of run. The agent
+// itself may lie in the workspace if it is named by its path.
+func TestAttackRunPrograms(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	inShell(t, p.home, p.project, "git init -q -b main; git add kept.txt; git -c user.name=t -c user.email=t@example.org commit -qm first")
+	w := &world{root: p.home, ws: p.project, home: p.home}
+	must(t, os.MkdirAll(filepath.Join(p.project, ".venv/bin"), 0o755))
+	for _, name := range hostPrograms {
+		text := "#!/bin/sh\necho \"$0 $*\" >>" + p.home + "/pwned\n"
+		must(t, os.WriteFile(filepath.Join(p.project, ".venv/bin", name), []byte(text), 0o755))
+	}
+	dir := honest(t, w, map[string]string{"xdg-open": "uname >/dev/null; echo \"$1\" >>" + p.home + "/opened"})
+	path := "PATH=" + filepath.Join(p.project, ".venv/bin") + ":" + dir + ":" + os.Getenv("PATH")
+	run := func(args ...string) (string, int) {
+		cmd := exec.Command(binary, args...)
+		cmd.Dir, cmd.Env = p.project, append(cleanEnv(p.home), path)
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if out, code := run("try", "--discard", "--", "/bin/sh", "-c", "echo x >> kept.txt"); code != 0 || !strings.Contains(out, "+x") {
+		t.Errorf("try: exit code %d\n%s", code, out)
+	}
+	out, code := run("run", "--allow-host", "open.example.com", "--", "/bin/sh", "-c", "xdg-open https://open.example.com/x")
+	if code != 0 {
+		t.Errorf("run: exit code %d\n%s", code, out)
+	}
+	eventually(t, func() string {
+		if raw, err := os.ReadFile(p.home + "/opened"); string(raw) != "https://open.example.com/x\n" {
+			return fmt.Sprintf("opened: %q, %v", raw, err)
+		}
+		return ""
+	})
+	if out, code := run("run", "--", "tool"); code != 127 || !strings.Contains(out, ".venv/bin/tool") || !strings.Contains(out, "by its path") {
+		t.Errorf("a program of the workspace: exit code %d\n%s", code, out)
+	}
+	if exists(p.home + "/pwned") {
+		raw, _ := os.ReadFile(p.home + "/pwned")
+		t.Errorf("the host ran what was planted:\n%s", raw)
+	}
+	must(t, os.WriteFile(filepath.Join(p.project, ".venv/bin/own"), []byte("#!/bin/sh\necho own agent\n"), 0o755))
+	if out, code := run("run", "--", ".venv/bin/own"); code != 0 || !strings.Contains(out, "own agent") {
+		t.Errorf("a program that is named by its path: exit code %d\n%s", code, out)
+	}
+}
