@@ -38,7 +38,7 @@ func TestTryPicture(t *testing.T) {
 	}
 	host.Must(t, os.Chmod(filepath.Join(p.Home, "bin/agent"), 0o755))
 	host.WriteIn(t, p.Home, ".gitconfig", "[user]\n\tname = t\n\temail = t@example.org\n")
-	inShell(t, p.Home, p.Project, "git init -q -b main; git add .; git commit -qm first")
+	host.Shell(t, p.Home, p.Project, "git init -q -b main; git add .; git commit -qm first")
 	env := []string{"PATH=" + filepath.Join(p.Home, "bin") + ":" + filepath.Dir(host.Binary) + ":" + os.Getenv("PATH"), "ENV=" + filepath.Join(p.Home, "prompt")}
 	host.WriteIn(t, p.Home, "prompt", "PS1='$ '\n")
 	w := newTerminal(t, p, env, "sh")

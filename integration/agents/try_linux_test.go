@@ -21,27 +21,15 @@ func tryHome(t *testing.T) (home, work string) {
 	home = host.DoctorHome(t)
 	host.WriteIn(t, home, ".gitconfig", "[user]\n\tname = t\n\temail = t@example.org\n")
 	work = filepath.Join(home, "work")
-	inShell(t, home, work, "git init -q -b main; echo one > a; echo two > b; git add .; git commit -qm first; echo mine >> a; echo u > u")
+	host.Shell(t, home, work, "git init -q -b main; echo one > a; echo two > b; git add .; git commit -qm first; echo mine >> a; echo u > u")
 	return home, work
-}
-
-// inShell runs a script as the person at the machine does.
-func inShell(t *testing.T, home, dir, script string) string {
-	t.Helper()
-	cmd := exec.Command("sh", "-ec", script)
-	cmd.Dir, cmd.Env = dir, host.CleanEnv(home)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 const tryLook = "cat a b u; git status --porcelain; git branch --format='%(refname:short)'"
 
 func TestTry(t *testing.T) {
 	home, work := tryHome(t)
-	before := inShell(t, home, work, tryLook)
+	before := host.Shell(t, home, work, tryLook)
 	for _, tt := range []struct {
 		name  string
 		flags []string
@@ -61,7 +49,7 @@ func TestTry(t *testing.T) {
 		if code != tt.code || !strings.Contains(out, tt.want) {
 			t.Errorf("%s: exit code %d, want %d\n%s", tt.name, code, tt.code, out)
 		}
-		if after := inShell(t, home, work, tryLook); after != tt.after {
+		if after := host.Shell(t, home, work, tryLook); after != tt.after {
 			t.Errorf("%s: the work tree was\n%s\nand is\n%s", tt.name, before, after)
 		}
 		if left, _ := filepath.Glob(filepath.Join(home, "state/toolhost/worktrees/*-*")); len(left) > 0 {
@@ -73,16 +61,16 @@ func TestTry(t *testing.T) {
 // TestTryKept: without a terminal the diff is printed, and the changes are on a branch.
 func TestTryKept(t *testing.T) {
 	home, work := tryHome(t)
-	before := inShell(t, home, work, "cat a b u; git status --porcelain")
+	before := host.Shell(t, home, work, "cat a b u; git status --porcelain")
 	out, code := host.RunCommand(t, home, "try", "--", "sh", "-c", "echo x >> b; git commit -qam mine; echo y > new; rm u; exit 7")
 	branch := regexp.MustCompile(`toolhost/try-[0-9a-f]{8}`).FindString(out)
 	if code != 7 || branch == "" || !strings.Contains(out, "\n+x\n") || !strings.Contains(out, "\n+y\n") || strings.Contains(out, "+mine") {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	if after := inShell(t, home, work, "cat a b u; git status --porcelain"); after != before {
+	if after := host.Shell(t, home, work, "cat a b u; git status --porcelain"); after != before {
 		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
 	}
-	if got := inShell(t, home, work, "git show "+branch+":new; git log --format=%s "+branch); got != "y\ntoolhost: unfinished\nmine\nfirst" {
+	if got := host.Shell(t, home, work, "git show "+branch+":new; git log --format=%s "+branch); got != "y\ntoolhost: unfinished\nmine\nfirst" {
 		t.Error(got)
 	}
 }
@@ -90,12 +78,12 @@ func TestTryKept(t *testing.T) {
 // TestTryApplied: what was applied is taken back by undo.
 func TestTryApplied(t *testing.T) {
 	home, work := tryHome(t)
-	before := inShell(t, home, work, tryLook)
+	before := host.Shell(t, home, work, tryLook)
 	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; mkdir -p d/e; echo n > d/e/n; chmod +x d/e/n; ln -s a l")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	if got := inShell(t, home, work, "cat a d/e/n u; readlink l; test -x d/e/n; git diff --cached --name-only; git branch | wc -l"); got != "one\nmine\nx\nn\nu\na\n1" {
+	if got := host.Shell(t, home, work, "cat a d/e/n u; readlink l; test -x d/e/n; git diff --cached --name-only; git branch | wc -l"); got != "one\nmine\nx\nn\nu\na\n1" {
 		t.Errorf("applied:\n%s\n%s", got, out)
 	}
 	if out, code := host.RunCommand(t, home, "history"); code != 0 || !strings.Contains(out, "try") || strings.Contains(out, "worktrees") {
@@ -104,7 +92,7 @@ func TestTryApplied(t *testing.T) {
 	if out, code := host.RunCommand(t, home, "undo", "--yes"); code != 0 {
 		t.Errorf("undo: exit code %d\n%s", code, out)
 	}
-	if after := inShell(t, home, work, tryLook); after != before {
+	if after := host.Shell(t, home, work, tryLook); after != before {
 		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
 	}
 }
@@ -123,11 +111,11 @@ func TestTryConflict(t *testing.T) {
 		}
 		return ""
 	})
-	inShell(t, home, work, "echo y >> b; touch go")
+	host.Shell(t, home, work, "echo y >> b; touch go")
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 4 || !strings.Contains(out.String(), "conflict in b") {
 		t.Errorf("%v\n%s", err, &out)
 	}
-	if got := inShell(t, home, work, "cat n; grep -c '<<<<<<< yours' b; git branch --format='%(refname:short)' | grep -c toolhost/try-"); got != "n\n1\n1" {
+	if got := host.Shell(t, home, work, "cat n; grep -c '<<<<<<< yours' b; git branch --format='%(refname:short)' | grep -c toolhost/try-"); got != "n\n1\n1" {
 		t.Errorf("%s\n%s", got, &out)
 	}
 }
@@ -139,7 +127,7 @@ func TestTryNoRepository(t *testing.T) {
 	if out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; test ! -e .git"); code != 0 {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if got := inShell(t, home, work, "cat a; ls"); got != "one\nmine\nx\na\nu" {
+	if got := host.Shell(t, home, work, "cat a; ls"); got != "one\nmine\nx\na\nu" {
 		t.Error(got)
 	}
 }
@@ -150,7 +138,7 @@ func TestTryRules(t *testing.T) {
 	home, work := tryHome(t)
 	host.WriteIn(t, home, "config/toolhost/toolhost.json", `{"permissions":{"deny":["Read(/`+work+`/placed)"]}}`)
 	host.WriteIn(t, home, "work/placed", "told")
-	inShell(t, home, work, "git add placed; git commit -qm placed; echo told >> placed")
+	host.Shell(t, home, work, "git add placed; git commit -qm placed; echo told >> placed")
 	host.WriteIn(t, home, "work/.gitignore", "settings.local.json\n")
 	host.WriteIn(t, home, "work/.claude/settings.local.json", `{"permissions":{"deny":["Read(./secret)"]}}`)
 	host.WriteIn(t, home, "work/secret", "told")
@@ -204,7 +192,7 @@ func TestTryLater(t *testing.T) {
 	if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "BREACH") || strings.Contains(out.String(), "told") || !strings.Contains(out.String(), "seen") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if got := inShell(t, home, work, "tail -1 a; cat "+names); got != "x\n"+strings.TrimSpace(strings.Repeat("told\n", 5)) {
+	if got := host.Shell(t, home, work, "tail -1 a; cat "+names); got != "x\n"+strings.TrimSpace(strings.Repeat("told\n", 5)) {
 		t.Error(got)
 	}
 }
@@ -217,10 +205,10 @@ func TestTryTerminal(t *testing.T) {
 		host.Eventually(t, func() string { return w.lacks([]string{"there", "+x", "iscard?"}) })
 		w.do("send-keys", key, "Enter")
 		host.Eventually(t, func() string { return w.lacks([]string{"ended with 0"}) })
-		if got := inShell(t, home, work, "cat a"); got != want {
+		if got := host.Shell(t, home, work, "cat a"); got != want {
 			t.Errorf("%s: %s", key, got)
 		}
-		if kept := inShell(t, home, work, "git branch | grep -c toolhost/ || true"); kept != map[string]string{"a": "0", "k": "1", "d": "0"}[key] {
+		if kept := host.Shell(t, home, work, "git branch | grep -c toolhost/ || true"); kept != map[string]string{"a": "0", "k": "1", "d": "0"}[key] {
 			t.Errorf("%s: %s branches", key, kept)
 		}
 	}

@@ -25,12 +25,12 @@ func TestTryLeft(t *testing.T) {
 		{"ignored, discarded", "--discard", "echo s > local.db", "local.db", "ls ../state/toolhost/worktrees", "locks"},
 	} {
 		home, work := tryHome(t)
-		inShell(t, home, work, "echo '*.db' > .gitignore; git add .gitignore; git commit -qm ignore")
+		host.Shell(t, home, work, "echo '*.db' > .gitignore; git add .gitignore; git commit -qm ignore")
 		args := slices.DeleteFunc([]string{"try", tt.flag, "--", "sh", "-c", tt.script}, func(a string) bool { return a == "" })
 		if out, code := host.RunCommand(t, home, args...); code != 0 || !strings.Contains(out, tt.want) {
 			t.Errorf("%s: exit code %d\n%s", tt.name, code, out)
 		}
-		if got := inShell(t, home, work, tt.look); got != tt.is {
+		if got := host.Shell(t, home, work, tt.look); got != tt.is {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 	}
@@ -54,14 +54,14 @@ func TestTryConsole(t *testing.T) {
 	if status, body := c.Post(t, "/answer", url.Values{"question": {id}, "decision": {"accept"}, "answer1": {"Remove"}}); status < 400 {
 		t.Errorf("an answer that is not offered: %d %s", status, body)
 	}
-	if got := inShell(t, home, work, "cat b"); got != "two" {
+	if got := host.Shell(t, home, work, "cat b"); got != "two" {
 		t.Errorf("before the answer: %s", got)
 	}
 	if status, body := c.Post(t, "/answer", url.Values{"question": {id}, "decision": {"accept"}, "answer1": {"Apply"}}); status >= 400 {
 		t.Fatalf("answer: %d %s", status, body)
 	}
 	host.Eventually(t, func() string { return w.lacks([]string{"Apply, says the console", "ended with 0"}) })
-	if got := inShell(t, home, work, "cat b; wc -l < long; git branch | grep -c toolhost/ || true"); got != "two\n<x>\n100000\n0" {
+	if got := host.Shell(t, home, work, "cat b; wc -l < long; git branch | grep -c toolhost/ || true"); got != "two\n<x>\n100000\n0" {
 		t.Errorf("applied: %s", got)
 	}
 }
@@ -77,11 +77,11 @@ func TestTryKilled(t *testing.T) {
 		return cmd
 	}, func(run int, alarm time.Duration) {
 		const list = "ls f* ../state/toolhost/worktrees/try-*/tree/f* 2>/dev/null | sed 's=.*/==' | sort -u || true"
-		made := inShell(t, home, work, list)
+		made := host.Shell(t, home, work, list)
 		if out, code := host.RunCommand(t, home, "try", "--", "true"); code != 0 || strings.Contains(out, "worktree") {
 			t.Errorf("killed after %v: the next one ended with %d\n%s", alarm, code, out)
 		}
-		kept := inShell(t, home, work, "{ ls f* 2>/dev/null || true; for b in $(git branch --format='%(refname:short)' | grep toolhost/); do git ls-tree --name-only $b; done; } | grep '^f' | sort -u || true")
+		kept := host.Shell(t, home, work, "{ ls f* 2>/dev/null || true; for b in $(git branch --format='%(refname:short)' | grep toolhost/); do git ls-tree --name-only $b; done; } | grep '^f' | sort -u || true")
 		if run == 0 && strings.Count(kept, "f") != 30 || made != kept {
 			t.Errorf("killed after %v: it had made\n%s\nand what is kept is\n%s", alarm, made, kept)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package integration
+package attack
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/host"
 )
 
 // recordingServer is a server over stdio. It lists the tools in $LIST and appends each line that it gets to $LOG.
@@ -70,39 +72,39 @@ func TestServerAttacks(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			file := func(name, text string) string {
-				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
+				host.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 				return filepath.Join(dir, name)
 			}
 			list, log := file("list", tt.first), file("log", "")
 			entry := map[string]any{"command": file("server.sh", recordingServer), "sandbox": false, "env": map[string]string{"LIST": list, "LOG": log}}
 			raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": entry}})
-			must(t, err)
-			must(t, os.Mkdir(filepath.Join(dir, "ws"), 0o700))
+			host.Must(t, err)
+			host.Must(t, os.Mkdir(filepath.Join(dir, "ws"), 0o700))
 			flags := append([]string{"--root", filepath.Join(dir, "ws"), "--state-dir", filepath.Join(dir, "state"), "--mcp-config", file("servers.json", string(raw)), "--allow", "mcp__s", "--tool-search", "on"}, tt.flags...)
-			start := func() *host {
-				h, err := startHost(t.Context(), settings[0], filepath.Join(dir, "ws"), cleanEnv(dir), flags...)
-				must(t, err)
+			start := func() *host.Host {
+				h, err := host.StartHost(t.Context(), host.StdioModern, filepath.Join(dir, "ws"), host.CleanEnv(dir), flags...)
+				host.Must(t, err)
 				return h
 			}
 			h := start()
 			_, err = h.Call(t.Context(), "ToolSearch", `{"query":"send"}`)
-			must(t, err)
-			eventually(t, func() string {
+			host.Must(t, err)
+			host.Eventually(t, func() string {
 				if stored, err := filepath.Glob(filepath.Join(dir, "state", "servers", "s-*.json")); err != nil || len(stored) == 0 {
 					return "the tools of the server are not stored"
 				}
 				return ""
 			})
-			must(t, h.stop())
-			must(t, os.WriteFile(list, []byte(tt.now), 0o700))
+			host.Must(t, h.Stop())
+			host.Must(t, os.WriteFile(list, []byte(tt.now), 0o700))
 			h = start()
 			answer, failed := "", true
 			if result, err := h.Call(t.Context(), tt.tool, tt.args); err == nil {
 				answer, failed = result.Text(), result.IsError
 			}
-			must(t, h.stop())
+			host.Must(t, h.Stop())
 			got, err := os.ReadFile(log)
-			must(t, err)
+			host.Must(t, err)
 			if reached := strings.Contains(string(got), "tools/call"); reached != tt.reaches || failed == tt.reaches {
 				t.Errorf("the call reached the server: %v, want %v\nanswer: %s\nthe server got:\n%s", reached, tt.reaches, answer, got)
 			}

@@ -1,4 +1,4 @@
-package integration
+package attack
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/host"
 )
 
 // hostFiles are files of the workspace that the host runs outside of the sandbox, and what each leaves when it runs.
@@ -19,14 +21,14 @@ var hostFiles = map[string]string{
 func newHostFiles(t *testing.T) (w *world, flags []string) {
 	t.Helper()
 	w = newWorld(t)
-	must(t, os.Mkdir(filepath.Join(w.ws, "tools"), 0o755))
+	host.Must(t, os.Mkdir(filepath.Join(w.ws, "tools"), 0o755))
 	for name := range hostFiles {
-		must(t, os.WriteFile(filepath.Join(w.ws, name), []byte(hostFile(w, name)), 0o755))
+		host.Must(t, os.WriteFile(filepath.Join(w.ws, name), []byte(hostFile(w, name)), 0o755))
 	}
 	write := func(name string, v any) string {
 		raw, err := json.Marshal(v)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(w.root, name), raw, 0o644))
+		host.Must(t, err)
+		host.Must(t, os.WriteFile(filepath.Join(w.root, name), raw, 0o644))
 		return filepath.Join(w.root, name)
 	}
 	type m = map[string]any
@@ -47,24 +49,24 @@ func hostFile(w *world, name string) string {
 // trigger has the host run all of the files: a new host looks what its servers offer.
 func trigger(t *testing.T, w *world, flags []string) (ran, log string) {
 	t.Helper()
-	must(t, os.RemoveAll(filepath.Join(w.root, "ran")))
+	host.Must(t, os.RemoveAll(filepath.Join(w.root, "ran")))
 	h := w.hostWith(t, os.Getenv("PATH"), flags...)
 	said := h.call(t, "WebSearch", `{"query":"words"}`, "search")
-	eventually(t, func() string {
-		if log := h.stderr.String(); strings.Count(log, "cannot list the tools") < 2 {
+	host.Eventually(t, func() string {
+		if log := h.Stderr.String(); strings.Count(log, "cannot list the tools") < 2 {
 			return "the servers were not looked at: " + log
 		}
 		return ""
 	})
-	must(t, h.stop())
+	host.Must(t, h.Stop())
 	raw, _ := os.ReadFile(filepath.Join(w.root, "ran"))
-	return string(raw), said.text + h.stderr.String()
+	return string(raw), said.text + h.Stderr.String()
 }
 
 // TestAttackHostFiles changes what the host runs outside of the sandbox, by tools and commands of the agent.
 func TestAttackHostFiles(t *testing.T) {
 	t.Parallel()
-	if !contained(t) {
+	if !host.Contained(t) {
 		t.Skip("nothing contains commands here")
 	}
 	const evil = `#!/bin/sh\ntouch "$PWNED"\n`
@@ -94,7 +96,7 @@ func TestAttackHostFiles(t *testing.T) {
 				}
 				h.call(t, "WebSearch", `{"query":"other words `+file+`"}`, "search")
 			}
-			must(t, h.stop())
+			host.Must(t, h.Stop())
 			trigger(t, w, flags)
 			if exists(filepath.Join(w.root, "pwned")) {
 				t.Error("the host ran what the agent wrote")
@@ -117,15 +119,15 @@ func TestHostFileChanged(t *testing.T) {
 		t.Fatalf("the files did not run: %q\n%s", ran, log)
 	}
 	for file := range hostFiles { // as a pull or an editor does
-		must(t, os.WriteFile(filepath.Join(w.ws, file), []byte(hostFile(w, file)+"# changed\n"), 0o755))
+		host.Must(t, os.WriteFile(filepath.Join(w.ws, file), []byte(hostFile(w, file)+"# changed\n"), 0o755))
 	}
 	ran, log := trigger(t, w, flags)
 	if ran != "" || strings.Count(log, "toolhost trust") < len(hostFiles) {
 		t.Errorf("changed files ran: %q\n%s", ran, log)
 	}
 	for file := range hostFiles {
-		cmd := exec.Command(binary, "trust", "--yes", filepath.Join(w.ws, file))
-		cmd.Env, cmd.Dir = cleanEnv(w.home), w.home
+		cmd := exec.Command(host.Binary, "trust", "--yes", filepath.Join(w.ws, file))
+		cmd.Env, cmd.Dir = host.CleanEnv(w.home), w.home
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -137,5 +139,5 @@ func TestHostFileChanged(t *testing.T) {
 	if said := h.call(t, "Write", `{"file_path":"tools/README","content":"x"}`, "write"); !said.ok {
 		t.Errorf("another file cannot be written: %s", said.text)
 	}
-	must(t, h.stop())
+	host.Must(t, h.Stop())
 }

@@ -1,4 +1,4 @@
-package integration
+package attack
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/host"
 )
 
 // hostPrograms are names that the host, or what it starts outside of the sandbox, looks for in PATH.
@@ -47,9 +48,9 @@ func (p plantedPath) plant(w *world) string {
 func honest(t *testing.T, w *world, scripts map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(w.root, "honest")
-	must(t, os.MkdirAll(dir, 0o755))
+	host.Must(t, os.MkdirAll(dir, 0o755))
 	for name, text := range scripts {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+		host.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	}
 	return dir
 }
@@ -57,35 +58,35 @@ func honest(t *testing.T, w *world, scripts map[string]string) string {
 // hostWith starts a host with another PATH.
 func (w *world) hostWith(t *testing.T, path string, flags ...string) *witness {
 	t.Helper()
-	ctx, cancel := patient()
+	ctx, cancel := host.Patient()
 	defer cancel()
-	started, err := startHost(ctx, setting{"stdio", client.Modern}, w.ws, append(cleanEnv(w.home), "PATH="+path), flags...)
-	must(t, err)
-	h := &witness{host: started}
+	started, err := host.StartHost(ctx, host.StdioModern, w.ws, append(host.CleanEnv(w.home), "PATH="+path), flags...)
+	host.Must(t, err)
+	h := &witness{Host: started}
 	t.Cleanup(func() {
-		if !h.ended {
-			_ = h.stop() // what ended the test early has been told
+		if !h.Ended {
+			_ = h.Stop() // what ended the test early has been told
 		}
 	})
 	return h
 }
 
-// enterWorktree has a conversation enter a worktree, which git of the host makes, and returns the answer.
+// enterWorktree has a host.Conversation enter a worktree, which git of the host makes, and returns the answer.
 func enterWorktree(t *testing.T, h *witness) string {
 	t.Helper()
-	ctx, cancel := patient()
+	ctx, cancel := host.Patient()
 	defer cancel()
 	p, err := h.Start(ctx, "EnterWorktree", `{"name":"fix"}`, map[string]any{"threadId": "t"})
-	must(t, err)
+	host.Must(t, err)
 	raw, err := p.Wait(ctx)
-	must(t, err)
+	host.Must(t, err)
 	var result client.Result
-	must(t, json.Unmarshal(raw, &result))
+	host.Must(t, json.Unmarshal(raw, &result))
 	return result.Text()
 }
 
 // TestAttackHostPrograms plants programs in PATH, before the host starts and by a command of the agent after that, and has
-// the host start its own. The user's programs must run, and find nothing planted either.
+// the host start its own. The user's programs host.Must run, and find nothing planted either.
 func TestAttackHostPrograms(t *testing.T) {
 	t.Parallel()
 	for _, p := range plantedPaths {
@@ -96,7 +97,7 @@ func TestAttackHostPrograms(t *testing.T) {
 }
 
 func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
-	if late && !contained(t) {
+	if late && !host.Contained(t) {
 		t.Skip("nothing contains commands here")
 	}
 	w := newWorld(t)
@@ -106,17 +107,17 @@ func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
 		"searcher": "uname >/dev/null; echo searcher >>" + ran + `; echo '{"results":[]}'`, "notifier": "cat >/dev/null; echo notifier >>" + ran,
 	})
 	for name, target := range p.links {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, name)), 0o755))
-		must(t, os.MkdirAll(filepath.Join(w.root, target), 0o755))
-		must(t, os.Symlink(filepath.Join(w.root, target), filepath.Join(w.root, name)))
+		host.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, name)), 0o755))
+		host.Must(t, os.MkdirAll(filepath.Join(w.root, target), 0o755))
+		host.Must(t, os.Symlink(filepath.Join(w.root, target), filepath.Join(w.root, name)))
 	}
 	if !late {
-		inShell(t, w.home, w.root, p.plant(w))
+		host.Shell(t, w.home, w.root, p.plant(w))
 	}
 	write := func(name string, v any) string {
 		raw, err := json.Marshal(v)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(w.root, name), raw, 0o644))
+		host.Must(t, err)
+		host.Must(t, os.WriteFile(filepath.Join(w.root, name), raw, 0o644))
 		return filepath.Join(w.root, name)
 	}
 	type m = map[string]any
@@ -145,16 +146,16 @@ func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
 			t.Errorf("git of the system was not found: %s", text)
 		}
 	}
-	eventually(t, func() string {
+	host.Eventually(t, func() string {
 		raw, _ := os.ReadFile(ran)
 		for _, name := range []string{"server", "helper", "searcher", "notifier"} {
 			if !strings.Contains(string(raw), name) {
-				return name + " of the user did not run: " + string(raw) + h.stderr.String()
+				return name + " of the user did not run: " + string(raw) + h.Stderr.String()
 			}
 		}
 		return ""
 	})
-	must(t, h.stop())
+	host.Must(t, h.Stop())
 	if raw, err := os.ReadFile(filepath.Join(w.root, "pwned")); err == nil {
 		t.Errorf("the host ran what was planted:\n%s", raw)
 	}
@@ -164,19 +165,19 @@ func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
 // itself may lie in the workspace if it is named by its path.
 func TestAttackRunPrograms(t *testing.T) {
 	t.Parallel()
-	p := newRunner(t)
-	inShell(t, p.home, p.project, "git init -q -b main; git add kept.txt; git -c user.name=t -c user.email=t@example.org commit -qm first")
-	w := &world{root: p.home, ws: p.project, home: p.home}
-	must(t, os.MkdirAll(filepath.Join(p.project, ".venv/bin"), 0o755))
+	p := host.NewRunner(t)
+	host.Shell(t, p.Home, p.Project, "git init -q -b main; git add kept.txt; git -c user.name=t -c user.email=t@example.org commit -qm first")
+	w := &world{root: p.Home, ws: p.Project, home: p.Home}
+	host.Must(t, os.MkdirAll(filepath.Join(p.Project, ".venv/bin"), 0o755))
 	for _, name := range hostPrograms {
-		text := "#!/bin/sh\necho \"$0 $*\" >>" + p.home + "/pwned\n"
-		must(t, os.WriteFile(filepath.Join(p.project, ".venv/bin", name), []byte(text), 0o755))
+		text := "#!/bin/sh\necho \"$0 $*\" >>" + p.Home + "/pwned\n"
+		host.Must(t, os.WriteFile(filepath.Join(p.Project, ".venv/bin", name), []byte(text), 0o755))
 	}
-	dir := honest(t, w, map[string]string{"xdg-open": "uname >/dev/null; echo \"$1\" >>" + p.home + "/opened"})
-	path := "PATH=" + filepath.Join(p.project, ".venv/bin") + ":" + dir + ":" + os.Getenv("PATH")
+	dir := honest(t, w, map[string]string{"xdg-open": "uname >/dev/null; echo \"$1\" >>" + p.Home + "/opened"})
+	path := "PATH=" + filepath.Join(p.Project, ".venv/bin") + ":" + dir + ":" + os.Getenv("PATH")
 	run := func(args ...string) (string, int) {
-		cmd := exec.Command(binary, args...)
-		cmd.Dir, cmd.Env = p.project, append(cleanEnv(p.home), path)
+		cmd := exec.Command(host.Binary, args...)
+		cmd.Dir, cmd.Env = p.Project, append(host.CleanEnv(p.Home), path)
 		out, _ := cmd.CombinedOutput()
 		return string(out), cmd.ProcessState.ExitCode()
 	}
@@ -187,8 +188,8 @@ func TestAttackRunPrograms(t *testing.T) {
 	if code != 0 {
 		t.Errorf("run: exit code %d\n%s", code, out)
 	}
-	eventually(t, func() string {
-		if raw, err := os.ReadFile(p.home + "/opened"); string(raw) != "https://open.example.com/x\n" {
+	host.Eventually(t, func() string {
+		if raw, err := os.ReadFile(p.Home + "/opened"); string(raw) != "https://open.example.com/x\n" {
 			return fmt.Sprintf("opened: %q, %v", raw, err)
 		}
 		return ""
@@ -196,11 +197,11 @@ func TestAttackRunPrograms(t *testing.T) {
 	if out, code := run("run", "--", "tool"); code != 127 || !strings.Contains(out, ".venv/bin/tool") || !strings.Contains(out, "by its path") {
 		t.Errorf("a program of the workspace: exit code %d\n%s", code, out)
 	}
-	if exists(p.home + "/pwned") {
-		raw, _ := os.ReadFile(p.home + "/pwned")
+	if exists(p.Home + "/pwned") {
+		raw, _ := os.ReadFile(p.Home + "/pwned")
 		t.Errorf("the host ran what was planted:\n%s", raw)
 	}
-	must(t, os.WriteFile(filepath.Join(p.project, ".venv/bin/own"), []byte("#!/bin/sh\necho own agent\n"), 0o755))
+	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".venv/bin/own"), []byte("#!/bin/sh\necho own agent\n"), 0o755))
 	if out, code := run("run", "--", ".venv/bin/own"); code != 0 || !strings.Contains(out, "own agent") {
 		t.Errorf("a program that is named by its path: exit code %d\n%s", code, out)
 	}
