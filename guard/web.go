@@ -62,8 +62,17 @@ var localNames = []string{"localhost", "local", "internal", "localdomain", "home
 // Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses that it
 // resolved to. The caller must connect to one of exactly these addresses.
 func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
-	network := w.data.sandbox.Network
-	denied := append(texts(network.DeniedDomains), w.data.deny.Domains...)
+	return w.ReachableFrom(nil, f, addresses...)
+}
+
+// ReachableFrom is [Web.Reachable] for a host that was named by a server with the addresses servers. Such a server may name
+// hosts of the networks that it is in itself: a server on this machine those on this machine, one in a private network those
+// in private networks. The zero Web opens no other host.
+func (w Web) ReachableFrom(servers []netip.Addr, f Fetch, addresses ...netip.Addr) error {
+	var denied []string
+	if w.data != nil {
+		denied = append(texts(w.data.sandbox.Network.DeniedDomains), w.data.deny.Domains...)
+	}
 	if a, err := netip.ParseAddr(f.Host); err == nil {
 		addresses = append(addresses, a)
 	}
@@ -72,17 +81,17 @@ func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
 			return fmt.Errorf("refused by the rules of this host: the address %s of %s is denied. Only a person can change that", a, f.Host)
 		}
 	}
-	if w.Opened(f) {
+	if w.data != nil && w.Opened(f) {
 		return nil
 	}
-	why := ""
+	reached, why := reachedBy(servers), ""
 	for _, name := range localNames {
-		if f.Host == name || strings.HasSuffix(f.Host, "."+name) {
+		if reached == publicAddress && (f.Host == name || strings.HasSuffix(f.Host, "."+name)) {
 			why = "the name " + f.Host + " belongs to this machine or its network"
 		}
 	}
 	for _, a := range addresses {
-		if !proxy.Public(a.Unmap()) {
+		if classOf(a) > reached {
 			why = fmt.Sprintf("the address %s of %s is not a public one", a, f.Host)
 		}
 	}
@@ -90,4 +99,39 @@ func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
 		return nil
 	}
 	return fmt.Errorf("refused by the address guard of this host: %s. A person can open it: add %q to web.allowPrivate of the user settings", why, net.JoinHostPort(f.Host, f.Port))
+}
+
+// An addressClass says who reaches an address. A program that reaches one class from its own address reaches those before it.
+type addressClass int
+
+const (
+	publicAddress addressClass = iota
+	privateAddress
+	loopbackAddress
+	specialAddress // such as link-local addresses, where clouds serve credentials
+)
+
+func classOf(a netip.Addr) addressClass {
+	a = a.Unmap()
+	switch {
+	case proxy.Public(a):
+		return publicAddress
+	case proxy.Private(a):
+		return privateAddress
+	case a.IsLoopback() && a.Zone() == "":
+		return loopbackAddress
+	}
+	return specialAddress
+}
+
+// reachedBy returns the last class that all addresses of a server reach, publicAddress for no address.
+func reachedBy(servers []netip.Addr) addressClass {
+	if len(servers) == 0 {
+		return publicAddress
+	}
+	reached := loopbackAddress
+	for _, a := range servers {
+		reached = min(reached, classOf(a)%specialAddress)
+	}
+	return reached
 }

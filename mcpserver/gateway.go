@@ -20,6 +20,7 @@ type servers struct{ *Host }
 func (h servers) open(state string) *gateway.Gateway {
 	return gateway.Open(gateway.Config{
 		Servers: h.configured, Dir: below(state, "servers"), Start: h.start, MayRun: h.mayRun, Changed: h.changed, Roots: h.cfg.Roots, Version: h.cfg.Version, Log: h.log,
+		Web: func() guard.Web { return h.policies.of("").Web() },
 	})
 }
 

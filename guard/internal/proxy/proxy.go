@@ -287,9 +287,9 @@ func (p *Proxy) inside(ctx context.Context, host, port string) (net.Conn, error)
 func (p *Proxy) unreachable(a netip.Addr, port string) string {
 	listed := MatchesAny(literal(p.rules.AllowedDomains), a.String(), port)
 	switch {
-	case Public(a), listed, p.rules.AllowPrivate && private(a):
+	case Public(a), listed, p.rules.AllowPrivate && Private(a):
 		return ""
-	case private(a):
+	case Private(a):
 		return fmt.Sprintf("its address %s is private: a person can set sandbox.network.allowPrivate, or add that address to sandbox.network.allowedDomains", a)
 	}
 	return fmt.Sprintf("its address %s is not a public one: a person can add that address to sandbox.network.allowedDomains", a)
@@ -346,10 +346,10 @@ var special = [...]netip.Prefix{
 // shared are the addresses of carriers' and overlay networks (RFC 6598).
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// private reports whether a is an address of a private network (RFC 1918, RFC
+// Private reports whether a is an address of a private network (RFC 1918, RFC
 // 4193, RFC 6598). Addresses of this machine and of its link, where clouds serve
 // credentials, are not.
-func private(a netip.Addr) bool { return a.Zone() == "" && (a.IsPrivate() || shared.Contains(a)) }
+func Private(a netip.Addr) bool { return a.Zone() == "" && (a.IsPrivate() || shared.Contains(a)) }
 
 // unicast are the addresses of IPv6 that are given to networks of the Internet.
 var unicast = netip.MustParsePrefix("2000::/3")

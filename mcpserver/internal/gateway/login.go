@@ -1,18 +1,16 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +31,7 @@ type login struct {
 	srv   *server
 	entry *Entry // expanded
 	file  string
+	reach *reach
 	// named means that the authorization server identifies itself in its responses (RFC 9207).
 	named atomic.Bool
 	// supported are the scopes_supported of the server.
@@ -60,12 +59,15 @@ type registration struct {
 	Redirect string `json:"redirect"`           // redirect URI
 	Endpoint string `json:"endpoint"`           // token endpoint; the registration is used with no other
 	Metadata string `json:"metadata,omitempty"` // URL of the protected resource metadata; "": the default
+	// Servers are the addresses of the server at the login, see [reach].
+	Servers []netip.Addr `json:"servers,omitempty"`
 }
 
-// loginOf returns the login of a caller to a server, stored in dir. Without dir there are no logins.
-func loginOf(dir string, s *server, e *Entry, principal string) *login {
-	l := &login{srv: s, entry: e}
-	if dir != "" {
+// loginOf returns the login of a caller to a server, stored in the directory of the configuration. Without one there are no
+// logins.
+func loginOf(cfg *Config, s *server, e *Entry, principal string) *login {
+	l := &login{srv: s, entry: e, reach: newReach(e, cfg.Web)}
+	if dir := cfg.Dir; dir != "" {
 		sum := sha256.Sum256([]byte(principal + "\x00" + e.URL))
 		l.file = filepath.Join(dir, e.Name+"-"+hex.EncodeToString(sum[:8])+".login")
 	}
@@ -78,7 +80,7 @@ func (s *server) loginState() string {
 	if err != nil || e.Type != typeHTTP || s.store.file == "" {
 		return ""
 	}
-	switch t := loginOf(filepath.Dir(s.store.file), s, e, localPrincipal).read().Token; {
+	switch t := loginOf(&Config{Dir: filepath.Dir(s.store.file)}, s, e, localPrincipal).read().Token; {
 	case t == nil:
 		return ""
 	case t.IsExpired() && t.RefreshToken == "":
@@ -147,8 +149,12 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 		k.Token = nil
 		return nil
 	}
+	l.reach.add(k.Client.Servers...)
 	h := l.handler(*k.Client, nil, nil)
 	metadata, err := h.GetServerMetadata(ctx)
+	if err == nil {
+		err = l.checkMetadata(ctx, metadata)
+	}
 	if err == nil && metadata.TokenEndpoint != k.Client.Endpoint {
 		err = fmt.Errorf("its token endpoint is now %s, it was %s: log in again", metadata.TokenEndpoint, k.Client.Endpoint)
 	}
@@ -198,10 +204,9 @@ func (l *login) refused(auth *authError) (again bool) {
 
 // handler returns a client for the authorization server of the server.
 func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
-	client := httpClient(l.entry)
-	client.Timeout, client.Transport = connectTime, oauthTransport{client.Transport, l}
+	client := &http.Client{Timeout: connectTime, Transport: oauthTransport{l.reach, l}}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme {
+		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme && r.URL.Scheme != "https" {
 			return fmt.Errorf("the authorization server redirects to %s", r.URL.Host)
 		}
 		return nil
@@ -214,67 +219,4 @@ func (l *login) handler(c registration, scopes []string, tokens transport.TokenS
 	base.RawQuery, base.Fragment, base.User = "", "", nil
 	h.SetBaseURL(base.String())
 	return h
-}
-
-// protectedMetadata is the path of the protected resource metadata. The path of the server may follow (RFC 9728).
-const protectedMetadata = "/.well-known/oauth-protected-resource"
-
-// An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the metadata
-// path without the path of the server, and reads metadata that the library ignores.
-type oauthTransport struct {
-	http.RoundTripper
-	login *login
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json" {
-		r = r.Clone(r.Context())
-		if err := registerNative(r); err != nil {
-			return nil, err
-		}
-	}
-	resp, err := t.RoundTripper.RoundTrip(r)
-	if err == nil && resp.StatusCode == http.StatusNotFound && strings.HasPrefix(r.URL.Path, protectedMetadata+"/") {
-		resp.Body.Close()
-		r = r.Clone(r.Context())
-		r.URL.Path, r.URL.RawPath = protectedMetadata, ""
-		resp, err = t.RoundTripper.RoundTrip(r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLogin))
-	if err != nil {
-		return nil, err
-	}
-	var metadata struct {
-		Issuer string `json:"issuer"`
-		Named  bool   `json:"authorization_response_iss_parameter_supported"`
-		// In the metadata of the server itself, which has no issuer:
-		Resource string
-		Scopes   []string `json:"scopes_supported"`
-	}
-	if json.Unmarshal(text, &metadata) == nil && metadata.Issuer != "" {
-		t.login.named.Store(metadata.Named)
-	} else if metadata.Resource != "" {
-		t.login.supported.Store(&metadata.Scopes)
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(text))
-	return resp, nil
-}
-
-// registerNative sets the application type of a registration to "native", as MCP requires (SEP-837). An authorization server
-// may refuse loopback redirects of other types.
-func registerNative(r *http.Request) error {
-	defer r.Body.Close()
-	var body map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return err
-	}
-	body["application_type"] = "native"
-	text := marshal(body)
-	r.Body, r.ContentLength, r.GetBody = io.NopCloser(bytes.NewReader(text)), int64(len(text)), nil
-	return nil
 }

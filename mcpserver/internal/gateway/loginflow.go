@@ -39,7 +39,7 @@ func (g *Gateway) Login(ctx context.Context, name string, open func(address stri
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, loginTime)
 		defer cancel()
-		l := loginOf(g.cfg.Dir, s, e, localPrincipal)
+		l := loginOf(&g.cfg, s, e, localPrincipal)
 		if err = l.run(ctx, open); errors.Is(err, errNoLogin) { // initialize needs no login, but other requests may
 			s.forgive()
 			g.look(s, localPrincipal)
@@ -67,7 +67,7 @@ func (g *Gateway) Logout(name string) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l := loginOf(g.cfg.Dir, s, e, localPrincipal)
+	l := loginOf(&g.cfg, s, e, localPrincipal)
 	if _, err := os.Stat(l.file); err != nil {
 		return false, nil
 	}
@@ -142,6 +142,7 @@ func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	none := func(context.Context) (http.Header, error) { return http.Header{}, nil }
 	w := newHTTPWire(l.entry, none, nil)
 	defer w.close()
+	w.client.Transport = l.reach
 	resp, err := w.post(ctx, message{ID: json.RawMessage("1"), Method: "initialize", Params: marshal(map[string]any{
 		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "toolhost", "version": "0"},
 	})})
@@ -175,7 +176,7 @@ func sameOrigin(a, b string) bool {
 func (l *login) try(ctx context.Context, open func(string) error, a asked) error {
 	found, err := l.handler(registration{Metadata: a.Metadata}, nil, nil).GetServerMetadata(ctx)
 	if err == nil {
-		err = checkMetadata(found)
+		err = l.checkMetadata(ctx, found)
 	}
 	if err != nil {
 		return withoutURL(err)
@@ -199,7 +200,7 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	if client == nil {
 		client = &registration{ID: own, Redirect: fmt.Sprintf("http://localhost:%d%s", in.Addr().(*net.TCPAddr).Port, callbackPath), Endpoint: found.TokenEndpoint}
 	}
-	client.Metadata = a.Metadata
+	client.Metadata, client.Servers = a.Metadata, l.reach.addresses()
 	tokens := transport.NewMemoryTokenStore()
 	h := l.handler(*client, a.Scopes, tokens)
 	if client.ID == "" {
@@ -214,16 +215,22 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	return l.authorize(ctx, open, h, tokens, in, found.Issuer)
 }
 
-// checkMetadata refuses authorization servers without https or without PKCE with S256.
-func checkMetadata(m *transport.AuthServerMetadata) error {
+// checkMetadata refuses authorization servers without https, without PKCE with S256, or in networks that the server must not
+// lead to. The browser connects to the authorization endpoint, so its addresses are checked here.
+func (l *login) checkMetadata(ctx context.Context, m *transport.AuthServerMetadata) error {
 	for _, address := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint} {
+		if address == "" {
+			continue
+		}
 		u, err := url.Parse(address)
 		if err != nil {
 			return err
 		}
-		ip := net.ParseIP(u.Hostname())
-		if address != "" && u.Scheme != "https" && u.Hostname() != "localhost" && !ip.IsLoopback() {
+		if u.Scheme != "https" && !l.reach.plain(u) {
 			return fmt.Errorf("the authorization server is at %s: https is required", u.Host)
+		}
+		if err := l.reach.check(ctx, u); err != nil {
+			return err
 		}
 	}
 	if methods := m.CodeChallengeMethodsSupported; len(methods) > 0 && !slices.Contains(methods, "S256") {

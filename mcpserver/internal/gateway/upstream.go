@@ -223,13 +223,13 @@ func (u *upstream) renewed(err error) bool {
 		return false
 	}
 	e, err := u.srv.expanded()
-	return err == nil && (e.HeadersHelper != "" || loginOf(u.g.cfg.Dir, u.srv, e, u.principal).refused(auth))
+	return err == nil && (e.HeadersHelper != "" || loginOf(&u.g.cfg, u.srv, e, u.principal).refused(auth))
 }
 
 // remember stores the challenge to a request of the local user.
 func (u *upstream) remember(auth *authError) {
 	if e, err := u.srv.expanded(); err == nil && u.principal == localPrincipal {
-		loginOf(u.g.cfg.Dir, u.srv, e, u.principal).remember(auth)
+		loginOf(&u.g.cfg, u.srv, e, u.principal).remember(auth)
 	}
 }
 
@@ -301,7 +301,7 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 // headers returns a function that returns the headers for a request.
 func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
 	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(u.g.ctx, u.g.cfg, e) })
-	login := loginOf(u.g.cfg.Dir, u.srv, e, u.principal)
+	login := loginOf(&u.g.cfg, u.srv, e, u.principal)
 	return func(ctx context.Context) (http.Header, error) {
 		all := http.Header{}
 		token, err := login.header(ctx)

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// protectedMetadata is the path of the protected resource metadata. The path of the server may follow (RFC 9728).
+const protectedMetadata = "/.well-known/oauth-protected-resource"
+
+// An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the metadata
+// path without the path of the server, and reads metadata that the library ignores.
+type oauthTransport struct {
+	http.RoundTripper
+	login *login
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json" {
+		r = r.Clone(r.Context())
+		if err := registerNative(r); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusNotFound && strings.HasPrefix(r.URL.Path, protectedMetadata+"/") {
+		resp.Body.Close()
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath = protectedMetadata, ""
+		resp, err = t.RoundTripper.RoundTrip(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLogin))
+	if err != nil {
+		return nil, err
+	}
+	var metadata struct {
+		Issuer string `json:"issuer"`
+		Named  bool   `json:"authorization_response_iss_parameter_supported"`
+		// In the metadata of the server itself, which has no issuer:
+		Resource string
+		Scopes   []string `json:"scopes_supported"`
+	}
+	if json.Unmarshal(text, &metadata) == nil && metadata.Issuer != "" {
+		t.login.named.Store(metadata.Named)
+	} else if metadata.Resource != "" {
+		t.login.supported.Store(&metadata.Scopes)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
+// registerNative sets the application type of a registration to "native", as MCP requires (SEP-837). An authorization server
+// may refuse loopback redirects of other types.
+func registerNative(r *http.Request) error {
+	defer r.Body.Close()
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return err
+	}
+	body["application_type"] = "native"
+	text := marshal(body)
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(bytes.NewReader(text)), int64(len(text)), nil
+	return nil
+}
