@@ -73,7 +73,7 @@ type Cell struct {
 	Closed func()
 
 	runtime *Runtime
-	publish func(port int)
+	logins  *sandbox.LoginPublisher // nil: all ports are published
 	box     *sandboxpool.Sandbox
 	gate    *execGate
 	mark    *commandMark
@@ -81,6 +81,7 @@ type Cell struct {
 	cleanup func() []string
 	stop    context.CancelFunc
 	close   func() []string
+	links   linkPlaces
 }
 
 // PrepareCell begins to find out what this machine can contain.
@@ -104,16 +105,10 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	}()
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
-	c.publish = func(port int) {
-		if e.Policy.Commands().Network().Publish {
-			return // as all are
-		}
-		go func() {
-			ctx, cancel := context.WithTimeout(life, loginTime)
-			defer cancel()
-			inner.PublishPort(ctx, b.log, port)
-		}()
+	if !e.Policy.Commands().Network().Publish {
+		c.logins = inner.PublishLogins(life, b.log)
 	}
+	c.links = notePlaces(spec.Writable)
 	for _, port := range spec.Ports {
 		if err := inner.Forward(life, port); err != nil {
 			return nil, err
@@ -145,7 +140,12 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 const loginTime = 10 * time.Minute
 
 // PublishLogin has a port that the program listens on reached on the host, for as long as a login takes.
-func (c *Cell) PublishLogin(port int) { c.publish(port) }
+func (c *Cell) PublishLogin(port int) error {
+	if c.logins == nil {
+		return nil // as all ports are
+	}
+	return c.logins.Publish(port, loginTime)
+}
 
 // Close ends the program and everything that it started. It returns lines of a report: programs and hosts that were refused, and
 // files that the program changed. It may be called again.
@@ -169,6 +169,7 @@ func (c *Cell) end() (lines []string) {
 	}
 	lines = append(lines, c.refused()...)
 	lines = append(lines, c.cleanup()...)
+	lines = append(lines, c.links.removeNew()...)
 	if c.mark != nil {
 		lines = append(lines, c.mark.end().lines()...)
 	}

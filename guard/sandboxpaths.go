@@ -76,6 +76,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 			out.Masked = append(out.Masked, name)
 		}
 	}
+	out.Masked = append(out.Masked, k.otherWorkspaces(out.Writable)...)
 	for name := range k.allow.Read.Files() {
 		if k.secrets.Hold(name) && !k.isState(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
 			out.Shown = append(out.Shown, pathname.Native(name))
@@ -120,6 +121,23 @@ func (k *policyData) others() []string {
 	for _, e := range entries {
 		if path := filepath.Join(parent, e.Name()); path != k.scratch {
 			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// otherWorkspaces returns the scratch directories of other workspaces, if they lie in a directory that commands write: where the
+// home directory is a root. What a command leaves there would run in the other workspace.
+func (k *policyData) otherWorkspaces(writable []string) []string {
+	own := filepath.Dir(k.scratch)
+	if k.scratch == "" || !withinAny(own, writable) {
+		return nil
+	}
+	var out []string
+	entries, _ := os.ReadDir(filepath.Dir(own)) // what cannot be listed cannot be reached either
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && name != filepath.Base(own) && len(name) == len(filepath.Base(own)) {
+			out = append(out, filepath.Join(filepath.Dir(own), name))
 		}
 	}
 	return out

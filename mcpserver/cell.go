@@ -50,6 +50,9 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFiles(policy, spec.Files); err != nil {
+		return nil, fmt.Errorf("%s cannot be started: %w", spec.Name, err)
+	}
 	gaps := cellGaps(h, policy, spec)
 	if len(gaps) > 0 && (!spec.Weaker || !policy.Commands().Containment().Writes) {
 		return nil, fmt.Errorf("the sandbox of this machine is incomplete: %s. `toolhost doctor` says how to get it; --weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -140,10 +141,11 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 	}
 	cfg.Argv = slices.Concat([]string{program}, args[1:])
 	var running atomic.Pointer[builtin.Cell]
-	publish := func(port int) {
+	publish := func(port int) error {
 		if cell := running.Load(); cell != nil {
-			cell.PublishLogin(port)
+			return cell.PublishLogin(port)
 		}
+		return errors.New("the client has not started")
 	}
 	cfg.Prepare = func(spec *builtin.CellSpec, dir, socket string) error {
 		more, err := known.entry(spec, dir, socket)
@@ -151,7 +153,7 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 			return err
 		}
 		spec.Argv = slices.Concat([]string{program}, more, args[1:])
-		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), spec.Hosts, publish)
+		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), &pageOpener{hosts: spec.Hosts, publish: publish, open: openAddress, now: time.Now})
 		spec.Sockets = append(spec.Sockets, browser)
 		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
 		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+filepath.Join(bin, "xdg-open"))

@@ -25,11 +25,24 @@ const (
 	maxAddress = 8192
 	// openTime bounds how long the request for one may take.
 	openTime = 10 * time.Second
+	// openEvery is the least time between two pages, and maxOpened how many a run may open: each one takes the user's screen.
+	openEvery = 2 * time.Second
+	maxOpened = 10
 )
 
-// serveBrowser makes a directory with an xdg-open in dir, and opens what is handed to it if its host is one of hosts. The port that a
-// page leads back to is passed to publish. It ends with ctx.
-func serveBrowser(ctx context.Context, dir, self string, hosts []string, publish func(port int)) (bin, socket string, err error) {
+// A pageOpener opens pages for one client.
+type pageOpener struct {
+	hosts   []string             // whose pages are opened
+	publish func(port int) error // is passed the port that a page leads back to
+	open    func(address string) error
+	now     func() time.Time
+
+	opened int
+	last   time.Time
+}
+
+// serveBrowser makes a directory with an xdg-open in dir, and opens what is handed to it. It ends with ctx.
+func serveBrowser(ctx context.Context, dir, self string, p *pageOpener) (bin, socket string, err error) {
 	bin, socket = filepath.Join(dir, "bin"), filepath.Join(dir, "open.sock")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return "", "", err
@@ -49,29 +62,44 @@ func serveBrowser(ctx context.Context, dir, self string, hosts []string, publish
 			if err != nil {
 				return
 			}
-			answerBrowser(conn, hosts, publish)
+			p.answer(conn)
 		}
 	}()
 	return bin, socket, nil
 }
 
-// answerBrowser opens the address that one connection hands over, and answers with what is wrong, or nothing.
-func answerBrowser(conn net.Conn, hosts []string, publish func(port int)) {
+// answer opens the address that one connection hands over, and answers with what is wrong, or nothing.
+func (p *pageOpener) answer(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(openTime))
 	line, err := bufio.NewReader(io.LimitReader(conn, maxAddress)).ReadString('\n')
 	if err == nil {
-		line = strings.TrimSuffix(line, "\n")
-		if err = checkAddress(line, hosts); err == nil {
-			if port := callbackPort(line); port > 0 {
-				publish(port)
-			}
-			err = openAddress(line)
-		}
+		err = p.page(strings.TrimSuffix(line, "\n"))
 	}
 	if err != nil {
 		fmt.Fprintln(conn, err)
 	}
+}
+
+// page opens a page, within the limits of a run.
+func (p *pageOpener) page(address string) error {
+	if err := checkAddress(address, p.hosts); err != nil {
+		return err
+	}
+	now := p.now()
+	switch {
+	case p.opened >= maxOpened:
+		return fmt.Errorf("the page is not opened: %d pages were opened in this run. Open it yourself: %s", maxOpened, address)
+	case p.opened > 0 && now.Sub(p.last) < openEvery:
+		return fmt.Errorf("the page is not opened: another one was, less than %v ago. Try again, or open it yourself: %s", openEvery, address)
+	}
+	p.opened, p.last = p.opened+1, now
+	if port := callbackPort(address); port > 0 {
+		if err := p.publish(port); err != nil {
+			return fmt.Errorf("the page is not opened, since its login could not return: %w", err)
+		}
+	}
+	return p.open(address)
 }
 
 // openAddress opens a web page in the browser of the user. Which program that is the settings of the desktop say, which

@@ -1,6 +1,13 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestCheckAddress(t *testing.T) {
 	hosts := []string{"claude.ai", "*.chatgpt.com", "*"}
@@ -35,5 +42,49 @@ func TestCallbackPort(t *testing.T) {
 		if got := callbackPort(text); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
+	}
+}
+
+// TestPages: how many pages a client opens, and which of them publish a port.
+func TestPages(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	var opened, published []string
+	p := &pageOpener{hosts: []string{"login.example"}, now: func() time.Time { return now },
+		open: func(address string) error { opened = append(opened, address); return nil },
+		publish: func(port int) error {
+			if port == 7000 {
+				return errors.New("2 login ports are published already")
+			}
+			published = append(published, strconv.Itoa(port))
+			return nil
+		}}
+	const login = "https://login.example/?redirect_uri=http%3A%2F%2Flocalhost%3A"
+	for _, tt := range []struct {
+		after   time.Duration
+		address string
+		says    string // "": it is opened
+	}{
+		{0, "https://other.example/", "--allow-host other.example"},
+		{0, login + "5454", ""},
+		{openEvery - time.Millisecond, login + "5455", "less than 2s ago"},
+		{time.Millisecond, login + "5455", ""},
+		{openEvery, login + "7000", "2 login ports are published already"},
+		{openEvery, "https://login.example/help", ""},
+		{-time.Hour, "https://login.example/help", "less than 2s ago"}, // a clock that was set back
+	} {
+		now = now.Add(tt.after)
+		before := len(opened)
+		err := p.page(tt.address)
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || (len(opened) > before) != (tt.says == "") {
+			t.Errorf("%s after %v: %v, opened %q", tt.address, tt.after, err, opened[before:])
+		}
+	}
+	for now = now.Add(2 * time.Hour); p.page("https://login.example/more") == nil; now = now.Add(openEvery) {
+	}
+	if len(opened) != maxOpened-1 { // one place was that of the page that could not return
+		t.Errorf("%d pages were opened", len(opened))
+	}
+	if !slices.Equal(published, []string{"5454", "5455"}) {
+		t.Errorf("published: %v", published)
 	}
 }

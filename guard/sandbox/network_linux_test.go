@@ -13,9 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
@@ -207,6 +209,74 @@ while True:
 	if said := log.String(); strings.Count(said, "port="+host) != 1 {
 		t.Errorf("the log about the port that the host uses: %q", said)
 	}
+}
+
+// TestPublishLogins publishes few ports, and only those that a program of the sandbox listens on.
+func TestPublishLogins(t *testing.T) {
+	f := newFixture(t)
+	s := start1(t, f.policy())
+	if s.Report().Backend != Namespaces {
+		t.Skip("no namespaces here")
+	}
+	var addresses, ports []string
+	var numbers []int
+	var taken []net.Listener
+	for range 4 {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		_, port, _ := net.SplitHostPort(addr)
+		n, _ := strconv.Atoi(port)
+		addresses, ports, numbers, taken = append(addresses, addr), append(ports, port), append(numbers, n), append(taken, l)
+	}
+	for _, l := range taken {
+		l.Close()
+	}
+	p, err := s.Spawn(Spec{Argv: append([]string{"python3", "-c", `
+import socket, sys, time
+all = [socket.create_server(("127.0.0.1", int(port))) for port in sys.argv[1:]]
+time.sleep(1000)
+`}, ports[:3]...), Dir: f.ws, Env: f.env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	waitFor(t, "the listeners", func() bool {
+		listening, err := s.Listening()
+		return err == nil && slices.Contains(listening, numbers[2])
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	logins := s.PublishLogins(ctx, slog.New(slog.DiscardHandler))
+	reached := func(i int) bool {
+		c, err := net.Dial("tcp4", addresses[i])
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}
+	if err := logins.Publish(numbers[3], time.Minute); err != nil {
+		t.Errorf("a port before its listener: %v", err)
+	}
+	for i := range 2 {
+		if err := logins.Publish(numbers[i], time.Minute); err != nil {
+			t.Errorf("login %d: %v", i, err)
+		}
+		waitFor(t, "the login port", func() bool { return reached(i) })
+	}
+	if err := logins.Publish(numbers[2], time.Minute); err == nil || !strings.Contains(err.Error(), "2 login ports") {
+		t.Errorf("a third login: %v", err)
+	}
+	if err := logins.Publish(numbers[0], time.Minute); err != nil {
+		t.Errorf("the first login again: %v", err)
+	}
+	if reached(2) || reached(3) {
+		t.Error("a port is published that is no login, or that no program listens on")
+	}
+	p.Kill()
+	waitFor(t, "the end of the published ports", func() bool { return !reached(0) && !reached(1) })
 }
 
 // With the host's network, loopback is reachable, sockets and abstract sockets

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -26,7 +27,62 @@ const (
 // interface, so that a development server can be opened in a browser. It returns when ctx is done and all is
 // closed. A port that a program of the host listens on, on whatever address and also later, stays that program's; those of
 // well-known services and of toolhosts are not published. The log says so once, and [Sandbox.Withheld].
-func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
+func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) { s.publish(ctx, log, nil, nil) }
+
+// maxLogins is how many login ports of a sandbox are published at once.
+const maxLogins = 2
+
+// A LoginPublisher publishes the ports at which a program of a sandbox waits for the browser of the user.
+type LoginPublisher struct {
+	sandbox *Sandbox
+	ctx     context.Context
+	log     *slog.Logger
+	wake    chan struct{}
+	start   sync.Once
+
+	mu    sync.Mutex
+	until map[int]time.Time // by port
+}
+
+// PublishLogins returns the publisher of a sandbox. It ends when ctx is done.
+func (s *Sandbox) PublishLogins(ctx context.Context, log *slog.Logger) *LoginPublisher {
+	return &LoginPublisher{sandbox: s, ctx: ctx, log: log, wake: make(chan struct{}, 1), until: map[int]time.Time{}}
+}
+
+// Publish publishes a port for a time at most, as long as a program of the sandbox listens on it. It is an error if maxLogins
+// others are published already.
+func (p *LoginPublisher) Publish(port int, atMost time.Duration) error {
+	listening, err := p.sandbox.Listening()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.until[port]; !known && len(p.until) >= maxLogins {
+		maps.DeleteFunc(p.until, func(other int, end time.Time) bool {
+			return !slices.Contains(listening, other) || time.Now().After(end)
+		})
+		if len(p.until) >= maxLogins {
+			return fmt.Errorf("%d login ports are published already: end one of these logins first", maxLogins)
+		}
+	}
+	p.until[port] = time.Now().Add(atMost)
+	p.start.Do(func() { go p.sandbox.publish(p.ctx, p.log, p.wants, p.wake) })
+	select {
+	case p.wake <- struct{}{}:
+	default: // a look is due already
+	}
+	return nil
+}
+
+func (p *LoginPublisher) wants(port int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Before(p.until[port])
+}
+
+// publish is [Sandbox.Publish] for the ports that are wanted; nil: all. A value of wake has it look at once.
+func (s *Sandbox) publish(ctx context.Context, log *slog.Logger, wants func(port int) bool, wake <-chan struct{}) {
 	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}, records: s.portRecords, notes: &s.ports}
 	defer p.work.Wait()
 	defer p.keep(nil)
@@ -39,7 +95,7 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 		}
 		ports = slices.DeleteFunc(ports, func(port int) bool {
 			_, ours := s.forwarded.Load(port)
-			return ours
+			return ours || wants != nil && !wants(port)
 		})
 		if p.taken = nil; len(ports) > 0 {
 			p.taken = takenPorts()
@@ -52,17 +108,9 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-wake:
 		}
 	}
-}
-
-// PublishPort is Publish for one port, until ctx is done.
-func (s *Sandbox) PublishPort(ctx context.Context, log *slog.Logger, port int) {
-	p := &publisher{dial: s.Dial, log: log, open: map[int]net.Listener{}, told: map[int]bool{}, records: s.portRecords, notes: &s.ports, taken: takenPorts()}
-	defer p.work.Wait()
-	defer p.keep(nil)
-	p.publish(ctx, port)
-	<-ctx.Done()
 }
 
 type publisher struct {

@@ -116,7 +116,7 @@ const sameStarts = 3
 // have been started.
 func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
-	rules := policy.Commands().Network()
+	rules, scratch := policy.Commands().Network(), policy.Commands().Scratch()
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
 		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private,
@@ -124,6 +124,9 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 		Execs: judgesExecs(policy),
 	}
 	if agent != nil {
+		if !slices.Contains(what.Writable, scratch) { // it lies in a root, where a layer may cover it
+			what.Writable = append(slices.Clip(what.Writable), scratch)
+		}
 		what.Execs, what.Sockets, what.Network.Ask = agent.Execs, slices.Concat(what.Sockets, agent.Sockets), agent.AskHost
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}

@@ -1,0 +1,77 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// linkPlaces are the directories of the user that a program in a cell may write besides the roots, with their symbolic links as
+// they were: path below the directory → target. The user's own programs work in these directories later, and would follow a
+// link that the program has left there.
+type linkPlaces map[string]map[string]string
+
+// notePlaces notes the links in directories. Files are left out.
+func notePlaces(paths []string) linkPlaces {
+	places := linkPlaces{}
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			if links, err := linksBelow(real); err == nil {
+				places[real] = links
+			}
+		}
+	}
+	return places
+}
+
+// linksBelow returns the links below a directory. It follows none.
+func linksBelow(dir string) (map[string]string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err // of a file as well
+	}
+	defer root.Close()
+	links := map[string]string{}
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeSymlink == 0 {
+			return nil // what cannot be listed was not made by the program: it would be its owner's
+		}
+		if to, err := root.Readlink(name); err == nil {
+			links[name] = to
+		}
+		return nil
+	})
+	return links, err
+}
+
+// removeNew removes the links that are new or lead elsewhere than before, unless they lead to a place in the same directory. It
+// returns lines of a report. No process of the program may be left.
+func (p linkPlaces) removeNew() (lines []string) {
+	for dir, known := range p {
+		now, err := linksBelow(dir)
+		if err != nil {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			continue
+		}
+		for name, to := range now {
+			if was, old := known[name]; old && was == to {
+				continue
+			}
+			if _, err := root.Stat(name); err == nil {
+				continue // it leads to a place in the directory
+			}
+			line := fmt.Sprintf("Removed %s: a link to %s, where programs outside of the sandbox would have followed it.", filepath.Join(dir, name), to)
+			if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				line = fmt.Sprintf("The link %s to %s is new and could not be removed: %v. Remove it before you use a program that works there.", filepath.Join(dir, name), to, err)
+			}
+			lines = append(lines, line)
+		}
+		root.Close()
+	}
+	return lines
+}
