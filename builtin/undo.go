@@ -162,6 +162,7 @@ type Undone struct {
 	Gone    string // why no undo brings back what the changes had made there; "" if one does
 	Err     error  // why the file was left as it is
 	Forced  bool   // UndoSelection.Force would restore it all the same
+	SetID   bool   // the file had the set-user-ID or set-group-ID bit, which is not restored
 	Diff    string // from what it holds now to what it would hold, in a dry run with UndoSelection.Diffs
 }
 
@@ -212,7 +213,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 	var files []history.FileUndo
 	gone := map[string]bool{}
 	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, Err: cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))}
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID, Err: cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))}
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
 			if u.Diff, err = env.Runtime.history.Preview(f); err != nil {

@@ -141,6 +141,8 @@ type undoneFile struct {
 	Gone string `json:"gone,omitempty"`
 	// Forced says that --force would restore it all the same.
 	Forced bool `json:"force_would,omitempty"`
+	// SetID says that the file had the set-user-ID or set-group-ID bit, which is not restored.
+	SetID bool `json:"without_set_id,omitempty"`
 }
 
 // print reports the result for each file, or in a dry run the expected result.
@@ -148,7 +150,7 @@ func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) err
 	left := false
 	files := []undoneFile{}
 	for _, f := range result.Files {
-		file := undoneFile{Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Gone: f.Gone, Removed: f.Removed && f.Err == nil, Forced: f.Forced}
+		file := undoneFile{Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Gone: f.Gone, Removed: f.Removed && f.Err == nil, Forced: f.Forced, SetID: f.SetID}
 		if f.Err != nil {
 			file.Error, left = f.Err.Error(), true
 		}
@@ -183,6 +185,9 @@ func printFiles(w io.Writer, files []undoneFile, planned bool) error {
 		line := would + done + " " + sanitized(f.Path)
 		if f.Gone != "" {
 			line += fmt.Sprintf(" (no undo brings it back: %s)", f.Gone)
+		}
+		if f.SetID {
+			line += " (without its set-user-ID or set-group-ID bit: set it with chmod if it is yours)"
 		}
 		if f.Error != "" {
 			line = fmt.Sprintf("%sleft %s: %s", would, sanitized(f.Path), sanitized(f.Error))

@@ -24,6 +24,9 @@ func serveCalls(files []int, k *connector, execs kernel.Judge) error {
 		judges[int32(nr)] = execs
 	}
 	judges[unix.SYS_SECCOMP] = execs
+	for _, nr := range kernel.ModeChanges() {
+		judges[nr] = changeMode
+	}
 	if len(files) == 2 && k != nil {
 		return k.serve(files[0], files[1], judges)
 	}

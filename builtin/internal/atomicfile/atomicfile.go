@@ -16,6 +16,11 @@ import (
 // made by a shell.
 const DefaultMode fs.FileMode = 0o666
 
+// setID are the bits of a mode that give a program the rights of the owner or the group of its
+// file. A changed file loses them, as the kernel clears them at a write: they were set for the
+// old content.
+const setID = fs.ModeSetuid | fs.ModeSetgid
+
 // Options says how to replace a file. The zero value replaces or creates it,
 // without a journal: files that would have to be written in place are refused.
 type Options struct {

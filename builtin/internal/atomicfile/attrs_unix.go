@@ -34,7 +34,7 @@ func readAttrs(f *os.File) (attrs, error) {
 		return attrs{}, err
 	}
 	st := info.Sys().(*syscall.Stat_t)
-	a := attrs{mode: info.Mode(), uid: int(st.Uid), gid: int(st.Gid), links: uint64(st.Nlink)}
+	a := attrs{mode: info.Mode() &^ setID, uid: int(st.Uid), gid: int(st.Gid), links: uint64(st.Nlink)}
 	a.xattrs, err = readXattrs(f)
 	return a, err
 }
@@ -83,7 +83,8 @@ func (a attrs) applyXattrs(f *os.File, have map[string][]byte) error {
 
 // readXattrs returns the extended attributes of f, access control lists of
 // Linux among them. Those that sign the content are left out: the kernel
-// makes them again, and the old value would be wrong.
+// makes them again, and the old value would be wrong. So are capabilities,
+// for the reason of setID.
 func readXattrs(f *os.File) (map[string][]byte, error) {
 	list, err := grow(func(b []byte) (int, error) { return unix.Flistxattr(int(f.Fd()), b) })
 	if isAny(err, syscall.ENOTSUP, syscall.ENOSYS) || len(list) == 0 && err == nil {
@@ -94,7 +95,7 @@ func readXattrs(f *os.File) (map[string][]byte, error) {
 	}
 	out := make(map[string][]byte)
 	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		if name == "security.ima" || name == "security.evm" {
+		if name == "security.ima" || name == "security.evm" || name == "security.capability" {
 			continue
 		}
 		value, err := grow(func(b []byte) (int, error) { return unix.Fgetxattr(int(f.Fd()), name, b) })

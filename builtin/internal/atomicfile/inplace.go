@@ -94,7 +94,7 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 		return header{}, nil, err
 	}
 	old = old[:n]
-	h := header{Dir: r.dirPath(), Base: r.base, Mode: info.Mode()}
+	h := header{Dir: r.dirPath(), Base: r.base, Mode: info.Mode() &^ setID}
 	h.Dev, h.Ino = identity(info)
 	return h, old, nil
 }
@@ -125,7 +125,6 @@ func sizeOf(content [][]byte) (n int64) {
 	return n
 }
 
-// restore restores the attributes of f that a write clears: set-uid
-// bits and file capabilities. A user that may not set them again cannot
-// keep them with any way of writing.
+// restore restores the attributes of f that a write may clear, and clears the set-id bits, which
+// a write by root keeps.
 func (a attrs) restore(f *os.File) { _ = a.apply(f) }

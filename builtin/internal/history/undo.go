@@ -52,6 +52,7 @@ type FileUndo struct {
 	Loses     string   // what else is lost; "" unless forced
 	Gone      string   // why no undo brings back what is there now, though that is what the changes made; "" if one does
 	Forced    bool     // Selection.Force
+	SetID     bool     // Restore lacks set-id bits that the file had, see setID
 
 	kept places // where contents are
 	from string // the principal whose change is the oldest: what was there before is kept for that one
@@ -218,6 +219,9 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool) error {
 	newest, oldest := changes[0], changes[len(changes)-1]
 	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal}
+	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
+		f.Restore.Mode, f.SetID = kept, true
+	}
 	pending := ""
 	for _, r := range changes {
 		f.Changes = append(f.Changes, r.ID)
@@ -267,6 +271,15 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 	}
 	u.Files = append(u.Files, f)
 	return nil
+}
+
+// setID returns the bits of a mode that an undo does not restore. They give a program the rights of the owner or the group of its
+// file, and the history does not know whether a person set them. In a directory the set-group-ID bit says the group of new files.
+func setID(mode fs.FileMode) fs.FileMode {
+	if mode.IsDir() {
+		return fs.ModeSetuid
+	}
+	return fs.ModeSetuid | fs.ModeSetgid
 }
 
 // notKept returns the reason why an undo does not keep a node; "" if it does.

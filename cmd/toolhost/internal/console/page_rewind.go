@@ -85,6 +85,9 @@ func (b rewindBody) files(title string, files []builtin.Undone) g.Node {
 		if u.Gone != "" && u.Err == nil {
 			why = g.Group{why, h.Span(h.Class("error"), text(" no undo brings it back: "+u.Gone))}
 		}
+		if u.SetID && u.Err == nil {
+			why = g.Group{why, h.Span(h.Class("meta"), g.Text(" without its set-user-ID or set-group-ID bit"))}
+		}
 		return h.Li(h.Class("item"), code(b.short(u.Path)), why)
 	}), g.If(len(files) > maxChanges, h.Li(h.Class("item meta"), g.Textf("… and %d more", len(files)-maxChanges))))}
 }

@@ -7,8 +7,9 @@ const auditArch = unix.AUDIT_ARCH_X86_64
 
 // makers and openers of files that newer architectures have in the *at form alone.
 var (
-	oldMakers  = []modeCall{{unix.SYS_CHMOD, 1}, {unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
-	oldOpeners = []modeCall{{unix.SYS_OPEN, 2}}
+	oldChangers = []modeCall{{unix.SYS_CHMOD, 1}}
+	oldMakers   = []modeCall{{unix.SYS_CREAT, 1}, {unix.SYS_MKNOD, 1}}
+	oldOpeners  = []modeCall{{unix.SYS_OPEN, 2}}
 )
 
 // oldExecs are execve and execveat of the x32 interface.

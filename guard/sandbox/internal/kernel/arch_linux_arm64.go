@@ -7,8 +7,8 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 
 // What older architectures have in addition.
 var (
-	oldMakers, oldOpeners []modeCall
-	oldExecs              []uint32
+	oldChangers, oldMakers, oldOpeners []modeCall
+	oldExecs                           []uint32
 )
 
 // foreignArch is the other architecture whose programs run here, and foreignExecs its execve and execveat.

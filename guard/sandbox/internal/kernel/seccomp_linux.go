@@ -88,10 +88,15 @@ const (
 type modeCall struct{ nr, arg uint32 }
 
 var (
-	makers = append([]modeCall{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}}, oldMakers...)
+	// changers change the mode of a file or directory, and makers make a node, which is no directory.
+	changers = append([]modeCall{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}}, oldChangers...)
+	makers   = append([]modeCall{{unix.SYS_MKNODAT, 2}}, oldMakers...)
 	// openers are nearly all that is called, and come first in the program.
 	openers = append([]modeCall{{unix.SYS_OPENAT, 3}}, oldOpeners...)
 )
+
+// setID are the bits of a mode that give a program the rights of the owner or the group of its file.
+const setID = unix.S_ISUID | unix.S_ISGID
 
 // makes are the flags of open(2) that create a file, so that its mode is used.
 const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
@@ -140,6 +145,72 @@ func (f *filter) onOpen(c modeCall, bits uint32) {
 	f.op(bpfRet, retAllow, 0, 0)
 }
 
+// onDevice refuses to make the node of a device.
+func (f *filter) onDevice(c modeCall) {
+	f.op(bpfLoad, offNumber, 0, 0)
+	f.op(bpfJeq, c.nr, 0, 5)
+	f.op(bpfLoad, offArg(c.arg), 0, 0)
+	f.op(bpfAnd, unix.S_IFMT, 0, 0)
+	f.op(bpfJeq, unix.S_IFCHR, 1, 0)
+	f.op(bpfJeq, unix.S_IFBLK, 0, 1)
+	f.op(bpfRet, retEPERM, 0, 0)
+}
+
+// modes keeps set-id bits from files: such a program would outlast the command, and runs with the
+// rights of the owner of the workspace. The set-group-ID bit of a directory says the group of new files; a filter
+// cannot tell whether a path is that of a directory, so the listener does, see [ModeChange]. Without one the
+// bit is refused. openat2 has the mode in memory; libraries that are told that it does not exist use openat.
+func (f *filter) modes(listener bool) {
+	for _, c := range openers {
+		f.onOpen(c, setID)
+	}
+	group := retEPERM
+	if listener {
+		group = retJudge
+	}
+	for _, c := range changers {
+		f.onBits(c.nr, offArg(c.arg), unix.S_ISUID, retEPERM)
+		f.onBits(c.nr, offArg(c.arg), unix.S_ISGID, group)
+	}
+	for _, c := range makers {
+		f.onBits(c.nr, offArg(c.arg), setID, retEPERM)
+		f.onDevice(c)
+	}
+	f.on(unix.SYS_OPENAT2, retNoSys)
+	// It leaves a device of number 0, as overlay file systems use it.
+	f.onBits(unix.SYS_RENAMEAT2, offArg(4), unix.RENAME_WHITEOUT, retEPERM)
+}
+
+// A ModeChange is what a call of the [ModeChanges] asks for.
+type ModeChange struct {
+	Dir   int    // the descriptor of the file, or of the directory that the path begins at
+	Path  uint64 // where the path is in the memory of the caller; 0: there is none
+	Mode  uint32
+	Flags int // of fchmodat2
+}
+
+// ModeChanges are the numbers of the calls that change a mode.
+func ModeChanges() (list []int32) {
+	for _, c := range changers {
+		list = append(list, int32(c.nr))
+	}
+	return list
+}
+
+// ModeChangeOf returns the arguments of one of the [ModeChanges].
+func ModeChangeOf(c *Call) ModeChange {
+	a := c.Args
+	switch c.Number {
+	case unix.SYS_FCHMOD:
+		return ModeChange{Dir: int(int32(a[0])), Mode: uint32(a[1])}
+	case unix.SYS_FCHMODAT:
+		return ModeChange{Dir: int(int32(a[0])), Path: a[1], Mode: uint32(a[2])}
+	case unix.SYS_FCHMODAT2:
+		return ModeChange{Dir: int(int32(a[0])), Path: a[1], Mode: uint32(a[2]), Flags: int(uint32(a[3]))}
+	}
+	return ModeChange{Dir: unix.AT_FDCWD, Path: a[0], Mode: uint32(a[1])}
+}
+
 // unlessOneOf answers nr with ret unless its first argument is in values.
 func (f *filter) unlessOneOf(nr uint32, values []uint32, ret uint32) {
 	n := uint8(len(values))
@@ -175,7 +246,8 @@ type FilterRules struct {
 	Families []uint32
 	// Refused are system calls that fail with EPERM, in addition to [Refused].
 	Refused []uint32
-	// Judged are system calls that wait for the answer of a listener, see [InstallWithListener].
+	// Judged are system calls that wait for the answer of a listener, see [InstallWithListener]. If there are any, the
+	// listener answers the [ModeChanges] with a set-group-ID bit as well.
 	Judged []uint32
 }
 
@@ -188,16 +260,7 @@ func Filter(r FilterRules) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
-	// A set-user-ID program, which runs with the rights of the owner of the workspace, would
-	// outlast the command. openat2 has the mode in memory; libraries that are told that it does not
-	// exist use openat.
-	for _, c := range openers {
-		f.onOpen(c, unix.S_ISUID)
-	}
-	for _, c := range makers {
-		f.onBits(c.nr, offArg(c.arg), unix.S_ISUID, retEPERM)
-	}
-	f.on(unix.SYS_OPENAT2, retNoSys)
+	f.modes(len(r.Judged) > 0)
 	for _, nr := range slices.Concat(r.Refused, Refused[:]) {
 		f.on(nr, retEPERM)
 	}
