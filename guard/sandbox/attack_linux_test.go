@@ -82,7 +82,9 @@ var attacks = []attack{
 	{"exchange", `echo z > zz; $ATTACK exchange zz .env; $ATTACK exchange zz secrets; rm -rf zz`, true},
 	{"capabilities", `$ATTACK caps`, true},
 	{"setuid program left behind", `cp /bin/true s; chmod u+s s; chmod 4755 s; install -m 4755 /bin/true s2; $ATTACK setuid s3; rm -rf t; mkdir t
-mkdir -m 2775 d; touch d/f; chmod g+s d || echo BREACH no setgid directory; find . -perm -4000 ! -type d | grep . && echo BREACH; rm -rf s s2 s3* d t`, true},
+mkdir -m 2775 d; touch d/f; chmod g+s d || echo BREACH no setgid directory; chmod -R 2775 d; mkdir d/e
+for dir in d d/e; do test -g $dir || echo BREACH $dir lost its bit; done; chmod 755 d/f || echo BREACH; chmod g-s d || echo BREACH
+find . \( -perm /6000 ! -type d -o -type c -o -type b \) ! -path './.git/*' | grep . && echo BREACH; rm -rf s s2 s3* d t`, true},
 	{"setuid program", `su -c "cat $WS/.env" < /dev/null; sudo -n cat .env`, false},
 
 	// Writing where it is not allowed.

@@ -18,30 +18,77 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// attackSetuid makes setuid files in every way there is.
+// attackSetuid makes files with set-id bits, and devices, in every way there is.
 func attackSetuid(args []string) error {
-	const mode = 0o4755
-	name := args[0]
-	if fd, err := unix.Open(name+"1", unix.O_CREAT|unix.O_WRONLY, mode); err == nil {
-		unix.Fchmod(fd, mode)
-		unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
-		unix.Close(fd)
+	for i, mode := range []uint32{unix.S_ISUID | 0o755, unix.S_ISGID | 0o755, unix.S_ISUID | unix.S_ISGID | 0o755} {
+		name := args[0] + strconv.Itoa(i)
+		if fd, err := unix.Open(name+"1", unix.O_CREAT|unix.O_WRONLY, mode); err == nil {
+			unix.Fchmod(fd, mode)
+			unix.Close(fd)
+		}
+		if fd, err := unix.Openat2(unix.AT_FDCWD, name+"2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: uint64(mode)}); err == nil {
+			unix.Close(fd)
+		}
+		if fd, err := unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, mode); err == nil {
+			unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"3", unix.AT_SYMLINK_FOLLOW)
+			unix.Close(fd)
+		}
+		if fd, err := unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, 0o755); err == nil {
+			unix.Fchmod(fd, mode)
+			unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"6", unix.AT_SYMLINK_FOLLOW)
+			unix.Close(fd)
+		}
+		unix.Mknod(name+"4", unix.S_IFREG|mode, 0)
+		unix.Mkfifo(name+"7", 0o600)
+		unix.Chmod(name+"7", mode)
+		changeModes(name+"5", mode)
 	}
-	if fd, err := unix.Openat2(unix.AT_FDCWD, name+"2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: mode}); err == nil {
+	unix.Mknod(args[0]+"c", unix.S_IFCHR|0o666, 0) // which needs no capability
+	unix.Mknod(args[0]+"b", unix.S_IFBLK|0o666, 7<<8)
+	if fd, err := unix.Open(args[0]+"w", unix.O_CREAT|unix.O_WRONLY, 0o600); err == nil {
 		unix.Close(fd)
-	}
-	if fd, err := unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, mode); err == nil {
-		unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, name+"3", unix.AT_SYMLINK_FOLLOW)
-		unix.Close(fd)
-	}
-	unix.Mknod(name+"4", unix.S_IFREG|mode, 0)
-	unix.Chmod(name+"4", mode)
-	if fd, err := unix.Open(name+"5", unix.O_CREAT|unix.O_WRONLY, 0o755); err == nil {
-		unix.Fchmod(fd, mode)
-		unix.Fchmodat(unix.AT_FDCWD, name+"5", mode, 0)
-		unix.Close(fd)
+		unix.Renameat2(unix.AT_FDCWD, args[0]+"w", unix.AT_FDCWD, args[0]+"x", unix.RENAME_WHITEOUT)
 	}
 	return nil
+}
+
+// changeModes gives a file a mode by every call and every way to name the file.
+func changeModes(name string, mode uint32) {
+	fd, err := unix.Open(name, unix.O_CREAT|unix.O_RDWR, 0o755)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.Fchmod(fd, mode)
+	unix.Chmod(name, mode)
+	unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	unix.Chmod("/proc/thread-self/cwd/"+name, mode)
+	unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)
+	unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
+	unix.Fchmodat(unix.AT_FDCWD, name, mode, unix.AT_SYMLINK_NOFOLLOW)
+	if dir, err := unix.Open(".", unix.O_PATH|unix.O_DIRECTORY, 0); err == nil {
+		unix.Fchmodat(dir, name, mode, 0)
+		unix.Close(dir)
+	}
+	if path, err := unix.Open(name, unix.O_PATH, 0); err == nil {
+		unix.Fchmod(path, mode)
+		unix.Fchmodat(path, "", mode, unix.AT_EMPTY_PATH)
+		unix.Close(path)
+	}
+	// A name that is a directory at one moment and the file at the next.
+	other := name + "d"
+	unix.Mkdir(other, 0o755)
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for range 300 {
+			unix.Renameat2(unix.AT_FDCWD, name, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
+		}
+	}()
+	for range 300 {
+		unix.Chmod(name, mode)
+	}
+	<-done
 }
 
 // kernelAttackers reach for what is neither a file nor a process of the command's.

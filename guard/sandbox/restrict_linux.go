@@ -36,7 +36,7 @@ func restrictCommands(rules *kernel.Ruleset, pl *plan) (listener int, err error)
 
 // commandRules is the filter of commands in namespaces.
 func commandRules(pl *plan) kernel.FilterRules {
-	r := kernel.FilterRules{Families: kernel.Families[:]}
+	r := kernel.FilterRules{Families: kernel.Families[:], Modes: pl.judged || pl.execs}
 	if pl.judged {
 		r.Judged = append(r.Judged, unix.SYS_CONNECT)
 	}
@@ -85,13 +85,16 @@ func confine(rules *kernel.Ruleset, filter kernel.FilterRules) (listener int, er
 		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || execs {
 			return listener, err
 		}
-		filter.Judged = nil
+		filter.Judged, filter.Modes = nil, false
 	}
 	if rules == nil || kernel.LandlockVersion() < kernel.UnixSockets {
 		filter.Families = slices.DeleteFunc(slices.Clone(filter.Families), func(f uint32) bool { return f == unix.AF_UNIX })
 	}
-	if execs {
-		return kernel.InstallWithListener(kernel.Filter(filter))
+	if execs || filter.Modes {
+		if listener, err := kernel.InstallWithListener(kernel.Filter(filter)); err == nil || execs {
+			return listener, err
+		}
+		filter.Modes = false
 	}
 	return -1, kernel.Install(kernel.Filter(filter))
 }

@@ -246,9 +246,10 @@ type FilterRules struct {
 	Families []uint32
 	// Refused are system calls that fail with EPERM, in addition to [Refused].
 	Refused []uint32
-	// Judged are system calls that wait for the answer of a listener, see [InstallWithListener]. If there are any, the
-	// listener answers the [ModeChanges] with a set-group-ID bit as well.
+	// Judged are system calls that wait for the answer of a listener, see [InstallWithListener].
 	Judged []uint32
+	// Modes has the listener answer the [ModeChanges] with a set-group-ID bit, which fail with EPERM otherwise.
+	Modes bool
 }
 
 // Filter is the program for commands.
@@ -260,7 +261,7 @@ func Filter(r FilterRules) []unix.SockFilter {
 	f.op(bpfLoad, offNumber, 0, 0)
 	f.op(bpfJge, x32Bit, 0, 1)
 	f.op(bpfRet, retNoSys, 0, 0)
-	f.modes(len(r.Judged) > 0)
+	f.modes(r.Modes)
 	for _, nr := range slices.Concat(r.Refused, Refused[:]) {
 		f.on(nr, retEPERM)
 	}

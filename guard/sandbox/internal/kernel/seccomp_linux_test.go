@@ -50,11 +50,19 @@ func TestFilter(t *testing.T) {
 		{"making a setuid file without a name", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_TMPFILE | unix.O_WRONLY, 0o4755}, retEPERM},
 		{"opening a directory", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_DIRECTORY, 0o4755}, retAllow},
 		{"openat2", auditArch, unix.SYS_OPENAT2, [4]uint32{}, retNoSys},
-		{"chmod", auditArch, unix.SYS_FCHMODAT, [4]uint32{0, 0, 0o2755}, retAllow},
+		{"making a setgid file", auditArch, unix.SYS_OPENAT, [4]uint32{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o2755}, retEPERM},
+		{"chmod", auditArch, unix.SYS_FCHMODAT, [4]uint32{0, 0, 0o1777}, retAllow},
+		{"chmod g+s", auditArch, unix.SYS_FCHMODAT, [4]uint32{0, 0, 0o2755}, retEPERM},
 		{"chmod u+s", auditArch, unix.SYS_FCHMODAT, [4]uint32{0, 0, 0o4755}, retEPERM},
 		{"chmod u+s of a descriptor", auditArch, unix.SYS_FCHMOD, [4]uint32{0, 0o4755}, retEPERM},
 		{"chmod u+s with flags", auditArch, unix.SYS_FCHMODAT2, [4]uint32{0, 0, 0o4755}, retEPERM},
 		{"a setuid node", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFREG | 0o4755}, retEPERM},
+		{"a setgid node", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, 0o2755}, retEPERM},
+		{"a file", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFREG | 0o755}, retAllow},
+		{"a pipe", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFIFO | 0o644}, retAllow},
+		{"a socket", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFSOCK | 0o644}, retAllow},
+		{"a character device", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFCHR | 0o644}, retEPERM},
+		{"a block device", auditArch, unix.SYS_MKNODAT, [4]uint32{0, 0, unix.S_IFBLK | 0o644}, retEPERM},
 		{"alg", auditArch, unix.SYS_SOCKET, [4]uint32{unix.AF_ALG}, retNoAF},
 	} {
 		if got := interpret(t, prog, c.arch, c.nr, c.args); got != c.want {
@@ -96,11 +104,23 @@ func TestFilter(t *testing.T) {
 	if got := interpret(t, Filter(FilterRules{Families: Families[:], Refused: SharedIPC[:]}), auditArch, unix.SYS_SHMAT, [4]uint32{}); got != retEPERM {
 		t.Errorf("attaching shared memory: %#x", got)
 	}
-	for _, c := range slices.Concat(oldMakers, oldOpeners) {
-		args := [4]uint32{0, unix.O_CREAT}
-		args[c.arg] |= 0o4755
-		if got := interpret(t, prog, auditArch, c.nr, args); got != retEPERM {
-			t.Errorf("a setuid file by call %d: %#x", c.nr, got)
+	for _, c := range slices.Concat(changers, makers, openers) {
+		for _, bit := range []uint32{0o4000, 0o2000, 0o6000} {
+			args := [4]uint32{0, unix.O_CREAT, unix.O_CREAT}
+			args[c.arg] = bit | 0o755
+			if got := interpret(t, prog, auditArch, c.nr, args); got != retEPERM {
+				t.Errorf("a file with %o by call %d: %#x", bit, c.nr, got)
+			}
+		}
+	}
+	modes := Filter(FilterRules{Families: Families[:], Modes: true})
+	for _, c := range changers {
+		for mode, want := range map[uint32]uint32{0o755: retAllow, 0o2755: retJudge, 0o4755: retEPERM, 0o6755: retEPERM} {
+			var args [4]uint32
+			args[c.arg] = mode
+			if got := interpret(t, modes, auditArch, c.nr, args); got != want {
+				t.Errorf("with a listener, mode %o by call %d: %#x", mode, c.nr, got)
+			}
 		}
 	}
 	for _, nr := range Refused {
