@@ -194,7 +194,7 @@ func indentSize(source string) int {
 
 // onlyText shows the text of a page that is not converted.
 func (d *Document) onlyText(source string) {
-	d.Text = tokenText(source)
+	d.Text = ownMarks.Replace(tokenText(source))
 	d.Notes = append(d.Notes, "The page nests too deeply to be converted; this is its text.")
 }
 

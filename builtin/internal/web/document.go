@@ -8,12 +8,10 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
 	"golang.org/x/text/encoding/htmlindex"
-	"golang.org/x/text/unicode/rangetable"
 
 	"github.com/toolhost/toolhost/builtin/internal/document"
 	"github.com/toolhost/toolhost/builtin/internal/text"
@@ -34,8 +32,9 @@ type Document struct {
 	// Notes are further texts for the reader.
 	Notes []string
 
-	once   sync.Once
-	blocks []block // of Text, for questions
+	markdown bool // Text is Markdown
+	once     sync.Once
+	blocks   []block // of Text, for questions
 }
 
 // documents are the documents of one answer.
@@ -62,11 +61,14 @@ func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Text = standBy.Replace(d.Text)
 	var removed int
-	if d.Text, removed = visible(d.Text); removed > 0 {
+	if d.Text, removed = text.Visible(d.Text); removed > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d invisible characters were taken out.", removed))
 	}
+	if d.markdown {
+		d.Text, d.Title = withoutImages(d.Text), withoutImages(oneLine(d.Title))
+	}
+	d.Text = standBy.Replace(d.Text)
 	if at := strings.Index(d.Text, beginMark); at >= 0 {
 		d.Begin = strings.LastIndexByte(d.Text[:at], '\n') + 1
 	} else if fragment != "" && d.Kind == document.TextFile {
@@ -85,7 +87,8 @@ const beginMark = "\U0010FFFD"
 
 // oneLine returns a text on one line, at most 300 characters of it, without invisible ones.
 func oneLine(s string) string {
-	s, _ = visible(strings.Join(strings.Fields(s), " "))
+	s, _ = text.Visible(strings.Join(strings.Fields(s), " "))
+	s = strings.ReplaceAll(s, "\n", " ")
 	if r := []rune(s); len(r) > 300 {
 		s = string(r[:300]) + "…"
 	}
@@ -108,16 +111,19 @@ func (r *Response) document(raw bool, fragment string) (*Document, error) {
 	if d.Kind != document.TextFile {
 		return d, nil
 	}
-	d.Text = strings.ReplaceAll(decode(r.Body, params["charset"]), beginMark, "")
+	d.Text = ownMarks.Replace(decode(r.Body, params["charset"]))
 	head := strings.ToLower(strings.TrimSpace(d.Text[:min(len(d.Text), 4096)]))
 	switch {
 	case looksLikeHTML(head), isHTMLType(d.Type) && strings.HasPrefix(head, "<"), isHTMLType(d.Type) && strings.Contains(d.Text, "</"):
 		if !isHTMLType(d.Type) {
 			d.Type = "text/html"
 		}
+		d.markdown = true
 		return d, d.fromHTML(d.Text, r.URL, raw, fragment)
 	case !raw && (strings.HasPrefix(head, "<?xml") || strings.HasPrefix(head, "<rss") || strings.HasPrefix(head, "<feed")):
-		d.fromFeed(r.URL)
+		d.markdown = d.fromFeed(r.URL)
+	case isMarkdownType(d.Type):
+		d.markdown = true
 	case strings.HasPrefix(head, "{") || strings.HasPrefix(head, "["):
 		d.indentJSON()
 	}
@@ -129,6 +135,8 @@ func isTextType(t string) bool {
 }
 
 func isHTMLType(t string) bool { return t == "text/html" || t == "application/xhtml+xml" }
+
+func isMarkdownType(t string) bool { return t == "text/markdown" || t == "text/x-markdown" }
 
 // looksLikeHTML reports whether a text that is in lower case begins as a page does. Markdown may begin with another element.
 func looksLikeHTML(head string) bool {
@@ -169,37 +177,3 @@ func decode(body []byte, charset string) string {
 	}
 	return strings.ToValidUTF8(text.Decode(bytes.Clone(body)).String(), "\uFFFD")
 }
-
-// visible returns a text without invisible characters, and the number of those: they can carry words that are not visible on
-// the page.
-func visible(s string) (string, int) {
-	removed := 0
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == '\r', r == '\f':
-			return '\n'
-		case r == '\u200d', r >= 0x600 && r <= 0x605, r == 0x6dd, r == 0x70f, r == 0x8e2: // the Arabic ones are seen
-			return r
-		case unicode.Is(invisible, r):
-			removed++
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
-	joined := strings.Count(s, "\u200d")
-	if joined > 0 { // within an emoji it is a part of what is seen
-		s = emojiJoin.ReplaceAllString(s, "$1\x00$2")
-		removed += strings.Count(s, "\u200d")
-		s = strings.ReplaceAll(strings.ReplaceAll(s, "\u200d", ""), "\x00", "\u200d")
-	}
-	return s, removed
-}
-
-// invisible are the characters that are taken out: controls and formats, variation selectors but that of emoji, tags, and fillers.
-var invisible = rangetable.Merge(unicode.Cf, unicode.Cc, rangetable.New(0x115f, 0x1160, 0x2800, 0x3164, 0xffa0, 0x180b, 0x180c, 0x180d, 0x180f), &unicode.RangeTable{
-	R16: []unicode.Range16{{Lo: 0xfe00, Hi: 0xfe0e, Stride: 1}}, R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe0fff, Stride: 1}},
-})
-
-var emojiJoin = regexp.MustCompile(`([\p{So}\x{fe0f}\x{1f3fb}-\x{1f3ff}])\x{200d}([\p{So}\x{2640}\x{2642}])`)

@@ -25,8 +25,8 @@ type feedEntry struct {
 	Date      string `xml:"date"`
 }
 
-// fromFeed lists titles and links of a feed. Other XML is not changed.
-func (d *Document) fromFeed(at *url.URL) {
+// fromFeed lists titles and links of a feed, as Markdown. Other XML is not changed.
+func (d *Document) fromFeed(at *url.URL) (isFeed bool) {
 	source := xml.NewDecoder(strings.NewReader(d.Text))
 	source.Strict, source.Entity = false, xml.HTMLEntity
 	source.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is decoded
@@ -43,18 +43,18 @@ func (d *Document) fromFeed(at *url.URL) {
 		}
 		if root == "" {
 			if root = start.Name.Local; root != "rss" && root != "feed" && root != "RDF" {
-				return
+				return false
 			}
 		}
 		switch start.Name.Local {
 		case "title":
 			if title == "" && source.DecodeElement(&title, &start) != nil {
-				return
+				return false
 			}
 		case "item", "entry":
 			var e feedEntry
 			if source.DecodeElement(&e, &start) != nil {
-				return
+				return false
 			}
 			if count++; count <= maxEntries {
 				out.WriteString(e.line(at))
@@ -62,12 +62,13 @@ func (d *Document) fromFeed(at *url.URL) {
 		}
 	}
 	if count == 0 {
-		return
+		return false
 	}
 	if count > maxEntries {
 		fmt.Fprintf(&out, "[… %d more entries]\n", count-maxEntries)
 	}
-	d.Title, d.Text = title, out.String()
+	d.Title, d.Text = title, ownMarks.Replace(out.String())
+	return true
 }
 
 // line returns the entry as an item of a list.

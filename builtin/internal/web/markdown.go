@@ -2,8 +2,11 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/url"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +45,7 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 		return nil
 	}
 	p := &page{doc: doc, at: at, base: at}
+	p.unmark()
 	p.inspect()
 	d.Title, d.Date = p.title, p.date
 	p.prepare(fragment)
@@ -78,6 +82,25 @@ type page struct {
 	description string
 	headline    string
 	scripts     int
+	ticks       bool // texts outside of code have the syntax of code
+}
+
+// unmark removes the characters of this package from texts and attributes, where entities may have made them. It looks for texts that
+// begin or end code in Markdown.
+func (p *page) unmark() {
+	var plain strings.Builder
+	for n := range p.doc.Descendants() {
+		if n.Type == html.TextNode {
+			if n.Data = ownMarks.Replace(n.Data); !within(n, "pre", "code", "script", "style") {
+				plain.WriteString(n.Data)
+			}
+		}
+		for i := range n.Attr {
+			n.Attr[i].Val = ownMarks.Replace(n.Attr[i].Val)
+			p.ticks = p.ticks || strings.Contains(n.Attr[i].Val, "`")
+		}
+	}
+	p.ticks = p.ticks || codeMark.MatchString(plain.String())
 }
 
 // inspect reads the head, and finds the base of links.
@@ -127,12 +150,12 @@ func (p *page) linkedData(source string) {
 	if json.Unmarshal([]byte(source), &one) != nil {
 		return
 	}
-	p.headline = one.Headline
+	p.headline = ownMarks.Replace(one.Headline)
 	if p.date == "" {
 		p.date = one.DatePublished
 	}
 	if p.description == "" {
-		p.description = one.Description
+		p.description = ownMarks.Replace(one.Description)
 	}
 }
 
@@ -145,7 +168,12 @@ func (p *page) prepare(fragment string) {
 		case html.CommentNode:
 			gone = append(gone, n)
 		case html.TextNode:
-			if n.Data = standIn.Replace(n.Data); within(n, "td", "th") {
+			if p.isCode(n) {
+				n.Data = codeIn.Replace(n.Data)
+			} else {
+				n.Data = textIn.Replace(n.Data)
+			}
+			if within(n, "td", "th") {
 				n.Data = strings.ReplaceAll(n.Data, "|", `\|`)
 			}
 		}
@@ -171,10 +199,10 @@ func (p *page) prepare(fragment string) {
 			}
 		case "noframes":
 			for c := n.FirstChild; c != nil; c = c.NextSibling {
-				c.Data = tokenText(c.Data)
+				c.Data = ownMarks.Replace(tokenText(c.Data))
 			}
 		case "img":
-			if !p.image(n) {
+			if !image(n) {
 				gone = append(gone, n)
 			}
 		case "h1", "h2", "h3", "h4", "h5", "h6":
@@ -192,11 +220,27 @@ func (p *page) prepare(fragment string) {
 }
 
 // The characters that the converter writes as entities, and their replacements during the conversion: characters for private use, which
-// are removed from pages.
+// are removed from pages. Those of code differ, where the syntax of an image is none.
 var (
-	standIn = strings.NewReplacer("<", "\U0010FFFA", ">", "\U0010FFFB", "&", "\U0010FFFC", "\U0010FFFA", "", "\U0010FFFB", "", "\U0010FFFC", "", beginMark, "")
-	standBy = strings.NewReplacer("\U0010FFFA", "<", "\U0010FFFB", ">", "\U0010FFFC", "&")
+	textIn   = strings.NewReplacer("<", textLess, ">", textGreater, "&", "\U0010FFFC")
+	codeIn   = strings.NewReplacer("<", "\U0010FFFA", ">", textGreater, "&", "\U0010FFFC", "![", "!"+codeImage+"[")
+	standBy  = strings.NewReplacer(textLess, "<", "\U0010FFFA", "<", textGreater, ">", "\U0010FFFC", "&", codeImage, "")
+	ownMarks = strings.NewReplacer(textLess, "", codeImage, "", "\U0010FFFA", "", textGreater, "", "\U0010FFFC", "", beginMark, "")
 )
+
+// codeMark matches what begins or ends code in Markdown, or a comment, in which there is none.
+var codeMark = regexp.MustCompile("`|~~~|<[!?]|<(?i:script|style|pre|textarea)")
+
+// isCode reports whether a text is code for a program that shows the Markdown of the page: in a block, or on one line in a paragraph.
+func (p *page) isCode(n *html.Node) bool {
+	switch {
+	case p.ticks, within(n, "td", "th"):
+		return false
+	case within(n, "pre"):
+		return true
+	}
+	return n.Parent != nil && n.Parent.Data == "code" && n.Parent.FirstChild == n && n.NextSibling == nil && !strings.ContainsAny(n.Data, "\r\n`")
+}
 
 // mark puts the mark of the fragment where its element begins.
 func mark(n *html.Node) {
@@ -228,28 +272,27 @@ func (p *page) absolute(n *html.Node, name string) {
 	setAttr(n, name, whole)
 }
 
-// image reports whether an image is shown; without an address of the web it is its description.
-func (p *page) image(n *html.Node) bool {
-	source := attr(n, "src")
-	for _, lazy := range []string{"data-src", "data-original"} {
-		if source == "" || strings.HasPrefix(source, "data:") {
-			source = attr(n, lazy)
-		}
-	}
+// image replaces an image by its description, or by the name of its file, and reports whether it is shown.
+func image(n *html.Node) bool {
 	alt := strings.TrimSpace(attr(n, "alt"))
+	source := cmp.Or(attr(n, "src"), attr(n, "data-src"), attr(n, "data-original"))
 	if hasAttr(n, "alt") && alt == "" || attr(n, "width") == "1" || source == "" && alt == "" {
 		return false
 	}
-	deleteAttr(n, "srcset")
-	if deleteAttr(n, "src"); source != "" {
-		setAttr(n, "src", source)
+	if u, err := url.Parse(source); alt == "" && err == nil && u.Scheme != "data" {
+		alt = path.Base(u.Path)
 	}
-	if p.absolute(n, "src"); attr(n, "src") != "" {
-		return true
+	if runes := []rune(alt); len(runes) > maxDescription {
+		alt = string(runes[:maxDescription]) + "…"
 	}
-	n.Type, n.Data, n.Attr, n.DataAtom = html.TextNode, "!["+alt+"]", nil, 0
-	return alt != ""
+	var text strings.Builder
+	describe(&text, inBrackets.Replace(withoutImages(alt)))
+	n.Type, n.Data, n.Attr, n.DataAtom = html.TextNode, textIn.Replace(text.String()), nil, 0
+	return true
 }
+
+// maxDescription is how much of the description of an image is shown, in characters.
+const maxDescription = 500
 
 // heading adds the id of a heading to its text, and removes the sign that links to it.
 func (p *page) heading(n *html.Node) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"golang.org/x/net/html"
+
+	plain "github.com/toolhost/toolhost/builtin/internal/text"
 	"golang.org/x/text/encoding/htmlindex"
 )
 
@@ -109,7 +111,7 @@ func checkMain(t *testing.T, page, text string) {
 				continue
 			}
 			for _, w := range strings.Fields(c.Data) {
-				w, _ = visible(strings.ReplaceAll(w, "|", `\|`))
+				w, _ = plain.Visible(strings.ReplaceAll(w, "|", `\|`))
 				if !strings.Contains(text, w) && !strings.Contains(text, strings.ReplaceAll(w, `\|`, "|")) {
 					t.Errorf("the word %q of main is lost", w)
 				}
@@ -186,7 +188,7 @@ func FuzzDocument(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if _, left := visible(d.Text); left > 0 || strings.Contains(d.Text, beginMark) || d.Begin < 0 || d.Begin > len(d.Text) || strings.Contains(d.Title, "\n") {
+			if _, left := plain.Visible(d.Text); left > 0 || strings.Contains(d.Text, beginMark) || d.Begin < 0 || d.Begin > len(d.Text) || strings.Contains(d.Title, "\n") {
 				t.Errorf("%q: begins at %d, title %q", d.Text, d.Begin, d.Title)
 			}
 			d.Show("what is x", 0, 100)
