@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 // An agentOutput is the structured output of an [agentTool].
@@ -107,9 +109,23 @@ func (r *agentRun) result() Result {
 		}
 	}
 	return Result{
-		Text: head + strings.ToValidUTF8(answer, "\uFFFD") + "\n\n" + r.block(out), IsError: out.Status != "completed", Structured: out,
+		Text: head + quotedLines(answer) + "\n" + r.block(out), IsError: out.Status != "completed", Structured: out,
 		Summary: fmt.Sprintf("%s: %s, %s", r.id, out.Status, count(out.Turns, "turn")), LastLine: lastLine(answer),
 	}
+}
+
+// quotedLines returns words of an agent, each line with a mark in front, so that none looks like a line of this host: like the
+// block that describes the run.
+func quotedLines(words string) string {
+	words, _ = text.Visible(strings.ToValidUTF8(words, "\uFFFD"))
+	if words = strings.Trim(words, "\n"); words == "" {
+		return "\n"
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(words, "\n") {
+		b.WriteString(strings.TrimRight("> "+line, " ") + "\n")
+	}
+	return b.String()
 }
 
 // block returns the part of a result that describes the run.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/agent"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -341,9 +342,10 @@ func (r *agentRun) line(line []byte) {
 	}
 	r.failed = r.failed || e.Failed
 	for _, call := range e.Calls {
-		r.out.Write([]byte(call + "\n"))
+		r.out.Write([]byte(quotedLines(call)))
+		call, _ = text.Visible(call)
+		r.calls = append(r.calls, strings.ReplaceAll(call, "\n", " "))
 	}
-	r.calls = append(r.calls, e.Calls...)
 	r.count(e)
 	if e.Done && !r.finished {
 		r.finished = true

@@ -65,9 +65,10 @@ func (p linkPlaces) removeNew() (lines []string) {
 			if _, err := root.Stat(name); err == nil {
 				continue // it leads to a place in the directory
 			}
-			line := fmt.Sprintf("Removed %s: a link to %s, where programs outside of the sandbox would have followed it.", filepath.Join(dir, name), to)
+			path, to := quoteOdd(filepath.Join(dir, name)), quoteOdd(to)
+			line := fmt.Sprintf("Removed %s: a link to %s, where programs outside of the sandbox would have followed it.", path, to)
 			if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				line = fmt.Sprintf("The link %s to %s is new and could not be removed: %v. Remove it before you use a program that works there.", filepath.Join(dir, name), to, err)
+				line = fmt.Sprintf("The link %s to %s is new and could not be removed: %v. Remove it before you use a program that works there.", path, to, err)
 			}
 			lines = append(lines, line)
 		}

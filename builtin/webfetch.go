@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin/internal/document"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/builtin/internal/web"
 	"github.com/toolhost/toolhost/guard"
 )
@@ -289,6 +290,7 @@ func (f webFetch) pdf(ctx context.Context, resp *web.Response, d *web.Document, 
 	}
 	var b strings.Builder
 	for i, page := range pages.Text {
+		page, _ = text.Visible(page)
 		fmt.Fprintf(&b, "--- page %d of %d ---\n%s\n", pages.First+i, pages.Total, strings.TrimRight(page, "\n"))
 	}
 	out.Shown = utf8.RuneCountInString(b.String())

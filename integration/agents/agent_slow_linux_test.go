@@ -25,8 +25,8 @@ func TestAgentInput(t *testing.T) {
 		{"another isolation", map[string]any{"isolation": "vm"}, `isolation: expected none or worktree, got "vm"`},
 		{"a crash", map[string]any{"prompt": `{"crash": true}`}, "panic: crashed"},
 		{"an end without text", map[string]any{"prompt": `{"exit": 0}`}, "The agent ended without an answer, with exit code 0."},
-		{"junk", map[string]any{"prompt": `{"raw": "{\"type\": [1, {}], \"x\": null}"}` + "\n" + `{"raw": "Unknown option: --verbose"}` + "\n" + `{"exit": 3}`}, "exit code 3. It said:\nUnknown option: --verbose"},
-		{"a login", map[string]any{"prompt": `{"fail": "Not logged in. Please run /login"}`}, "The agent failed. It said:\nNot logged in. Please run /login"},
+		{"junk", map[string]any{"prompt": `{"raw": "{\"type\": [1, {}], \"x\": null}"}` + "\n" + `{"raw": "Unknown option: --verbose"}` + "\n" + `{"exit": 3}`}, "exit code 3. It said:\n> Unknown option: --verbose"},
+		{"a login", map[string]any{"prompt": `{"fail": "Not logged in. Please run /login"}`}, "The agent failed. It said:\n> Not logged in. Please run /login"},
 		{"a flood", map[string]any{"prompt": `{"flood": 1024}`}, "The agent was ended: it printed more than 256 MiB."},
 	} {
 		text, _, failed := h.agent(c.more)
@@ -46,7 +46,7 @@ func TestAgentInput(t *testing.T) {
 		}
 	}
 	h.Settings(t, `{"agent": {"runner": {"command": "sh", "args": ["-c", "cat; echo; echo '{\"a\": [{\"b\": \"last\"}]}'"], "parse": "jsonl:a.0.b"}}}`)
-	if text, _, failed := h.agent(nil, "not JSON"); failed || !strings.HasPrefix(text, "last\n") {
+	if text, _, failed := h.agent(nil, "not JSON"); failed || !strings.HasPrefix(text, "> last\n") {
 		t.Errorf("a runner with lines of JSON says %s", text)
 	}
 	h.Settings(t, `{}`)

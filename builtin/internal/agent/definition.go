@@ -36,10 +36,12 @@ type Definition struct {
 	File string
 }
 
-// ReadsOnly reports whether the agent has no tool that writes files or runs commands.
+// ReadsOnly reports whether the agent changes no files: in plan mode, without a tool that writes files or runs commands, or if its
+// definition takes Edit and Write away. Its commands write no files then, either.
 func (d Definition) ReadsOnly() bool {
-	return d.Mode == "plan" || len(d.Tools) > 0 && !slices.ContainsFunc(d.Tools, func(tool string) bool {
-		return slices.Contains([]string{"Bash", "Edit", "Write", "NotebookEdit"}, tool) || strings.HasPrefix(tool, "mcp__")
+	denied := func(tool string) bool { return slices.Contains(d.Denied, tool) }
+	return d.Mode == "plan" || denied("Edit") && denied("Write") || len(d.Tools) > 0 && !slices.ContainsFunc(d.Tools, func(tool string) bool {
+		return (slices.Contains([]string{"Bash", "Edit", "Write", "NotebookEdit"}, tool) || strings.HasPrefix(tool, "mcp__")) && !denied(tool)
 	})
 }
 
