@@ -360,7 +360,7 @@ func TestAgentWorktreeDirty(t *testing.T) {
 		host.Must(t, os.WriteFile(filepath.Join(h.Project, name), []byte(text+"\n"), 0o600))
 	}
 	text, out, failed := h.agent(map[string]any{"isolation": "worktree"}, shellStep("cat kept.txt new.txt; cat secret.txt; echo more > new.txt"))
-	if failed || !strings.Contains(text, "changed\nuntracked") || strings.Contains(text, "SECRET") {
+	if failed || !strings.Contains(text, "> changed\n> untracked") || strings.Contains(text, "SECRET") {
 		t.Errorf("it says\n%s", text)
 	}
 	if got, _ := os.ReadFile(filepath.Join(h.Project, "new.txt")); string(got) != "untracked\n" {

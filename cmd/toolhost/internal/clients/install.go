@@ -99,7 +99,7 @@ func (c Client) file(r Request) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s has no file for a project: leave --project out", c.Title)
 	}
-	return file, nil
+	return file, inProject(r.Project, file)
 }
 
 // installed works out the file with the server in it.
@@ -166,6 +166,11 @@ type step func(client Client, r Request, old target) (now target, done Action, e
 func (c Client) edit(ctx context.Context, r Request, file string, work step) (Report, error) {
 	report := Report{File: file, Action: Unchanged}
 	change := func() error {
+		if r.Project != "" { // a program may have changed it since
+			if err := inProject(r.Project, file); err != nil {
+				return err
+			}
+		}
 		old, err := readTarget(file)
 		if err != nil {
 			return err
