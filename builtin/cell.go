@@ -73,7 +73,7 @@ type Cell struct {
 	Closed func()
 
 	runtime *Runtime
-	logins  *sandbox.LoginPublisher // nil: all ports are published
+	logins  loginPublisher // nil: all ports are published
 	box     *sandboxpool.Sandbox
 	gate    *execGate
 	mark    *commandMark
@@ -82,6 +82,11 @@ type Cell struct {
 	stop    context.CancelFunc
 	close   func() []string
 	links   linkPlaces
+}
+
+// A loginPublisher publishes ports at which a program waits for the browser of the user.
+type loginPublisher interface {
+	Publish(port int, atMost time.Duration) error
 }
 
 // PrepareCell begins to find out what this machine can contain.

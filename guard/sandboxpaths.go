@@ -76,7 +76,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 			out.Masked = append(out.Masked, name)
 		}
 	}
-	out.Masked = append(out.Masked, k.otherWorkspaces(out.Writable)...)
+	out.Masked = append(out.Masked, otherWorkspaces(k.scratch, out.Writable)...)
 	for name := range k.allow.Read.Files() {
 		if k.secrets.Hold(name) && !k.isState(name) && k.deny.Read.Match(name, false) == nil && realpath.Exists(pathname.Native(name)) {
 			out.Shown = append(out.Shown, pathname.Native(name))
@@ -128,9 +128,9 @@ func (k *policyData) others() []string {
 
 // otherWorkspaces returns the scratch directories of other workspaces, if they lie in a directory that commands write: where the
 // home directory is a root. What a command leaves there would run in the other workspace.
-func (k *policyData) otherWorkspaces(writable []string) []string {
-	own := filepath.Dir(k.scratch)
-	if k.scratch == "" || !withinAny(own, writable) {
+func otherWorkspaces(scratch string, writable []string) []string {
+	own := filepath.Dir(scratch)
+	if scratch == "" || !withinAny(own, writable) {
 		return nil
 	}
 	var out []string

@@ -32,8 +32,8 @@ func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) { s.publish(ctx
 // maxLogins is how many login ports of a sandbox are published at once.
 const maxLogins = 2
 
-// A LoginPublisher publishes the ports at which a program of a sandbox waits for the browser of the user.
-type LoginPublisher struct {
+// A loginPublisher publishes the ports at which a program of a sandbox waits for the browser of the user.
+type loginPublisher struct {
 	sandbox *Sandbox
 	ctx     context.Context
 	log     *slog.Logger
@@ -45,13 +45,13 @@ type LoginPublisher struct {
 }
 
 // PublishLogins returns the publisher of a sandbox. It ends when ctx is done.
-func (s *Sandbox) PublishLogins(ctx context.Context, log *slog.Logger) *LoginPublisher {
-	return &LoginPublisher{sandbox: s, ctx: ctx, log: log, wake: make(chan struct{}, 1), until: map[int]time.Time{}}
+func (s *Sandbox) PublishLogins(ctx context.Context, log *slog.Logger) *loginPublisher {
+	return &loginPublisher{sandbox: s, ctx: ctx, log: log, wake: make(chan struct{}, 1), until: map[int]time.Time{}}
 }
 
 // Publish publishes a port for a time at most, as long as a program of the sandbox listens on it. It is an error if maxLogins
 // others are published already.
-func (p *LoginPublisher) Publish(port int, atMost time.Duration) error {
+func (p *loginPublisher) Publish(port int, atMost time.Duration) error {
 	listening, err := p.sandbox.Listening()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p *LoginPublisher) Publish(port int, atMost time.Duration) error {
 	return nil
 }
 
-func (p *LoginPublisher) wants(port int) bool {
+func (p *loginPublisher) wants(port int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.until[port])
