@@ -114,8 +114,8 @@ func (r *agentRun) result() Result {
 	}
 }
 
-// quotedLines returns words of an agent, each line with a mark in front, so that none looks like a line of this host: like the
-// block that describes the run.
+// quotedLines returns words of an agent, each line with a mark in front, so that none looks like a line of this host:
+// like the block that describes the run.
 func quotedLines(words string) string {
 	words, _ = text.Visible(strings.ToValidUTF8(words, "\uFFFD"))
 	if words = strings.Trim(words, "\n"); words == "" {

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// linkPlaces are the directories of the user that a program in a cell may write besides the roots, with their symbolic links as
-// they were: path below the directory → target. The user's own programs work in these directories later, and would follow a
-// link that the program has left there.
+// linkPlaces are the directories of the user that a program in a cell may write besides the roots, with their symbolic
+// links as they were: path below the directory → target. The user's own programs work in these directories later, and
+// would follow a link that the program has left there.
 type linkPlaces map[string]map[string]string
 
 // notePlaces notes the links in directories. Files are left out.
@@ -46,8 +46,8 @@ func linksBelow(dir string) (map[string]string, error) {
 	return links, err
 }
 
-// removeNew removes the links that are new or lead elsewhere than before, unless they lead to a place in the same directory. It
-// returns lines of a report. No process of the program may be left.
+// removeNew removes the links that are new or lead elsewhere than before, unless they lead to a place in the same
+// directory. It returns lines of a report. No process of the program may be left.
 func (p linkPlaces) removeNew() (lines []string) {
 	for dir, known := range p {
 		now, err := linksBelow(dir)
@@ -66,9 +66,10 @@ func (p linkPlaces) removeNew() (lines []string) {
 				continue // it leads to a place in the directory
 			}
 			path, to := quoteOdd(filepath.Join(dir, name)), quoteOdd(to)
-			line := fmt.Sprintf("Removed %s: a link to %s, where programs outside of the sandbox would have followed it.", path, to)
+			line := fmt.Sprintf("Removed %s: a link to %s, which programs outside of the sandbox would have followed.", path, to)
 			if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				line = fmt.Sprintf("The link %s to %s is new and could not be removed: %v. Remove it before you use a program that works there.", path, to, err)
+				line = fmt.Sprintf("The link %s to %s is new and could not be removed: %v. "+
+					"Remove it before you use a program that works there.", path, to, err)
 			}
 			lines = append(lines, line)
 		}

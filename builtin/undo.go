@@ -213,7 +213,8 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 	var files []history.FileUndo
 	gone := map[string]bool{}
 	for _, f := range plan.Files {
-		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID, Err: cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))}
+		u := Undone{Path: f.Path, Removed: f.Restore.IsAbsent(), Gone: f.Gone, SetID: f.SetID}
+		u.Err = cmp.Or(mayRestore(env, f, plan.Files), emptied(f, gone))
 		if u.Err == nil && sel.DryRun && sel.Diffs && readable(env.Policy, f.Path) == nil {
 			var err error
 			if u.Diff, err = env.Runtime.history.Preview(f); err != nil {

@@ -126,8 +126,8 @@ func (k *policyData) others() []string {
 	return out
 }
 
-// otherWorkspaces returns the scratch directories of other workspaces, if they lie in a directory that commands write: where the
-// home directory is a root. What a command leaves there would run in the other workspace.
+// otherWorkspaces returns the scratch directories of other workspaces, if they lie in a directory that commands write:
+// where the home directory is a root. What a command leaves there would run in the other workspace.
 func otherWorkspaces(scratch string, writable []string) []string {
 	own := filepath.Dir(scratch)
 	if scratch == "" || !withinAny(own, writable) {

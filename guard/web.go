@@ -65,9 +65,9 @@ func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
 	return w.ReachableFrom(nil, f, addresses...)
 }
 
-// ReachableFrom is [Web.Reachable] for a host that was named by a server with the addresses servers. Such a server may name
-// hosts of the networks that it is in itself: a server on this machine those on this machine, one in a private network those
-// in private networks. The zero Web opens no other host.
+// ReachableFrom is [Web.Reachable] for a host that was named by a server with the addresses servers. Such a server may
+// name hosts of the networks that it is in itself: a server on this machine those on this machine, one in a private
+// network those in private networks. The zero Web opens no other host.
 func (w Web) ReachableFrom(servers []netip.Addr, f Fetch, addresses ...netip.Addr) error {
 	var denied []string
 	if w.data != nil {
@@ -101,7 +101,8 @@ func (w Web) ReachableFrom(servers []netip.Addr, f Fetch, addresses ...netip.Add
 	return fmt.Errorf("refused by the address guard of this host: %s. A person can open it: add %q to web.allowPrivate of the user settings", why, net.JoinHostPort(f.Host, f.Port))
 }
 
-// An addressClass says who reaches an address. A program that reaches one class from its own address reaches those before it.
+// An addressClass says who reaches an address. A program that reaches one class from its own address reaches those
+// before it.
 type addressClass int
 
 const (

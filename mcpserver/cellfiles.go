@@ -14,8 +14,9 @@ import (
 // standardNames are the names of the descriptors of a program in a cell.
 var standardNames = [...]string{"standard input", "standard output", "standard error"}
 
-// checkFiles refuses descriptors that would lead a program in a cell to what its sandbox hides: an open directory leads to all
-// files below it. A program gets regular files that no rule denies, pipes, sockets, terminals and the null device.
+// checkFiles refuses descriptors that would lead a program in a cell to what its sandbox hides: an open directory
+// leads to all files below it. A program gets regular files that no rule denies, pipes, sockets, terminals and the
+// null device.
 func checkFiles(policy *guard.Policy, files []*os.File) error {
 	if len(files) > len(standardNames) {
 		return fmt.Errorf("a program in a cell gets %d descriptors, not %d", len(standardNames), len(files))
@@ -25,7 +26,8 @@ func checkFiles(policy *guard.Policy, files []*os.File) error {
 			continue
 		}
 		if err := checkFile(policy, f); err != nil {
-			return fmt.Errorf("its %s (descriptor %d) %w. Use a file, a pipe or /dev/null instead", standardNames[i], i, err)
+			return fmt.Errorf("its %s (descriptor %d) %w. Use a file, a pipe or /dev/null instead",
+				standardNames[i], i, err)
 		}
 	}
 	return nil

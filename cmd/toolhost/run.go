@@ -153,7 +153,8 @@ func (f *runFlags) client(ctx context.Context, host *mcpserver.Host, server *mcp
 			return err
 		}
 		spec.Argv = slices.Concat([]string{program}, more, args[1:])
-		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), &pageOpener{hosts: spec.Hosts, publish: publish, open: openAddress, now: time.Now})
+		pages := &pageOpener{hosts: spec.Hosts, publish: publish, open: openAddress, now: time.Now}
+		bin, browser, err := serveBrowser(ctx, dir, ownProgram(), pages)
 		spec.Sockets = append(spec.Sockets, browser)
 		spec.Env = slices.DeleteFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") || strings.HasPrefix(e, "BROWSER=") })
 		spec.Env = append(spec.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "BROWSER="+filepath.Join(bin, "xdg-open"))

@@ -25,7 +25,8 @@ const (
 	maxAddress = 8192
 	// openTime bounds how long the request for one may take.
 	openTime = 10 * time.Second
-	// openEvery is the least time between two pages, and maxOpened how many a run may open: each one takes the user's screen.
+	// openEvery is the least time between two pages, and maxOpened how many a run may open: each one takes the user's
+	// screen.
 	openEvery = 2 * time.Second
 	maxOpened = 10
 )
@@ -89,9 +90,10 @@ func (p *pageOpener) page(address string) error {
 	now := p.now()
 	switch {
 	case p.opened >= maxOpened:
-		return fmt.Errorf("the page is not opened: %d pages were opened in this run. Open it yourself: %s", maxOpened, address)
+		return fmt.Errorf("the page is not opened: this run has opened %d. Open it yourself: %s", maxOpened, address)
 	case p.opened > 0 && now.Sub(p.last) < openEvery:
-		return fmt.Errorf("the page is not opened: another one was, less than %v ago. Try again, or open it yourself: %s", openEvery, address)
+		return fmt.Errorf("the page is not opened: another one was, less than %v ago. Try again, or open it yourself: %s",
+			openEvery, address)
 	}
 	p.opened, p.last = p.opened+1, now
 	if port := callbackPort(address); port > 0 {

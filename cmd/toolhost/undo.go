@@ -150,7 +150,10 @@ func (u *undoing) print(w io.Writer, result builtin.UndoResult, asJSON bool) err
 	left := false
 	files := []undoneFile{}
 	for _, f := range result.Files {
-		file := undoneFile{Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Gone: f.Gone, Removed: f.Removed && f.Err == nil, Forced: f.Forced, SetID: f.SetID}
+		file := undoneFile{
+			Path: f.Path, RawPath: rawPath(f.Path), Done: f.Err == nil && !u.DryRun, Gone: f.Gone,
+			Removed: f.Removed && f.Err == nil, Forced: f.Forced, SetID: f.SetID,
+		}
 		if f.Err != nil {
 			file.Error, left = f.Err.Error(), true
 		}

@@ -219,7 +219,8 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 		if err := keepOnly(0); err != nil {
 			return err
 		}
-		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:], Modes: kernel.NotifyWorks() == nil}
+		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:]}
+		filter.Modes = kernel.NotifyWorks() == nil
 		if pl.execs {
 			filter.Judged = kernel.Execs[:]
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// changeMode is the [kernel.Judge] of chmod(2) and its kin with a set-group-ID bit. It changes the mode on behalf of the caller
-// and leaves the bit to directories only. The kernel does the same where the caller is not in the group of the file, so programs
-// know a bit that is not set without an error.
+// changeMode is the [kernel.Judge] of chmod(2) and its kin with a set-group-ID bit. It changes the mode on behalf of
+// the caller and leaves the bit to directories only. The kernel does the same where the caller is not in the group of
+// the file, so programs know a bit that is not set without an error.
 func changeMode(c *kernel.Call) (errno unix.Errno) {
 	if err := withoutPowers(func() { errno = tryMode(c) }); err != nil {
 		return errnoOf(err)
@@ -39,8 +39,8 @@ func tryMode(c *kernel.Call) unix.Errno {
 	var err error
 	if m.Path == 0 {
 		err = unix.Fchmod(node, m.Mode)
-	} else {
-		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(node), m.Mode) // through the mount of the caller, which may be read-only
+	} else { // through the mount of the caller, which may be read-only
+		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(node), m.Mode)
 	}
 	if err != nil {
 		return errnoOf(err)

@@ -49,8 +49,8 @@ func (s *Sandbox) PublishLogins(ctx context.Context, log *slog.Logger) *loginPub
 	return &loginPublisher{sandbox: s, ctx: ctx, log: log, wake: make(chan struct{}, 1), until: map[int]time.Time{}}
 }
 
-// Publish publishes a port for a time at most, as long as a program of the sandbox listens on it. It is an error if maxLogins
-// others are published already.
+// Publish publishes a port for a time at most, as long as a program of the sandbox listens on it. It is an error if
+// maxLogins others are published already.
 func (p *loginPublisher) Publish(port int, atMost time.Duration) error {
 	listening, err := p.sandbox.Listening()
 	if err != nil {

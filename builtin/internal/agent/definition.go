@@ -36,13 +36,16 @@ type Definition struct {
 	File string
 }
 
-// ReadsOnly reports whether the agent changes no files: in plan mode, without a tool that writes files or runs commands, or if its
-// definition takes Edit and Write away. Its commands write no files then, either.
+// ReadsOnly reports whether the agent changes no files: in plan mode, without a tool that writes files or runs
+// commands, or if its definition takes Edit and Write away. Its commands write no files then, either.
 func (d Definition) ReadsOnly() bool {
 	denied := func(tool string) bool { return slices.Contains(d.Denied, tool) }
-	return d.Mode == "plan" || denied("Edit") && denied("Write") || len(d.Tools) > 0 && !slices.ContainsFunc(d.Tools, func(tool string) bool {
-		return (slices.Contains([]string{"Bash", "Edit", "Write", "NotebookEdit"}, tool) || strings.HasPrefix(tool, "mcp__")) && !denied(tool)
-	})
+	writes := func(tool string) bool {
+		known := slices.Contains([]string{"Bash", "Edit", "Write", "NotebookEdit"}, tool)
+		return (known || strings.HasPrefix(tool, "mcp__")) && !denied(tool)
+	}
+	return d.Mode == "plan" || denied("Edit") && denied("Write") ||
+		len(d.Tools) > 0 && !slices.ContainsFunc(d.Tools, writes)
 }
 
 // builtIn returns the types that always exist.

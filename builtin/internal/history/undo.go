@@ -273,8 +273,9 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 	return nil
 }
 
-// setID returns the bits of a mode that an undo does not restore. They give a program the rights of the owner or the group of its
-// file, and the history does not know whether a person set them. In a directory the set-group-ID bit says the group of new files.
+// setID returns the bits of a mode that an undo does not restore. They give a program the rights of the owner or the
+// group of its file, and the history does not know whether a person set them. In a directory the set-group-ID bit says
+// the group of new files.
 func setID(mode fs.FileMode) fs.FileMode {
 	if mode.IsDir() {
 		return fs.ModeSetuid

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Visible returns a text without the characters that are not seen: they can carry words that no person reads. It keeps a joiner
-// or a variation selector where it changes how the letters or the emoji before it look, and makes every line break a
-// newline. removed is how many characters were taken out.
+// Visible returns a text without the characters that are not seen: they can carry words that no person reads. It keeps
+// a joiner or a variation selector where it changes how the letters or the emoji before it look, and makes every line
+// break a newline. removed is how many characters were taken out.
 func Visible(s string) (visible string, removed int) {
 	if isPlain(s) {
 		return s, 0
@@ -58,8 +58,9 @@ func isLineBreak(r rune) bool {
 	return false
 }
 
-// isInvisible reports whether a character is a control or format character or is ignored by programs that show text: by the
-// property Default_Ignorable_Code_Point, which the tables of Go do not have as one. It includes the blank of Braille.
+// isInvisible reports whether a character is a control or format character or is ignored by programs that show text:
+// by the property Default_Ignorable_Code_Point, which the tables of Go do not have as one. It includes the blank of
+// Braille.
 func isInvisible(r rune) bool {
 	switch {
 	case r < 0x7f:
@@ -80,8 +81,8 @@ const (
 	keycap             = '\u20e3'
 )
 
-// shapes reports whether an invisible character changes how the text looks: after last, and before next. letter is the last
-// character before it that is no mark.
+// shapes reports whether an invisible character changes how the text looks: after last, and before next. letter is the
+// last character before it that is no mark.
 func shapes(r, last, letter, next rune) bool {
 	switch {
 	case r == emojiStyle, r == textStyle:
@@ -98,10 +99,12 @@ func shapes(r, last, letter, next rune) bool {
 
 // joining are the scripts whose letters take another form next to each other.
 var joining = []*unicode.RangeTable{
-	unicode.Arabic, unicode.Syriac, unicode.Mandaic, unicode.Nko, unicode.Mongolian, unicode.Phags_Pa, unicode.Hanifi_Rohingya, unicode.Adlam,
-	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada,
-	unicode.Malayalam, unicode.Sinhala, unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Balinese, unicode.Javanese, unicode.Tai_Tham,
-	unicode.Newa, unicode.Grantha, unicode.Tirhuta, unicode.Modi, unicode.Brahmi, unicode.Chakma, unicode.Kaithi, unicode.Sharada,
+	unicode.Arabic, unicode.Syriac, unicode.Mandaic, unicode.Nko, unicode.Mongolian, unicode.Phags_Pa,
+	unicode.Hanifi_Rohingya, unicode.Adlam, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
+	unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam,
+	unicode.Sinhala, unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Balinese, unicode.Javanese,
+	unicode.Tai_Tham, unicode.Newa, unicode.Grantha, unicode.Tirhuta, unicode.Modi, unicode.Brahmi,
+	unicode.Chakma, unicode.Kaithi, unicode.Sharada,
 }
 
 // isPictograph reports whether a character may be shown as an emoji or be a part of one.

@@ -7,24 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// Programs that show Markdown load its images, so an address of an image is a message to its server: that the page was read, and
-// what a model has put into the address. The text of a page is not escaped, so that it can have the syntax of images, too.
+// Programs that show Markdown load its images, so an address of an image is a message to its server: that the page was
+// read, and what a model has put into the address. The text of a page is not escaped, so that it can have the syntax
+// of images, too.
 
 const (
 	// maxImage is how long the description or the address of an image is at most, in bytes.
 	maxImage = 4096
 	// maxScans is how often a text is read at most for the ends of its images; further ones become links.
 	maxScans = 16
-	// textLess stands for a < in the text of a page outside of code, codeImage in code for nothing after the ! of an image.
+	// textLess stands for a < in the text of a page outside of code, codeImage in code for nothing after the ! of an
+	// image.
 	textLess, codeImage = "\U0010FFF8", "\U0010FFF9"
 	textGreater         = "\U0010FFFB" // for a > in all text
 	less                = "[<" + textLess + "]"
 )
 
 var (
-	// loader matches the beginning of an element that loads something by its attributes, loading attributes by which any
-	// element does, and opener the beginning of an element or a comment that makes no Markdown of what follows.
-	loader  = regexp.MustCompile(`(?i)^` + less + `(?:img|image|picture|source|video|audio|track|iframe|frame|object|embed|input|svg|use|link|base|body|meta)[\s/]`)
+	// loader matches the beginning of an element that loads something by its attributes, loading attributes by which
+	// any element does, and opener the beginning of an element or a comment that makes no Markdown of what follows.
+	loader = regexp.MustCompile(`(?i)^` + less + `(?:img|image|picture|source|video|audio|track|` +
+		`iframe|frame|object|embed|input|svg|use|link|base|body|meta)[\s/]`)
 	loading = regexp.MustCompile(`(?is)^` + less + `[a-z].*?(?:background|url\s*\(|poster|srcset|src\s*=)`)
 	opener  = regexp.MustCompile(`(?i)^` + less + `(?:[!?]|(?:style|script|pre|textarea|xmp|title)\b)`)
 	picture = regexp.MustCompile(`(?i)^` + less + `(?:img|image)\b`)
@@ -33,8 +36,8 @@ var (
 	inBrackets = strings.NewReplacer("[", "(", "]", ")", "\n", " ", "|", `\|`)
 )
 
-// withoutImages returns Markdown in which images are replaced by their descriptions. The result has no image, and no element of
-// HTML that loads one.
+// withoutImages returns Markdown in which images are replaced by their descriptions. The result has no image, and no
+// element of HTML that loads one.
 func withoutImages(s string) string {
 	r := imageRemover{budget: maxScans * len(s)}
 	r.remove(s, &r.out)
@@ -127,8 +130,8 @@ func (r *imageRemover) bracketed(s string, open, closing byte) (inner, rest stri
 	return "", s, false
 }
 
-// element writes the description of the element that s may begin with, if that is an image, and returns what follows it. Another
-// one that loads something is left out, and the beginning of one that hides Markdown is escaped.
+// element writes the description of the element that s may begin with, if that is an image, and returns what follows
+// it. Another one that loads something is left out, and the beginning of one that hides Markdown is escaped.
 func (r *imageRemover) element(s string, out *strings.Builder) (rest string) {
 	_, size := utf8.DecodeRuneInString(s)
 	head := s[:min(len(s), maxTagName)]

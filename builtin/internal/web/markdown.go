@@ -85,8 +85,8 @@ type page struct {
 	ticks       bool // texts outside of code have the syntax of code
 }
 
-// unmark removes the characters of this package from texts and attributes, where entities may have made them. It looks for texts that
-// begin or end code in Markdown.
+// unmark removes the characters of this package from texts and attributes, where entities may have made them. It looks
+// for texts that begin or end code in Markdown.
 func (p *page) unmark() {
 	var plain strings.Builder
 	for n := range p.doc.Descendants() {
@@ -225,13 +225,15 @@ var (
 	textIn   = strings.NewReplacer("<", textLess, ">", textGreater, "&", "\U0010FFFC")
 	codeIn   = strings.NewReplacer("<", "\U0010FFFA", ">", textGreater, "&", "\U0010FFFC", "![", "!"+codeImage+"[")
 	standBy  = strings.NewReplacer(textLess, "<", "\U0010FFFA", "<", textGreater, ">", "\U0010FFFC", "&", codeImage, "")
-	ownMarks = strings.NewReplacer(textLess, "", codeImage, "", "\U0010FFFA", "", textGreater, "", "\U0010FFFC", "", beginMark, "")
+	ownMarks = strings.NewReplacer(textLess, "", codeImage, "", "\U0010FFFA", "", textGreater, "", "\U0010FFFC", "",
+		beginMark, "")
 )
 
 // codeMark matches what begins or ends code in Markdown, or a comment, in which there is none.
 var codeMark = regexp.MustCompile("`|~~~|<[!?]|<(?i:script|style|pre|textarea)")
 
-// isCode reports whether a text is code for a program that shows the Markdown of the page: in a block, or on one line in a paragraph.
+// isCode reports whether a text is code for a program that shows the Markdown of the page: in a block, or on one line
+// in a paragraph.
 func (p *page) isCode(n *html.Node) bool {
 	switch {
 	case p.ticks, within(n, "td", "th"):
@@ -239,7 +241,8 @@ func (p *page) isCode(n *html.Node) bool {
 	case within(n, "pre"):
 		return true
 	}
-	return n.Parent != nil && n.Parent.Data == "code" && n.Parent.FirstChild == n && n.NextSibling == nil && !strings.ContainsAny(n.Data, "\r\n`")
+	alone := n.Parent != nil && n.Parent.Data == "code" && n.Parent.FirstChild == n && n.NextSibling == nil
+	return alone && !strings.ContainsAny(n.Data, "\r\n`")
 }
 
 // mark puts the mark of the fragment where its element begins.

@@ -145,7 +145,8 @@ func (q Query) choose(found []Result, keep func(*url.URL) bool) []Result {
 			continue
 		}
 		r.URL = u.String()
-		if r.Title, r.Date, r.Snippet = withoutImages(oneLine(r.Title)), oneLine(r.Date), withoutImages(oneLine(tokenText(r.Snippet))); r.Title == "" {
+		r.Title, r.Date = withoutImages(oneLine(r.Title)), oneLine(r.Date)
+		if r.Snippet = withoutImages(oneLine(tokenText(r.Snippet))); r.Title == "" {
 			r.Title = u.Hostname()
 		}
 		if s := []rune(r.Snippet); len(s) > maxSnippet {

@@ -67,8 +67,8 @@ type Config struct {
 	Roots []string
 	// Changed is called after the tools or the servers have changed; configured means that the configuration has.
 	Changed func(g *Gateway, configured bool)
-	// Web returns the addresses that a login may lead to. Without it, these are public ones and those of the server's own
-	// network.
+	// Web returns the addresses that a login may lead to. Without it, these are public ones and those of the server's
+	// own network.
 	Web     func() guard.Web
 	Version string
 	Log     *slog.Logger

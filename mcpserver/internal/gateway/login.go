@@ -63,8 +63,8 @@ type registration struct {
 	Servers []netip.Addr `json:"servers,omitempty"`
 }
 
-// loginOf returns the login of a caller to a server, stored in the directory of the configuration. Without one there are no
-// logins.
+// loginOf returns the login of a caller to a server, stored in the directory of the configuration. Without one there
+// are no logins.
 func loginOf(cfg *Config, s *server, e *Entry, principal string) *login {
 	l := &login{srv: s, entry: e, reach: newReach(e, cfg.Web)}
 	if dir := cfg.Dir; dir != "" {
@@ -206,7 +206,8 @@ func (l *login) refused(auth *authError) (again bool) {
 func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
 	client := &http.Client{Timeout: connectTime, Transport: oauthTransport{l.reach, l}}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme && r.URL.Scheme != "https" {
+		downgrade := r.URL.Scheme != via[0].URL.Scheme && r.URL.Scheme != "https"
+		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || downgrade {
 			return fmt.Errorf("the authorization server redirects to %s", r.URL.Host)
 		}
 		return nil

@@ -215,8 +215,8 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	return l.authorize(ctx, open, h, tokens, in, found.Issuer)
 }
 
-// checkMetadata refuses authorization servers without https, without PKCE with S256, or in networks that the server must not
-// lead to. The browser connects to the authorization endpoint, so its addresses are checked here.
+// checkMetadata refuses authorization servers without https, without PKCE with S256, or in networks that the server
+// must not lead to. The browser connects to the authorization endpoint, so its addresses are checked here.
 func (l *login) checkMetadata(ctx context.Context, m *transport.AuthServerMetadata) error {
 	for _, address := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint} {
 		if address == "" {

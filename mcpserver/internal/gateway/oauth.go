@@ -11,8 +11,8 @@ import (
 // protectedMetadata is the path of the protected resource metadata. The path of the server may follow (RFC 9728).
 const protectedMetadata = "/.well-known/oauth-protected-resource"
 
-// An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the metadata
-// path without the path of the server, and reads metadata that the library ignores.
+// An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the
+// metadata path without the path of the server, and reads metadata that the library ignores.
 type oauthTransport struct {
 	http.RoundTripper
 	login *login
@@ -57,8 +57,8 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// registerNative sets the application type of a registration to "native", as MCP requires (SEP-837). An authorization server
-// may refuse loopback redirects of other types.
+// registerNative sets the application type of a registration to "native", as MCP requires (SEP-837). An authorization
+// server may refuse loopback redirects of other types.
 func registerNative(r *http.Request) error {
 	defer r.Body.Close()
 	var body map[string]any

@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// A reach is the transport of a login. The server and its authorization server name the hosts that it connects to, and they
-// may not lead to networks that the server does not reach itself. The configured host itself is always permitted.
+// A reach is the transport of a login. The server and its authorization server name the hosts that it connects to, and
+// they may not lead to networks that the server does not reach itself. The configured host itself is always permitted.
 type reach struct {
 	own   *url.URL // of the server
 	trust Trust
@@ -41,8 +41,8 @@ func newReach(e *Entry, web func() guard.Web) *reach {
 	return r
 }
 
-// add records addresses of the configured host. One public address is enough for a public server, so a name that changes its
-// address opens nothing.
+// add records addresses of the configured host. One public address is enough for a public server, so a name that
+// changes its address opens nothing.
 func (r *reach) add(servers ...netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,8 @@ func (r *reach) permit(f guard.Fetch, addresses ...netip.Addr) error {
 	return r.web().ReachableFrom(r.addresses(), f, addresses...)
 }
 
-// plain reports whether http is permitted for a URL: on this machine, and in the network of a configured server with http.
+// plain reports whether http is permitted for a URL: on this machine, and in the network of a configured server with
+// http.
 func (r *reach) plain(u *url.URL) bool {
 	private := func(a netip.Addr) bool { return guard.Web{}.Reachable(guard.Fetch{}, a) != nil }
 	if r.isOwn(u.Hostname()) && r.own.Scheme == "http" {
@@ -103,8 +104,8 @@ func (r *reach) check(ctx context.Context, u *url.URL) error {
 	return r.permit(f, addresses...)
 }
 
-// RoundTrip implements [http.RoundTripper]. It makes each request on a connection of its own, and requests an http URL of
-// another host over https.
+// RoundTrip implements [http.RoundTripper]. It makes each request on a connection of its own, and requests an http URL
+// of another host over https.
 func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !r.isOwn(req.URL.Hostname()) {
 		if req.URL.Scheme == "http" && !r.plain(req.URL) {
@@ -123,7 +124,10 @@ func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader, TLSHandshakeTimeout: connectTime, TLSClientConfig: r.tls, DialContext: r.dial}
+	t := &http.Transport{
+		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader, TLSHandshakeTimeout: connectTime,
+		TLSClientConfig: r.tls, DialContext: r.dial,
+	}
 	if via != nil { // it resolves the name
 		t.Proxy, t.DialContext = http.ProxyURL(via), (&net.Dialer{Timeout: connectTime}).DialContext
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// inProject returns an error if a symbolic link leads from a project to a file of it that lies elsewhere, or nowhere. A repository
-// may contain links, and an edit through one would change a file of the user.
+// inProject returns an error if a symbolic link leads from a project to a file of it that lies elsewhere, or nowhere.
+// A repository may contain links, and an edit through one would change a file of the user.
 func inProject(project, file string) error {
 	root, err := filepath.EvalSymlinks(project)
 	if err != nil {
@@ -34,7 +34,8 @@ func inProject(project, file string) error {
 			return err
 		}
 		if below, err := filepath.Rel(root, to); err != nil || !filepath.IsLocal(below) {
-			return fmt.Errorf("%s is a symbolic link to %s, outside of %s, and is not followed: replace it with a file or directory of the project, or edit that file yourself", at, to, project)
+			return fmt.Errorf("%s is a symbolic link to %s, outside of %s, and is not followed: "+
+				"replace it with a file or directory of the project, or edit that file yourself", at, to, project)
 		}
 		at = to
 	}
