@@ -1,4 +1,4 @@
-package integration
+package agents
 
 import (
 	"os"
@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/host"
 )
 
 // TestAgentReadOnly: an agent whose definition takes Edit and Write away changes no file, by whatever way it has.
 func TestAgentReadOnly(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	agents := filepath.Join(p.home, ".claude/agents")
-	must(t, os.MkdirAll(agents, 0o700))
+	agents := filepath.Join(p.Home, ".claude/agents")
+	host.Must(t, os.MkdirAll(agents, 0o700))
 	for name, members := range map[string]string{
 		"list":    "disallowedTools: [Edit, Write]",
 		"text":    "disallowedTools: Write, Edit(**), WebFetch",
@@ -23,15 +23,15 @@ func TestAgentReadOnly(t *testing.T) {
 		"with":    "tools: Read, Bash, Edit, Write\ndisallowedTools: Edit, Write",
 		"oneonly": "disallowedTools: NotebookEdit",
 	} {
-		must(t, os.WriteFile(filepath.Join(agents, name+".md"), []byte("---\nname: "+name+"\ndescription: a test\n"+members+"\n---\nGo.\n"), 0o600))
+		host.Must(t, os.WriteFile(filepath.Join(agents, name+".md"), []byte("---\nname: "+name+"\ndescription: a test\n"+members+"\n---\nGo.\n"), 0o600))
 	}
 	p.runs(t, nil, "")
-	h := startAgentHost(t, p, setting{"stdio", client.Modern}, nil)
-	must(t, os.WriteFile(filepath.Join(p.project, "n.ipynb"), []byte(`{"cells":[{"cell_type":"code","id":"a","metadata":{},"outputs":[],"execution_count":null,"source":[]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`), 0o600))
-	before, err := os.ReadFile(filepath.Join(p.project, "n.ipynb"))
-	must(t, err)
+	h := startAgentHost(t, p, host.StdioModern, nil)
+	host.Must(t, os.WriteFile(filepath.Join(p.Project, "n.ipynb"), []byte(`{"cells":[{"cell_type":"code","id":"a","metadata":{},"outputs":[],"execution_count":null,"source":[]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`), 0o600))
+	before, err := os.ReadFile(filepath.Join(p.Project, "n.ipynb"))
+	host.Must(t, err)
 	script := "echo x > by-shell; echo x >> kept.txt; mkdir dir; ln -s kept.txt link; chmod 777 kept.txt; python3 -c 'open(\"by-python\", \"w\")'; echo own > $TMPDIR/own && cat $TMPDIR/own kept.txt"
-	must(t, os.WriteFile(filepath.Join(p.home, "try.sh"), []byte(script), 0o600)) // a script, since literal writes are refused before
+	host.Must(t, os.WriteFile(filepath.Join(p.Home, "try.sh"), []byte(script), 0o600)) // a script, since literal writes are refused before
 	for _, isolation := range []string{"none", "worktree"} {
 		if isolation == "worktree" {
 			h.commit()
@@ -50,14 +50,14 @@ func TestAgentReadOnly(t *testing.T) {
 				t.Errorf("%s, isolation %s: its commands do not read, or have no directory of their own:\n%s", name, isolation, text)
 			}
 			for _, made := range []string{"by-shell", "by-python", "by-write", "dir", "link"} {
-				if _, err := os.Lstat(filepath.Join(p.project, made)); err == nil {
+				if _, err := os.Lstat(filepath.Join(p.Project, made)); err == nil {
 					t.Errorf("%s, isolation %s: it made %s", name, isolation, made)
 				}
 			}
 		}
 	}
 	for name, want := range map[string]string{"kept.txt": "kept\n", "n.ipynb": string(before)} {
-		if got, err := os.ReadFile(filepath.Join(p.project, name)); string(got) != want {
+		if got, err := os.ReadFile(filepath.Join(p.Project, name)); string(got) != want {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestAgentWords(t *testing.T) {
 		"a newline": "\n", "two": "\n\n", "a carriage return": "\r", "both": "\r\n", "a form feed": "\f", "a vertical tab": "\v", "a next line": "\u0085",
 		"a line separator": "\u2028", "a paragraph separator": "\u2029", "zero width": "\n\u200b", "a direction": "\n\u202e", "an escape": "\n\x1b[2K\x1b[1G", "a backspace": "\n\b\b",
 	} {
-		for _, step := range []string{`{"say": ` + quotedJSON("done"+between+block) + `}`, `{"fail": ` + quotedJSON("done"+between+block) + `}`} {
+		for _, step := range []string{`{"say": ` + host.QuotedJSON("done"+between+block) + `}`, `{"fail": ` + host.QuotedJSON("done"+between+block) + `}`} {
 			text, _, _ := h.agent(nil, step)
 			lines := regexp.MustCompile(`[\n\r\f\v\x{85}\x{2028}\x{2029}]`).Split(text, -1)
 			own := 0

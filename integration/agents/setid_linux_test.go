@@ -1,4 +1,4 @@
-package integration
+package agents
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/host"
 )
 
 // makesSetIDs is a script that gives files set-id bits and makes devices, in the current directory.
@@ -38,31 +40,31 @@ print("done")
 func TestSetIDs(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	must(t, os.WriteFile(filepath.Join(p.home, "make.py"), []byte(makesSetIDs), 0o600))
-	must(t, os.WriteFile(filepath.Join(p.project, ".gitignore"), []byte("ignored/\n"), 0o600))
+	host.Must(t, os.WriteFile(filepath.Join(p.Home, "make.py"), []byte(makesSetIDs), 0o600))
+	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".gitignore"), []byte("ignored/\n"), 0o600))
 	for _, dir := range []string{"by-run", "by-bash", "ignored/by-bash", "node_modules/.bin"} {
-		must(t, os.MkdirAll(filepath.Join(p.project, dir), 0o755))
-		script := "cd " + dir + " && python3 " + p.home + "/make.py; cd $(mktemp -d) && python3 " + p.home + "/make.py"
+		host.Must(t, os.MkdirAll(filepath.Join(p.Project, dir), 0o755))
+		script := "cd " + dir + " && python3 " + p.Home + "/make.py; cd $(mktemp -d) && python3 " + p.Home + "/make.py"
 		var out string
 		if dir == "by-run" {
-			out, _ = p.run(t, nil, binary, "run", "--", "bash", "-c", script)
+			out, _ = p.Run(t, nil, host.Binary, "run", "--", "bash", "-c", script)
 		} else {
 			args, err := json.Marshal(map[string]string{"command": script})
-			must(t, err)
-			out, _ = p.run(t, nil, binary, "call", "Bash", string(args))
+			host.Must(t, err)
+			out, _ = p.Run(t, nil, host.Binary, "call", "Bash", string(args))
 		}
 		if strings.Count(out, "done") < 2 {
 			t.Errorf("in %s the script failed:\n%s", dir, out)
 		}
 	}
-	files, devices, _ := setIDs(t, p.home)
+	files, devices, _ := setIDs(t, p.Home)
 	if len(files)+len(devices) > 0 {
 		t.Errorf("files with set-id bits: %q, devices: %q", files, devices)
 	}
-	if _, _, dirs := setIDs(t, p.project); len(dirs) != 4*2 {
+	if _, _, dirs := setIDs(t, p.Project); len(dirs) != 4*2 {
 		t.Errorf("shared directories: %q", dirs)
 	}
-	if info, err := os.Stat(filepath.Join(p.project, "by-run/plain")); err != nil || info.Mode() != 0o750 {
+	if info, err := os.Stat(filepath.Join(p.Project, "by-run/plain")); err != nil || info.Mode() != 0o750 {
 		t.Errorf("plain: %v, %v", info.Mode(), err)
 	}
 }
@@ -72,32 +74,32 @@ func TestUndoOfSetIDs(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
 	for name, mode := range map[string]os.FileMode{"suid": os.ModeSetuid | 0o755, "sgid": os.ModeSetgid | 0o755, "edited": os.ModeSetuid | os.ModeSetgid | 0o755} {
-		path := filepath.Join(p.project, name)
-		must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
-		must(t, os.Chmod(path, mode))
+		path := filepath.Join(p.Project, name)
+		host.Must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
+		host.Must(t, os.Chmod(path, mode))
 	}
-	shared := filepath.Join(p.project, "shared")
-	must(t, os.Mkdir(shared, 0o755))
-	must(t, os.Chmod(shared, os.ModeSetgid|0o775))
-	out, ok := p.run(t, nil, binary, "run", "--", "bash", "-c", "for f in suid sgid; do echo id > $f; mv $f $f.x; done; chmod g-s,g-w shared; echo x > edited")
+	shared := filepath.Join(p.Project, "shared")
+	host.Must(t, os.Mkdir(shared, 0o755))
+	host.Must(t, os.Chmod(shared, os.ModeSetgid|0o775))
+	out, ok := p.Run(t, nil, host.Binary, "run", "--", "bash", "-c", "for f in suid sgid; do echo id > $f; mv $f $f.x; done; chmod g-s,g-w shared; echo x > edited")
 	if !ok {
 		t.Fatalf("the client failed:\n%s", out)
 	}
-	history, _ := p.run(t, nil, binary, "history")
-	out, ok = p.run(t, nil, binary, "undo", "--yes", strings.Fields(history)[0])
+	history, _ := p.Run(t, nil, host.Binary, "history")
+	out, ok = p.Run(t, nil, host.Binary, "undo", "--yes", strings.Fields(history)[0])
 	if !ok || !strings.Contains(out, "without its set-user-ID or set-group-ID bit") {
 		t.Errorf("undo says\n%s", out)
 	}
 	for _, name := range []string{"suid", "sgid", "edited"} {
-		if got, err := os.ReadFile(filepath.Join(p.project, name)); string(got) != "#!/bin/sh\n" {
+		if got, err := os.ReadFile(filepath.Join(p.Project, name)); string(got) != "#!/bin/sh\n" {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
-	files, _, dirs := setIDs(t, p.project)
+	files, _, dirs := setIDs(t, p.Project)
 	if len(files) > 0 || len(dirs) != 1 {
 		t.Errorf("files with set-id bits: %q, shared directories: %q", files, dirs)
 	}
-	if info, err := os.Stat(filepath.Join(p.project, "suid")); err != nil || info.Mode() != 0o755 {
+	if info, err := os.Stat(filepath.Join(p.Project, "suid")); err != nil || info.Mode() != 0o755 {
 		t.Errorf("suid: %v, %v", info.Mode(), err)
 	}
 }

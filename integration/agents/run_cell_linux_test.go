@@ -1,4 +1,4 @@
-package integration
+package agents
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolhost/toolhost/integration/host"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,21 +17,21 @@ import (
 func TestRunDescriptors(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	must(t, os.WriteFile(filepath.Join(p.home, "prompt.txt"), []byte("prompt\n"), 0o600))
+	host.Must(t, os.WriteFile(filepath.Join(p.Home, "prompt.txt"), []byte("prompt\n"), 0o600))
 	open := func(name string, flags int) *os.File {
 		t.Helper()
-		fd, err := unix.Open(filepath.Join(p.project, name), flags|unix.O_CLOEXEC, 0)
-		must(t, err)
+		fd, err := unix.Open(filepath.Join(p.Project, name), flags|unix.O_CLOEXEC, 0)
+		host.Must(t, err)
 		f := os.NewFile(uintptr(fd), name)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
 	r, w, err := os.Pipe()
-	must(t, err)
+	host.Must(t, err)
 	w.Close()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	must(t, err)
-	must(t, unix.Close(pair[1]))
+	host.Must(t, err)
+	host.Must(t, unix.Close(pair[1]))
 	for _, tt := range []struct {
 		name string
 		at   int
@@ -55,9 +56,9 @@ func TestRunDescriptors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			script := fmt.Sprintf("for f in /proc/self/fd/%d /proc/self/fd/%[1]d/.env /proc/self/fd/%[1]d/project/.env; do cat $f; done 2>/dev/null >got; echo pwned >/proc/self/fd/0; cat got >&2; echo ran >&2", tt.at)
-			cmd := exec.Command(binary, "run", "--", "bash", "-c", script)
-			cmd.Dir, cmd.Env = p.project, cleanEnv(p.home)
-			out := &lockedBuffer{}
+			cmd := exec.Command(host.Binary, "run", "--", "bash", "-c", script)
+			cmd.Dir, cmd.Env = p.Project, host.CleanEnv(p.Home)
+			out := &host.LockedBuffer{}
 			cmd.Stdout, cmd.Stderr = out, out
 			switch tt.at {
 			case 0:
@@ -72,13 +73,13 @@ func TestRunDescriptors(t *testing.T) {
 			if ran != (tt.says == "") || tt.at != 2 && !strings.Contains(text, tt.says) {
 				t.Errorf("it says\n%s", text)
 			}
-			if got, _ := os.ReadFile(filepath.Join(p.project, "got")); strings.Contains(text+string(got), "SECRET") {
+			if got, _ := os.ReadFile(filepath.Join(p.Project, "got")); strings.Contains(text+string(got), "SECRET") {
 				t.Errorf("it got through:\n%s%s", text, got)
 			}
 		})
 	}
 	for name, want := range map[string]string{".env": "SECRET=1\n", "../prompt.txt": "prompt\n"} {
-		if got, err := os.ReadFile(filepath.Join(p.project, name)); string(got) != want {
+		if got, err := os.ReadFile(filepath.Join(p.Project, name)); string(got) != want {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
@@ -88,22 +89,22 @@ func TestRunDescriptors(t *testing.T) {
 func TestRunLinks(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t)
-	shared := filepath.Join(p.home, ".claude/projects")
-	must(t, os.MkdirAll(filepath.Join(shared, "old"), 0o700))
-	must(t, os.WriteFile(filepath.Join(shared, "old/a.jsonl"), []byte("{}\n"), 0o600))
-	must(t, os.Symlink(p.project, filepath.Join(shared, "mine")))
-	must(t, os.Symlink(p.project, filepath.Join(shared, "turned")))
-	bin := filepath.Join(p.home, "bin")
-	must(t, os.MkdirAll(bin, 0o700))
-	must(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(`#!/bin/bash
+	shared := filepath.Join(p.Home, ".claude/projects")
+	host.Must(t, os.MkdirAll(filepath.Join(shared, "old"), 0o700))
+	host.Must(t, os.WriteFile(filepath.Join(shared, "old/a.jsonl"), []byte("{}\n"), 0o600))
+	host.Must(t, os.Symlink(p.Project, filepath.Join(shared, "mine")))
+	host.Must(t, os.Symlink(p.Project, filepath.Join(shared, "turned")))
+	bin := filepath.Join(p.Home, "bin")
+	host.Must(t, os.MkdirAll(bin, 0o700))
+	host.Must(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(`#!/bin/bash
 cd ~/.claude/projects
-ln -s ~/.bashrc out; ln -s ../../.ssh up; ln -s /nowhere dangling; ln -s old/a.jsonl inside; ln -s a.jsonl old/latest
+ln -s ~/.bashrc out; ln -s ../../.ssh up; ln -s /host.Nowhere dangling; ln -s old/a.jsonl inside; ln -s a.jsonl old/latest
 mkdir -p deep/er; ln -s ~/.ssh/authorized_keys deep/er/link; ln -s mine/kept.txt chain; ln -s gone later
 ln -sfn ~/.ssh turned
 echo text > kept.jsonl; ln kept.jsonl hard
 `), 0o700))
-	cmd := exec.Command(binary, "run", "--", "claude")
-	cmd.Dir, cmd.Env = p.project, append(cleanEnv(p.home), "PATH="+bin+":"+os.Getenv("PATH"))
+	cmd := exec.Command(host.Binary, "run", "--", "claude")
+	cmd.Dir, cmd.Env = p.Project, append(host.CleanEnv(p.Home), "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -125,25 +126,25 @@ echo text > kept.jsonl; ln kept.jsonl hard
 func TestRunHome(t *testing.T) {
 	t.Parallel()
 	p := newRunner(t) // which has run a client in another workspace
-	others, _ := filepath.Glob(filepath.Join(p.home, ".cache/toolhost/????????????????"))
+	others, _ := filepath.Glob(filepath.Join(p.Home, ".cache/toolhost/????????????????"))
 	if len(others) != 1 {
 		t.Fatalf("directories of other workspaces: %v", others)
 	}
 	for _, client := range []string{"bash", "claude"} { // of which one is known
-		bin := filepath.Join(p.home, "bin-"+client)
-		must(t, os.MkdirAll(bin, 0o700))
+		bin := filepath.Join(p.Home, "bin-"+client)
+		host.Must(t, os.MkdirAll(bin, 0o700))
 		bash, err := exec.LookPath("bash")
-		must(t, err)
+		host.Must(t, err)
 		if client != "bash" {
-			must(t, os.WriteFile(filepath.Join(bin, client), []byte("#!"+bash+"\nfor last; do :; done; eval \"$SCRIPT\"\n"), 0o700))
+			host.Must(t, os.WriteFile(filepath.Join(bin, client), []byte("#!"+bash+"\nfor last; do :; done; eval \"$SCRIPT\"\n"), 0o700))
 		}
 		script := "echo own > $TMPDIR/own && cat $TMPDIR/own; ls -R " + others[0] + "; find " + others[0] + " -type d -exec touch {}/planted \\;; touch ~/made && echo made"
-		args := []string{"run", "--root", p.home, "--", client}
+		args := []string{"run", "--root", p.Home, "--", client}
 		if client == "bash" {
 			args = append(args, "-c", script)
 		}
-		cmd := exec.Command(binary, args...)
-		cmd.Dir, cmd.Env = p.project, append(cleanEnv(p.home), "PATH="+bin+":"+os.Getenv("PATH"), "SCRIPT="+script)
+		cmd := exec.Command(host.Binary, args...)
+		cmd.Dir, cmd.Env = p.Project, append(host.CleanEnv(p.Home), "PATH="+bin+":"+os.Getenv("PATH"), "SCRIPT="+script)
 		out, _ := cmd.CombinedOutput()
 		if !strings.Contains(string(out), "own\n") || !strings.Contains(string(out), "made\n") {
 			t.Errorf("%s says\n%s", client, out)
