@@ -53,7 +53,8 @@ func TestKill(t *testing.T) {
 	dir := room(t)
 	files := filepath.Join(dir, "files")
 	settled := 0
-	for range samples.Rounds(8) {
+	kills := samples.Rounds(8)
+	for range kills {
 		cmd, lines := start(t, dir, 0)
 		for range 1 + rand.IntN(12) {
 			lines.Scan()
