@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // The gaps the package documentation names. A test that fails here is good
@@ -45,6 +46,7 @@ func TestKnownGaps(t *testing.T) {
 
 // A descriptor that was opened before stays open.
 func TestKnownGapOpenDescriptor(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	f := newFixture(t)
 	s := start1(t, f.policy())
 	late := f.ws + "/late"

@@ -108,14 +108,11 @@ func TestRunConsole(t *testing.T) {
 // TestRunWeaker runs a client where the sandbox does not hold everything only if it is told to, and says what is missing.
 func TestRunWeaker(t *testing.T) {
 	t.Parallel()
-	unshare, err := exec.LookPath("unshare")
-	if err != nil {
-		t.Skip("unshare is not installed")
-	}
+	as := host.WithoutNamespaces(t)
 	p := newPerson(t)
 	run := func(args ...string) (out string, code int) {
 		cmd := exec.Command(host.Binary, append([]string{"run"}, args...)...)
-		host.WithoutNamespaces(unshare)(cmd)
+		as(cmd)
 		cmd.Dir, cmd.Env = p.Project, host.CleanEnv(p.Home)
 		said, _ := cmd.CombinedOutput()
 		return string(said), cmd.ProcessState.ExitCode()

@@ -121,8 +121,8 @@ func wildKinds(t *testing.T) []wildKind {
 			kinds = append(kinds, wildKind{name: "user", user: ordinaryUser, runs: true, edits: true})
 		}
 	}
-	if unshare, err := exec.LookPath("unshare"); err == nil {
-		kinds = append(kinds, wildKind{name: "landlock", edits: true, as: host.WithoutNamespaces(unshare)})
+	if host.Contained(t) {
+		kinds = append(kinds, wildKind{name: "landlock", edits: true, as: host.WithoutNamespaces(t)})
 	}
 	if _, err := exec.LookPath("bwrap"); err == nil && samples.Whole() { // takes a binary of its own
 		kinds = append(kinds, wildKind{name: "bubblewrap", user: ordinaryUser, runs: true, edits: true})

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestHowRulesAreHeld asks rules, check and doctor how rules on commands are held.
 func TestHowRulesAreHeld(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	home := host.DoctorHome(t)
 	all, _ := host.Doctor(t, home, "--deny", "Bash(rm:*)")
 	late := host.About(all, "exec gate")[0].Level == "ok"

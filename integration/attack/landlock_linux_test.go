@@ -38,11 +38,7 @@ func protectedWorkspace(t *testing.T) (dir, ws string) {
 // Landlock cannot hold, they are asked about, and rules on files refuse them.
 func TestLandlock(t *testing.T) {
 	t.Parallel()
-	unshare, err := exec.LookPath("unshare")
-	if err != nil {
-		t.Skip("unshare is not installed")
-	}
-	as := host.WithoutNamespaces(unshare)
+	as := host.WithoutNamespaces(t)
 	doctor := exec.Command(host.Binary, "doctor", "--root", host.TempDir(t))
 	as(doctor)
 	doctor.Env = host.CleanEnv(host.TempDir(t))

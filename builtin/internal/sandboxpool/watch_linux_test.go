@@ -64,6 +64,7 @@ func watchedSandbox(tb testing.TB) (cs *Pool, c *Sandbox, ws string) {
 // sandboxOf starts a sandbox for the workspace "ws" in base.
 func sandboxOf(tb testing.TB, base, home, deny string) (cs *Pool, c *Sandbox) {
 	tb.Helper()
+	testenv.NeedsNamespaces(tb)
 	policy, err := guard.New(guard.Config{
 		Roots: []string{filepath.Join(base, "ws")}, Home: home, Scratch: filepath.Join(base, "scratch", "me"),
 		Settings: &settings.Settings{Deny: []settings.Entry{{Text: deny, File: "settings.json", Line: 1}}},

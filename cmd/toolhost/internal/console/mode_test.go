@@ -6,10 +6,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestModeSwitch puts a conversation into plan mode and back on its page.
 func TestModeSwitch(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	s := serve(t, nil)
 	writes := func() bool { return !s.call("Write", `{"file_path":"new.txt","content":"x"}`).IsError }
 	if !writes() {
