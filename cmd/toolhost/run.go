@@ -87,7 +87,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	program, err := findProgram(args[0])
+	program, err := f.clientProgram(args[0])
 	if err != nil {
 		fmt.Fprintln(f.announce, "toolhost run:", sanitized(err.Error()))
 		if _, there := os.Stat(args[0]); there == nil && strings.ContainsRune(args[0], filepath.Separator) {
@@ -107,8 +107,19 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	})
 }
 
-// findProgram finds the client on the host. The error of a name in PATH names it, and a program of the workspace that was skipped: that
-// runs when it is named by its path.
+// clientProgram finds the client on the host. If PATH has it only where tools and commands can write, as with a home directory for a root,
+// it is started and the user is told: it runs in the sandbox. With a weaker sandbox it must be named by its path.
+func (f *runFlags) clientProgram(name string) (string, error) {
+	path, err := findProgram(name)
+	if skipped := hostprogram.Skipped(err); len(skipped) > 0 && !f.weaker {
+		fmt.Fprintf(f.announce, "toolhost run: %s is started from where tools and commands can write\n", sanitized(skipped[0]))
+		return skipped[0], nil
+	}
+	return path, err
+}
+
+// findProgram finds a client on the host. The error of a name in PATH names it, and a program that was skipped because tools and commands
+// can write there: that runs when it is named by its path.
 func findProgram(name string) (string, error) {
 	path, err := hostprogram.Find(name)
 	if err == nil {

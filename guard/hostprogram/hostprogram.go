@@ -11,6 +11,7 @@ package hostprogram
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -130,6 +131,14 @@ func (e *notFoundError) Error() string {
 	}
 	return fmt.Sprintf("%s was not found on the PATH; skipped, because tools and commands can write there: %s. "+
 		"Install it outside of the workspace", e.name, strings.Join(e.skipped, ", "))
+}
+
+// Skipped returns the paths of the programs that were skipped, in the order of PATH, from an error of [Find].
+func Skipped(err error) []string {
+	if e := (*notFoundError)(nil); errors.As(err, &e) {
+		return e.skipped
+	}
+	return nil
 }
 
 // Is implements the contract of [errors.Is].

@@ -194,7 +194,7 @@ func TestAttackRunPrograms(t *testing.T) {
 		}
 		return ""
 	})
-	if out, code := run("run", "--", "tool"); code != 127 || !strings.Contains(out, ".venv/bin/tool") || !strings.Contains(out, "by its path") {
+	if out, code := run("run", "--weaker", "--", "tool"); code != 127 || !strings.Contains(out, ".venv/bin/tool") || !strings.Contains(out, "by its path") {
 		t.Errorf("a program of the workspace: exit code %d\n%s", code, out)
 	}
 	if exists(p.Home + "/pwned") {
@@ -202,6 +202,9 @@ func TestAttackRunPrograms(t *testing.T) {
 		t.Errorf("the host ran what was planted:\n%s", raw)
 	}
 	host.Must(t, os.WriteFile(filepath.Join(p.Project, ".venv/bin/own"), []byte("#!/bin/sh\necho own agent\n"), 0o755))
+	if out, code := run("run", "--", "own"); code != 0 || !strings.Contains(out, "own agent") || !strings.Contains(out, "commands can write") {
+		t.Errorf("a program of the workspace in the sandbox: exit code %d\n%s", code, out)
+	}
 	if out, code := run("run", "--", ".venv/bin/own"); code != 0 || !strings.Contains(out, "own agent") {
 		t.Errorf("a program that is named by its path: exit code %d\n%s", code, out)
 	}
