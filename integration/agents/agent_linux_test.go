@@ -152,7 +152,7 @@ func TestAgentTask(t *testing.T) {
 		t.Fatalf("it says %s", text)
 	}
 	task := map[string]any{"task_id": out["task_id"]}
-	text, _, _ = h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "until": `^Glob`, "timeout": 60000})
+	text, _, _ = h.call("TaskOutput", map[string]any{"task_id": out["task_id"], "until": `^> Glob`, "timeout": 60000})
 	if !strings.Contains(text, "Read(kept.txt)") || !strings.Contains(text, "Glob(*)") || !strings.Contains(text, "The task is running.") {
 		t.Errorf("meanwhile it says\n%s", text)
 	}
