@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // A shop is a host over HTTP with several callers.
@@ -51,6 +52,7 @@ func openShop(t *testing.T, era client.Era, flags ...string) *shop {
 // openShopWith is openShop with further variables in the host's environment.
 func openShopWith(t *testing.T, era client.Era, env []string, flags ...string) *shop {
 	t.Helper()
+	testenv.NeedsNamespaces(t)
 	root, err := filepath.EvalSymlinks(host.TempDir(t))
 	if err != nil {
 		t.Fatal(err)

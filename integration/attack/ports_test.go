@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // freePort is a port of this machine that no one listens on, below those that the system picks, and not that of a service.
@@ -39,6 +40,7 @@ while True: time.sleep(60)
 
 // TestAttackPorts listens in the sandbox on ports whose clients would send what they know to a command.
 func TestAttackPorts(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	if !host.Contained(t) {
 		t.Skip("nothing is contained here")
 	}

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestAttackReplacedWhileRead replaces a denied file, as an editor does that saves it, while a command reads it
 // in a loop. No command that starts later may read the new file; one that runs at that moment should lose it
 // within about a millisecond.
 func TestAttackReplacedWhileRead(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine; they are refused where rules deny files")
 	}

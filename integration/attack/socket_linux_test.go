@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestAttackSocket has commands connect to a program outside that listens on a Unix socket
 // in the workspace. It is bound after the first command, by a name that no list tells.
 func TestAttackSocket(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	t.Parallel()
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")

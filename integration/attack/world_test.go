@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // The canaries: texts that no answer may hold, in whatever form.
@@ -43,6 +44,7 @@ type world struct {
 // newWorld makes a workspace as an attacker would prepare it.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	testenv.NeedsNamespaces(t)
 	root, err := filepath.EvalSymlinks(host.TempDir(t))
 	if err != nil {
 		t.Fatal(err)

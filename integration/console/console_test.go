@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // startConsole starts a host with a console on a root with the given settings.
@@ -20,6 +21,7 @@ type consoleHost struct{ *host.Console }
 
 func startConsole(t *testing.T, s host.Setting, rules string, flags ...string) *consoleHost {
 	t.Helper()
+	testenv.NeedsNamespaces(t)
 	c := &consoleHost{&host.Console{Dir: host.TempDir(t), Home: host.TempDir(t)}}
 	if rules != "" {
 		host.MustWrite(t, filepath.Join(c.Dir, ".claude", "settings.json"), rules)

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestFaultDamagedState damages what a host keeps. Nothing that can be recovered is lost, and doctor and the log tell.
 func TestFaultDamagedState(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	g := newGround(t)
 	path := g.Put("f.txt", "0\n")
 	s := g.start(host.StdioModern)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 	"golang.org/x/sys/unix"
 )
 
@@ -133,6 +134,7 @@ func TestFaultStateFull(t *testing.T) {
 
 // TestFaultDescriptors takes the host's descriptors away while it works, and gives them back.
 func TestFaultDescriptors(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	g := newGround(t)
 	all := victims()
 	for _, v := range all {

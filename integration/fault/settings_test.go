@@ -17,11 +17,13 @@ import (
 
 	"github.com/toolhost/toolhost/integration/host"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestFaultSettings swaps the settings in a loop while calls run, in bursts, of which each answer begins one. What every version denies is
 // denied at every moment, by every way there is, and what none denies works: while they cannot be parsed the last good ones stay in force.
 func TestFaultSettings(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	g := newGround(t)
 	secret := host.NewTag()
 	g.Put("secret.txt", secret+"\n")

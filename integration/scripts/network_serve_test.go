@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // overUnix is a client whose every request goes to a Unix socket.
@@ -188,6 +189,7 @@ func TestNetworkBeyondLoopback(t *testing.T) {
 
 // systemd opens the socket, is told when clients are served, and no command hears of either.
 func TestNetworkSystemd(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	g := host.NewGround(t)
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	host.Must(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestOrder pipelines appends: those of one conversation arrive in their order, whatever the others of the connection do.
@@ -50,6 +51,7 @@ func TestOrder(t *testing.T) {
 
 // TestPing asks whether the host is there while 200 calls wait for one.
 func TestPing(t *testing.T) {
+	testenv.NeedsNamespaces(t)
 	g := host.NewGround(t)
 	s := g.Start(host.StdioLegacy)
 	var all []*client.Pending
