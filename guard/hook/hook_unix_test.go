@@ -20,9 +20,11 @@ import (
 
 	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 func TestMain(m *testing.M) {
+	testenv.Plain()
 	beServer()
 	goleak.VerifyTestMain(m)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // attackArg makes the test binary one of the attackers in attacker_test.go.
@@ -19,6 +21,7 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
+	testenv.Plain()
 	if len(os.Args) > 2 && os.Args[1] == attackArg {
 		attacker(os.Args[2], os.Args[3:])
 		return

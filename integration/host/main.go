@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // Module is the path of this module, with a slash.
@@ -40,6 +41,7 @@ func TempDir(t testing.TB) string {
 
 // Main builds the binary, runs the tests of a package and exits.
 func Main(m *testing.M) {
+	testenv.Plain()
 	// Tests wait for hosts most of the time, so more of them run in parallel than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	flag.Parse()

@@ -3,11 +3,33 @@ package testenv
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/fsnotify/fsnotify"
 )
+
+// maxTemp is the longest temporary directory, in bytes, below which the tests can bind sockets: their addresses have 108 bytes.
+const maxTemp = 40
+
+// Plain removes from the environment what tests do not expect: a locale, of which a shell warns if it is not installed, and a temporary
+// directory that scripts cannot name without quotes or that is too long for sockets.
+func Plain() {
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); name == "LANG" || name == "LANGUAGE" || strings.HasPrefix(name, "LC_") {
+			os.Unsetenv(name)
+		}
+	}
+	odd := func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-", r)
+	}
+	if dir := os.Getenv("TMPDIR"); len(dir) > maxTemp || strings.ContainsFunc(dir, odd) {
+		os.Unsetenv("TMPDIR")
+	}
+}
 
 // NeedsNotifications skips a test where this process cannot watch files, such as when all instances of inotify are taken.
 func NeedsNotifications(t testing.TB) {
@@ -41,4 +63,12 @@ func HasUsers(t testing.TB) bool {
 		t.Fatal(err)
 	}
 	return os.Chown(name, otherUser, otherUser) == nil
+}
+
+// NeedsProgram skips a test where a program is not installed.
+func NeedsProgram(t testing.TB, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skip(err)
+	}
 }

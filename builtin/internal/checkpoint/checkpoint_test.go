@@ -53,6 +53,9 @@ func newRoot(t testing.TB) string {
 // sh runs a script in a directory.
 func sh(t testing.TB, dir, script string) {
 	t.Helper()
+	if strings.Contains(script, "git ") {
+		testenv.NeedsProgram(t, "git")
+	}
 	cmd := exec.Command("bash", "-ec", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")

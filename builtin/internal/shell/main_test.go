@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/integration/testenv"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
+	testenv.Plain()
 	runAsServer()
 	goleak.VerifyTestMain(m)
 }
