@@ -23,13 +23,12 @@ func TestKnownGaps(t *testing.T) {
 	if err := os.WriteFile(f.ws+"/copy", []byte(secret), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := exec.LookPath("git"); err == nil {
-		os.RemoveAll(f.ws + "/.git")
-		cmd := exec.Command("bash", "-c", "git init -q && git add -f .env && git -c user.name=x -c user.email=x@example.com commit -qm x")
-		cmd.Dir, cmd.Env = f.ws, f.env
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	testenv.NeedsProgram(t, "git")
+	os.RemoveAll(f.ws + "/.git")
+	cmd := exec.Command("bash", "-c", "git init -q && git add -f .env && git -c user.name=x -c user.email=x@example.com commit -qm x")
+	cmd.Dir, cmd.Env = f.ws, f.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	s := start1(t, f.policy())
 	for name, script := range map[string]string{
