@@ -33,9 +33,6 @@ type Sandbox struct {
 	mounted       coveredFiles            // writable directories: the sandbox holds the old one where a repository was cloned again
 	absent        []string                // protected paths that did not exist, which no mount holds
 	denied        deniedFiles             // files that rules deny
-	pipes         map[string]*coveredFile // named pipes of the host that are hidden
-	outside       []string                // directories outside of where commands write that are watched for pipes
-	piped         time.Time               // when pipes were looked for
 	held          []string                // hooks of repositories, which commands must not write, besides those of paths
 	guarded       []sandbox.Guarded       // what no mount holds
 	shared        bool                    // it has no private directories
@@ -133,7 +130,6 @@ func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Polic
 		cs.baseline.Begin(c.dirs(), c.guarded)
 	}
 	c.used = time.Now()
-	follower{cs, c}.hidePipes()
 	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
 		cs.open[other].idle = true
 		cs.evict(other)

@@ -60,11 +60,7 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
-	paths := c.paths
-	looked, synced := make(chan *pipeLook, 1), make(chan struct{})
-	go func() { looked <- lookForPipes(policy, paths, synced) }()
 	private := cs.private(c)
-	close(synced)
 	layers, err := openLayers(c, agent)
 	if err != nil {
 		return nil, err
@@ -79,9 +75,6 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	}
 	c.guarded = c.box.Guarded()
 	cs.baseline.Guard(c.guarded)
-	if err := c.hideFirst(<-looked); err != nil {
-		return nil, errors.Join(err, c.box.Close())
-	}
 	if shells {
 		if err = cs.warm(c); err != nil {
 			return nil, errors.Join(err, c.box.Close())

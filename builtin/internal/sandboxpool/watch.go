@@ -49,9 +49,6 @@ func (f follower) follow() {
 			}
 		}
 	}
-	for _, dir := range f.box.outside {
-		f.watch(dir)
-	}
 	for {
 		select {
 		case event, open := <-f.box.watch.watcher.Events:
@@ -115,8 +112,6 @@ func (f follower) appeared(path string, deep bool) {
 	}
 	if dir := file.info.IsDir(); f.knows(path, file) || f.box.policy.Commands().Denied(path, dir) {
 		f.cover(path, true)
-	} else if !within(path, f.box.paths.Writable) && !within(path, f.box.paths.Originals) {
-		f.appearedOutside(path, file)
 	} else if deep && dir && filepath.Base(path) != ".git" {
 		f.watchTree(path, true)
 	}
