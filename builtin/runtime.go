@@ -79,6 +79,8 @@ type RuntimeConfig struct {
 	Private *privatedir.Store
 	// Root is prepared for a search at once, if it was searched before. It may be "".
 	Root string
+	// Seatbelt lets the sandbox of macOS contain commands.
+	Seatbelt bool
 	// Search says what is cached for searches. The zero value caches lists of files and no contents.
 	Search settings.Search
 	// Baseline removes what commands must not leave. The runtime closes it. Nil means one without a state directory.
@@ -130,7 +132,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 			return sandbox.Report{Why: []string{"the host is closing"}}
 		}
 		defer box.work.end()
-		return probe(cfg.Scratch)
+		return probe(cfg)
 	})
 	return box, nil
 }
@@ -157,13 +159,13 @@ func (b *Runtime) openHistory(state string) (err error) {
 const probeTime = 10 * time.Second
 
 // probe tests what this machine can contain.
-func probe(scratch string) sandbox.Report {
-	if scratch == "" {
+func probe(cfg RuntimeConfig) sandbox.Report {
+	if cfg.Scratch == "" {
 		return sandbox.Report{Why: []string{"there is no directory for temporary files"}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	return sandbox.Probe(ctx)
+	return sandbox.Probe(ctx, cfg.Seatbelt)
 }
 
 // Containment returns what contains the commands of this host. The first call tests it, in about 20 ms.
@@ -171,7 +173,7 @@ func (b *Runtime) Containment() guard.Containment {
 	r := b.probe()
 	return guard.Containment{
 		Writes: r.Enforces.Writes && r.Enforces.Processes, Denies: r.Enforces.Denies && r.Enforces.Processes,
-		Name: string(r.Backend), Why: strings.Join(r.Why, " "),
+		Name: string(r.Backend), Why: r.Text(),
 	}
 }
 

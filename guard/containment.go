@@ -17,7 +17,7 @@ type Containment struct {
 	Writes bool
 	// Denies says that commands cannot reach what Read and Edit rules deny, nor write what is protected.
 	Denies bool
-	// Name is the name of the backend ("namespaces", "bubblewrap"). Why says what the backend cannot enforce and why, for the
+	// Name is the name of the backend ("namespaces", "landlock"). Why says what the backend cannot enforce and why, for the
 	// refusal.
 	Name, Why string
 }

@@ -79,8 +79,7 @@ func (k *policyData) inPrivate(name string) bool {
 
 // hasPrivateDirs reports whether the containment gives commands private directories.
 func (k *policyData) hasPrivateDirs() bool {
-	name := k.containment().Name
-	return name == "namespaces" || name == "bubblewrap"
+	return k.containment().Name == "namespaces"
 }
 
 // follow resolves an absolute name again, as the caller's commands would.

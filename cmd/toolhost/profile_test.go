@@ -23,10 +23,10 @@ func TestProfile(t *testing.T) {
 		t.Errorf("seccomp: %v\n%s", err, out)
 	}
 	out, err := run("apparmor")
-	if err != nil || !strings.Contains(out, "\nprofile toolhost \"/") || !strings.Contains(out, "userns,") {
+	if err != nil || !strings.Contains(out, "\n@{toolhost} = \"/") || !strings.Contains(out, "userns,") {
 		t.Errorf("apparmor: %v\n%s", err, out)
 	}
-	for _, args := range [][]string{{}, {"selinux"}, {"seccomp", "apparmor"}} {
+	for _, args := range [][]string{{}, {"selinux"}, {"seccomp", "apparmor"}, {"seccomp", "--install"}} {
 		if out, err := run(args...); err == nil {
 			t.Errorf("%q: no error:\n%s", args, out)
 		}
@@ -35,8 +35,12 @@ func TestProfile(t *testing.T) {
 
 // TestAppArmorPath: characters of a path that mean something to AppArmor are taken literally.
 func TestAppArmorPath(t *testing.T) {
-	profile := apparmorProfile(`/opt/my "tools"/{a,b}/[x]*/toolhost`)
-	if want := "\nprofile toolhost \"/opt/my \\\"tools\\\"/\\{a,b\\}/\\[x\\]\\*/toolhost\" flags=(unconfined) {\n"; !strings.Contains(profile, want) {
+	name, err := apparmorName(`/opt/my "tools"/{a,b}/[x]*/@{HOME}?/to^l\host`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := apparmorProfile(name)
+	if want := "\n" + `@{toolhost} = "/opt/my \"tools\"/\{a\,b\}/\[x\]\*/@\{HOME\}\?/to\^l\\host"` + "\n"; !strings.Contains(profile, want) {
 		t.Errorf("%s\nlacks %s", profile, want)
 	}
 	parser, err := exec.LookPath("apparmor_parser")

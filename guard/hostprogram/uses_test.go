@@ -34,7 +34,6 @@ var resolved = map[string]string{
 	"cmd/toolhost/selftest_stdio.go":                      "this program",
 	"cmd/toolhost/try.go":                                 "this program",
 	"guard/hook/group_unix.go":                            "the path that the hook was found at",
-	"guard/sandbox/bwrap_linux.go":                        "a fixed path of the system",
 	"guard/sandbox/namespaces_start_linux.go":             "this program",
 	"guard/sandbox/seatbelt_darwin.go":                    "a fixed path of the system",
 	"guard/sandbox/spawn_linux.go":                        "in the sandbox",

@@ -84,6 +84,6 @@ func BenchmarkStart(b *testing.B) {
 
 func BenchmarkProbe(b *testing.B) {
 	for b.Loop() {
-		tryBackends(context.Background())
+		tryBackends(context.Background(), platformBackends)
 	}
 }

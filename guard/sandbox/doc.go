@@ -72,18 +72,16 @@
 // [ExecGate.Serve] do the same, for programs of 32 bits as well; setuid programs and file
 // capabilities have no effect then (no_new_privs), and a command that has another
 // service start a program (systemd-run, at, docker) is not followed. When the host is
-// killed, processes that wait for a judgement are ended with all others; with bubblewrap their calls fail shortly
-// before. [ExecGateWorks] reports whether this works here: Linux 5.5 or later is
+// killed, processes that wait for a judgement are ended with all others. [ExecGateWorks] reports whether this works here: Linux 5.5 or later is
 // needed, 5.19 for signals not to repeat what is being judged.
 //
 // # Other backends
 //
-// Bubblewrap makes the same view with a program that must be installed, for
-// each command; some systems allow user namespaces to it, and not to this program.
 // Landlock allows writes only in the writable paths and hides
 // files outside of them, but can neither hide nor protect files inside
-// them; the report says so. On macOS a profile for sandbox-exec is generated;
-// processes can survive there. Other systems have no sandbox.
+// them; the report says so. On macOS nothing contains commands unless the
+// settings want seatbelt: a profile for sandbox-exec is generated, which was
+// not tried on a real machine, and processes can survive. Other systems have no sandbox.
 //
 // # What is not prevented
 //
@@ -94,18 +92,17 @@
 //     until [Sandbox.Deny] covers it (about a millisecond).
 //   - A protected path that does not exist at the start cannot be covered;
 //     [Quarantine] moves away what was created there.
-//   - Bubblewrap resolves names again for each command: a directory can be replaced
-//     by a command that runs at that moment.
 //   - Data can be sent to an allowed host.
 //   - What a command writes into the writable paths may be executed outside
 //     later: a build script, an edited package.json. Package baseline removes what git and the
 //     host obey.
 //   - Commands of one sandbox can see, signal and trace each other, and the shells that
 //     wait for the next command.
-//   - A named pipe of another program can be used unless it is in a [Private] directory or [Policy].Denied names it.
+//   - A named pipe of another program can be used if its mode allows that, unless it lies directly in a directory that
+//     [Private] replaces or [Policy].Denied names it.
 //   - Disk space and memory are not limited. Of the resources that the kernel counts for
 //     the user and not for a namespace, a part is reserved for the host, but not of watches with
-//     bubblewrap and Landlock. When memory runs out, commands are
+//     Landlock. When memory runs out, commands are
 //     killed first.
 //
 // Its Go API is not stable.

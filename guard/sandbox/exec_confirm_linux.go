@@ -22,7 +22,7 @@ const tracingStop = "t"
 
 // tracers are threads that have no children but what they trace: a wait for any of those
 // disturbs no other call.
-var tracers = make(chan *launcher, 4)
+var tracers = make(chan thread, 4)
 
 // confirm starts the program, stops it before its first instruction, and kills it if it
 // is not the one that was judged. It calls Failed before the process ends, so that
@@ -33,17 +33,17 @@ func (l *execLook) confirm(v ExecVerdict) {
 			v.Failed(why)
 		}
 	}
-	var t *launcher
+	var t thread
 	select {
 	case t = <-tracers:
 	default:
-		t = newLauncher()
+		t = newThread()
 	}
 	t.do(func() { l.trace(v.Confirm, failed) })
 	select {
 	case tracers <- t:
 	default:
-		t.close()
+		close(t)
 	}
 }
 

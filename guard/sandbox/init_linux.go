@@ -25,9 +25,6 @@ const (
 	initArg       = "__sandbox"
 	roleNamespace = string(Namespaces)      // guard the commands of a sandbox
 	roleLandlock  = string(backendLandlock) // guard one command
-	roleEnter     = "enter"                 // become a command
-	roleCheck     = "check"                 // report which of the named files can be read
-	roleTry       = "try"                   // try a canary
 	roleJob       = "job"                   // run a program as a job in a terminal
 )
 
@@ -57,12 +54,6 @@ func runRole(role string, args []string) {
 		err = guard((*initProcess).setUp)
 	case roleLandlock:
 		err = guard((*initProcess).setUpLandlock)
-	case roleEnter:
-		err = enter(args)
-	case roleCheck:
-		err = checkHidden(args)
-	case roleTry:
-		err = tryCanary(args)
 	case roleJob:
 		err = runJob(args)
 	default:

@@ -9,10 +9,10 @@ import (
 
 // platformBackends is empty: this system has nothing that keeps a program from
 // files. Windows has job objects, which end a tree of processes, and no more.
-var platformBackends []Backend
+var platformBackends, optionalBackends []Backend
 
-func platformWhy() []string {
-	return []string{"There is no sandbox for " + runtime.GOOS + ". Run the server on Linux or macOS, or in WSL 2, to have commands contained."}
+func platformReport() Report {
+	return Report{Why: []string{"There is no sandbox for " + runtime.GOOS + "."}, Remedy: "Run the server on Linux, or in WSL 2, to have commands contained"}
 }
 
 func start(context.Context, Backend, Policy, Options) (*Sandbox, error) {

@@ -1,39 +1,46 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Probe determines by trying what this machine can contain: it starts a sandbox of each backend,
 // best first, and attacks it from inside, until one withstands everything. The report is about the
 // one that withstood most; Why describes the faults of the better ones. It takes about 20 ms if
-// namespaces work. A trial that withstood everything is valid for an hour.
-func Probe(ctx context.Context) Report {
+// namespaces work. A trial that withstood everything is valid for an hour. The backend of macOS is tried only if seatbelt
+// is set.
+func Probe(ctx context.Context, seatbelt bool) Report {
 	if r, known := recalled(); known {
 		return r
 	}
-	best := tryBackends(ctx)
+	backends := platformBackends
+	if seatbelt {
+		backends = append(slices.Clip(backends), optionalBackends...)
+	}
+	best := tryBackends(ctx, backends)
 	remember(best)
 	return best
 }
 
-func tryBackends(ctx context.Context) Report {
+func tryBackends(ctx context.Context, backends []Backend) Report {
 	best := Report{}
-	var why []string
-	for _, b := range platformBackends {
+	var none noBackendError
+	for _, b := range backends {
 		r, err := probe(ctx, b)
-		var none *noBackendError
+		var cannot *noBackendError
 		switch {
-		case errors.As(err, &none):
-			why = append(why, none.why...)
+		case errors.As(err, &cannot):
+			none.add(cannot.Why, cannot.Remedy)
 			continue
 		case err != nil:
-			why = append(why, fmt.Sprintf("%s: %v.", b, err))
+			none.add([]string{fmt.Sprintf("%s: %v.", b, err)}, "")
 			continue
 		}
 		if count(r.Enforces) > count(best.Enforces) || best.Backend == None {
@@ -43,10 +50,10 @@ func tryBackends(ctx context.Context) Report {
 			break
 		}
 	}
-	if len(platformBackends) == 0 {
-		why = platformWhy()
+	if len(backends) == 0 {
+		none.Report = platformReport()
 	}
-	best.Why = append(why, best.Why...)
+	best.Why, best.Remedy = append(none.Why, best.Why...), cmp.Or(none.Remedy, best.Remedy)
 	return best
 }
 

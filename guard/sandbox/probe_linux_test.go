@@ -6,7 +6,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	r := Probe(context.Background())
+	r := Probe(context.Background(), false)
 	t.Log(r)
 	if r.Backend == None && len(r.Why) == 0 {
 		t.Error("nothing works, and no reason is given")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -42,32 +43,36 @@ func (n *namespaces) unavailable(err error) error {
 }
 
 // namespaceRemedy finds the setting that is most likely in the way.
-func namespaceRemedy(err error) string {
-	for _, s := range []struct{ file, bad, remedy string }{
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-			"This system (Ubuntu 23.10 or later) forbids ordinary programs user namespaces. Install bubblewrap (sudo apt install bubblewrap), or allow them: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0",
-			"Allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/user/max_user_namespaces", "0",
-			"Allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000"},
-	} {
-		if value, readErr := os.ReadFile(s.file); readErr == nil && strings.TrimSpace(string(value)) == s.bad {
-			return s.remedy
-		}
+func namespaceRemedy(err error) string { return remedyAt("/", os.Geteuid(), err) }
+
+// remedyAt is namespaceRemedy for a root directory and a user. AppArmor lets root make namespaces.
+func remedyAt(root string, user int, err error) string {
+	value := func(name string) string {
+		text, _ := os.ReadFile(filepath.Join(root, "proc", name)) // what a system does not have forbids nothing
+		return strings.TrimRight(string(text), "\x00\n")
 	}
-	if errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()) {
+	switch container, confined := inContainer(root), value("self/attr/current"); {
+	case !container && user != 0 && value("sys/kernel/apparmor_restrict_unprivileged_userns") == "1" &&
+		(confined == "" || confined == "unconfined"):
+		return "AppArmor forbids user namespaces to programs without a profile (Ubuntu 23.10 and later); " +
+			"install the one for this program: " + InstallCommand()
+	case value("sys/kernel/unprivileged_userns_clone") == "0":
+		return "Allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case value("sys/user/max_user_namespaces") == "0":
+		return "Allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000"
+	case errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()):
 		return "Linux 5.12 or later is needed"
-	}
-	if inContainer() {
-		return "A container has to be started with: --security-opt seccomp=seccomp.json --security-opt systempaths=unconfined (seccomp.json is in guard/sandbox/profiles)"
+	case container:
+		return "A container has to be started with: --security-opt seccomp=seccomp.json --security-opt systempaths=unconfined " +
+			"(toolhost profile seccomp prints seccomp.json)"
 	}
 	return ""
 }
 
 // inContainer reports whether a container engine left its mark.
-func inContainer() bool {
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(mark); err == nil {
+func inContainer(root string) bool {
+	for _, mark := range []string{".dockerenv", "run/.containerenv"} {
+		if _, err := os.Stat(filepath.Join(root, mark)); err == nil {
 			return true
 		}
 	}

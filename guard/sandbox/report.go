@@ -15,8 +15,6 @@ const (
 	None Backend = ""
 	// Namespaces is Linux namespaces set up by this program itself.
 	Namespaces Backend = "namespaces"
-	// backendBubblewrap is Linux namespaces set up by the bwrap program.
-	backendBubblewrap Backend = "bubblewrap"
 	// backendLandlock limits writes but cannot hide a file in a readable directory.
 	backendLandlock Backend = "landlock"
 )
@@ -48,15 +46,26 @@ type Report struct {
 	Backend  Backend
 	Enforces enforcement
 	// Why has one sentence or two for each better means that is not in use, and
-	// for each limit of the one that is: the cause, and the remedy where there
-	// is one.
+	// for each limit of the one that is.
 	Why []string
+	// Remedy is what a person can do to get a better means: a sentence without a full stop, with the command to run at its
+	// end if there is one. "" if nothing is known.
+	Remedy string
+}
+
+// Text is Why and Remedy in one line.
+func (r Report) Text() string {
+	s := strings.Join(r.Why, " ")
+	if r.Remedy != "" {
+		s = strings.TrimSpace(s + " " + r.Remedy + ".")
+	}
+	return s
 }
 
 // String is the report in one line, for logs and for people.
 func (r Report) String() string {
 	if r.Backend == None {
-		return "no sandbox: " + strings.Join(r.Why, " ")
+		return "no sandbox: " + r.Text()
 	}
 	held, open := []string{}, []string{}
 	for _, f := range []struct {
@@ -76,8 +85,8 @@ func (r Report) String() string {
 	if len(open) > 0 {
 		s += "; does not hold " + strings.Join(open, ", ")
 	}
-	if len(r.Why) > 0 {
-		s += " (" + strings.Join(r.Why, " ") + ")"
+	if why := r.Text(); why != "" {
+		s += " (" + why + ")"
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 	if len(backends) == 0 {
 		backends = platformBackends
 	}
-	var why []string
+	var none noBackendError
 	held := unheld(p) // before a command can run
 	for _, b := range backends {
 		if err := ctx.Err(); err != nil {
@@ -138,28 +139,31 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 		var cannot *unavailableError
 		switch {
 		case err == nil:
-			s.report.Why = append(why, s.report.Why...)
+			s.report.Why, s.report.Remedy = append(none.Why, s.report.Why...), cmp.Or(none.Remedy, s.report.Remedy)
 			s.guarded, s.portRecords = held, p.Network.PortRecords
 			return s, nil
 		case errors.As(err, &cannot):
-			why = append(why, cannot.Error())
+			none.add([]string{cannot.Error()}, cannot.remedy)
 			remember(Report{})
 		default:
 			return nil, err
 		}
 	}
-	if len(why) == 0 {
-		why = platformWhy()
+	if len(none.Why) == 0 {
+		none.Report = platformReport()
 	}
-	return nil, &noBackendError{why}
+	return nil, &none
 }
 
 // noBackendError is ErrUnavailable with the reasons.
-type noBackendError struct{ why []string }
+type noBackendError struct{ Report }
 
-func (e *noBackendError) Error() string {
-	return ErrUnavailable.Error() + ". " + strings.Join(e.why, " ")
+// add notes why a backend does not work. The remedy for the best one counts.
+func (e *noBackendError) add(why []string, remedy string) {
+	e.Why, e.Remedy = append(e.Why, why...), cmp.Or(e.Remedy, remedy)
 }
+
+func (e *noBackendError) Error() string { return ErrUnavailable.Error() + ". " + e.Text() }
 
 func (e *noBackendError) Is(target error) bool { return target == ErrUnavailable }
 
@@ -168,15 +172,11 @@ func (e *noBackendError) Is(target error) bool { return target == ErrUnavailable
 type unavailableError struct {
 	backend Backend
 	cause   string
-	remedy  string
+	remedy  string // what a person can do; "" if nothing is known
 }
 
 func (e *unavailableError) Error() string {
-	s := fmt.Sprintf("%s: %s.", e.backend, strings.TrimSuffix(e.cause, "."))
-	if e.remedy != "" {
-		s += " " + strings.TrimSuffix(e.remedy, ".") + "."
-	}
-	return s
+	return fmt.Sprintf("%s: %s.", e.backend, strings.TrimSuffix(e.cause, "."))
 }
 
 // Spawn starts a command.

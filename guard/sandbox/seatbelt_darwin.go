@@ -25,10 +25,15 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 // backendSeatbelt is the sandbox of macOS.
 const backendSeatbelt Backend = "seatbelt"
 
-// platformBackends are the backends to try, best first.
-var platformBackends = []Backend{backendSeatbelt}
+// optionalBackends are tried if the settings want them: the backend was never tried on a real machine.
+var platformBackends, optionalBackends = []Backend(nil), []Backend{backendSeatbelt}
 
-func platformWhy() []string { return nil }
+func platformReport() Report {
+	return Report{
+		Why:    []string{"On macOS commands are not contained unless the settings ask for it; its sandbox-exec was not tried on a real machine."},
+		Remedy: "Set sandbox.seatbelt to true in your user settings to contain them with it",
+	}
+}
 
 // Prepare does nothing on this system; see the Linux version.
 func (Options) Prepare() {}
@@ -62,6 +67,7 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted},
 		Why: []string{"seatbelt: a command can leave processes behind; macOS has no way to find all of them.",
 			"seatbelt: another hard link to a denied file can be read."},
+		Remedy: "Run the server on Linux to have everything held",
 	}}
 	if !p.Network.Unrestricted {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

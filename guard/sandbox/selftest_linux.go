@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,28 +66,4 @@ func (g *initProcess) probe(id uint64, d *decoder) error {
 	g.spawn.do(func() { a = c.run() })
 	m.uint(a.bits())
 	return send(g.conn, m.buf)
-}
-
-// tryCanary tries what args name, and prints what came of it.
-func tryCanary(args []string) error {
-	if len(args) != 3 {
-		return errMalformed
-	}
-	port, err := strconv.Atoi(args[2])
-	if err != nil {
-		return err
-	}
-	fmt.Println(canary{read: args[0], write: args[1], port: port}.run().bits())
-	return nil
-}
-
-// checkHidden reports the first of paths that can be opened.
-func checkHidden(paths []string) error {
-	for _, path := range paths {
-		if f, err := os.Open(path); err == nil {
-			f.Close()
-			return fmt.Errorf("%s can be read", path)
-		}
-	}
-	return nil
 }

@@ -3,11 +3,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -25,9 +22,9 @@ type command struct {
 // spawner is the thread that all commands descend from. What it has given up
 // they cannot regain.
 type spawner struct {
-	requests chan func()
-	null     int
-	mark     bool // give every command a UTS namespace
+	thread
+	null int
+	mark bool // give every command a UTS namespace
 }
 
 // newSpawner starts the thread and waits until it has restricted itself.
@@ -36,20 +33,9 @@ func newSpawner(mark bool, restrict func() error) (*spawner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening /dev/null: %w", err)
 	}
-	s := &spawner{requests: make(chan func()), null: null, mark: mark}
-	restricted := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: threads without the limits exist next to it
-		err := restrict()
-		restricted <- err
-		if err != nil {
-			return
-		}
-		for f := range s.requests {
-			f()
-		}
-	}()
-	return s, <-restricted
+	s := &spawner{thread: newThread(), null: null, mark: mark}
+	s.do(func() { err = restrict() })
+	return s, err
 }
 
 // forked is a command that was started.
@@ -64,16 +50,6 @@ type forked struct {
 func (s *spawner) start(c command) (p forked, err error) {
 	s.do(func() { p, err = s.fork(c) })
 	return p, err
-}
-
-// do runs f on the thread.
-func (s *spawner) do(f func()) {
-	done := make(chan struct{})
-	s.requests <- func() {
-		defer close(done)
-		f()
-	}
-	<-done
 }
 
 func (s *spawner) fork(c command) (forked, error) {
@@ -160,51 +136,4 @@ func lookPath(name string, env []string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: no such program in PATH (%s)", name, path)
-}
-
-// enter makes the calling process a command: it restricts the thread and
-// executes the program on it. args are the number of descriptors the command
-// has, the descriptor of the plan, the program and its arguments.
-func enter(args []string) error {
-	if len(args) < 4 {
-		return errMalformed
-	}
-	files, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
-	planFD, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	runtime.LockOSThread()
-	if err := unix.CloseRange(uint(files), ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("closing inherited descriptors: %w", err)
-	}
-	setChildLimits()
-	leaveSome(0)
-	planFile := os.NewFile(uintptr(planFD), "plan")
-	_, _ = planFile.Seek(0, io.SeekStart) // it never fails
-	pl, err := readPlan(planFile)
-	if err != nil {
-		return err
-	}
-	rules, err := writeRuleset(pl)
-	if err != nil {
-		return err
-	}
-	listener, err := confine(rules, commandRules(pl))
-	if err != nil {
-		return err
-	}
-	own := ownFiles(files)
-	if err := unix.Dup3(own.stderr(), int(os.Stderr.Fd()), 0); err != nil {
-		return err
-	}
-	if err := sayEntered(own.entered(), listener, pl); err != nil {
-		return err
-	}
-	err = fmt.Errorf("exec %s: %w", args[2], syscall.Exec(args[2], args[3:], os.Environ()))
-	unix.Write(own.entered(), []byte(err.Error()))
-	return err
 }

@@ -10,17 +10,18 @@ import (
 )
 
 // platformBackends are the backends to try, best first.
-var platformBackends = []Backend{Namespaces, backendBubblewrap, backendLandlock}
+var platformBackends = []Backend{Namespaces, backendLandlock}
 
-func platformWhy() []string { return nil }
+// optionalBackends are those to try if the settings want them.
+var optionalBackends []Backend
+
+func platformReport() Report { return Report{} }
 
 // start starts a sandbox with one backend.
 func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error) {
 	switch b {
 	case Namespaces:
 		return withNamespaces(ctx, p, o)
-	case backendBubblewrap:
-		return withBubblewrap(ctx, p, o)
 	case backendLandlock:
 		l, report, err := startLandlock(ctx, p, o)
 		if err != nil {
@@ -38,27 +39,13 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(Namespaces, p)}
+	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p)}
 	s.connectBy(k, n.judged, cannot)
 	if listener != nil {
 		rules := p.Network.rules()
 		rules.Inside = n.dial
 		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
 		s.env = append(s.env, s.proxy.Env()...)
-	}
-	return s, nil
-}
-
-func withBubblewrap(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
-	k, cannot := newConnector(p)
-	w, err := startBubblewrap(ctx, p, o, k)
-	if err != nil {
-		return nil, errors.Join(err, k.close())
-	}
-	s := &Sandbox{engine: w, env: rootEnv(), report: namespaceReport(backendBubblewrap, p)}
-	s.connectBy(k, k != nil && !w.unjudged, cannot)
-	if len(p.Network.AllowedDomains) > 0 && !p.Network.Unrestricted {
-		s.report.Why = append(s.report.Why, "bubblewrap: allowed hosts cannot be reached; the network is cut off as a whole.")
 	}
 	return s, nil
 }
@@ -78,9 +65,9 @@ func (s *Sandbox) connectBy(k *connector, judged bool, cannot error) {
 }
 
 // namespaceReport is what a sandbox with namespaces holds.
-func namespaceReport(b Backend, p Policy) Report {
+func namespaceReport(p Policy) Report {
 	return Report{
-		Backend:  b,
+		Backend:  Namespaces,
 		Enforces: enforcement{Writes: true, Denies: true, Network: !p.Network.Unrestricted, Processes: true},
 	}
 }

@@ -366,7 +366,7 @@ const unsupportedKeys = `sandbox.network.httpProxyPort sandbox.network.socksProx
 	sandbox.network.allowMachLookup sandbox.enableWeakerNestedSandbox
 	sandbox.enableWeakerNetworkIsolation sandbox.ignoreViolations sandbox.ripgrep
 	sandbox.credentials.allowPlaintextInject sandbox.credentials.awsPairs sandbox.credentials.sigv4
-	sandbox.enabledPlatforms sandbox.bwrapPath sandbox.socatPath
+	sandbox.enabledPlatforms sandbox.socatPath
 	sandbox.network.tlsTerminate allowedHttpHookUrls httpHookAllowedEnvVars
 	permissions.blockReadsOutsideWorkingDirectories permissions.blockWritesOutsideWorkingDirectories`
 

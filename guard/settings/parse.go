@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -214,6 +215,9 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 		p.classifier(m.Value)
 	case path == "env":
 		p.environment(m.Value)
+	case p.namesBubblewrap(path, m.Value):
+		p.warn(m.Name, "%q names bubblewrap, which toolhost no longer uses: it is skipped, and commands run in the best sandbox "+
+			"that works here (toolhost doctor names it). Remove it", path)
 	case p.words.groups[path]:
 		if object, ok := m.Value.Value.(*hujson.Object); ok {
 			p.object(path, object)
@@ -236,6 +240,20 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 		p.member(prefix, meant, m)
 		p.respelt = was
 	}
+}
+
+// bubblewrap matches the names of a backend that earlier versions had.
+var bubblewrap = regexp.MustCompile(`(?i)bwrap|bubblewrap`)
+
+// namesBubblewrap reports whether a member that is no setting, or a group of settings that is no object, chooses bubblewrap
+// as the sandbox.
+func (p *parser) namesBubblewrap(path string, v hujson.Value) bool {
+	if v.Value.Kind() == '{' && p.words.groups[path] {
+		return false
+	}
+	v = v.Clone()
+	v.Minimize() // comments count for nothing
+	return strings.HasPrefix(path, "sandbox") && bubblewrap.MatchString(path+" "+v.String())
 }
 
 func (p *parser) wrongType(path string, v hujson.Value, want string) {

@@ -40,7 +40,7 @@ func attackControlLate(t *testing.T, b controlBackend) {
 		if prepare != nil {
 			prepare(w)
 		}
-		w.program, w.through = b.program, b.through
+		w.through = b.through
 		if b.user != 0 {
 			w.giveTo(t, b.user)
 		}

@@ -146,7 +146,6 @@ type controlBackend struct {
 	plain bool // only what a command says by name is held
 	user  int
 
-	program string          // another binary
 	through func(*exec.Cmd) // how it is started
 }
 
@@ -158,7 +157,7 @@ func (b controlBackend) attack(t *testing.T, step int) {
 
 func attackControl(t *testing.T, b controlBackend, l controlLayout) {
 	w := l.put(t)
-	w.program, w.through = b.program, b.through
+	w.through = b.through
 	host.Must(t, os.Symlink("..", filepath.Join(w.ws, "evil", "alias")))
 	var flags []string
 	for _, f := range append([]string{"--root", w.ws}, l.flags...) {

@@ -33,7 +33,6 @@ var (
 type wildKind struct {
 	name    string
 	user    int
-	program string
 	as      func(*exec.Cmd)
 	runs    bool           // commands run
 	edits   bool           // files are edited
@@ -89,9 +88,6 @@ func TestAttackGenerated(t *testing.T) {
 	}
 	run := func(kind wildKind) func(*testing.T) {
 		return func(t *testing.T) {
-			if kind.name == "bubblewrap" {
-				kind.program = withBubblewrapOnly(t)
-			}
 			steps := 0
 			for i := range uint64(worlds) {
 				steps += attackWild(t, seed+i, kind)
@@ -123,9 +119,6 @@ func wildKinds(t *testing.T) []wildKind {
 	}
 	if host.Contained(t) {
 		kinds = append(kinds, wildKind{name: "landlock", edits: true, as: host.WithoutNamespaces(t)})
-	}
-	if _, err := exec.LookPath("bwrap"); err == nil && samples.Whole() { // takes a binary of its own
-		kinds = append(kinds, wildKind{name: "bubblewrap", user: ordinaryUser, runs: true, edits: true})
 	}
 	return kinds
 }
@@ -260,7 +253,7 @@ func (w *wild) giveTo(t *testing.T) {
 func (w *wild) start(t *testing.T) *host.Host {
 	t.Helper()
 	as := func(cmd *exec.Cmd) {
-		(&world{user: w.kind.user, program: w.kind.program}).as(cmd)
+		(&world{user: w.kind.user}).as(cmd)
 		if w.kind.as != nil {
 			w.kind.as(cmd)
 		}

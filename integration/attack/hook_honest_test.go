@@ -88,21 +88,7 @@ func TestHonestHooks(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands here")
 	}
-	for _, way := range []struct {
-		name       string
-		bubblewrap bool
-	}{{"namespaces", false}, {"bubblewrap", true}} {
-		t.Run(way.name, func(t *testing.T) {
-			w := newWorld(t)
-			if way.bubblewrap {
-				w.program = withBubblewrapOnly(t)
-			}
-			honestHooks(t, w)
-		})
-	}
-}
-
-func honestHooks(t *testing.T, w *world) {
+	w := newWorld(t)
 	var sent atomic.Int32
 	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
 	defer service.Close()

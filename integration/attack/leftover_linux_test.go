@@ -15,15 +15,14 @@ import (
 // A leftoverGround is a workspace with two other directories that commands may write.
 type leftoverGround struct {
 	root, ws, add, open, home, pwned, settings string
-	program                                    string
 	user                                       int
 }
 
-func newLeftoverGround(t *testing.T, program string, user int) *leftoverGround {
+func newLeftoverGround(t *testing.T, user int) *leftoverGround {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(host.TempDir(t))
 	host.Must(t, err)
-	g := &leftoverGround{root: root, program: program, user: user}
+	g := &leftoverGround{root: root, user: user}
 	for name, dir := range map[string]*string{"ws": &g.ws, "add": &g.add, "open": &g.open, "home": &g.home} {
 		*dir = filepath.Join(root, name)
 		host.Must(t, os.Mkdir(*dir, 0o755))
@@ -71,9 +70,6 @@ func (g *leftoverGround) start(t *testing.T, flags ...string) *host.Session {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 	t.Cleanup(cancel)
 	as := func(cmd *exec.Cmd) {
-		if g.program != "" {
-			cmd.Path = g.program
-		}
 		if g.user != 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(g.user), Gid: uint32(g.user)}}
 		}
@@ -91,7 +87,7 @@ func TestLeftoverByUser(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	g := newLeftoverGround(t, "", 0)
+	g := newLeftoverGround(t, 0)
 	s := g.start(t)
 	for i, c := range []struct{ change, kept string }{
 		{"git config core.pager mine", `test "$(git config core.pager)" = mine`},

@@ -82,9 +82,9 @@ func (g *leftoverGround) script(t *testing.T, script string) string {
 }
 
 // plantLeftovers runs f for every so many leftovers, on a ground of its own each.
-func plantLeftovers(t *testing.T, program string, user, step int, f func(t *testing.T, g *leftoverGround, l leftover)) {
+func plantLeftovers(t *testing.T, user, step int, f func(t *testing.T, g *leftoverGround, l leftover)) {
 	for _, l := range samples.Of(leftoverScripts, step) {
-		t.Run(strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { f(t, newLeftoverGround(t, program, user), l) })
+		t.Run(strings.ReplaceAll(l.name, " ", "-"), func(t *testing.T) { f(t, newLeftoverGround(t, user), l) })
 	}
 }
 
@@ -95,24 +95,24 @@ func TestAttackLeftover(t *testing.T) {
 		t.Skip("nothing contains commands on this machine")
 	}
 	t.Run("control", func(t *testing.T) {
-		plantLeftovers(t, "", 0, 3, func(t *testing.T, g *leftoverGround, l leftover) {
+		plantLeftovers(t, 0, 3, func(t *testing.T, g *leftoverGround, l leftover) {
 			if out, err := g.outside(g.ws, "mkdir -p .git/hooks; export TMPDIR="+shellWord(g.root)+"; "+l.script); err != nil || !g.runs(l.look) {
 				t.Errorf("git does not execute it: %v\n%s", err, out)
 			}
 		})
 	})
-	t.Run("root", func(t *testing.T) { attackLeftover(t, "", 0, 2) })
+	t.Run("root", func(t *testing.T) { attackLeftover(t, 0, 2) })
 	if os.Geteuid() == 0 {
-		t.Run("user", func(t *testing.T) { attackLeftover(t, "", ordinaryUser, 6) })
+		t.Run("user", func(t *testing.T) { attackLeftover(t, ordinaryUser, 6) })
 	}
 }
 
 // attackLeftover tries leftovers after a command, and some while a task runs, in commands that overlap, and with a kill of the host.
-func attackLeftover(t *testing.T, program string, user, step int) {
-	t.Run("after", func(t *testing.T) { plantLeftovers(t, program, user, step, leaveAfter) })
-	t.Run("task", func(t *testing.T) { plantLeftovers(t, program, user, 4*step, leaveInTask) })
-	t.Run("overlap", func(t *testing.T) { plantLeftovers(t, program, user, 5*step, leaveOverlapping) })
-	t.Run("killed", func(t *testing.T) { plantLeftovers(t, program, user, 4*step, leaveKilled) })
+func attackLeftover(t *testing.T, user, step int) {
+	t.Run("after", func(t *testing.T) { plantLeftovers(t, user, step, leaveAfter) })
+	t.Run("task", func(t *testing.T) { plantLeftovers(t, user, 4*step, leaveInTask) })
+	t.Run("overlap", func(t *testing.T) { plantLeftovers(t, user, 5*step, leaveOverlapping) })
+	t.Run("killed", func(t *testing.T) { plantLeftovers(t, user, 4*step, leaveKilled) })
 }
 
 func leaveAfter(t *testing.T, g *leftoverGround, l leftover) {
@@ -190,7 +190,7 @@ func TestLeftoverHonest(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands on this machine")
 	}
-	g := newLeftoverGround(t, "", 0)
+	g := newLeftoverGround(t, 0)
 	g.must(t, g.root, `git init -q --bare remote.git; git clone -q ws up; mv remote.git add`)
 	s := g.start(t)
 	const id = "-c user.name=t -c user.email=t@example.org "
@@ -231,7 +231,7 @@ func TestAttackLeftoverSettings(t *testing.T) {
 		for _, linked := range []bool{false, true} {
 			for _, killed := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s linked %v killed %v", strings.ReplaceAll(name, "/", ":"), linked, killed), func(t *testing.T) {
-					g := newLeftoverGround(t, "", 0)
+					g := newLeftoverGround(t, 0)
 					s := g.start(t, "--trust-workspace")
 					dir := filepath.Dir(name)
 					make := "mkdir -p " + dir

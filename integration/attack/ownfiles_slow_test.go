@@ -51,7 +51,7 @@ func attackAuditLog(t *testing.T, b controlBackend) {
 	if b.user != 0 {
 		w.giveTo(t, b.user)
 	}
-	w.program, w.through = b.program, b.through
+	w.through = b.through
 	h := w.host(t, host.StdioModern, flags...)
 	h.call(t, "Read", `{"file_path":"`+auditCanary+`"}`, "canary")
 	n := 0

@@ -65,7 +65,7 @@ func (w *world) hostile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"bash", "sh", "rg", "git", "ls", "cat", "bwrap", "pdftoppm", "pdftotext", "direnv", "env", "ssh", "node", "sandbox-exec", "getent"} {
+	for _, name := range []string{"bash", "sh", "rg", "git", "ls", "cat", "pdftoppm", "pdftotext", "direnv", "env", "ssh", "node", "sandbox-exec", "getent"} {
 		for _, dir := range []string{"bin", "."} {
 			path := filepath.Join(w.ws, dir, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

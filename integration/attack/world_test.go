@@ -34,7 +34,6 @@ const (
 type world struct {
 	root, ws, home, state string
 	user                  int             // whose it all is, and who runs the host; 0: who runs the test
-	program               string          // the host, where it is another binary
 	through               func(*exec.Cmd) // how the host is started, where that is by another program
 
 	forms  map[string]string // what must not be shown, and what it is
@@ -187,11 +186,8 @@ func (w *world) giveTo(t *testing.T, user int) {
 	w.before = w.snapshot()
 }
 
-// as makes a process the world's user's, and of the world's binary.
+// as makes a process the world's user's.
 func (w *world) as(cmd *exec.Cmd) {
-	if w.program != "" {
-		cmd.Path = w.program
-	}
 	if w.user != 0 {
 		id := uint32(w.user)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}

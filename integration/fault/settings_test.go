@@ -103,7 +103,7 @@ func (c settingsCall) make(s *session, name, secret string) error {
 	}
 	text := r.Text()
 	// The file that the sandbox covers was just replaced.
-	busy := strings.Contains(text, "cannot start its sandbox") || strings.Contains(text, "bwrap: Can't bind mount")
+	busy := strings.Contains(text, "cannot start its sandbox")
 	switch {
 	case strings.Contains(text, secret), c.tool == "Glob" && strings.Contains(text, "secret.txt"):
 		return fmt.Errorf("%s %s shows what is denied: %s", c.tool, c.args, text)

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -148,16 +149,15 @@ func (s *Subject) sandbox() []Finding {
 			lacks = append(lacks, part.what)
 		}
 	}
-	why := strings.Join(report.Why, " ")
+	why, remedy := strings.Join(report.Why, " "), cmp.Or(report.Remedy, "see guard/sandbox/profiles/README.md for containers and Ubuntu")
 	if report.Backend == "" {
-		return []Finding{{LevelWarn, "sandbox", "none: commands run with all the rights of the user. " + why, "see guard/sandbox/profiles/README.md for containers and Ubuntu"}}
+		return []Finding{{LevelWarn, "sandbox", "none: commands run with all the rights of the user. " + why, remedy}}
 	}
-	f := Finding{LevelOK, "sandbox", fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", ")), ""}
-	if len(lacks) > 0 {
-		f.Level, f.Remedy = LevelWarn, why
-		f.Text += "; not held: " + strings.Join(lacks, ", ")
+	held := fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", "))
+	if len(lacks) == 0 {
+		return []Finding{{LevelOK, "sandbox", held, ""}}
 	}
-	return []Finding{f}
+	return []Finding{{LevelWarn, "sandbox", held + "; not held: " + strings.Join(lacks, ", ") + ". " + why, remedy}}
 }
 
 // execGate says how rules on commands are held, where there are any.
