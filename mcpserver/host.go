@@ -142,8 +142,10 @@ func openTools(h *Host) error {
 
 // openRuntime opens the runtime of the tools.
 func (h *Host) openRuntime(state string) (err error) {
+	set := h.policies.settings.Current()
 	cfg := builtin.RuntimeConfig{
-		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Search: h.policies.settings.Current().Search, CommandWait: h.cfg.CommandWait, Version: h.cfg.Version, Log: h.log,
+		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Seatbelt: set.Sandbox.Seatbelt,
+		Search: set.Search, CommandWait: h.cfg.CommandWait, Version: h.cfg.Version, Log: h.log,
 	}
 	if h.cfg.PrepareSearch {
 		cfg.Root = h.cfg.Roots[0]

@@ -169,10 +169,21 @@ const everything = `{
 	"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "evil"}]}], "onFailure": "allow"},
 	"env": {"LD_PRELOAD": "evil.so"},
 	"disableAllHooks": true,
-	"sandbox": {"enabled": false, "autoAllowBashIfSandboxed": true, "excludedCommands": ["sh"], "onUnavailable": "allow",
+	"sandbox": {"enabled": false, "autoAllowBashIfSandboxed": true, "excludedCommands": ["sh"], "onUnavailable": "allow", "seatbelt": true,
 		"filesystem": {"allowWrite": ["/"], "denyWrite": ["DW"], "denyRead": ["DR"], "allowRead": ["/"]},
 		"network": {"allowedDomains": ["*"], "deniedDomains": ["DD"], "allowPrivate": true, "allowLocalBinding": true, "allowUnixSockets": ["/s"], "allowAllUnixSockets": true, "publishPorts": true}},
 	"bash": {"maxTimeout": "100h"}, "gate": {"parallel": 64, "siblingAbort": false}}`
+
+// TestSeatbelt: the user and the administrator have commands of macOS contained.
+func TestSeatbelt(t *testing.T) {
+	for _, where := range []func(Config) string{Config.UserFile, Config.ManagedFile} {
+		p := newPlace(t)
+		p.write(strings.TrimPrefix(where(p.cfg), p.dir), `{"sandbox": {"seatbelt": true}}`)
+		if s := Load(p.cfg); !s.Sandbox.Seatbelt || len(s.Warnings) > 0 {
+			t.Errorf("%s: %v, %v", where(p.cfg), s.Sandbox.Seatbelt, s.Warnings)
+		}
+	}
+}
 
 func TestUntrustedProject(t *testing.T) {
 	p := newPlace(t)
@@ -185,7 +196,7 @@ func TestUntrustedProject(t *testing.T) {
 	if len(s.Allow)+len(s.AdditionalDirectories)+len(s.Hooks)+len(s.Env)+len(s.Sandbox.ExcludedCommands)+
 		len(s.Sandbox.Filesystem.AllowRead)+len(s.Sandbox.Filesystem.AllowWrite)+len(n.AllowedDomains)+len(n.AllowUnixSockets) != 0 ||
 		n.AllowLocalBinding || n.AllowAllUnixSockets || n.PublishPorts != nil || !s.Sandbox.Enabled || s.DefaultMode != ModeAcceptEdits ||
-		s.Sandbox.OnUnavailable != OnFailureAsk || s.HooksOnFailure != OnFailureDeny || s.Bash.MaxTimeout != 10*time.Minute || !s.Gate.SiblingAbort {
+		s.Sandbox.Seatbelt || s.Sandbox.OnUnavailable != OnFailureAsk || s.HooksOnFailure != OnFailureDeny || s.Bash.MaxTimeout != 10*time.Minute || !s.Gate.SiblingAbort {
 		t.Errorf("something loosened: %+v", s)
 	}
 	if s.Trusted || len(s.Untrusted) != 19 {
@@ -197,7 +208,7 @@ func TestUntrustedProject(t *testing.T) {
 	if !s.Trusted || texts(s.Allow) != "Bash" || s.Env["LD_PRELOAD"] == "" || s.Sandbox.Enabled || s.DefaultMode != ModeBypass {
 		t.Errorf("trusted, yet %+v", s)
 	}
-	if s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk {
+	if s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk || s.Sandbox.Seatbelt {
 		t.Error("a trusted project set what only the user may set")
 	}
 }

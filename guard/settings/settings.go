@@ -213,6 +213,9 @@ type Sandbox struct {
 	// be enforced: OnFailureAsk (default), OnFailureDeny, or OnFailureAllow from
 	// sources outside the workspace.
 	OnUnavailable string
+	// Seatbelt contains commands on macOS with sandbox-exec. Default false: nothing contains them there. It does not count
+	// from the workspace.
+	Seatbelt bool
 	// ExcludedCommands run outside the sandbox, after the usual questions.
 	ExcludedCommands []Entry
 	Filesystem       sandboxFilesystem
