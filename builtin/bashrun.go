@@ -209,7 +209,7 @@ func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
 // sandboxKey returns the key of the caller's sandbox. Conversations in worktrees have separate ones.
 func (e *Env) sandboxKey() string {
 	if e.Worktree != nil {
-		return e.Principal + "\x00" + e.Worktree.Name
+		return sandboxpool.Key(e.Principal, e.Worktree.Name)
 	}
 	return e.Principal
 }

@@ -2,9 +2,8 @@ package sandboxpool
 
 import (
 	"context"
-	"os"
-	"time"
 
+	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -27,20 +26,14 @@ type Agent struct {
 // OpenAgent returns a sandbox for one program, which commands do not share, and the variables that point into it. [Pool.Release] ends it.
 func (cs *Pool) OpenAgent(ctx context.Context, policy *guard.Policy, agent Agent) (c *Sandbox, box *sandbox.Sandbox, env []string, err error) {
 	cs.mu.Lock()
-	defer cs.mu.Unlock()
 	if cs.closed {
-		return nil, nil, nil, os.ErrClosed
+		cs.mu.Unlock()
+		return nil, nil, nil, shell.ErrClosed
 	}
-	if c, err = cs.start(ctx, policy, false, nil, &agent); err != nil {
+	s := cs.begin("", policy)
+	cs.mu.Unlock()
+	if c, err = cs.run(ctx, s, kind{agent: &agent}); err != nil {
 		return nil, nil, nil, err
-	}
-	c.users, c.used, c.retired = 1, time.Now(), true
-	if cs.retired == nil {
-		cs.retired = map[*Sandbox]bool{}
-	}
-	cs.retired[c] = true
-	if c.publish = policy.Commands().Network().Publish; c.publish {
-		c.publisher = time.AfterFunc(publishAfter, func() { cs.publish(c) })
 	}
 	return c, c.box, append(c.box.Env(), c.scratch...), nil
 }

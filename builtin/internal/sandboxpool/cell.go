@@ -28,7 +28,7 @@ type Cell struct {
 
 // AcquireCell is Acquire for the sandbox of one server, which no other process shares: key is used once.
 func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Policy, cell *Cell) (*Sandbox, error) {
-	return cs.enter(ctx, key, policy, false, cell)
+	return cs.acquire(ctx, key, policy, kind{cell: cell})
 }
 
 // confine replaces the view of files that commands have by that of a server.

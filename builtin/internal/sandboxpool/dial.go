@@ -28,7 +28,7 @@ func (cs *Pool) listening(principal string, port int) *Sandbox {
 		mine = append(mine, c)
 	}
 	for c := range cs.retired {
-		if c.principal == principal {
+		if c.key == principal {
 			mine = append(mine, c)
 		}
 	}

@@ -84,7 +84,6 @@ func openLayers(c *Sandbox, agent *Agent) (list []sandbox.Private, err error) {
 			c.locks = append(c.locks, lock)
 		}
 		if err != nil {
-			closeLocks(c.locks)
 			return nil, fmt.Errorf("the private directory in the place of %s: %w", name, err)
 		}
 		list = append(list, p)

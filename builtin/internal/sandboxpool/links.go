@@ -99,8 +99,8 @@ func (d deniedFiles) isLinked(file *coveredFile) bool {
 
 // linkedAnew covers the new names of denied files after a watch has told of a change of one.
 func (f follower) linkedAnew(path string) {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	if f.box.life.Err() != nil || !f.box.denied.has(path) {
 		return
 	}

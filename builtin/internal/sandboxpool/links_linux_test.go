@@ -36,7 +36,7 @@ func TestLinkAppears(t *testing.T) {
 			}
 			put(t, filepath.Join(ws, "sub/old.key"), kept)
 			put(t, filepath.Join(ws, "sub/deep/a"), kept)
-			cs, box := sandboxOf(t, base, "", c.deny)
+			_, box := sandboxOf(t, base, "", c.deny)
 			out, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -57,8 +57,8 @@ func TestLinkAppears(t *testing.T) {
 				t.Fatal(err)
 			}
 			await(t, "the cover", func() bool {
-				cs.mu.Lock()
-				defer cs.mu.Unlock()
+				box.mu.Lock()
+				defer box.mu.Unlock()
 				for _, file := range box.denied {
 					if file.names == 2 {
 						return true

@@ -82,8 +82,8 @@ func (c *Sandbox) repin(path string) bool {
 
 // replaced has what is protected or masked held again at a path, or below it, where something else has appeared.
 func (f follower) replaced(path string) {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	for fixed := range f.box.fixed {
 		if fixed != path && !strings.HasPrefix(fixed, path+string(filepath.Separator)) || f.box.life.Err() != nil {
 			continue
@@ -111,8 +111,8 @@ func (c *Sandbox) sameControl() bool {
 
 // rerouted has control files held when a link or directory on the way to one has appeared or changed.
 func (f follower) rerouted() {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	if f.box.life.Err() == nil && !f.box.failed && !f.box.sameControl() {
 		f.box.failed = true
 	}

@@ -29,7 +29,7 @@ func TestReplacedStaysHeld(t *testing.T) {
 	for _, path := range []string{envrc, tasks, lock, secret} {
 		put(t, path, kept)
 	}
-	cs, c := sandboxOf(t, base, home, "Edit(*.lock)")
+	_, c := sandboxOf(t, base, home, "Edit(*.lock)")
 	in, tell, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +68,8 @@ func TestReplacedStaysHeld(t *testing.T) {
 		}
 		await(t, tt.replaced, func() bool {
 			file, err := lookAt(fixed)
-			cs.mu.Lock()
-			defer cs.mu.Unlock()
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			return err == nil && c.fixed[fixed] != nil && c.fixed[fixed].same(file)
 		})
 		fmt.Fprintln(tell, tt.how, tt.path)

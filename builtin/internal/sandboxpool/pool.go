@@ -24,9 +24,11 @@ import (
 
 // A Sandbox runs the commands of one principal under one snapshot of the rules. It has warm shells.
 type Sandbox struct {
-	principal     string
-	policy        *guard.Policy
-	paths         guard.SandboxPaths
+	key    string // of Acquire; "" for an agent
+	policy *guard.Policy
+	paths  guard.SandboxPaths
+
+	mu            sync.Mutex // guards the fields down to failed, and watch; never held together with the lock of the pool
 	looked        time.Time
 	deniedAtMount map[string]*coveredFile // denied files as they were when they were covered
 	fixed         map[string]*coveredFile // protected and masked files as they were when mounts were put on them
@@ -37,11 +39,12 @@ type Sandbox struct {
 	guarded       []sandbox.Guarded       // what no mount holds
 	shared        bool                    // it has no private directories
 	failed        bool                    // a denied file could not be covered again
-	cell          *Cell                   // nil but for a server
-	box           *sandbox.Sandbox
-	locks         []*flock.Flock // of layers
-	scratch       []string       // the variables that point into the directory for temporary files
-	runner        *shell.Runner  // nil in a bare sandbox
+
+	cell    *Cell // nil but for a server
+	box     *sandbox.Sandbox
+	locks   []*flock.Flock // of layers
+	scratch []string       // the variables that point into the directory for temporary files
+	runner  *shell.Runner  // nil in a bare sandbox
 
 	refusals refusals
 
@@ -69,18 +72,28 @@ type Pool struct {
 	log      *slog.Logger
 	baseline *baseline.Keeper
 
-	mu      sync.Mutex
-	open    map[string]*Sandbox
-	retired map[*Sandbox]bool // out of use, but not ended yet
-	closed  bool
-	ends    sync.WaitGroup // of sandboxes that are ended in the background
+	start func(context.Context, *guard.Policy, kind) (*Sandbox, error) // startSandbox, but in tests
+	life  context.Context                                              // of the pool
+	stop  context.CancelFunc                                           // ends life
+
+	mu       sync.Mutex // held briefly: no sandbox starts and no directory is scanned under it
+	open     map[string]*Sandbox
+	starts   map[*start]bool
+	retired  map[*Sandbox]bool // out of use, but not ended yet
+	closed   bool
+	starting sync.WaitGroup // of starts
+	ends     sync.WaitGroup // of sandboxes that are ended in the background
 	// unwatched are the watches of sandboxes that have ended.
 	unwatched sync.WaitGroup
 }
 
 // New returns a Pool that logs its errors to log. The keeper removes what commands must not leave.
 func New(log *slog.Logger, keeper *baseline.Keeper) *Pool {
-	return &Pool{log: log, baseline: keeper, open: map[string]*Sandbox{}}
+	cs := &Pool{log: log, baseline: keeper, open: map[string]*Sandbox{}}
+	cs.starts, cs.retired = map[*start]bool{}, map[*Sandbox]bool{}
+	cs.start = cs.startSandbox
+	cs.life, cs.stop = context.WithCancel(context.Background())
+	return cs
 }
 
 // lookAgain is how old the list of protected paths may be. Denied files are listed before every command.
@@ -96,49 +109,6 @@ const (
 	// sandboxIdle is how long an idle sandbox is kept.
 	sandboxIdle = 30 * time.Minute
 )
-
-// Acquire returns the sandbox of a principal. It starts a new one if the current rules or files require that. The caller must
-// call Release after its command has ended.
-func (cs *Pool) Acquire(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
-	return cs.enter(ctx, principal, policy, true, nil)
-}
-
-// AcquireBare is Acquire for a sandbox without warm shells and published ports, in which no rules on commands apply:
-// [Sandbox.Spawn] starts its programs.
-func (cs *Pool) AcquireBare(ctx context.Context, principal string, policy *guard.Policy) (*Sandbox, error) {
-	return cs.enter(ctx, principal, policy, false, nil)
-}
-
-func (cs *Pool) enter(ctx context.Context, principal string, policy *guard.Policy, shells bool, cell *Cell) (*Sandbox, error) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.closed {
-		return nil, shell.ErrClosed
-	}
-	c := cs.open[principal]
-	if c != nil && (!c.policy.SameRules(policy) || !c.upToDate(policy)) {
-		cs.evict(principal)
-		c = nil
-	}
-	if c == nil {
-		var err error
-		if c, err = cs.start(ctx, policy, shells, cell, nil); err != nil {
-			return nil, err
-		}
-		c.principal, cs.open[principal] = principal, c
-	} else {
-		cs.baseline.Begin(c.dirs(), c.guarded)
-	}
-	c.used = time.Now()
-	for other := cs.stale(principal); other != ""; other = cs.stale(principal) {
-		cs.open[other].idle = true
-		cs.evict(other)
-	}
-	if c.users++; c.users == 1 && c.publish {
-		c.publisher = time.AfterFunc(publishAfter, func() { cs.publish(c) })
-	}
-	return c, nil
-}
 
 // publish publishes the ports on which commands in a sandbox listen, until no command runs.
 func (cs *Pool) publish(c *Sandbox) {
@@ -182,6 +152,20 @@ func (cs *Pool) stale(mine string) string {
 
 // Release ends the use of a sandbox by a command.
 func (cs *Pool) Release(c *Sandbox) {
+	cs.baseline.End(c.dirs())
+	cs.leave(c)
+}
+
+// use counts a user of a sandbox. The caller holds the lock.
+func (cs *Pool) use(c *Sandbox) {
+	c.used = time.Now()
+	if c.users++; c.users == 1 && c.publish {
+		c.publisher = time.AfterFunc(publishAfter, func() { cs.publish(c) })
+	}
+}
+
+// leave is the opposite of use. The last user ends a retired sandbox. The caller does not hold the lock.
+func (cs *Pool) leave(c *Sandbox) {
 	cs.mu.Lock()
 	c.users--
 	if c.users == 0 && c.publisher != nil {
@@ -193,7 +177,6 @@ func (cs *Pool) Release(c *Sandbox) {
 	}
 	last := c.retired && c.users == 0
 	cs.mu.Unlock()
-	cs.baseline.End(c.dirs())
 	if last {
 		cs.end(c)
 	}
@@ -208,26 +191,11 @@ func (cs *Pool) Discard(principal string, c *Sandbox) {
 	}
 }
 
-// Forget retires the sandbox of a principal, if it has one.
-func (cs *Pool) Forget(principal string) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for key := range cs.open {
-		if owner, _, _ := strings.Cut(key, "\x00"); owner == principal {
-			cs.evict(key)
-		}
-	}
-}
-
 // evict retires a sandbox, which ends with its last command. The caller holds the lock.
-func (cs *Pool) evict(principal string) {
-	c := cs.open[principal]
-	delete(cs.open, principal)
-	c.retired = true
-	if cs.retired == nil {
-		cs.retired = map[*Sandbox]bool{}
-	}
-	cs.retired[c] = true
+func (cs *Pool) evict(key string) {
+	c := cs.open[key]
+	delete(cs.open, key)
+	c.retired, cs.retired[c] = true, true
 	if c.users == 0 {
 		cs.ends.Go(func() { cs.end(c) })
 	}
@@ -268,13 +236,21 @@ func (c *Sandbox) close(cs *Pool) error {
 	return c.ended
 }
 
-// Close ends all sandboxes with their processes, including retired ones in which a task runs.
+// all returns the sandboxes that have not ended. The caller holds the lock.
+func (cs *Pool) all() []*Sandbox {
+	return slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired))
+}
+
+// Close ends all sandboxes with their processes, including those that are being started, and retired ones in which a
+// task runs.
 func (cs *Pool) Close() error {
 	cs.mu.Lock()
 	cs.closed = true
-	all := slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired))
+	all := cs.all()
 	cs.open = nil
 	cs.mu.Unlock()
+	cs.stop()
+	cs.starting.Wait() // each has closed what it started
 	var errs []error
 	for _, c := range all {
 		errs = append(errs, c.close(cs))
@@ -286,7 +262,8 @@ func (cs *Pool) Close() error {
 // Unwatch waits until the file watches of ended sandboxes are closed. The kernel takes about 15 ms to end a watch.
 func (cs *Pool) Unwatch() { cs.unwatched.Wait() }
 
-// upToDate covers all denied files that exist now. It returns false if that requires a new sandbox, or if this one has died.
+// upToDate covers all denied files that exist now. It returns false if that requires a new sandbox, or if this one has
+// died. The caller holds the lock of the sandbox.
 func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 	if c.failed || c.mounted.replaced() {
 		return false
@@ -345,16 +322,19 @@ func (c *Sandbox) wrongTarget(now guard.SandboxPaths) bool {
 	return slices.ContainsFunc(c.paths.Denied, stray)
 }
 
-// coverNew hides the scratch directory of another principal. The caller holds the lock of the pool.
-func (c *Sandbox) coverNew(path string) {
+// coverNew hides the scratch directory of another principal.
+func (c *Sandbox) coverNew(path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.deniedAtMount[path] != nil {
-		return
+		return nil
 	}
-	if c.deny(path) != nil {
+	if err := c.deny(path); err != nil {
 		c.failed = true
-		return
+		return err
 	}
 	c.note([]string{path})
+	return nil
 }
 
 // deny hides files from later commands.

@@ -1,11 +1,11 @@
 package sandboxpool
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -63,11 +63,14 @@ func (c *Sandbox) view() privatedir.View {
 // clear empties the private directories of a caller after its sandbox has ended, unless a new one uses them.
 func (cs *Pool) clear(c *Sandbox) {
 	cs.mu.Lock()
-	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) {
-		if other != c && other.policy.Commands().Scratch() == c.policy.Commands().Scratch() {
-			cs.mu.Unlock()
-			return
-		}
+	same := func(p *guard.Policy) bool { return p.Commands().Scratch() == c.policy.Commands().Scratch() }
+	used := slices.ContainsFunc(cs.all(), func(other *Sandbox) bool { return other != c && same(other.policy) })
+	for s := range cs.starts {
+		used = used || same(s.policy)
+	}
+	if used {
+		cs.mu.Unlock()
+		return
 	}
 	var removes []func() error
 	for _, place := range c.policy.Commands().Private() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +16,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// warm starts shells in a sandbox, and publishes its ports.
-func (cs *Pool) warm(c *Sandbox) (err error) {
-	c.publish = c.policy.Commands().Network().Publish
+// warm starts shells in a sandbox.
+func (c *Sandbox) warm() (err error) {
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: append(shell.Inherited(c.policy.Commands().PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
 		Unset: c.policy.Commands().SecretVariables(), Execs: judgesExecs(c.policy),
@@ -27,8 +25,8 @@ func (cs *Pool) warm(c *Sandbox) (err error) {
 	return err
 }
 
-// start starts a sandbox under the current rules, with or without shells, for a server, or for an agent.
-func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, cell *Cell, agent *Agent) (_ *Sandbox, err error) {
+// startSandbox starts a sandbox under the current rules. Nothing of it is left after an error.
+func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kind) (_ *Sandbox, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
 		return nil, errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
@@ -42,44 +40,44 @@ func (cs *Pool) start(ctx context.Context, policy *guard.Policy, shells bool, ce
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the directory for temporary files: %w", err)
 	}
-	for _, other := range slices.AppendSeq(slices.Collect(maps.Values(cs.open)), maps.Keys(cs.retired)) { // before anything is in it
-		if other.policy.Commands().Scratch() != scratch {
-			other.coverNew(scratch)
-		}
-	}
+	cs.hideScratch(scratch) // before anything is in it
 	c := &Sandbox{policy: policy, scratch: env, paths: policy.Commands().SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
 	cs.baseline.Begin(c.dirs(), nil)
 	defer func() {
 		if err != nil {
 			cs.baseline.End(c.dirs())
+			closeLocks(c.locks)
 		}
 	}()
 	c.holdHooks(cs.baseline.Hooks())
-	cell.confine(c)
+	kind.cell.confine(c)
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
 	private := cs.private(c)
-	layers, err := openLayers(c, agent)
+	layers, err := openLayers(c, kind.agent)
 	if err != nil {
 		return nil, err
 	}
 	private = append(private, layers...)
 	var programs []string
-	if shells || agent != nil && agent.Execs {
+	if kind.shells || kind.agent != nil && kind.agent.Execs {
 		programs = policy.Commands().DeniedPrograms()
 	}
-	if c.box, err = startBox(ctx, c, private, programs, agent); err != nil {
+	if c.box, err = startBox(ctx, c, private, programs, kind.agent); err != nil {
 		return nil, err
 	}
 	c.guarded = c.box.Guarded()
 	cs.baseline.Guard(c.guarded)
-	if shells {
-		if err = cs.warm(c); err != nil {
+	if kind.shells {
+		if err = c.warm(); err != nil {
 			return nil, errors.Join(err, c.box.Close())
 		}
 	}
+	c.mu.Lock() // the follower uses it from now on
+	defer c.mu.Unlock()
+	c.publish = (kind.shells || kind.agent != nil) && policy.Commands().Network().Publish
 	c.life, c.end = context.WithCancel(context.Background())
 	if c.watch.watcher, err = fsnotify.NewWatcher(); err == nil {
 		go follower{cs, c}.follow()

@@ -18,7 +18,7 @@ const maxWatches = 1024
 
 // A follower covers denied files that appear or change while commands run.
 type follower struct {
-	pool *Pool // its lock guards the sandbox
+	pool *Pool
 	box  *Sandbox
 }
 
@@ -26,8 +26,8 @@ type follower struct {
 // when the watch of the sandbox is closed.
 func (f follower) follow() {
 	defer close(f.box.followed)
-	// The watcher sends errors while it holds a lock that every Add takes. A caller of Add may hold the lock of the pool, so
-	// errors must be received without that lock.
+	// The watcher sends errors while it holds a lock that every Add takes. A caller of Add holds the lock of the
+	// sandbox, so errors must be received without that lock.
 	lost := make(chan struct{}, 1)
 	var errs sync.WaitGroup
 	defer errs.Wait()
@@ -94,8 +94,8 @@ func (f follower) watchTree(dir string, fresh bool) {
 
 // watch watches one directory, and reports whether there is room for more.
 func (f follower) watch(dir string) bool {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	return f.box.watch.add(dir)
 }
 
@@ -119,8 +119,8 @@ func (f follower) appeared(path string, deep bool) {
 
 // knows reports whether a path was covered before, or is a new name of a file that is.
 func (f follower) knows(path string, file *coveredFile) bool {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	if f.box.deniedAtMount[path] != nil {
 		return true
 	}
@@ -134,8 +134,8 @@ func (f follower) knows(path string, file *coveredFile) bool {
 
 // gone records that a path is no longer watched if it was a directory: another one may replace it.
 func (f follower) gone(path string) {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	delete(f.box.watch.dirs, path)
 	if f.box.denied.has(path) { // another file has replaced it
 		f.box.watch.add(path)
@@ -145,8 +145,8 @@ func (f follower) gone(path string) {
 // cover covers one denied path. Unless it has just appeared, a path that is covered already is not covered again: if the file
 // system has no birth times, a new file with the inode number of the one it replaced cannot be distinguished from it.
 func (f follower) cover(path string, appeared bool) {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	file, err := lookAt(path)
 	if err != nil || f.box.life.Err() != nil || f.box.paths.Harmless(path) {
 		return
@@ -173,8 +173,8 @@ func (f follower) cover(path string, appeared bool) {
 
 // lookAll covers all denied files after events were lost.
 func (f follower) lookAll() {
-	f.pool.mu.Lock()
-	defer f.pool.mu.Unlock()
+	f.box.mu.Lock()
+	defer f.box.mu.Unlock()
 	if !f.box.upToDate(f.box.policy) {
 		f.box.failed = true
 	}
@@ -192,7 +192,7 @@ func (c *Sandbox) note(paths []string) {
 	}
 }
 
-// watches are the watched directories and files of one sandbox. The lock of the pool guards them.
+// watches are the watched directories and files of one sandbox. The lock of the sandbox guards them.
 type watches struct {
 	watcher *fsnotify.Watcher // nil if the system has none left
 	dirs    map[string]bool

@@ -159,10 +159,10 @@ func TestAppears(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cs, c, ws := watchedSandbox(t)
+			_, c, ws := watchedSandbox(t)
 			await(t, "the watch", func() bool {
-				cs.mu.Lock()
-				defer cs.mu.Unlock()
+				c.mu.Lock()
+				defer c.mu.Unlock()
 				return c.watch.dirs[filepath.Join(ws, "sub")] && c.watch.dirs[ws]
 			})
 			out, w, err := os.Pipe()
@@ -180,8 +180,8 @@ func TestAppears(t *testing.T) {
 			path := appear(t, ws)
 			await(t, "the cover", func() bool {
 				file, err := lookAt(filepath.Join(ws, path))
-				cs.mu.Lock()
-				defer cs.mu.Unlock()
+				c.mu.Lock()
+				defer c.mu.Unlock()
 				known := c.deniedAtMount[filepath.Join(ws, path)]
 				return err == nil && known != nil && known.same(file)
 			})
@@ -221,10 +221,10 @@ func TestCloseEndsRetired(t *testing.T) {
 
 // BenchmarkAppears measures for how long a command that does nothing else can read a denied file that appears.
 func BenchmarkAppears(b *testing.B) {
-	cs, c, ws := watchedSandbox(b)
+	_, c, ws := watchedSandbox(b)
 	await(b, "the watch", func() bool {
-		cs.mu.Lock()
-		defer cs.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		return c.watch.dirs[ws]
 	})
 	toldRead, told, err := os.Pipe()
