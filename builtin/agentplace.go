@@ -35,7 +35,7 @@ func (e *Env) agentPlace(ctx context.Context, id, isolation string) (*agentPlace
 		}
 		return &agentPlace{Dir: w.Dir(), Worktree: w, Leave: func(ctx context.Context) []string {
 			release()
-			return leaveTree(ctx, w)
+			return e.Runtime.leaveTree(ctx, w)
 		}}, nil
 	}
 	dir, _, err := workDir(e)

@@ -83,7 +83,8 @@ func (e *Env) gitStart() worktree.Start {
 }
 
 // leaveTree commits what an agent left in its worktree, and says where it is.
-func leaveTree(ctx context.Context, w *Worktree) []string {
+func (b *Runtime) leaveTree(ctx context.Context, w *Worktree) []string {
+	b.sandboxes.End(w.Name)
 	_, err := w.End(ctx)
 	said := w.Summary()
 	if err = errors.Join(err, w.Close()); err != nil {
@@ -121,6 +122,7 @@ func (b *Runtime) Worktree(ctx context.Context, d *WorkDir, conversation string)
 		gone := d.tree
 		d.tree, d.dir = nil, ""
 		b.entered.set(conversation, nil)
+		b.sandboxes.End(gone.Name)
 		return nil, errors.Join(fmt.Errorf("the worktree %s of this conversation was removed from outside: from the next call on it works in %s again", gone.Tree(), gone.Source), gone.Close())
 	}
 	return d.tree, nil
@@ -183,9 +185,10 @@ func (t *entered) enter(e *Env, w *Worktree) {
 	e.move(w, w.Dir(), w.Source, w.Tree())
 }
 
-// leave returns the directory that the scope works in again.
+// leave ends the sandbox of the worktree, and returns the directory that the scope works in again.
 func (t *entered) leave(e *Env, w *Worktree) (dir string) {
 	t.set(e.Conversation, nil)
+	e.Runtime.sandboxes.End(w.Name)
 	dir = filepath.Join(w.Source, w.Below)
 	e.move(nil, dir, w.Tree(), w.Source)
 	return dir
