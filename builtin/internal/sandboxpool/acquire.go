@@ -22,7 +22,7 @@ type kind struct {
 type start struct {
 	key       string // "" for an agent
 	policy    *guard.Policy
-	scratches []string      // directories of other principals that were created meanwhile, to be hidden before the first use
+	scratches []string      // of other principals, created meanwhile, to be hidden before the first use
 	forgotten bool          // the sandbox is for its first user only
 	done      chan struct{} // closed at the end
 	err       error         // set before done is closed; nil if other callers may try again

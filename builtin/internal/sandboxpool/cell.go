@@ -31,6 +31,9 @@ func (cs *Pool) AcquireCell(ctx context.Context, key string, policy *guard.Polic
 	return cs.acquire(ctx, key, policy, kind{cell: cell})
 }
 
+// seesWorkspace reports whether the sandbox shows the workspace; that of commands, which has no Cell, does.
+func (l *Cell) seesWorkspace() bool { return l == nil || l.Workspace }
+
 // confine replaces the view of files that commands have by that of a server.
 func (l *Cell) confine(c *Sandbox) {
 	if c.cell = l; l == nil {
@@ -42,7 +45,7 @@ func (l *Cell) confine(c *Sandbox) {
 		real, err := filepath.EvalSymlinks(path)
 		return err != nil || within(path, hidden) || within(real, hidden)
 	})
-	if l.Workspace {
+	if l.seesWorkspace() {
 		p.Shown = append(slices.Clone(p.Shown), shown...)
 		return
 	}

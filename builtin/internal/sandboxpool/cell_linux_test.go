@@ -1,6 +1,7 @@
 package sandboxpool
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +45,40 @@ func TestConfine(t *testing.T) {
 		}
 		if masked := slices.Contains(c.paths.Masked, at("top/ws")); masked == tt.workspace {
 			t.Errorf("%+v: the workspace is masked: %t", tt, masked)
+		}
+	}
+}
+
+// TestCellLeavesWorkspace: a server that cannot write the workspace does not make a change of the user there count as one
+// of a command, neither while it runs nor afterwards.
+func TestCellLeavesWorkspace(t *testing.T) {
+	base := baseDir(t)
+	policy := policyFor(t, base, "server")
+	repo := filepath.Join(base, "ws", ".git")
+	for _, dir := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(repo, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, filepath.Join(repo, "HEAD"), "ref: refs/heads/main\n")
+	put(t, filepath.Join(repo, "config"), "[core]\n")
+	cs := poolWith(t, func(cs *Pool, ctx context.Context, policy *guard.Policy, kind kind) (*Sandbox, error) {
+		return realStart(t, cs, ctx, policy, kind)
+	})
+	c, err := cs.AcquireCell(t.Context(), "server", policy, &Cell{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := cs.Cleanup()
+	for _, text := range []string{"[core]\n\tfsmonitor = mine\n", "[core]\n\tpager = mine\n"} {
+		put(t, filepath.Join(repo, "config"), text)
+		notes := changes()
+		if got, err := os.ReadFile(filepath.Join(repo, "config")); err != nil || string(got) != text || len(notes) > 0 {
+			t.Errorf("the settings of the user became %q, %v: %q", got, err, notes)
+		}
+		if c != nil {
+			cs.Release(c)
+			c = nil
 		}
 	}
 }

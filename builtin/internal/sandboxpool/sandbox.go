@@ -43,15 +43,17 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	cs.hideScratch(scratch) // before anything is in it
 	c := &Sandbox{policy: policy, scratch: env, paths: policy.Commands().SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
-	cs.baseline.Begin(c.dirs(), nil)
+	if kind.cell.seesWorkspace() {
+		cs.baseline.Begin(c.dirs(), nil)
+		c.holdHooks(cs.baseline.Hooks())
+	}
+	kind.cell.confine(c)
 	defer func() {
 		if err != nil {
 			cs.baseline.End(c.dirs())
 			closeLocks(c.locks)
 		}
 	}()
-	c.holdHooks(cs.baseline.Hooks())
-	kind.cell.confine(c)
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
