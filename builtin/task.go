@@ -16,11 +16,11 @@ import (
 
 // Limits of a wait for a task.
 const (
-	// taskWait is the default time that taskOutputTool waits for the end of a task.
+	// taskWait is the default time that TaskOutput waits for the end of a task.
 	taskWait = 30 * time.Second
 	// maxTaskWait is the longest wait that a call can set.
 	maxTaskWait = 600 * time.Second
-	// maxUntil is the longest pattern of a taskOutputTool, in bytes.
+	// maxUntil is the longest pattern of TaskOutput, in bytes.
 	maxUntil = 1000
 	// stopLimit is the longest result of TaskStop, in characters.
 	stopLimit = 10_000
@@ -237,7 +237,7 @@ type (
 // Tasks returns the background tasks of all principals, oldest first. Only the owner of the machine may see them.
 func (b *Runtime) Tasks() []TaskInfo { return b.tasks.All() }
 
-// taskOutputTool returns what a task has written from an offset on. If there is nothing yet it waits for output or for
+// TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
 // the task's end, at most for wait.
 func (b *Runtime) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait time.Duration) (TaskChunk, error) {
 	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)

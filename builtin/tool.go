@@ -1,12 +1,12 @@
-// Package builtin holds the tools: Read, Edit, Write, Bash, Glob and Grep, one file each.
+// Package builtin declares the tools that the host itself has, such as Read, Edit and Bash, one file each. [All] lists
+// them. A [Runtime] has what the tools of one host share, and an [Env] is what a call gets.
 //
-// A tool is data plus a Plan that looks and a Run that acts. Plan resolves what a call would touch and
-// returns it as an intent, together with a Run closed over those very paths, so that nothing is resolved a
-// second time between judging and running. The package knows neither MCP nor transports; the pipeline in
-// mcpserver is the only caller of a Run.
+// A tool is data and a function, Plan, which changes nothing: it resolves the files that a call is about, and returns
+// the effects of the call with a function, Run, that acts on exactly these files. The package knows neither MCP nor
+// transports; the pipeline in mcpserver/pipeline.go is the only caller of a Run.
 //
-// A new tool is one file that declares it, one document in doc/, and one kind of effect at most: see
-// [guard.Effect]. A program that embeds the host completes a [Tool] of its own with [Define].
+// A new tool needs a file that declares it, a document in builtin/doc, and rarely a new kind of [guard.Effect]. A
+// program that embeds the host completes a [Tool] of its own with [Define].
 package builtin
 
 import (

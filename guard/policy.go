@@ -370,7 +370,7 @@ func (p *Policy) Planning() *Policy {
 	return &Policy{data: &data, caller: p.caller, hidden: p.hidden, refused: p.refused}
 }
 
-// Mode returns the permission mode in force, one of the settings.Mode constants.
+// Mode returns the permission mode in force, [settings.ModeDefault] or another mode of that package.
 func (p *Policy) Mode() string { return p.data.mode }
 
 // hiddenTag identifies everything except the caller that affects [Policy.Hidden].

@@ -36,7 +36,7 @@ type Question struct {
 	NoAlways string
 	// ScopeOnly says that "always allow" applies only in the scope of the call, until the host ends.
 	ScopeOnly bool
-	// State binds the answer to the call. It is opaque, signed, and valid once, within [question.Lifetime].
+	// State binds the answer to the call. It is opaque, signed, and valid once, within [approvals.Lifetime].
 	State string
 	// Input is the complete input that the call would run with, as JSON.
 	Input json.RawMessage

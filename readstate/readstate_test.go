@@ -227,8 +227,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestHashedPages gives pages with the hash of the whole: they add up over a touch, and not over a change that a stat does not show.
-// What was settled of the encoding of a version stays with it, over pages and a restart, and with no other.
+// TestCharset: the encoding that was determined for a version of a file is kept for its pages and after a restart, and is
+// not used for other versions.
 func TestCharset(t *testing.T) {
 	dir := t.TempDir()
 	store := open(t, Config{Dir: dir})

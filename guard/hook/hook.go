@@ -66,7 +66,7 @@ type Way struct {
 type Call struct {
 	SessionID string
 	Cwd       string // the session's working directory
-	Mode      string // one of the settings.Mode constants
+	Mode      string // [settings.ModeDefault] or another mode of that package
 	Tool      string // the name it is listed under
 	ToolUseID string
 	// Input is the tool's input as it will be used, a JSON object: after binding,

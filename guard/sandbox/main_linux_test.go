@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
-// attackArg makes the test binary one of the attackers in attacker_test.go.
+// attackArg makes the test binary one of the attackers in attacker_linux_test.go and attacker_kernel_linux_test.go.
 const attackArg = "__attack"
 
 // init keeps an attacker on the main thread, for attacks that end it.

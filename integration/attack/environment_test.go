@@ -13,9 +13,10 @@ import (
 	"github.com/toolhost/toolhost/integration/host"
 )
 
-// secretVariables are in the environment of the hosts that TestAttackEnvironment starts. Each value has the mark in it.
+// secretMark is in the values of secretVariables.
 const secretMark = "ENV-CANARY-7731"
 
+// secretVariables are in the environment of the hosts that TestAttackEnvironment starts.
 var secretVariables = []string{
 	"GH_TOKEN=" + secretMark, "OPENAI_API_KEY=" + secretMark, "AWS_SECRET_ACCESS_KEY=" + secretMark, "DATABASE_URL=postgres://u:" + secretMark + "@db/x",
 	"HTTPS_PROXY=http://u:" + secretMark + "@127.0.0.1:9", "GOPROXY=https://" + secretMark + "@127.0.0.1:9,off", "PATHX=" + secretMark, "LANGUAGE_KEY=" + secretMark,

@@ -15,10 +15,10 @@ import (
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
-// startConsole starts a host with a console on a root with the given settings.
-// A consoleHost is a host.Console with the calls and looks of these tests.
+// A consoleHost is a [host.Console] with the calls and looks of these tests.
 type consoleHost struct{ *host.Console }
 
+// startConsole starts a host with a console on a root with the given settings.
 func startConsole(t *testing.T, s host.Setting, rules string, flags ...string) *consoleHost {
 	t.Helper()
 	testenv.NeedsNamespaces(t)

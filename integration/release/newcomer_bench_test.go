@@ -15,7 +15,7 @@ import (
 
 // BenchmarkNewcomer is the clock of a newcomer: from the npm package, or from go install, to the first Read by Claude Code for a model
 // that this program plays. The goal from the npm package is 20 s on a quiet machine. It runs where TOOLHOST_CLIENTS names a directory
-// with Claude Code, as in [TestRealClients]:
+// with Claude Code, as in TestRealClients:
 //
 //	TOOLHOST_CLIENTS=DIR/node_modules/.bin go test ./integration/release -run '^$' -bench Newcomer -benchtime 1x
 func BenchmarkNewcomer(b *testing.B) {

@@ -21,7 +21,7 @@ const (
 
 // A Filter selects changes to list. A zero field does not filter, except that Principal must be set.
 type Filter struct {
-	Principal string    // whose changes, or [Everyone]
+	Principal string    // whose changes, or [AllPrincipals]
 	Path      string    // of this file, or of those below this directory
 	Scope     string    // made in this scope
 	Since     time.Time // begun at this time or later

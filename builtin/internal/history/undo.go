@@ -13,7 +13,7 @@ import (
 // A Selection selects changes to undo: those of IDs, or those that match all other fields that are set. Principal and at least
 // one other field must be set.
 type Selection struct {
-	Principal string    // whose changes, or [Everyone]
+	Principal string    // whose changes, or [AllPrincipals]
 	IDs       []string  // these; the beginning of an ID does if it is the only such
 	Path      string    // of this file, or of those below this directory
 	Scope     string    // made in this scope

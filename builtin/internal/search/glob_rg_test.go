@@ -76,7 +76,7 @@ func TestGlobsAsRipgrep(t *testing.T) {
 }
 
 // leadsInto reports whether a glob names a directory by a literal path. Such a one is
-// searched here though it is ignored (ignore.Overrides.Leads), by ripgrep not.
+// searched here though it is ignored ([ignore.Overrides.MayContain]), by ripgrep not.
 func leadsInto(glob string) bool {
 	first, _, deeper := strings.Cut(strings.TrimPrefix(glob, "/"), "/")
 	return deeper && !strings.HasPrefix(glob, "!") && !strings.ContainsAny(first, "*?[{")

@@ -68,7 +68,7 @@ func listed(tb testing.TB, e *Engine, scope Scope) []string {
 	return got
 }
 
-// ignoreFiles lists the rules of a repository for a failure's text.
+// ignoreFileText returns the rules of a repository for the text of a failure.
 func ignoreFileText(root string) string {
 	var b strings.Builder
 	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {

@@ -2,15 +2,15 @@
 // ripgrep 15 would find, found within the host.
 //
 // Semantics are ripgrep's, with `--hidden`, without `.git`, and with `--crlf`
-// unless the pattern names carriage returns. The packages: walk lists and
-// opens below one root, ignore and glob and filetype choose the files, pattern
-// reads Rust's regex syntax, match finds the lines. This package puts them
-// together and renders what the model reads.
+// unless the pattern names carriage returns. Package builtin/internal/search/walk lists
+// directories and opens files, builtin/internal/search/ignore and
+// builtin/internal/search/glob choose the files, and builtin/internal/search/pattern
+// reads Rust's regex syntax. This package finds the lines and renders the result.
 //
-// The engine keeps what a new process would have to find out each time: watch reports
-// what has changed since the last query, so that the files (tree) need not be listed
-// again, and index excludes files that cannot match. Neither changes an answer: a
-// query sees every edit whose system call returned before it.
+// The engine keeps the list of files of a root between queries, and updates it by the
+// events of the system instead of listing all directories again. An index of contents
+// (builtin/internal/search/index) excludes files that cannot match. Neither changes an
+// answer: a query sees every edit whose system call returned before it.
 // Three kinds of changes are announced by no system and missed where contents are kept:
 // stores through a mapping that is still open, and writes through a hard link
 // from outside of the root that was made after the file was examined, or
@@ -46,7 +46,7 @@ type Config struct {
 	// reached. Default 16 MiB.
 	MaxText int
 	// MaxLine is the length in bytes beyond which a line is clipped around its
-	// match. Default 500 (tools.md); negative: never.
+	// match. Default 500; negative: never.
 	MaxLine int
 	// MaxIgnored is how many ignored files are counted before the note says
 	// "more than"; directories that are ignored as a whole are listed only as

@@ -54,7 +54,7 @@ type Result struct {
 	// returned and were ended because of that.
 	Left int
 
-	// Remarks and Execs are those of the [Place] where it was a task.
+	// Remarks and Execs are those of the [Host] that ran it as a task.
 	Remarks, Execs []string
 
 	// Problem is an error of the runner itself that the reader should know of:

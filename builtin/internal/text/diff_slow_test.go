@@ -13,8 +13,7 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// BenchmarkDiffRewritten compares texts that have no line in common, of which only the first ones are shown.
-// TestReplacedIsTheSearchsHunk holds that a hunk which is told without a search is the one that a search finds.
+// TestReplacedIsTheSearchsHunk: a hunk that is made without a search is the one that a search finds.
 func TestReplacedIsTheSearchsHunk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")

@@ -43,7 +43,7 @@ func TestGrowPipe(t *testing.T) {
 	}
 }
 
-// growPipe ignores files that are not pipes.
+// TestGrowPipeOther: growPipe ignores files that are not pipes.
 func TestGrowPipeOther(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {

@@ -5,5 +5,5 @@
 // order mark, mode, owner and symbolic links stay. Every edit is decoded again and everything else in it compared for equality
 // before it is written. An edit that fails this is refused with the lines to add by hand.
 //
-// Replaced content is kept ([Backups]), and [Uninstall] restores the exact bytes if nothing else has changed since.
+// Replaced content is kept ([Backups]), and [Client.Uninstall] restores the exact bytes if nothing else has changed since.
 package clients

@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scratch is a home directory in which a client seems to be installed.
-// hasModes: a file has the mode that it was given.
+// hasModes reports whether files have the modes that they were given.
 const hasModes = runtime.GOOS != "windows"
 
 // TestRoundTrip adds toolhost, finds nothing to do the second time, changes its roots and takes it out: then

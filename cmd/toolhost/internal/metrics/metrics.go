@@ -49,7 +49,7 @@ func New() *Metrics {
 
 var _ audit.StageObserver = (*Metrics)(nil)
 
-// CallBegan implements [mcpserver.Observer].
+// CallBegan implements [audit.Observer].
 func (m *Metrics) CallBegan(ctx context.Context, c audit.Call) context.Context {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *Metrics) CallBegan(ctx context.Context, c audit.Call) context.Context {
 	return ctx
 }
 
-// CallReached implements [mcpserver.StationObserver].
+// CallReached implements [audit.StageObserver].
 func (m *Metrics) CallReached(_ context.Context, c audit.Call, s audit.Stage) {
 	if s != audit.AtTurn {
 		return
@@ -71,10 +71,10 @@ func (m *Metrics) CallReached(_ context.Context, c audit.Call, s audit.Stage) {
 	}
 }
 
-// CallPlanned implements [mcpserver.Observer].
+// CallPlanned implements [audit.Observer].
 func (*Metrics) CallPlanned(context.Context, audit.Call, audit.Record) {}
 
-// CallEnded implements [mcpserver.Observer].
+// CallEnded implements [audit.Observer].
 func (m *Metrics) CallEnded(_ context.Context, c audit.Call, r audit.Record, result builtin.Result) {
 	tool := otherTool
 	if c.Served {

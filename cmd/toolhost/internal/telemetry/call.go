@@ -26,7 +26,7 @@ const toolError = "tool_error"
 
 var _ audit.StageObserver = (*Telemetry)(nil)
 
-// CallBegan implements [mcpserver.Observer]: it starts the span of the call.
+// CallBegan implements [audit.Observer]: it starts the span of the call.
 func (t *Telemetry) CallBegan(ctx context.Context, c audit.Call) context.Context {
 	if t.tracer == nil {
 		return ctx
@@ -46,14 +46,14 @@ func (t *Telemetry) CallBegan(ctx context.Context, c audit.Call) context.Context
 	return ctx
 }
 
-// CallReached implements [mcpserver.StationObserver].
+// CallReached implements [audit.StageObserver].
 func (t *Telemetry) CallReached(ctx context.Context, _ audit.Call, s audit.Stage) {
 	if t.tracer != nil {
 		trace.SpanFromContext(ctx).AddEvent("toolhost." + s.String())
 	}
 }
 
-// CallPlanned implements [mcpserver.Observer].
+// CallPlanned implements [audit.Observer].
 func (t *Telemetry) CallPlanned(ctx context.Context, _ audit.Call, r audit.Record) {
 	span := trace.SpanFromContext(ctx)
 	if t.tracer == nil || !t.details || !span.IsRecording() {
@@ -72,7 +72,7 @@ func (t *Telemetry) CallPlanned(ctx context.Context, _ audit.Call, r audit.Recor
 	}
 }
 
-// CallEnded implements [mcpserver.Observer]: it ends the span and measures the call.
+// CallEnded implements [audit.Observer]: it ends the span and measures the call.
 func (t *Telemetry) CallEnded(ctx context.Context, c audit.Call, r audit.Record, result builtin.Result) {
 	outcome := audit.Outcome(r, result)
 	failed := result.IsError && r.Verdict != guard.Ask.String()
