@@ -45,7 +45,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
 	if kind.cell.seesWorkspace() {
 		cs.baseline.Begin(c.dirs(), nil)
-		c.holdHooks(cs.baseline.Hooks())
+		c.holdHooks(cs.baseline.Hooks(c.dirs()))
 	}
 	kind.cell.confine(c)
 	defer func() {

@@ -280,12 +280,12 @@ func (k *Keeper) look(always bool) time.Duration {
 	return time.Since(began)
 }
 
-// Hooks creates the hooks directory of each repository that has none in directories where commands run, and returns those that a
-// sandbox must make read-only: git runs the programs in them.
-func (k *Keeper) Hooks() (hooks []string) {
+// Hooks creates the hooks directory of each repository that has none in some of the directories that Begin was called for,
+// and returns those that a sandbox must make read-only: git runs the programs in them.
+func (k *Keeper) Hooks(dirs []string) (hooks []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	trees := k.busy()
+	trees := slices.DeleteFunc(k.busy(), func(t *tree) bool { return !slices.Contains(dirs, t.dir) })
 	_, repos := items(trees, k.watch)
 	for _, repo := range repos {
 		if t := treeOf(trees, repo); t != nil {

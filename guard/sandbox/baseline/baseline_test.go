@@ -152,9 +152,11 @@ func TestHooks(t *testing.T) {
 		write(t, filepath.Join(dir, name), "../..\n")
 	}
 	k := hostIn(t, "")
-	k.Begin([]string{dir}, nil)
+	other := t.TempDir()
+	write(t, filepath.Join(other, ".git/HEAD"), "x\n")
+	k.Begin([]string{dir, other}, nil)
 	var got []string
-	for _, path := range k.Hooks() {
+	for _, path := range k.Hooks([]string{dir}) {
 		rel, _ := filepath.Rel(dir, path)
 		got = append(got, rel)
 	}
