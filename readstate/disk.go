@@ -12,10 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 const (
@@ -156,33 +156,14 @@ func (d *disk) write(name string, data []byte) error {
 // temporary files exist.
 func (d *disk) sweep() error {
 	d.swept = time.Now()
-	entries, err := fs.ReadDir(d.root.FS(), ".")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	remove := func(name string) {
-		if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	var kept []fs.FileInfo
-	for _, e := range entries {
-		info, err := e.Info()
-		name, ours := e.Name(), names.FindStringSubmatch(e.Name())
-		switch {
-		case err != nil || ours == nil: // removed meanwhile, or not ours
+	keep := statedir.Limits{Age: maxScopeAge, Files: maxScopesKept}
+	return statedir.Sweep(d.root, keep, func(e fs.DirEntry) statedir.Kind {
+		switch ours := names.FindStringSubmatch(e.Name()); {
+		case ours == nil:
+			return statedir.Foreign
 		case ours[1] != "":
-			remove(name)
-		case time.Since(info.ModTime()) > maxScopeAge:
-			remove(name)
-		default:
-			kept = append(kept, info)
+			return statedir.Unfinished
 		}
-	}
-	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for _, info := range kept[:max(0, len(kept)-maxScopesKept)] {
-		remove(info.Name())
-	}
-	return errors.Join(errs...)
+		return statedir.Kept
+	})
 }

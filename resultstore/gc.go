@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // youngest is the age below which no result is removed: its path was just returned.
@@ -41,10 +41,8 @@ const tidyEvery = time.Hour
 // removed the next time, since a failure must not prevent new results from being stored. Callers hold the lock.
 func (h *rootDir) gc(maxAge time.Duration) {
 	h.recover()
-	if info, err := h.root.Lstat(tidiedName); err == nil {
-		if age := time.Since(info.ModTime()); age >= 0 && age < min(tidyEvery, maxAge/16) {
-			return
-		}
+	if !statedir.TidyDue(h.dir, min(tidyEvery, maxAge/16)) {
+		return
 	}
 	entries, _ := h.entries(".")
 	for _, e := range entries {
@@ -56,10 +54,7 @@ func (h *rootDir) gc(maxAge time.Duration) {
 			_ = h.root.Remove(e.Name()) // fails, as it should, unless the directory is empty
 		}
 	}
-	_ = h.removeIfThere(tidiedName) // whatever it is
-	if f, err := h.root.OpenFile(tidiedName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		f.Close()
-	}
+	_ = statedir.NoteTidied(h.dir) // at worst it is tidied again
 }
 
 // recover removes the unfinished files of owners whose lock is free: their process has ended. Callers hold the lock.

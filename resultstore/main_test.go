@@ -114,7 +114,7 @@ func everything(t testing.TB, dir string) []string {
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		switch rel, _ := filepath.Rel(dir, path); rel {
-		case ".", lockName, keyName, copyName, oddName, openName, tidiedName:
+		case ".", lockName, keyName, copyName, oddName, openName, "tidied":
 		default:
 			found = append(found, rel)
 		}

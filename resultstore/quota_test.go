@@ -133,7 +133,10 @@ func TestAge(t *testing.T) {
 	if !exists(old) {
 		t.Error("it was looked for twice within an hour, which a start waits for")
 	}
-	makeOlder(t, filepath.Join(dir, tidiedName), tidyEvery)
+	then := time.Now().Add(-tidyEvery).Format(time.RFC3339Nano)
+	if err := os.WriteFile(filepath.Join(dir, "tidied"), []byte(then), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	second := open(t, Config{Dir: dir})
 	if exists(old) || exists(last) || !exists(fresh) {
 		t.Errorf("at Open: old %v, last %v, fresh %v, want only the fresh one", exists(old), exists(last), exists(fresh))

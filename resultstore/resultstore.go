@@ -37,12 +37,11 @@ const (
 )
 
 const (
-	lockName   = "lock"   // held while the directory changes
-	keyName    = "key"    // the key of the names of directories
-	openName   = "open"   // holds, for each owner, a lock and the marks of its unfinished files
-	tidiedName = "tidied" // its time is that of the last search for files over the age limit
-	lockMark   = ".lock"
-	keyLength  = 32 // bytes, that of an HMAC-SHA256 key
+	lockName  = "lock" // held while the directory changes
+	keyName   = "key"  // the key of the names of directories
+	openName  = "open" // holds, for each owner, a lock and the marks of its unfinished files
+	lockMark  = ".lock"
+	keyLength = 32 // bytes, that of an HMAC-SHA256 key
 )
 
 // Reasons why a whole result, or the rest of it, is not in a file.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/guard/statedir"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -132,10 +133,5 @@ const layerAge = 7 * 24 * time.Hour
 
 // removeOldLayers removes the private directories of agents that are not continued any more.
 func removeOldLayers(dir string) {
-	entries, _ := os.ReadDir(dir) // the directory may not exist yet
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > layerAge {
-			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
-		}
-	}
+	_ = statedir.SweepDir(dir, statedir.Limits{Age: layerAge}, statedir.All) // what cannot be removed is tried again
 }

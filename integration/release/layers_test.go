@@ -20,8 +20,12 @@ var mayImport = map[string][]string{
 	"integration": {}, // it knows the binary, as a client does
 }
 
-// privateFile is a leaf of guard that every room may import: the one way in which stores write.
-const privateFile = host.Module + "guard/privatefile"
+// privateFile and stateDir are leaves of guard that every room may import: how stores write, and bound their
+// directories.
+const (
+	privateFile = host.Module + "guard/privatefile"
+	stateDir    = host.Module + "guard/statedir"
+)
 
 // mcpLibrary may be imported by mcpserver alone: the tools know nothing of MCP.
 const mcpLibrary = "github.com/mark3labs/mcp-go"
@@ -44,7 +48,8 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%s: the top level has no room %q", fields[0], from)
 		}
 		for _, imported := range fields[1:] {
-			if to := room(imported); to != "" && to != from && imported != privateFile && imported != fakeModel && !slices.Contains(allowed, to) {
+			leaf := imported == privateFile || imported == stateDir || imported == fakeModel
+			if to := room(imported); to != "" && to != from && !leaf && !slices.Contains(allowed, to) {
 				t.Errorf("%s imports %s: %s may not know %s", fields[0], imported, from, to)
 			}
 			if strings.HasPrefix(imported, mcpLibrary) && from != "mcpserver" {
@@ -82,6 +87,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rules":    {"guard/alias", "guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/settings"},
 	"guard/privatefile":       {"guard/internal/realpath", "guard/lease"},
 	"guard/lease":             {},
+	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {},
 	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/proxy", "guard/privatefile"},
 	"guard/settings":          {"guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
@@ -89,8 +95,8 @@ var guardMayImport = map[string][]string{
 
 func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }
 
-// mcpserverMayImport does the same for mcpserver. What stands next to the pipeline knows it by its interfaces and is not known to it;
-// what it stands on does not know it.
+// mcpserverMayImport does the same for mcpserver. What stands next to the pipeline knows it by its interfaces and is
+// not known to it; what it stands on does not know it.
 var mcpserverMayImport = map[string][]string{
 	"mcpserver": {
 		"mcpserver/audit", "mcpserver/auth", "mcpserver/doctor", "mcpserver/internal/approvals",

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // staleAge is how old a half-written file must be to be removed: no worker lives
@@ -20,15 +22,8 @@ func cacheDir(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("the cache of programs could not be made: %w", err)
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", fmt.Errorf("the cache of programs could not be checked: %w", err)
-	}
-	if !info.IsDir() {
-		return "", fmt.Errorf("%s is not a directory: remove it, it is needed for a cache", dir)
-	}
-	if err := private(dir, info); err != nil {
-		return "", err
+	if err := statedir.Check(dir); err != nil {
+		return "", fmt.Errorf("a cache of programs is not used: %w", err)
 	}
 	removeStale(dir)
 	return dir, nil

@@ -3,11 +3,6 @@
 package document
 
 import (
-	"fmt"
-	"io/fs"
-	"os"
-	"syscall"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -32,17 +27,6 @@ func limitProcess(seconds int) error {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// private reports, as an error, that others than the owner can write to a directory.
-func private(dir string, info fs.FileInfo) error {
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user, and a cache of programs there is not used", dir)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is open to other users, and a cache of programs there is not used: chmod 700 it", dir)
 	}
 	return nil
 }

@@ -1,10 +1,5 @@
 package document
 
-import "io/fs"
-
 // limitProcess does nothing: Windows limits processes by jobs, from outside. The
 // memory of PDFium is bounded all the same, and the timer of a worker ends it.
 func limitProcess(int) error { return nil }
-
-// private trusts the directory: below a user's profile others cannot write.
-func private(string, fs.FileInfo) error { return nil }

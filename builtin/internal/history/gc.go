@@ -2,12 +2,13 @@ package history
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 func (s *Store) tidyDue() {
 	journals, err := s.of(AllPrincipals)
 	for _, j := range journals {
-		if age := time.Since(j.tidiedAt()); age < 0 || age >= tidyEvery || j.isDamaged() {
+		if statedir.TidyDue(j.dir, tidyEvery) || j.isDamaged() {
 			err = errors.Join(err, j.gc())
 		}
 	}
@@ -95,7 +96,7 @@ func (j *journal) gc() error {
 			j.cfg.Log.Warn("the index of the history was damaged; what could not be read was set aside", "lines", len(x.damaged),
 				"changes found in its copy", x.found, "changes may be lost", x.lost, "directory", filepath.Join(j.dir, asideName))
 		}
-		return errors.Join(j.sweepPacks(kept, x.lost), j.sweepAside(), j.noteTidied())
+		return errors.Join(j.sweepPacks(kept, x.lost), j.sweepAside(), statedir.NoteTidied(j.dir))
 	})
 }
 
@@ -185,16 +186,7 @@ func (j *journal) sweepPacks(kept []record, lost bool) error {
 
 // sweepAside removes what was set aside so long ago that the changes it belonged to would be forgotten.
 func (j *journal) sweepAside() error {
-	entries, err := os.ReadDir(filepath.Join(j.dir, asideName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if info, infoErr := e.Info(); infoErr == nil && time.Since(info.ModTime()) > j.cfg.MaxAge {
-			err = errors.Join(err, os.Remove(filepath.Join(j.dir, asideName, e.Name())))
-		}
-	}
-	return err
+	return statedir.SweepDir(filepath.Join(j.dir, asideName), statedir.Limits{Age: j.cfg.MaxAge}, statedir.All)
 }
 
 // settle determines how changes ended whose owner died, and reports whether there were any. The next change of the same file shows what

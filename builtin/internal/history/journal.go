@@ -11,17 +11,15 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (
-	indexName  = "index"
-	copyName   = "index.copy" // of the index: what is damaged in one is read from the other
-	packsName  = "packs"
-	asideName  = "aside"
-	tidiedName = "tidied"
+	indexName = "index"
+	copyName  = "index.copy" // of the index: what is damaged in one is read from the other
+	packsName = "packs"
+	asideName = "aside"
 )
 
 var journalNames = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -195,21 +193,6 @@ func (j *journal) replaceIndex(records []record, damaged [][]byte) error {
 		_ = os.Remove(filepath.Join(j.dir, copyName))
 	}
 	return replace(filepath.Join(j.dir, indexName), all.Bytes())
-}
-
-// noteTidied records that the journal was tidied now.
-func (j *journal) noteTidied() error {
-	return privatefile.ReplaceQuickly(filepath.Join(j.dir, tidiedName), []byte(time.Now().UTC().Format(time.RFC3339Nano)))
-}
-
-// tidiedAt returns when the journal was last tidied; the zero time if that is unknown.
-func (j *journal) tidiedAt() time.Time {
-	raw, _ := j.readFile(tidiedName)
-	at, err := time.Parse(time.RFC3339Nano, string(raw))
-	if err != nil {
-		return time.Time{}
-	}
-	return at
 }
 
 // content returns a content from the first of some places at which it is intact.

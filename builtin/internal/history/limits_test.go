@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 func TestAge(t *testing.T) {
@@ -57,16 +59,16 @@ func TestOpenTidiesOnceAnHour(t *testing.T) {
 			open(t, cfg)
 			time.Sleep(tidyDelay)
 			synctest.Wait()
-			if got := j.tidiedAt().Equal(time.Now()); got != tt.tidie {
+			if got := statedir.TidiedAt(j.dir).Equal(time.Now()); got != tt.tidie {
 				t.Errorf("after %v: tidied %v, want %v", tt.wait, got, tt.tidie)
 			}
 		}
 		// A clock that was set back must not stop it.
-		put(t, filepath.Join(j.dir, tidiedName), time.Now().Add(time.Hour).Format(time.RFC3339Nano))
+		put(t, filepath.Join(j.dir, "tidied"), time.Now().Add(time.Hour).Format(time.RFC3339Nano))
 		open(t, cfg)
 		time.Sleep(tidyDelay)
 		synctest.Wait()
-		if !j.tidiedAt().Equal(time.Now()) {
+		if !statedir.TidiedAt(j.dir).Equal(time.Now()) {
 			t.Error("not tidied after a time in the future")
 		}
 	})
@@ -198,16 +200,16 @@ func TestAStartDoesNotWaitForTidying(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		first := s.journal(journalName("p")).tidiedAt()
+		first := statedir.TidiedAt(s.journal(journalName("p")).dir)
 		time.Sleep(2 * tidyEvery)
 		s = open(t, Config{Dir: dir})
 		j := s.journal(journalName("p"))
-		if !j.tidiedAt().Equal(first) {
+		if !statedir.TidiedAt(j.dir).Equal(first) {
 			t.Error("the start has tidied the journal")
 		}
 		time.Sleep(2 * tidyDelay)
 		synctest.Wait()
-		second := j.tidiedAt()
+		second := statedir.TidiedAt(j.dir)
 		if !second.After(first) {
 			t.Error("nothing has tidied the journal since")
 		}
@@ -215,7 +217,7 @@ func TestAStartDoesNotWaitForTidying(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * tidyEvery)
-		if err := open(t, Config{Dir: dir}).Close(); err != nil || !j.tidiedAt().After(second) {
+		if err := open(t, Config{Dir: dir}).Close(); err != nil || !statedir.TidiedAt(j.dir).After(second) {
 			t.Errorf("a host that ended at once has not tidied the journal (%v)", err)
 		}
 	})

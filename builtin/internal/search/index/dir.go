@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A Dir keeps one file for each of many names in a directory that several processes use at once. A file is written
@@ -32,8 +35,6 @@ type Dir struct {
 
 // Errors of Load and Save. After any error of Load there is nothing to load.
 var (
-	// ErrUnsafe is returned when others than the owner could write the directory.
-	ErrUnsafe = errors.New("the directory is not its owner's alone")
 	// ErrBusy is returned by Save when another process writes.
 	ErrBusy = errors.New("another process writes there")
 	// ErrTooLarge is returned for a file that is larger than it may be.
@@ -96,7 +97,7 @@ func (d *Dir) Save(ctx context.Context, name string, format uint32, sections [][
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
 	}
-	if err := private(d.path); err != nil {
+	if err := statedir.Check(d.path); err != nil {
 		return err
 	}
 	lock := flock.New(filepath.Join(d.path, lockName), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK)) // a pipe there is not waited for
@@ -173,7 +174,7 @@ func diskBlocks(size int64) int64 { return (size + diskBlock - 1) / diskBlock }
 // Load opens a name's file, if it has that format and at most that size in bytes,
 // and counts it as used. The file must be closed.
 func (d *Dir) Load(name string, format uint32, most int64) (*File, error) {
-	if err := private(d.path); err != nil {
+	if err := statedir.Check(d.path); err != nil {
 		return nil, err
 	}
 	path := d.file(name)
@@ -313,40 +314,17 @@ func lengths(table []byte, size int64) (sections []section, total int64, err err
 // trim removes what was used least recently until the rest fits, but not the file
 // last written, and the unfinished files of dead writers. The directory is locked.
 func (d *Dir) trim(last string) error {
-	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return err
-	}
-	type kept struct {
-		name string
-		size int64
-		used time.Time
-	}
-	var all []kept
-	for _, e := range entries {
-		info, err := e.Info()
-		switch {
-		case err != nil || !info.Mode().IsRegular():
-		case strings.HasSuffix(e.Name(), unfinished): // its writer would hold the lock
-			err = os.Remove(filepath.Join(d.path, e.Name()))
-		case strings.HasSuffix(e.Name(), suffix) && e.Name() != last:
-			all = append(all, kept{e.Name(), info.Size(), info.ModTime()})
-		case e.Name() == last:
-			all = append(all, kept{e.Name(), info.Size(), time.Now().Add(time.Hour)})
+	return statedir.SweepDir(d.path, statedir.Limits{Files: d.files, Bytes: d.bytes}, func(e fs.DirEntry) statedir.Kind {
+		switch name := e.Name(); {
+		case !e.Type().IsRegular():
+			return statedir.Foreign
+		case strings.HasSuffix(name, unfinished): // its writer would hold the lock
+			return statedir.Unfinished
+		case name == last:
+			return statedir.Latest
+		case strings.HasSuffix(name, suffix):
+			return statedir.Kept
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	slices.SortFunc(all, func(a, b kept) int { return b.used.Compare(a.used) })
-	sum := int64(0)
-	for i, k := range all {
-		if sum += k.size; k.name != last && (i >= d.files || sum > d.bytes) {
-			sum -= k.size
-			if err := os.Remove(filepath.Join(d.path, k.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	return nil
+		return statedir.Foreign
+	})
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 const testFormat = 7
@@ -250,10 +252,10 @@ func TestUnsafe(t *testing.T) {
 	if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o777 {
 		t.Skip("there are no such rights here")
 	}
-	if _, err := load(d, "a", testFormat, 1<<20); !errors.Is(err, ErrUnsafe) {
+	if _, err := load(d, "a", testFormat, 1<<20); !errors.Is(err, statedir.ErrUnsafe) {
 		t.Errorf("loaded: %v", err)
 	}
-	if err := d.Save(context.Background(), "a", testFormat, nil); !errors.Is(err, ErrUnsafe) {
+	if err := d.Save(context.Background(), "a", testFormat, nil); !errors.Is(err, statedir.ErrUnsafe) {
 		t.Errorf("saved: %v", err)
 	}
 }
