@@ -93,13 +93,18 @@ func TestAttackPorts(t *testing.T) {
 			t.Errorf("port %d is published", port)
 		}
 	}
-	out, err := h.Call(ctx, "TaskOutput", `{"task_id":"`+taskID.FindString(task.Text())+`","block":false}`)
-	host.Must(t, err)
-	for _, port := range held {
-		if want := fmt.Sprintf("Port %d is not published", port); !strings.Contains(out.Text(), want) {
-			t.Errorf("%q is not said: %s", want, out.Text())
+	said := ""
+	host.Eventually(t, func() string { // ports are published in their order
+		out, err := h.Call(ctx, "TaskOutput", `{"task_id":"`+taskID.FindString(task.Text())+`","block":false}`)
+		host.Must(t, err)
+		said += out.Text()
+		for _, port := range held {
+			if want := fmt.Sprintf("Port %d is not published", port); !strings.Contains(said, want) {
+				return want + " is not said: " + said
+			}
 		}
-	}
+		return ""
+	})
 	// A program of the machine comes to listen on a published port, on another address.
 	later, err := net.Listen("tcp6", fmt.Sprintf("[::1]:%d", open))
 	host.Must(t, err)
