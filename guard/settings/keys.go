@@ -199,7 +199,7 @@ func sandboxKeys() []key {
 			doc:   "What becomes of commands when a Read or Edit deny cannot be enforced.",
 			set:   choice(func(s *Settings) *string { return &s.Sandbox.OnUnavailable })},
 		{name: "sandbox.seatbelt", form: formSwitch, from: notWorkspace, def: "false",
-			doc: "Contain commands with sandbox-exec on macOS, which was not tried on a real machine. Read at start.",
+			doc: "Contain commands on macOS with sandbox-exec, untried on a real machine. Read at start.",
 			set: flag(func(s *Settings) *bool { return &s.Sandbox.Seatbelt })},
 		list("excludedCommands", "Commands that run outside the sandbox.", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.ExcludedCommands }),
