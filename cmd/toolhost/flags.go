@@ -90,6 +90,9 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 		return mcpserver.Config{}, err
 	}
 	hostprogram.Distrust(roots...) // before anything is looked for in PATH
+	if len(named) == 0 {
+		hostprogram.DistrustWorkspace()
+	}
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,

@@ -14,12 +14,18 @@ var (
 	// lists hold directories or files to load from.
 	lists = strings.Fields(`LD_LIBRARY_PATH LD_PRELOAD LD_AUDIT GCONV_PATH
 		DYLD_LIBRARY_PATH DYLD_FRAMEWORK_PATH DYLD_INSERT_LIBRARIES
-		PYTHONPATH PYTHONHOME NODE_PATH PERL5LIB PERLLIB RUBYLIB
-		GIT_EXEC_PATH GIT_TEMPLATE_DIR XDG_DATA_DIRS XDG_CONFIG_DIRS`)
+		PYTHONPATH PYTHONHOME PYTHONUSERBASE NODE_PATH PERL5LIB PERLLIB RUBYLIB GEM_HOME GEM_PATH CLASSPATH
+		OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES GIO_MODULE_DIR GTK_PATH QT_PLUGIN_PATH ZDOTDIR GNUPGHOME
+		GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM
+		XDG_CONFIG_HOME XDG_DATA_HOME XDG_DATA_DIRS XDG_CONFIG_DIRS`)
 	// lines hold command lines, options or the path of a file to run.
-	lines = strings.Fields(`BASH_ENV ENV NODE_OPTIONS PERL5OPT RUBYOPT PYTHONSTARTUP JAVA_TOOL_OPTIONS
-		SHELL BROWSER EDITOR VISUAL PAGER LESSOPEN LESSCLOSE SSH_ASKPASS
-		GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND`)
+	lines = strings.Fields(`BASH_ENV ENV NODE_OPTIONS PERL5OPT PERL5DB RUBYOPT PYTHONSTARTUP BUNDLE_GEMFILE
+		JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS LUA_INIT LUA_PATH LUA_CPATH
+		SHELL BROWSER EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS
+		GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND
+		GIT_CONFIG_PARAMETERS`)
+	// numbered begin the names of variables with a number. Programs expect all of them: a value is made empty.
+	numbered = "GIT_CONFIG_VALUE_"
 )
 
 // Clean returns an environment for a program that the host starts outside of the sandbox: PATH and the variables that
@@ -42,16 +48,20 @@ func Clean(env []string) []string {
 				continue
 			}
 			entry = name + "=" + strings.Join(kept, string(filepath.ListSeparator))
-		case slices.Contains(lines, name):
-			words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n=,'\"", r) })
-			planted := func(word string) bool { return strings.ContainsAny(word, `/\`) && isPlanted(word) }
-			if slices.ContainsFunc(words, planted) {
-				continue
-			}
+		case slices.Contains(lines, name) && namesPlanted(value):
+			continue
+		case strings.HasPrefix(name, numbered) && namesPlanted(value):
+			entry = name + "="
 		}
 		clean = append(clean, entry)
 	}
 	return clean
+}
+
+// namesPlanted reports whether a word of a command line is a path for which [isPlanted] is true.
+func namesPlanted(line string) bool {
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n=,;'\"", r) })
+	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsAny(word, `/\`) && isPlanted(word) })
 }
 
 // isPlanted reports whether commands may decide what a path of a variable leads to. A relative one depends on the

@@ -135,6 +135,12 @@ func TestFind(t *testing.T) {
 			s.script("mine/tool", "#!/usr/bin/env -S X=1 "+s.program("ws/python")+"\n")
 			return s.path("mine", "honest")
 		},
+		"an interpreter that env finds": func(s *scene) string {
+			s.link(s.program("ws/python"), "mine/python")
+			s.t.Setenv("PATH", s.path("mine"))
+			s.script("mine/tool", "#!/usr/bin/env -S -u X python -I\n")
+			return s.path("mine", "honest")
+		},
 		"an interpreter of an interpreter": func(s *scene) string {
 			s.script("mine/python", "#!"+s.program("ws/python")+"\n")
 			s.script("mine/tool", "#!"+s.mine+"/python\n")
@@ -290,6 +296,15 @@ func TestClean(t *testing.T) {
 		"BROWSER=firefox":                              "BROWSER=firefox",
 		"EDITOR=" + mine + "/l/vi":                     "",
 		"GIT_SSH_COMMAND=ssh -i " + mine + "/key":      "GIT_SSH_COMMAND=ssh -i " + mine + "/key",
+		"GIT_CONFIG_GLOBAL=" + ws + "/.gitconfig":      "",
+		"GIT_CONFIG_GLOBAL=" + mine + "/.gitconfig":    "GIT_CONFIG_GLOBAL=" + mine + "/.gitconfig",
+		"GIT_CONFIG_VALUE_0=" + ws + "/hooks":          "GIT_CONFIG_VALUE_0=",
+		"GIT_CONFIG_VALUE_1=!" + ws + "/helper get":    "GIT_CONFIG_VALUE_1=",
+		"GIT_CONFIG_VALUE_2=true":                      "GIT_CONFIG_VALUE_2=true",
+		"GIT_CONFIG_PARAMETERS='a.b'='" + ws + "/x'":   "",
+		"XDG_CONFIG_HOME=" + ws + "/.config":           "",
+		"GNUPGHOME=" + mine + "/l/gpg":                 "",
+		"LUA_PATH=" + ws + "/?.lua;;":                  "",
 		"PROJECT=" + ws:                                "PROJECT=" + ws,
 		"PWD=" + ws:                                    "PWD=" + ws,
 	} {
@@ -299,7 +314,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestNoPlaces: as long as nothing was named, the working directory is not trusted, unless it is the home directory.
+// TestNoPlaces: as long as nothing was named, the project around the working directory is not trusted, unless that is
+// the home directory.
 func TestNoPlaces(t *testing.T) {
 	s := newScene(t)
 	distrusted.Lock()
@@ -315,6 +331,16 @@ func TestNoPlaces(t *testing.T) {
 	t.Chdir(s.root)
 	if got, err := FindIn("tool", s.path("ws/bin")); err == nil {
 		t.Errorf("%s was found", got)
+	}
+	must(t, os.MkdirAll(s.root+"/.git", 0o755))
+	must(t, os.MkdirAll(s.root+"/sub/.claude/deep", 0o755))
+	t.Chdir(s.root + "/sub/.claude/deep")
+	if got, err := FindIn("tool", s.path("ws/bin")); err == nil {
+		t.Errorf("%s was found from a directory of the project", got)
+	}
+	s.program("mine/tool")
+	if got, err := FindIn("tool", s.path("mine")); err != nil {
+		t.Errorf("outside of the project: %q, %v", got, err)
 	}
 	t.Setenv("HOME", s.root)
 	if got, err := FindIn("tool", s.path("ws/bin")); err != nil {

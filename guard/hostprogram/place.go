@@ -21,8 +21,8 @@ var distrusted = struct {
 	places map[string]bool
 }{places: map[string]bool{}}
 
-// Distrust names files and directories, absolute, in which tools or commands can write. Until it was called, the
-// working directory is distrusted, unless that is the home directory or above it.
+// Distrust names files and directories, absolute, in which tools or commands can write. Until it was called, those of
+// [DistrustWorkspace] are distrusted.
 func Distrust(paths ...string) {
 	for _, path := range paths {
 		if path == "" {
@@ -52,11 +52,32 @@ func writablePlaces() []string {
 	distrusted.RLock()
 	defer distrusted.RUnlock()
 	if len(distrusted.places) == 0 {
-		if dir, err := os.Getwd(); err == nil && !holdsHome(dir) {
+		if dir := workspace(); dir != "" {
 			return []string{dir}
 		}
 	}
 	return slices.Sorted(maps.Keys(distrusted.places))
+}
+
+// DistrustWorkspace is [Distrust] for the repository or project that the working directory lies in: a host that works
+// there can have written it.
+func DistrustWorkspace() { Distrust(workspace()) }
+
+// workspace returns the directory of the outermost repository or project that the working directory lies in, or the
+// working directory itself. It is "" in the home directory and above it.
+func workspace() string {
+	dir, err := os.Getwd()
+	if err != nil || holdsHome(dir) {
+		return ""
+	}
+	for at := dir; !holdsHome(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
+		for _, mark := range []string{".git", ".toolhost", ".claude", ".mcp.json"} {
+			if _, err := os.Lstat(filepath.Join(at, mark)); err == nil {
+				dir = at
+			}
+		}
+	}
+	return dir
 }
 
 // holdsHome reports whether a directory is the home directory or above it.
@@ -129,7 +150,7 @@ func isSafe(file string, info fs.FileInfo, depth int) bool {
 }
 
 // Interpreters returns the paths of the programs that the first line of a script names: its interpreter, and the one
-// that env starts by a path. env finds a name without a separator in PATH.
+// that env starts. env finds a name without a separator in the PATH that programs of the host get.
 func Interpreters(file string) (paths []string) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -152,12 +173,26 @@ func Interpreters(file string) (paths []string) {
 		if strings.HasPrefix(word, "-") || strings.Contains(word, "=") {
 			continue
 		}
-		if strings.Contains(word, "/") {
-			paths = append(paths, word)
+		if !strings.Contains(word, "/") {
+			if word = InPath(word); word == "" {
+				continue // the value of an option
+			}
 		}
-		break
+		return append(paths, word)
 	}
 	return paths
+}
+
+// InPath returns the path of the program that a program of the host finds under a name, or "". Unlike that of [Find], it
+// can lead to where commands write.
+func InPath(name string) string {
+	kept, _ := entries(os.Getenv("PATH"))
+	for _, dir := range kept {
+		if file, err := executable(dir, name); err == nil {
+			return file
+		}
+	}
+	return ""
 }
 
 // isLinked reports whether a file that this user can write may have another name where commands write. Among too many

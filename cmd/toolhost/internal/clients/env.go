@@ -32,6 +32,7 @@ func System() (Env, error) {
 	if err != nil {
 		return Env{}, err
 	}
+	hostprogram.DistrustWorkspace()
 	return Env{
 		OS: runtime.GOOS, Home: home, Getenv: os.Getenv,
 		Exists: func(path string) bool { _, err := os.Stat(path); return err == nil },
