@@ -54,38 +54,49 @@ func (c HostCommand) text() string {
 	return strings.Join(words, " ")
 }
 
-// files returns the existing files of the boundary that the command line names, and the interpreters there that the
-// files name in turn. A word counts in the directory that its command runs in, and a piece of it too.
-func (c HostCommand) files(k *policyData) (held []pathname.Place) {
+// parse analyzes the command line as the text of a hook, at its directory.
+func (c HostCommand) parse(k *policyData) *hookText {
 	dir := pathOf(pathname.Place{Given: c.Dir, Real: c.Dir})
 	if real, err := filepath.EvalSymlinks(c.Dir); err == nil {
 		dir.real = real
 	}
-	p := &hookPlanner{k: k}
+	return &hookText{p: &hookPlanner{k: k}, a: command.Analyze(c.text()), dirs: []Path{dir}, from: dir}
+}
+
+// files returns the existing files of the boundary that the command line names or finds in PATH, and the interpreters
+// there that the files name in turn. A word counts in the directory that its command runs in, and a piece of it too.
+// Files of data are left out.
+func (c HostCommand) files(k *policyData) (held []pathname.Place) {
+	t := c.parse(k)
 	add := func(piece string, dir Path) (real string) {
-		path, ok := p.named(piece, []Path{dir})
-		if !ok || path.dir {
+		path, ok := t.p.named(piece, []Path{dir})
+		if !ok || path.dir || isData(path.given) {
 			return ""
 		}
 		place := pathname.Place{Given: path.given, Real: path.real}
-		if (p.inWorkspace(path) || k.originals.Hold(pathname.Slashed(path.real))) && !slices.Contains(held, place) {
+		if (t.p.inWorkspace(path) || k.originals.Hold(pathname.Slashed(path.real))) && !slices.Contains(held, place) {
 			held = append(held, place)
 		}
 		return path.real
 	}
-	all := func(word string, dirs []Path) {
-		for piece := range pieces(word) {
-			for _, dir := range dirs {
-				if real := add(piece, dir); real != "" {
-					for _, name := range hostprogram.Interpreters(real) {
-						add(name, dir)
-					}
-				}
+	program := func(name string, dir Path) {
+		if real := add(name, dir); real != "" {
+			for _, name := range hostprogram.Interpreters(real) {
+				add(name, dir)
 			}
 		}
 	}
-	t := &hookText{p: p, a: command.Analyze(c.text()), dirs: []Path{dir}, from: dir}
+	all := func(word string, dirs []Path) {
+		for piece := range pieces(word) {
+			for _, dir := range dirs {
+				program(piece, dir)
+			}
+		}
+	}
 	for _, s := range t.a.Commands {
+		if s.Name != "" && !strings.Contains(s.Args[0].Text, "/") {
+			program(hostprogram.InPath(s.Name), t.dirs[0])
+		}
 		dirs, _ := t.places(s.Places)
 		for _, w := range s.Args {
 			all(w.Text, dirs)
@@ -98,7 +109,8 @@ func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 }
 
 // MayRun returns an error if the command line names a file of the boundary that has changed since a person agreed to
-// run it. The files of a new command line are agreed to: a person has just written it.
+// run it, or loads files there that it does not name. The files of a new command line are agreed to: a person has just
+// written it.
 func (c Commands) MayRun(line HostCommand) error {
 	k := c.p.data
 	var files []string
@@ -111,7 +123,7 @@ func (c Commands) MayRun(line HostCommand) error {
 		return fmt.Errorf("the files that it runs cannot be compared with those that a person agreed to: %w", err)
 	}
 	if len(changed) == 0 {
-		return nil
+		return line.unnamed(k)
 	}
 	return fmt.Errorf("it runs outside of the sandbox, and these files of it are new or have changed since a person "+
 		"agreed to them: %s. Ask the user to review them and to run: toolhost trust %s", strings.Join(changed, ", "), command.Quote(changed[0]))

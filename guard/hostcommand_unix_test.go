@@ -33,7 +33,11 @@ func TestHostCommandFiles(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!"+root+"/.venv/bin/python\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(home, "found"), []byte("#!/usr/bin/env -S -u X tool\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("WORK", root)
+	t.Setenv("PATH", home+":/usr/bin:/bin")
 	for _, tt := range []struct {
 		line HostCommand
 		want string
@@ -55,6 +59,10 @@ func TestHostCommandFiles(t *testing.T) {
 		{HostCommand{Text: `"` + root + `/tools/gua"rd`, Dir: "/"}, "tools/guard"},
 		{HostCommand{Text: "~/tool --token x", Dir: "/"}, "tools/guard"},
 		{HostCommand{Text: "tools/guard </dev/null", Dir: root}, "tools/guard"},
+		{HostCommand{Text: "tool --token x", Dir: "/"}, "tools/guard"},
+		{HostCommand{Text: "cd / && exec tool", Dir: "/"}, "tools/guard"},
+		{HostCommand{Args: []string{home + "/found"}, Dir: "/"}, "tools/guard"},
+		{HostCommand{Args: []string{"/usr/bin/uvx", "server", "--db=" + root + "/data.DB"}, Dir: "/"}, ""},
 		{HostCommand{Text: "get-token --to https://example.org/tools/guard", Dir: "/"}, ""},
 	} {
 		p, err := New(Config{Roots: []string{root}, Home: home, StateDir: filepath.Join(base, "state"), Settings: &settings.Settings{}, HostCommands: []HostCommand{tt.line}})
@@ -85,6 +93,77 @@ func TestHostCommandFiles(t *testing.T) {
 			if !slices.Contains(p.Commands().SandboxPaths().ReadOnly, filepath.Join(root, name)) {
 				t.Errorf("%+v: commands can write %s", tt.line, name)
 			}
+		}
+	}
+}
+
+// TestHostCommandUnnamed refuses command lines that run or load files of the workspace which they do not name in full: no
+// file can be held then. A directory that is data for a program is none that it loads from.
+func TestHostCommandUnnamed(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, own := filepath.Join(base, "ws"), filepath.Join(base, "own.js")
+	makeHookWorkspace(t, root)
+	for _, name := range []string{own, filepath.Join(root, "tools/index.js")} {
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(root+"/tools", filepath.Join(base, "link")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Config{Roots: []string{root}, Home: base, StateDir: filepath.Join(base, "state"), Settings: &settings.Settings{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		dir     string
+		line    string // WS is the root, OWN a script elsewhere
+		refused bool
+	}{
+		{"/", "node WS/tools", true},
+		{"/", "node WS/tools/guard.js", false},
+		{"/", "node WS/tools/index", true},
+		{"/", "node BASE/link/index", true},
+		{"/", "node BASE/link/index.js", false},
+		{"/", "node --require WS/tools/index OWN", true},
+		{"/", "node --require=WS/tools/index OWN", true},
+		{"/", "node --title x OWN WS", false},
+		{"/", "node OWN WS WS/new.txt", false},
+		{"/", "node -e 'require(1)' WS", false},
+		{root, "node tools/index", true},
+		{root, "node tools/index.js", false},
+		{"/", "cd WS && node tools/index", true},
+		{"/", "sh -c 'cd WS; exec node tools/index'", true},
+		{"/", "python3 WS/tools", true},
+		{"/", "python3.12 -m server --repository WS", false},
+		{root, "python3 -m server", true},
+		{root, "python3 -c 'import server'", true},
+		{"/", "ruby -I WS/tools OWN", true},
+		{"/", "bash -e WS/tools", true},
+		{"/", "bash -c 'true' WS", false},
+		{root, "npx -y server", true},
+		{"/", "npx -y server WS", false},
+		{"/", "npx --package WS server", true},
+		{"/", "npx WS", true},
+		{"/", "npm --prefix WS start", true},
+		{"/", "npm start --prefix=WS", true},
+		{"/", "npm run start -- WS", false},
+		{"/", "uv --directory WS run server.py", true},
+		{"/", "uv run --with mcp --directory WS server.py", true},
+		{"/", "uv run --with mcp WS/tools/guard.py WS", false},
+		{"/", "uvx --from WS server", true},
+		{"/", "uvx server-git --repository WS", false},
+		{"/", "bun WS/tools/guard.js WS", false},
+		{"/", "bun run WS", true},
+		{"/", "git -C WS log", false},
+	} {
+		line := strings.NewReplacer("WS", root, "OWN", own, "BASE", base).Replace(tt.line)
+		err := p.Commands().MayRun(HostCommand{Text: line, Dir: tt.dir})
+		if (err != nil) != tt.refused {
+			t.Errorf("in %s, %s: %v; want refused: %v", tt.dir, tt.line, err, tt.refused)
 		}
 	}
 }

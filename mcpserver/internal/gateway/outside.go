@@ -23,12 +23,8 @@ func HostCommands(entries []*Entry, roots []string) (all []guard.HostCommand) {
 		case e.Type == typeHTTP && e.HeadersHelper != "" && e.Trust != Project:
 			all = append(all, helperCommand(e, roots))
 		case e.Type == typeStdio && !e.sandboxed():
-			command, err := e.program()
-			if err != nil {
-				continue
-			}
-			if dir, err := e.workDir(command, roots); err == nil {
-				all = append(all, hostCommand(e, command, dir))
+			if command, err := e.program(); err == nil {
+				all = append(all, hostCommand(e, command, e.workDir(roots)))
 			}
 		}
 	}
@@ -81,21 +77,13 @@ func (e *Entry) program() (string, error) {
 }
 
 // workDir returns the directory that a server starts in, "" for one of its own. A server outside of the sandbox starts
-// in the workspace only if its entry says so, or if it names a file there; and not if its command takes programs from
-// where it starts.
-func (e *Entry) workDir(command string, roots []string) (string, error) {
-	dir := e.Cwd
-	if dir == "" && e.workspace() && len(roots) > 0 {
-		if e.sandboxed() || namesFileIn(roots[0], append([]string{e.Command}, e.Args...)) {
-			dir = roots[0]
-		}
+// in the workspace only if its entry says so, or if it names a file there.
+func (e *Entry) workDir(roots []string) string {
+	if e.Cwd == "" && e.workspace() && len(roots) > 0 &&
+		(e.sandboxed() || namesFileIn(roots[0], append([]string{e.Command}, e.Args...))) {
+		return roots[0]
 	}
-	if dir != "" && !e.sandboxed() && loadsFromDir(command, e.Args) && hostprogram.Exposed(dir) {
-		const text = "it runs outside of the sandbox, and %s runs or loads what lies in the directory %s, where tools and " +
-			`commands can write: give it another "cwd" and absolute paths, or name its program by an absolute path`
-		return "", fmt.Errorf(text, e.Command, dir)
-	}
-	return dir, nil
+	return e.Cwd
 }
 
 // namesFileIn reports whether a relative word names a file below a directory, or is the path of a directory there.
@@ -108,14 +96,4 @@ func namesFileIn(dir string, words []string) bool {
 		info, err := os.Stat(filepath.Join(dir, word))
 		return err == nil && (!info.IsDir() || strings.HasPrefix(word, ".") || strings.ContainsRune(word, '/'))
 	})
-}
-
-// loadsFromDir reports whether a command runs programs or modules that lie in its working directory, without being told
-// their names.
-func loadsFromDir(command string, args []string) bool {
-	name := strings.TrimSuffix(filepath.Base(command), filepath.Ext(command))
-	if strings.HasPrefix(name, "py") && (slices.Contains(args, "-m") || slices.Contains(args, "-c")) {
-		return true
-	}
-	return slices.ContainsFunc(launchers, func(l launcher) bool { return slices.Contains(l.commands, name) })
 }

@@ -24,10 +24,7 @@ func (u *upstream) openProcess(ctx context.Context, e *Entry, s *session) error 
 	if err != nil {
 		return err
 	}
-	dir, err := e.workDir(command, u.g.cfg.Roots)
-	if err != nil {
-		return err
-	}
+	dir := e.workDir(u.g.cfg.Roots)
 	if !e.sandboxed() {
 		if err := u.g.cfg.MayRun(hostCommand(e, command, dir)); err != nil {
 			return err

@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+)
+
+// Programs that load files which their arguments do not name in full: "node src" runs src/index.js, and
+// "npm --prefix DIR start" what DIR/package.json says.
+var (
+	// scriptRunners run the file that their first operand names, some of them by a part of its name. The letters are
+	// those of the options that are followed by a program or the name of a module in its place.
+	scriptRunners = map[string]string{
+		"node": "ep", "nodejs": "ep", "tsx": "ep", "ts-node": "ep", "python": "cm", "pypy": "cm", "ruby": "e", "perl": "eE",
+		"php": "r", "sh": "c", "bash": "c", "dash": "c", "zsh": "c", "ksh": "c",
+	}
+	// launchers take programs from the directory that they start in. The number is how many operands precede the
+	// arguments of the program: "uv run PROGRAM" has 2.
+	launchers = map[string]int{
+		"npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1, "npm": 2, "pnpm": 2, "yarn": 2, "bun": 2, "deno": 2, "uv": 2, "pipx": 2,
+	}
+	// valued are options of both whose value is the next word and no operand.
+	valued = strings.Fields("--with --with-editable --from --python -p --package --extra --group --filter -w -W -X --title")
+)
+
+// dataFiles are the suffixes of files that no program runs. A server may write those that its command line names.
+var dataFiles = strings.Fields(".db .db3 .sqlite .sqlite3 .duckdb .csv .tsv .jsonl .parquet .log")
+
+// isData reports whether the name of a file says that no program runs it.
+func isData(name string) bool { return slices.Contains(dataFiles, strings.ToLower(filepath.Ext(name))) }
+
+// unnamed returns an error if a program of the command line loads files of the boundary that the line does not name in
+// full: they cannot be held.
+func (c HostCommand) unnamed(k *policyData) error {
+	t := c.parse(k)
+	for _, s := range t.a.Commands {
+		dirs, _ := t.places(s.Places)
+		at, ok := t.loads(s, dirs)
+		switch {
+		case !ok:
+		case at.dir:
+			return fmt.Errorf("it runs outside of the sandbox, and %s loads files of %s, where tools and commands can write, "+
+				`without naming them: name the file that it runs by its absolute path, or give it another "cwd"`, s.Name, at.given)
+		default:
+			return fmt.Errorf("it runs outside of the sandbox, and %s is to run %s, where tools and commands can write: there "+
+				"is no file of exactly this name", s.Name, at.given)
+		}
+	}
+	return nil
+}
+
+// loads returns the directory of the boundary from which a command loads files that its words do not name, or the missing
+// file that it runs.
+func (t *hookText) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
+	name := strings.TrimRight(strings.TrimSuffix(s.Name, ".exe"), "0123456789.")
+	operands, launcher := launchers[name]
+	letters, runner := scriptRunners[name]
+	if !launcher && !runner {
+		return Path{}, false
+	}
+	start, startsThere := t.inBoundary(".", dirs)
+	if launcher && startsThere {
+		return start, true
+	}
+	isValue := false // of an option
+	for _, w := range s.Args[1:] {
+		word := w.Text
+		option := strings.HasPrefix(word, "-")
+		switch {
+		case option && runner && givesText(word, letters):
+			return start, startsThere && strings.HasPrefix(name, "py") // modules are looked for there first
+		case option && !strings.Contains(word, "="):
+			isValue = slices.Contains(valued, word)
+			continue
+		case option:
+			_, word, _ = strings.Cut(word, "=")
+		}
+		at, ok := t.inBoundary(word, dirs)
+		if ok && (at.dir || !isValue && !realpath.Exists(at.real)) {
+			return at, true
+		}
+		if !option && !isValue {
+			if operands--; operands == 0 || t.isFile(word, dirs) {
+				break // what follows is data of the program
+			}
+		}
+		isValue = false
+	}
+	return Path{}, false
+}
+
+// givesText reports whether a group of short options ends with one of the letters.
+func givesText(option, letters string) bool {
+	return option == "--eval" || option == "--print" ||
+		!strings.HasPrefix(option, "--") && strings.ContainsAny(option[len(option)-1:], letters)
+}
+
+// inBoundary returns the path that a word names where commands write, which need not exist.
+func (t *hookText) inBoundary(word string, dirs []Path) (Path, bool) {
+	for _, dir := range dirs {
+		if path, err := t.resolve(word, dir, true); err == nil && t.p.writable(path) {
+			return path, true
+		}
+	}
+	return Path{}, false
+}
+
+// isFile reports whether a word names a file.
+func (t *hookText) isFile(word string, dirs []Path) bool {
+	path, ok := t.p.named(word, dirs)
+	if !ok {
+		return false
+	}
+	info, err := os.Stat(path.real)
+	return err == nil && info.Mode().IsRegular()
+}
