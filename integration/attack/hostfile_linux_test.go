@@ -141,3 +141,47 @@ func TestHostFileChanged(t *testing.T) {
 	}
 	host.Must(t, h.Stop())
 }
+
+// TestAttackUnnamedFiles has an agent plant files that a server outside of the sandbox loads without naming them in full.
+// The agent may write data that the server names.
+func TestAttackUnnamedFiles(t *testing.T) {
+	t.Parallel()
+	if !host.Contained(t) {
+		t.Skip("nothing contains commands here")
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	for name, args := range map[string][]string{
+		"directory": {"python3", "WS/app"}, "missing": {"python3", "WS/late.py"}, "shell": {"sh", "-c", "cd WS && exec python3 app"},
+		"module": {"sh", "-c", "cd WS && exec python3 -m app"}, "after an option": {"python3", "-W", "ignore", "WS/app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "WS", w.ws)
+			}
+			raw, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+				"out": map[string]any{"command": args[0], "args": append(args[1:], w.ws+"/data.db"), "sandbox": false}}})
+			host.Must(t, err)
+			servers := filepath.Join(w.root, "servers.json")
+			host.Must(t, os.WriteFile(servers, raw, 0o644))
+			flags := []string{"--root", w.ws, "--allow", "Bash(*)", "--allow", "mcp__out", "--mcp-config", servers}
+			plant := fmt.Sprintf("echo x >>data.db; mkdir -p app; for f in app/__main__.py app/__init__.py late.py; do "+
+				"echo \"open('%s/pwned','w')\" >$f; done", w.root)
+			for i := range 2 {
+				h := w.hostWith(t, os.Getenv("PATH"), flags...)
+				said := h.call(t, "Bash", `{"command":`+quoted(t, plant)+`}`, "plant")
+				if i == 0 && !said.ok { // the next host holds late.py
+					t.Fatalf("nothing was planted: %s", said.text)
+				}
+				h.call(t, "mcp__out__tool", "{}", "call")
+				host.Must(t, h.Stop())
+			}
+			if exists(filepath.Join(w.root, "pwned")) {
+				t.Error("the host ran what the agent wrote")
+			}
+		})
+	}
+}

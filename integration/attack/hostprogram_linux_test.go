@@ -210,3 +210,26 @@ func TestAttackRunPrograms(t *testing.T) {
 		t.Errorf("a program that is named by its path: exit code %d\n%s", code, out)
 	}
 }
+
+// TestAttackProjectPrograms runs commands for people in a directory of a project that has planted programs in PATH.
+func TestAttackProjectPrograms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bin, deep := filepath.Join(w.ws, "node_modules/.bin"), filepath.Join(w.ws, "packages/a")
+	for _, dir := range []string{bin, deep, filepath.Join(w.ws, ".git")} {
+		host.Must(t, os.MkdirAll(dir, 0o755))
+	}
+	for _, name := range append(hostPrograms, "claude", "codex", "gemini") {
+		host.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho \"$0 $*\" >>"+w.root+"/pwned\n"), 0o755))
+	}
+	for _, args := range [][]string{{"install", "claude-code"}, {"verify", "claude-code"}, {"install", "codex"}, {"doctor"}, {"mcp", "list"}, {"try", "true"}} {
+		ctx, cancel := host.Patient()
+		cmd := exec.CommandContext(ctx, host.Binary, args...)
+		cmd.Dir, cmd.Env = deep, append(host.CleanEnv(w.home), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, _ := cmd.CombinedOutput() // some fail without the programs
+		cancel()
+		if raw, err := os.ReadFile(filepath.Join(w.root, "pwned")); err == nil {
+			t.Fatalf("toolhost %s ran %s\n%s", strings.Join(args, " "), raw, out)
+		}
+	}
+}
