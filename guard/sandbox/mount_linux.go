@@ -174,7 +174,10 @@ func attach(a attachment) error {
 		return fmt.Errorf("opening %s: %w", a.path, err)
 	}
 	defer unix.Close(at)
-	return moveMount(a.fd, at, a.path)
+	if err = moveMount(a.fd, at, a.path); errors.Is(err, unix.ENOENT) {
+		return nil // removed since it was opened: verify looks as well
+	}
+	return err
 }
 
 func moveMount(fd, at int, name string) error {
