@@ -152,7 +152,7 @@ func TestAgentOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAgentPatience has a client that waits 60 s: it gets a result before, and TaskOutput has the rest. With -long the agent is given the
+// TestAgentPatience has a client that waits 60 s: it gets a result before, and TaskOutput has the rest. With -samples=100 the agent is given the
 // usual time.
 func TestAgentPatience(t *testing.T) {
 	t.Parallel()

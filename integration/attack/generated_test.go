@@ -25,8 +25,8 @@ import (
 )
 
 var (
-	wildSeed  = flag.Uint64("seed", 0, "the seed that TestAttackGenerated begins with; 0: one of the clock in the long form, always the same in the short")
-	wildCount = flag.Int("worlds", 0, "how many worlds TestAttackGenerated attacks with each backend; 0: a few, many with -long")
+	wildSeed  = flag.Uint64("seed", 0, "the seed that TestAttackGenerated begins with; 0: one of the clock with -samples=100, otherwise always the same")
+	wildCount = flag.Int("worlds", 0, "how many worlds TestAttackGenerated attacks with each backend; 0: a few, many with -samples=100")
 )
 
 // A wildKind is how a host holds its rules.

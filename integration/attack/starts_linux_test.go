@@ -74,7 +74,7 @@ func startsGround(t *testing.T) (ws string) {
 	return ws
 }
 
-// TestAttackStarts starts a denied program from everything that starts programs, and looks at the disk: none runs. Without -long it is
+// TestAttackStarts starts a denied program from everything that starts programs, and looks at the disk: none runs. With few samples it is
 // a sample.
 func TestAttackStarts(t *testing.T) {
 	t.Parallel()

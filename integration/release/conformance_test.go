@@ -64,7 +64,7 @@ var clientScenarios = []string{
 	"auth/iss-not-advertised", "auth/iss-wrong-issuer", "auth/metadata-issuer-mismatch",
 }
 
-// TestConformanceClient has the suite judge the gateway as a client of servers of both eras, and its logins. With -long all scenarios run.
+// TestConformanceClient has the suite judge the gateway as a client of servers of both eras, and its logins. With -samples=100 all scenarios run.
 func TestConformanceClient(t *testing.T) {
 	node, suite := conformanceSuite(t)
 	client, err := filepath.Abs("testdata/conformance-client.sh")

@@ -15,7 +15,7 @@ import (
 )
 
 // TestGoInstall installs the command from a module proxy made of files, as go install …@VERSION does from the public one. The modules
-// that it needs come from the cache. Without -long, go only lists what it would do, which checks the module and its sums.
+// that it needs come from the cache. Without -samples=100, go only lists what it would do, which checks the module and its sums.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
 	const version = "v0.1.0"

@@ -21,7 +21,7 @@ import (
 
 // TestChurn makes engines, asks them everything at once and closes them, while
 // files come and go and every processor is busy: whatever order locks are taken
-// in, nothing may wait for ever, and nothing may be left. -long makes it
+// in, nothing may wait for ever, and nothing may be left. -samples=100 makes it
 // last.
 func TestChurn(t *testing.T) {
 	if testing.Short() {

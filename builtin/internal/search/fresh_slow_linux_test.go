@@ -20,11 +20,8 @@ import (
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// Edits compared in a normal run, and with -long.
-const (
-	fewEdits  = 3_000
-	manyEdits = 100_000
-)
+// randomEdits is how many edits are each followed by a query.
+const randomEdits = 3_000
 
 // editor is the other process.
 type editor struct {
@@ -217,7 +214,7 @@ func TestFreshness(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	edits := samples.Rounds(fewEdits)
+	edits := samples.Rounds(randomEdits)
 	const perScene = 1000
 	other := startEditor(t)
 	used := 0

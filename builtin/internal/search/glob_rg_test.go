@@ -17,7 +17,7 @@ import (
 // repositories: `!`, braces, classes, slashes at both ends.
 func TestGlobsAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	n := samples.Rounds(fewRepositories / 2)
+	n := samples.Rounds(repositories / 2)
 	es := newEngines(t, Config{Workers: 2})
 	for seed := range uint64(n) {
 		root := t.TempDir()

@@ -15,18 +15,15 @@ import (
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// Repositories compared in a normal run, and with -long.
-const (
-	fewRepositories  = 150
-	manyRepositories = 1500
-)
+// repositories is how many repositories are compared with -tags slow.
+const repositories = 450
 
 // TestIgnoreAsRipgrep makes random trees with random ignore files in them and
 // compares the files that are left with those of ripgrep, from the top and
 // from a directory inside.
 func TestIgnoreAsRipgrep(t *testing.T) {
 	rg := ripgrep(t)
-	n := samples.Rounds(fewRepositories)
+	n := samples.Rounds(repositories)
 	es := newEngines(t, Config{Workers: 2})
 	for seed := range uint64(n) {
 		root := t.TempDir()

@@ -258,7 +258,7 @@ func editUnseen(t *testing.T, root, text string, r *rand.Rand) {
 			try(os.Rename(a+"~", b))
 		}
 		return
-	case 5: // one goes, and another comes, which is as good for the next edit: in the long form there would soon be none
+	case 5: // one goes, and another comes, which is as good for the next edit: with many samples there would soon be none
 		try(os.Rename(name, name+"~"))
 	case 6: // one comes, as a file or in a directory
 		try(os.MkdirAll(filepath.Join(dir, "new"), 0o755))
