@@ -24,8 +24,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.Plain()
 	beServer()
+	testenv.Plain()
 	goleak.VerifyTestMain(m)
 }
 

@@ -21,7 +21,6 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	testenv.Plain()
 	if len(os.Args) > 2 && os.Args[1] == attackArg {
 		attacker(os.Args[2], os.Args[3:])
 		return
@@ -38,6 +37,7 @@ func TestMain(m *testing.M) {
 		printProbe()
 		return
 	}
+	testenv.Plain()
 	// The race detector makes a program wait a second at its end.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())

@@ -9,9 +9,9 @@ import (
 
 // TestMain lets the test binary be what a sandbox starts it as.
 func TestMain(m *testing.M) {
-	testenv.Plain()
 	if readAsCommand(os.Args) {
 		return
 	}
+	testenv.Plain()
 	os.Exit(m.Run())
 }

@@ -21,8 +21,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.Plain()
 	runAsServer()
+	testenv.Plain()
 	goleak.VerifyTestMain(m)
 }
 
