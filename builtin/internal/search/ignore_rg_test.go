@@ -16,7 +16,7 @@ import (
 )
 
 // repositories is how many repositories are compared with -tags slow.
-const repositories = 450
+const repositories = 150
 
 // TestIgnoreAsRipgrep makes random trees with random ignore files in them and
 // compares the files that are left with those of ripgrep, from the top and
