@@ -93,17 +93,11 @@ func Exposed(path string) bool { return exposed(path) != "" }
 // link and directory on the way counts, and a name that does not exist yet.
 func exposed(path string) string {
 	places := writablePlaces()
-	var dirs []fs.FileInfo
-	for _, place := range places {
-		if info, err := os.Stat(place); err == nil {
-			dirs = append(dirs, info)
-		}
-	}
+	isPlace := samePlace(places)
 	at := ""
 	look := func(name string) (fs.FileInfo, error) {
 		info, err := os.Lstat(name)
-		is := func(dir fs.FileInfo) bool { return os.SameFile(info, dir) }
-		if err == nil && info.IsDir() && slices.ContainsFunc(dirs, is) {
+		if err == nil && info.IsDir() && isPlace(info) {
 			places = append(places, name) // another name of the place: in other case, or mounted
 		}
 		canChange := err != nil || info.Mode()&fs.ModeSymlink == 0 && modifiable(name, info)
