@@ -168,6 +168,9 @@ func (s *session) learn(ctx context.Context) error {
 	if isStopped(s.w) { // some lists may be missing
 		return s.w.why()
 	}
+	if ctx.Err() == context.Canceled {
+		return errStopped
+	}
 	served := found.served()
 	s.mu.Lock()
 	s.served = served

@@ -172,7 +172,10 @@ func (u *upstream) connect(ctx context.Context) (*session, error) {
 	if err != nil && u.renewed(err) {
 		s, err = u.begin(ctx)
 	}
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+	if errors.Is(ctx.Err(), context.Canceled) { // the server was stopped: no waiting call may use it, or start it again
+		if err == nil {
+			s.w.close()
+		}
 		return nil, errStopped
 	}
 	if err != nil {
