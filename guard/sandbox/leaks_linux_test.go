@@ -53,7 +53,7 @@ func TestNoLeaks(t *testing.T) {
 	}
 	waitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= routines })
 	s.Close()
-	if after := openFiles(t); after != fds {
+	if after := openFiles(t); after > fds { // fewer: the collector closed those of another test
 		t.Errorf("%d descriptors after, %d before", after, fds)
 	}
 }
