@@ -74,6 +74,7 @@ type listener interface {
 const (
 	maxQueue  = 256                    // unread messages
 	graceTime = 500 * time.Millisecond // for a server to exit by itself
+	roomTime  = 5 * time.Second        // for a server to read when the queue is full
 )
 
 // An errDied is the error of a call whose server has died.
@@ -174,7 +175,7 @@ func (w *stdioWire) take(line []byte) {
 	case m.Method != "" && len(m.ID) == 0:
 		w.to.notified(m.Method, m.Params)
 	case m.Method != "":
-		w.to.asked(m.ID, m.Method, m.Params, func(reply message) { w.send(reply) })
+		w.to.asked(m.ID, m.Method, m.Params, func(reply message) { w.send(reply, nil) })
 	default:
 		var id int64
 		if json.Unmarshal(m.ID, &id) != nil {
@@ -190,19 +191,30 @@ func (w *stdioWire) take(line []byte) {
 	}
 }
 
-// send queues a message. It drops the message and reports false if the queue is full.
-func (w *stdioWire) send(m message) bool {
+// send queues a message. It drops the message and reports false if the queue stays full until full is closed. A nil
+// channel drops it at once.
+func (w *stdioWire) send(m message, full <-chan struct{}) bool {
 	m.JSONRPC = "2.0"
 	text, err := json.Marshal(m)
 	if err != nil {
 		return false
 	}
+	line := append(text, '\n')
 	select {
-	case w.out <- append(text, '\n'):
+	case w.out <- line:
 		return true
 	default:
+	}
+	if full == nil {
 		return false
 	}
+	select {
+	case w.out <- line:
+		return true
+	case <-full:
+	case <-w.gone:
+	}
+	return false
 }
 
 func (w *stdioWire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -213,9 +225,20 @@ func (w *stdioWire) request(ctx context.Context, method string, params json.RawM
 	w.pending[id] = answer
 	w.mu.Unlock()
 	raw, _ := json.Marshal(id)
-	if !w.send(message{ID: raw, Method: method, Params: params}) {
+	// The queue is also full for a moment while the server reads the answers to many requests of its own.
+	full, cancel := context.WithTimeout(ctx, roomTime)
+	sent := w.send(message{ID: raw, Method: method, Params: params}, full.Done())
+	cancel()
+	if !sent {
 		w.forget(id)
-		return nil, errors.New("it does not read its input: the queue is full")
+		select {
+		case <-w.gone:
+			return nil, w.why()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		default:
+			return nil, fmt.Errorf("it does not read its input: the queue was full for %s", roomTime)
+		}
 	}
 	select {
 	case m := <-answer:
@@ -254,7 +277,7 @@ func (m message) outcome() (json.RawMessage, error) {
 }
 
 func (w *stdioWire) notify(method string, params json.RawMessage) {
-	w.send(message{Method: method, Params: params})
+	w.send(message{Method: method, Params: params}, nil)
 }
 
 func (w *stdioWire) setVersion(string) {}

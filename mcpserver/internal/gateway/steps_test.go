@@ -229,3 +229,33 @@ func TestTurns(t *testing.T) {
 		third()
 	})
 }
+
+// TestFullQueue: a request waits while the server reads what was queued before, but not for a server that reads nothing.
+func TestFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stdioWire{out: make(chan []byte, 1), pending: map[int64]chan message{}, gone: make(chan struct{})}
+		w.notify("first", nil)
+		w.notify("dropped", nil)
+		began := time.Now()
+		_, err := w.request(t.Context(), "ping", nil)
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "the queue was full for 5s") || took != roomTime {
+			t.Errorf("nothing is read: %v after %s", err, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.request(ctx, "ping", nil); err != context.DeadlineExceeded {
+			t.Errorf("cancelled: %v", err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			if first := string(<-w.out); !strings.Contains(first, `"first"`) {
+				t.Errorf("read %s", first)
+			}
+			<-w.out
+			w.take([]byte(`{"jsonrpc":"2.0","id":3,"result":{}}`))
+		}()
+		if _, err := w.request(t.Context(), "ping", nil); err != nil {
+			t.Errorf("read late: %v", err)
+		}
+	})
+}
