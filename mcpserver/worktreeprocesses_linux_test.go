@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // TestWorktreeProcesses: a worktree that was left has no processes, whether its branch is kept or not, nor has one
@@ -27,7 +29,7 @@ func TestWorktreeProcesses(t *testing.T) {
 			m.refused(thread, "Read", `{"file_path":"a.txt"}`, "removed from outside")
 		},
 	}
-	for i := range 4 * len(leave) {
+	for i := range len(leave) + samples.Rounds(3*len(leave)) {
 		thread := fmt.Sprint("thread", i)
 		m.must(thread, "Bash", `{"command":"true"}`)
 		m.must(thread, "EnterWorktree", `{}`)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/toolhost/toolhost/integration/samples"
 	"golang.org/x/sys/unix"
 )
 
@@ -358,7 +359,7 @@ func TestEndedAtOnce(t *testing.T) {
 	}
 	r := newRunner(t, Config{InheritPath: true})
 	dir := t.TempDir()
-	for range 20 {
+	for range samples.Rounds(20) {
 		got := run(t, r, Command{Text: "sleep 60", Dir: dir, Timeout: 1})
 		if !got.TimedOut || got.ExitCode == 0 || got.Signal == "" || got.Dir != "" && got.Dir != dir {
 			t.Fatalf("got %+v", got)
