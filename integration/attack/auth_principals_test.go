@@ -283,14 +283,15 @@ func (s *shop) attackScratch(t *testing.T, alice, bob, dave *client.Conn) {
 		_, dir, _ := strings.Cut(made, "at ")
 		dir, _, _ = strings.Cut(dir, " at")
 		for _, command := range []string{
-			"cat " + dir + "/secret.txt", "ls -la " + dir, "find $TMPDIR/../.. -name 'secret*' -exec cat {} +", "grep -rs CANARY.TEMP $TMPDIR/../../..",
+			"cat " + dir + "/secret.txt", "ls -la " + dir, "find ~/.cache ~/.local $TMPDIR -maxdepth 9 -name 'secret*' -exec cat {} +",
+			"grep -rs CANARY.TEMP ~/.cache ~/.local",
 			"cp -r " + dir + " stolen; cat stolen/*; rm -rf stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
 		} {
 			if raw := s.bash(bob, command, nil); strings.Contains(raw, "CANARY-TEMP") {
 				t.Errorf("%s of %s tells: %s", command, name, host.Clip(raw, 400))
 			}
 		}
-		if _, r := s.call(bob, "Read", object{"file_path": dir + "/secret.txt"}, nil); !r.IsError {
+		if _, r := s.call(bob, "Read", object{"file_path": dir + "/secret.txt"}, nil); strings.Contains(r.Text(), "CANARY-TEMP") {
 			t.Errorf("the temporary file of %s is read: %s", name, r.Text())
 		}
 		if raw := s.bash(c, `cat "$TMPDIR/secret.txt"`, nil); !strings.Contains(raw, "CANARY-TEMP-5521") || strings.Contains(raw, `5521\nx`) {

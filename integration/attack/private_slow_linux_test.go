@@ -138,6 +138,7 @@ func attackPrivate(t *testing.T, w *world) {
 		}
 	}
 	want(bash("echo one > %s && env -u TMPDIR mktemp && mktemp /var/tmp/x.XXXX && mkdir /run/own && cat %[1]s", name), "a command", "one")
+	want(bash("echo $TMPDIR; mktemp"), "a short path, for sockets", "/tmp\n/tmp/tmp.")
 	want(call("Read", map[string]any{"file_path": name}), "Read", "one")
 	want(call("Edit", map[string]any{"file_path": name, "old_string": "one", "new_string": "two"}), "Edit", "Edited "+name)
 	want(bash("cat %s", name), "a command after Edit", "two")

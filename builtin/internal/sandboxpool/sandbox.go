@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -72,6 +73,9 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	}
 	c.guarded = c.box.Guarded()
 	cs.baseline.Guard(c.guarded)
+	if c.box.Report().Backend == sandbox.Namespaces && holds(private, temporary) {
+		c.useTemporary()
+	}
 	if kind.shells {
 		if err = c.warm(); err != nil {
 			return nil, errors.Join(err, c.box.Close())
@@ -144,6 +148,24 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 		return nil, errors.Join(err, box.Close())
 	}
 	return box, nil
+}
+
+// temporary is the directory for temporary files where it is private to the caller. It is short: the path of a Unix socket has at
+// most 107 bytes, and test programs make them deep below TMPDIR.
+const temporary = "/tmp"
+
+// useTemporary has commands make their temporary files in that directory.
+func (c *Sandbox) useTemporary() {
+	for i, entry := range c.scratch {
+		if strings.HasPrefix(entry, "TMPDIR=") {
+			c.scratch[i] = "TMPDIR=" + temporary
+		}
+	}
+}
+
+// holds reports whether a directory is one of the private ones.
+func holds(private []sandbox.Private, dir string) bool {
+	return slices.ContainsFunc(private, func(p sandbox.Private) bool { return p.Name == dir })
 }
 
 // caches maps variables for the caches of programs to directories below the scratch directory. Programs outside of the sandbox
