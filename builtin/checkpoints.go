@@ -224,9 +224,29 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 			b.log.Warn("cannot record the changes of commands", "root", root, "error", err)
 			continue
 		}
-		m.roots = append(m.roots, rootMark{root, t, t.Begin(ctx)})
+		mark := t.Begin(ctx)
+		m.roots = append(m.roots, rootMark{root, t, mark})
+		if files, partial := mark.Partial(); partial && env.Progress != nil {
+			env.Progress(fmt.Sprintf("%s is not read whole yet, only %s: what this command changes elsewhere in it cannot be taken back.",
+				root, count(files, "file")))
+		}
 	}
 	return m
+}
+
+// readRoots begins to read the roots, so that what the first command changes can be taken back.
+func (b *Runtime) readRoots(env *Env) {
+	if b.checkpoints.dir == "" {
+		return
+	}
+	for _, root := range outermost(env.Policy.Roots()) {
+		if !tracked(root) {
+			continue
+		}
+		if t, err := b.checkpoints.acquire(env, root); err == nil { // an error is told with the first command
+			b.checkpoints.release(t)
+		}
+	}
 }
 
 // outermost returns the real paths of the directories that are not below another one.

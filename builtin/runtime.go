@@ -85,8 +85,8 @@ type RuntimeConfig struct {
 	Search settings.Search
 	// Baseline removes what commands must not leave. The runtime closes it. Nil means one without a state directory.
 	Baseline *baseline.Keeper
-	// CommandWait is how long a command waits until its workspace has been read, so that its changes can be undone. Zero
-	// means 50 ms.
+	// CommandWait is how long the first command waits until its workspace has been read, so that its changes can be undone. Zero
+	// means 2 s.
 	CommandWait time.Duration
 	// Version is sent to web servers.
 	Version string
@@ -177,10 +177,13 @@ func (b *Runtime) Containment() guard.Containment {
 	}
 }
 
-// Warm starts the sandbox and the shells of a principal before its first command, and then reads the roots before the first
-// search.
-func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Policy) error {
+// Warm starts the sandbox and the shells of a principal before its first command, and begins to read the roots if the changes of commands are
+// kept. Then it prepares the roots for the first search.
+func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Policy, keepChanges bool) error {
 	defer b.warmSearch(policy)
+	if keepChanges {
+		b.readRoots(&Env{Principal: principal, Policy: policy})
+	}
 	b.recover(b.log) // again: a process that a killed host has just started may have held its locks at the first time
 	sweepWorktrees(ctx, b.worktrees, b.log)
 	if b.SandboxReport().Backend != sandbox.Namespaces {

@@ -57,8 +57,8 @@ type Config struct {
 	// PrepareSearch prepares the first root for a search while the host is opened, if it was searched before. Set it
 	// when calls are expected.
 	PrepareSearch bool
-	// CommandWait is how long a command waits until its workspace has been read. Changes before that cannot be undone.
-	// Zero means 50 ms. A host for one call waits longer.
+	// CommandWait is how long the first command waits until its workspace has been read. Changes before that cannot be
+	// undone. Zero means 2 s. A host for one call waits longer.
 	CommandWait time.Duration
 	// OnWarm is called whenever the host has prepared for a caller's first command. Nil: it is not called.
 	OnWarm func()

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
@@ -160,7 +161,8 @@ func (h *Host) openRuntime(state string) (err error) {
 
 // Warm prepares a principal's sandbox before the first command. It may take a moment.
 func (h *Host) Warm(principal string) {
-	if err := h.runtime.Warm(context.Background(), principal, h.policies.of(principal)); err != nil {
+	keepChanges := h.policies.settings.Current().History.Commands != settings.Off
+	if err := h.runtime.Warm(context.Background(), principal, h.policies.of(principal), keepChanges); err != nil {
 		h.log.Warn("cannot start the sandbox before the first command", "error", err)
 	}
 	if h.cfg.OnWarm != nil {

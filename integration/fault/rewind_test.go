@@ -5,12 +5,10 @@ package fault
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -117,30 +115,4 @@ func (g *ground) ids() []string {
 		ids = append(ids, c.ID)
 	}
 	return ids
-}
-
-// stands is what stands in the root: of each path its mode, and its content or target.
-func (g *ground) stands() map[string]string {
-	g.T.Helper()
-	all := map[string]string{}
-	host.Must(g.T, filepath.WalkDir(g.WS, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == g.WS || strings.HasPrefix(d.Name(), ".toolhost-") {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if info.Mode()&fs.ModeSymlink != 0 {
-			var target string
-			target, err = os.Readlink(path)
-			content = []byte(target)
-		} else if info.IsDir() {
-			err = nil
-		}
-		all[path[len(g.WS)+1:]] = fmt.Sprintf("%v %q", info.Mode(), content)
-		return err
-	}))
-	return all
 }

@@ -32,8 +32,10 @@ const (
 	DefaultMaxFiles = 200_000
 	// MaxIgnoredFile is the size in bytes of the largest single ignored file whose content is kept.
 	MaxIgnoredFile = 1 << 20
-	// DefaultWait is how long a command waits for the base.
-	DefaultWait = 50 * time.Millisecond
+	// DefaultWait is how long the first command waits for the base. The base of 20,000 files takes about a second.
+	DefaultWait = 2 * time.Second
+	// laterWait is how long a command waits for a base that an earlier command has waited for in vain.
+	laterWait = 50 * time.Millisecond
 	// endWait is how long the end of a command waits for a base that was incomplete when the command began.
 	endWait = time.Second
 	// beginTime and endTime bound a comparison before and after a command. What it does not reach is not covered.
@@ -53,7 +55,7 @@ type Config struct {
 	// MaxFile, MaxBytes and MaxFiles take their defaults if zero.
 	MaxFile, MaxBytes int64
 	MaxFiles          int
-	// Wait is how long a command waits for the base; DefaultWait if zero.
+	// Wait is how long the first command waits for the base; DefaultWait if zero.
 	Wait time.Duration
 }
 
@@ -62,11 +64,13 @@ var ErrTooLarge = errors.New("the workspace is too large for the history of comm
 
 // Tracker keeps the base of one root. Its methods may be called concurrently.
 type Tracker struct {
-	cfg   Config
-	ready chan struct{} // closed when the base is complete, or cannot be
-	stop  context.CancelFunc
-	work  sync.WaitGroup
-	seq   atomic.Uint64 // counts what was read and what changed
+	cfg    Config
+	ready  chan struct{} // closed when the base is complete, or cannot be
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	seq    atomic.Uint64 // counts what was read and what changed
+	waited atomic.Bool   // a command has waited for the base in vain
+	read   atomic.Int64  // files of the base so far
 
 	mu      mutex
 	until   time.Time   // when the comparison under way must end

@@ -20,16 +20,7 @@ type Mark struct {
 
 // Begin is called before a command starts. It waits for the base, at most as long as Config says.
 func (t *Tracker) Begin(ctx context.Context) *Mark {
-	m := &Mark{tracker: t, head: headOf(t.cfg.Root)}
-	wait := time.NewTimer(t.cfg.Wait)
-	defer wait.Stop()
-	select {
-	case <-t.ready:
-	case <-wait.C:
-		m.partial = true
-	case <-ctx.Done():
-		m.partial = true
-	}
+	m := &Mark{tracker: t, head: headOf(t.cfg.Root), partial: !t.waitForBase(ctx)}
 	if m.partial || !t.mu.lockFor(ctx, beginTime) { // the reader of the base holds mu for as long as a directory takes
 		m.unsure = !m.partial
 		m.start = t.seq.Load()
@@ -41,6 +32,29 @@ func (t *Tracker) Begin(ctx context.Context) *Mark {
 	m.start = t.seq.Load()
 	t.events.begin(m)
 	return m
+}
+
+// waitForBase reports whether the base is complete.
+func (t *Tracker) waitForBase(ctx context.Context) bool {
+	most := t.cfg.Wait
+	if t.waited.Load() {
+		most = min(most, laterWait)
+	}
+	wait := time.NewTimer(most)
+	defer wait.Stop()
+	select {
+	case <-t.ready:
+		return true
+	case <-wait.C:
+		t.waited.Store(true)
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Partial returns how many files were read before the command began, and whether others were left.
+func (m *Mark) Partial() (files int, partial bool) {
+	return int(m.tracker.read.Load()), m.partial
 }
 
 // End is called when the command has ended, also if its call was cancelled. It takes no longer than about twice endTime. The caller

@@ -331,6 +331,9 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	}
 	if was == nil || was.sub != nil {
 		t.count++
+		if why == scanBase {
+			t.read.Add(1)
+		}
 		if t.count > t.cfg.MaxFiles {
 			t.fail(fmt.Errorf("%w: it has more than %d files", ErrTooLarge, t.cfg.MaxFiles))
 			return
