@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A Runtime has what the tools of one host share: the search engine, the shells, and the journal of files that are being
@@ -77,8 +77,6 @@ type RuntimeConfig struct {
 	// Private manages the private directories of contained commands, which replace those of the host. The runtime closes
 	// it. It may be nil.
 	Private *privatedir.Store
-	// Root is prepared for a search at once, if it was searched before. It may be "".
-	Root string
 	// Seatbelt lets the sandbox of macOS contain commands.
 	Seatbelt bool
 	// Search says what is cached for searches. The zero value caches lists of files and no contents.
@@ -105,13 +103,10 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	}
 	box := &Runtime{
 		baseline: cfg.Baseline,
-		search:   openSearch(cfg.StateDir, cfg.Search), log: cfg.Log,
+		search:   openSearch(cfg.Search), log: cfg.Log,
 		web:       web.NewClient("toolhost/" + cmp.Or(cfg.Version, "0")),
 		decoding:  semaphore.NewWeighted(imagesAtOnce),
 		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir, cfg.CommandWait),
-	}
-	if cfg.Root != "" && runtime.GOMAXPROCS(0) > 1 { // with one processor it would delay the first calls
-		box.search.Warm(cfg.Root)
 	}
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, journalName)
@@ -119,6 +114,9 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 			box.journal = ""
 		} else {
 			box.recover(cfg.Log)
+		}
+		if err := removeSavedIndexes(cfg.StateDir); err != nil {
+			cfg.Log.Warn("cannot remove the search indexes of an earlier version", "error", err)
 		}
 		box.cache = filepath.Join(cfg.StateDir, "cache")
 		box.worktrees = Worktrees(cfg.StateDir)
@@ -177,10 +175,9 @@ func (b *Runtime) Containment() guard.Containment {
 	}
 }
 
-// Warm starts the sandbox and the shells of a principal before its first command, and begins to read the roots if the changes of commands are
-// kept. Then it prepares the roots for the first search.
+// Warm starts the sandbox and the shells of a principal before its first command, and begins to read the roots if the
+// changes of commands are kept.
 func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Policy, keepChanges bool) error {
-	defer b.warmSearch(policy)
 	if keepChanges {
 		b.readRoots(&Env{Principal: principal, Policy: policy})
 	}
@@ -289,24 +286,32 @@ func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVaria
 // program that opens a runtime calls it once in main. The error names a limit that is too low.
 func Prepare() error { return errors.Join(memory.Bound(), supervise.CloseInherited()) }
 
-// openSearch makes the engine of Glob and Grep. Indexes are saved below the state directory, which no tool shows.
-func openSearch(stateDir string, s settings.Search) *search.Engine {
+// openSearch makes the engine of Glob and Grep.
+func openSearch(s settings.Search) *search.Engine {
 	const mebi = 1 << 20
-	cfg := search.Config{MaxMemory: memory.Most(int64(s.Memory) * mebi), MaxFile: memory.Most(search.DefaultMaxFile), MaxRoots: s.Roots, Idle: s.Idle, MaxDisk: int64(s.Disk) * mebi}
+	cfg := search.Config{MaxMemory: memory.Most(int64(s.Memory) * mebi), MaxFile: memory.Most(search.DefaultMaxFile), MaxRoots: s.Roots, Idle: s.Idle}
 	if !s.Index {
 		cfg.MaxMemory = -1
-	}
-	if s.Index && s.Persist && stateDir != "" {
-		cfg.Dir = filepath.Join(stateDir, "search")
 	}
 	return search.New(cfg)
 }
 
-// warmSearch lets the lists of the roots be made, and saved indexes be loaded, ahead of the first search.
-func (b *Runtime) warmSearch(policy *guard.Policy) {
-	for _, root := range slices.Backward(policy.Roots()) { // the first is to count as used last
-		b.search.Warm(root)
+// removeSavedIndexes removes the indexes of contents that earlier versions saved in the state directory, which may be shared
+// with other programs: only files of their names go, and the directory if nothing else is in it.
+func removeSavedIndexes(stateDir string) error {
+	dir := filepath.Join(stateDir, "search")
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() { // a link is not followed
+		return nil
 	}
+	err = statedir.SweepDir(dir, statedir.Limits{}, func(e fs.DirEntry) statedir.Kind {
+		if ext := filepath.Ext(e.Name()); e.Type().IsRegular() && (ext == ".idx" || ext == ".new" || e.Name() == "lock") {
+			return statedir.Unfinished
+		}
+		return statedir.Foreign
+	})
+	_ = os.Remove(dir) // it fails if something else is in it
+	return err
 }
 
 // SearchStats describes the index of one root.
@@ -316,22 +321,15 @@ type SearchStats struct {
 	// Files and Directories are in the kept list; Watches, of how many directories the system tells of changes.
 	// The others are examined in each search.
 	Files, Directories, Watches int
-	// Index is the size of the root's index in memory, Memory that of all that is kept of contents and indexes of
-	// all roots, and Persisted that of the index on disk; in bytes.
-	Index, Memory, Persisted int64
-	// Unsaved is why the index could not be saved when that was last tried, or "".
-	Unsaved string
+	// Index is the size of the root's index, Memory that of all that is kept of contents and indexes of all roots;
+	// in bytes.
+	Index, Memory int64
 }
 
 // SearchStats tells what is kept of a root, by its real path, for searches. It starts nothing.
 func (b *Runtime) SearchStats(root string) SearchStats {
 	s := b.search.Stats(root)
-	out := SearchStats{
-		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches,
-		Index: s.Index, Memory: s.Memory, Persisted: s.Persisted,
+	return SearchStats{
+		State: string(s.State), Files: s.Files, Directories: s.Directories, Watches: s.Watches, Index: s.Index, Memory: s.Memory,
 	}
-	if s.Unsaved != nil {
-		out.Unsaved = s.Unsaved.Error()
-	}
-	return out
 }

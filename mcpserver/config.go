@@ -54,9 +54,6 @@ type Config struct {
 	// OwnFiles are further files that the host writes. Obeyed are files that it obeys or keeps secret: certificates,
 	// keys, tokens. No tool or command can write either, wherever they are, or read those in Obeyed.
 	OwnFiles, Obeyed []string
-	// PrepareSearch prepares the first root for a search while the host is opened, if it was searched before. Set it
-	// when calls are expected.
-	PrepareSearch bool
 	// CommandWait is how long the first command waits until its workspace has been read. Changes before that cannot be
 	// undone. Zero means 2 s. A host for one call waits longer.
 	CommandWait time.Duration

@@ -148,9 +148,6 @@ func (h *Host) openRuntime(state string) (err error) {
 		StateDir: state, Scratch: h.policies.scratch, Private: h.policies.private, Baseline: h.baseline, Seatbelt: set.Sandbox.Seatbelt,
 		Search: set.Search, CommandWait: h.cfg.CommandWait, Version: h.cfg.Version, Log: h.log,
 	}
-	if h.cfg.PrepareSearch {
-		cfg.Root = h.cfg.Roots[0]
-	}
 	h.runtime, err = builtin.OpenRuntime(cfg)
 	h.policies.runtime, h.tools.runtime = h.runtime, h.runtime
 	if err == nil && h.cfg.Contained {

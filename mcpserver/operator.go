@@ -275,7 +275,7 @@ func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return append(doctor.Examine(ctx, &doctor.Subject{
 		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Idle: h.tools.idleRules(policy), Principal: LocalPrincipal, Box: h.runtime,
-		Warm: func() { h.Warm(LocalPrincipal) }, Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
+		Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
 		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	}), h.children.examine()...)
 }

@@ -39,7 +39,6 @@ type hostFlags struct {
 
 	structured string
 	toolSearch string
-	ahead      bool // see mcpserver.Config
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
@@ -96,7 +95,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
 		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
-		Remote: remote, PrepareSearch: remote || f.ahead, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
+		Remote: remote, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(), AgentRunner: agentRunner,
 	}
 	if err := f.observe.apply(&cfg); err != nil {

@@ -21,7 +21,6 @@ func stdioCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stdio [flags] [ROOT]...", Short: "Serve one client over stdin and stdout",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags.ahead = true
 			return flags.served(args, func(host *mcpserver.Host) error {
 				server, err := mcpserver.NewServer(host)
 				if err != nil {

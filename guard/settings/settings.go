@@ -304,12 +304,8 @@ type historySettings struct {
 type Search struct {
 	// Index keeps an index of the contents of files, besides their list. Default true.
 	Index bool
-	// Persist saves the index in the state directory for the next host. Default true.
-	Persist bool
-	// Memory is how many MiB of indexes and contents are kept. Default 256.
+	// Memory is how many MiB of indexes and, up to an eighth, of contents are kept. Default 256.
 	Memory int
-	// Disk is how many MiB the saved indexes may take together. Default 1,024.
-	Disk int
 	// Roots is how many directories something is kept of at once. Default 4.
 	Roots int
 	// Idle is after what time without a search what is kept of a directory is

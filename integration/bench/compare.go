@@ -105,7 +105,7 @@ func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 	var cold, paged, all []seeker
 	for _, r := range rivals {
 		s := &searcher{rep: c.rep, tree: tree, root: root, dir: dir, host: r}
-		conn, err := s.open("")
+		conn, err := s.open()
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 			}
 			settle(conn.cmd.Process.Pid)
 		}
-		cold, paged, all = append(cold, s.cold("", false)), append(paged, running(r.name, conn, aPage)), append(all, running(r.name, conn, 0))
+		cold, paged, all = append(cold, s.cold(false)), append(paged, running(r.name, conn, aPage)), append(all, running(r.name, conn, 0))
 	}
 	return errors.Join(
 		measureSearch(c.rep, c.search, searchRow(page, tree), toCode(), paged),

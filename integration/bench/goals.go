@@ -30,9 +30,6 @@ func goals() []goal {
 		{row: searchRow(first, "small"), rival: ripgrep, most: 0.35, worst: 1},
 		{row: searchRow(first, "medium"), rival: ripgrep, most: 0.75, worst: 1},
 		{row: searchRow(first, "large"), rival: ripgrep, most: 0.75, worst: 1},
-		{row: searchRow(saved, "small"), rival: ripgrep, most: 0.12, worst: 1},
-		{row: searchRow(saved, "medium"), rival: ripgrep, most: 0.2, worst: 1},
-		{row: searchRow(saved, "large"), rival: ripgrep, most: 0.2, worst: 1},
 		{row: searchRow(page, "small"), rival: ripgrep, most: 0.05, worst: 0.2},
 		{row: searchRow(page, "medium"), rival: ripgrep, most: 0.03, worst: 0.15},
 		{row: searchRow(page, "large"), rival: ripgrep, most: 0.01, worst: 0.25},
@@ -45,6 +42,5 @@ func goals() []goal {
 		{row: searchRow(globs, "small"), rival: ripgrep, most: 0.03, worst: 1},
 		{row: searchRow(globs, "medium"), rival: ripgrep, most: 0.008, worst: 1},
 		{row: searchRow(globs, "large"), rival: ripgrep, most: 0.005, worst: 1},
-		{row: searchRow(indexRow, "large"), rival: texts, most: 0.15},
 	}
 }

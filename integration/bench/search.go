@@ -22,15 +22,11 @@ const (
 	fd      = "fd"
 
 	first = "first Grep" // right after the handshake
-	saved = "first Grep with a saved index"
 	later = "first Grep of a host at rest"
 	page  = "Grep, one page"
 	full  = "Grep, all lines"
 	plain = "Grep without literals"
 	globs = "Glob"
-
-	indexRow = "saved index"
-	texts    = "the texts themselves"
 )
 
 func searchRow(kind, tree string) string { return kind + ", " + tree + " tree" }
@@ -111,12 +107,11 @@ func newSearcher(rep *report, e effort, found *places, binary, tree, root, dir s
 	return s
 }
 
-// open starts the host on the tree, with the state directory of a home, or a new one if that is "".
-func (s *searcher) open(home string) (conn *server, err error) {
-	if home == "" {
-		if home, err = os.MkdirTemp(s.dir, "search-*"); err != nil {
-			return nil, err
-		}
+// open starts the host on the tree, with a new home.
+func (s *searcher) open() (conn *server, err error) {
+	home, err := os.MkdirTemp(s.dir, "search-*")
+	if err != nil {
+		return nil, err
 	}
 	conn, _, err = start(s.host.command(s.root, home))
 	return conn, err
@@ -124,18 +119,11 @@ func (s *searcher) open(home string) (conn *server, err error) {
 
 // all measures every kind of search of the tree.
 func (s *searcher) all(code []query) error {
-	home, err := os.MkdirTemp(s.dir, "search-*")
+	conn, err := s.open()
 	if err != nil {
 		return err
 	}
-	conn, err := s.open(home)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(s.warm(conn, code), conn.stop()); err != nil { // which saves the index
-		return err
-	}
-	if err := s.measureIndex(home); err != nil {
+	if err := errors.Join(s.warm(conn, code), conn.stop()); err != nil {
 		return err
 	}
 	// A round of these takes seconds, of which few are measured: they make do with fewer.
@@ -143,7 +131,7 @@ func (s *searcher) all(code []query) error {
 		name    string
 		queries []query
 		cold    seeker
-	}{{first, code[:3], s.cold("", false)}, {saved, code[:3], s.cold(home, false)}, {later, code[:1], s.cold("", true)}} {
+	}{{first, code[:3], s.cold(false)}, {later, code[:1], s.cold(true)}} {
 		if err := measureSearch(s.rep, s.e, searchRow(k.name, s.tree), k.queries, append([]seeker{k.cold}, s.programs...)); err != nil {
 			return err
 		}
@@ -174,32 +162,6 @@ func (s *searcher) warm(conn *server, code []query) error {
 	return nil
 }
 
-// measureIndex compares the index that a host has saved in a home with what is in the files of the tree.
-func (s *searcher) measureIndex(home string) error {
-	index, err := filepath.Glob(filepath.Join(home, "state", "toolhost", "search", "*"))
-	if err != nil || len(index) == 0 {
-		return errors.Join(err, errors.New("no index was saved"))
-	}
-	out, err := run(s.rg, s.root, query{pattern: "**", names: true}.rg(false), patience)
-	if err != nil {
-		return err
-	}
-	w := s.rep.row(searchRow(indexRow, s.tree), "MB")
-	w.add(ours, megabytes(sizes("", index)))
-	w.add(texts, megabytes(sizes(s.root, strings.Split(strings.TrimSpace(string(out)), "\n"))))
-	return nil
-}
-
-// sizes is how long files are together, in bytes. One that is gone counts nothing.
-func sizes(dir string, names []string) (sum float64) {
-	for _, name := range names {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
-			sum += float64(info.Size())
-		}
-	}
-	return sum
-}
-
 // running is a host that runs and has seen the tree before.
 func running(name string, conn *server, limit int) seeker {
 	answers := map[string]string{} // what each query was answered first
@@ -220,13 +182,12 @@ func running(name string, conn *server, limit int) seeker {
 }
 
 // cold is a host that was just started and has never searched. Its start does not count: an agent's host runs already. It is
-// asked after the handshake, or when it has come to rest, as it does while an agent thinks of its first question. In a home that is
-// not "" it finds what an earlier host has saved there.
-func (s *searcher) cold(home string, rested bool) seeker {
+// asked after the handshake, or when it has come to rest, as it does while an agent thinks of its first question.
+func (s *searcher) cold(rested bool) seeker {
 	return seeker{
 		name: s.host.name, able: func(query) bool { return true },
 		seek: func(q query) (time.Duration, error) {
-			conn, err := s.open(home)
+			conn, err := s.open()
 			if err != nil {
 				return 0, err
 			}

@@ -25,7 +25,7 @@ func TestDoctor(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, what := range []string{"root", "rules", "sandbox", "shell", "search", "state", "audit", "tools", "client"} {
+	for _, what := range []string{"root", "rules", "sandbox", "shell", "state", "audit", "tools", "client"} {
 		if len(host.About(all, what)) == 0 {
 			t.Errorf("there is no line about %s", what)
 		}

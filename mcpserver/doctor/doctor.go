@@ -49,8 +49,6 @@ type Subject struct {
 	// Idle are warnings about rules that match no known tool.
 	Idle []string
 	Box  *builtin.Runtime
-	// Warm starts what commands run in, and has the roots listed.
-	Warm func()
 	// Tools are the names of those that are served, as the principal sees them.
 	Tools []string
 	// Commands says that Bash is served, whether a rule takes it away or not.
@@ -73,7 +71,6 @@ func Examine(ctx context.Context, s *Subject) []Finding {
 	all = append(all, s.execGate()...)
 	all = append(all, web()...)
 	all = append(all, s.shell(ctx))
-	all = append(all, s.search(ctx)...)
 	all = append(all, s.state()...)
 	return append(all, s.tools())
 }

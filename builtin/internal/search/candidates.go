@@ -113,9 +113,7 @@ func (l *listing) narrow(p *pattern.Pattern, newest bool) *candidateIter {
 		return nil
 	}
 	it := selectCandidates(l, p, q)
-	if it != nil {
-		it.dates, it.left = c.dates, c.matching(it)
-	}
+	it.dates, it.left = c.dates, c.matching(it)
 	return it
 }
 
@@ -131,17 +129,14 @@ func required(p *pattern.Pattern) *index.Query {
 	return &q
 }
 
-// selectCandidates asks the index. It returns nil if that cannot be read. It needs mu.
+// selectCandidates asks the index. It needs mu.
 func selectCandidates(l *listing, p *pattern.Pattern, q *index.Query) *candidateIter {
 	t := l.tree
 	it := &candidateIter{
 		listing: l, pattern: p, folds: pattern.FoldsBeyond(p), scans: pattern.ScansAll(p), age: t.contents.age, adds: t.contents.adds, selects: q.Selects(),
 	}
 	for _, s := range t.contents.segments {
-		if q.Select(s, &it.may); s.Broken() {
-			t.empty()
-			return nil
-		}
+		q.Select(s, &it.may)
 	}
 	return it
 }

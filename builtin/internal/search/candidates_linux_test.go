@@ -31,7 +31,7 @@ func TestCandidatesUpdate(t *testing.T) {
 	// look asks for a pattern, and returns whether the candidates was kept, and how many files are in rest.
 	look := func(want int) (kept bool, rest int) {
 		t.Helper()
-		k := e.cache.get(root).tree
+		k := e.cache.start(root, nil).tree
 		before := candidates0(k)
 		r, err := e.Grep(context.Background(), GrepQuery{Scope: scope, Pattern: "fresh", Mode: Count})
 		if err != nil || r.Files != want {

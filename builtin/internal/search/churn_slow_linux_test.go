@@ -53,7 +53,7 @@ func TestChurn(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := e.texts.memory.Load(); n != 0 {
+		if n := e.texts.kept(); n != 0 {
 			t.Fatalf("%d bytes are still counted", n)
 		}
 	}

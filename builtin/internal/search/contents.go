@@ -27,9 +27,6 @@ type contents struct {
 	full     bool          // the memory limit of the index is reached
 	wake     chan struct{} // receives when a filter becomes due
 	progress *progress
-	lastSave lastSave
-	// file holds the postings of the segments until they are in memory; nil: they are.
-	file *index.File
 }
 
 // filter is the tree without what one set of rules hides.
@@ -121,17 +118,8 @@ func (c *contents) wakeUp() {
 
 // reset drops the index.
 func (c *contents) reset() {
-	c.closeFile()
 	c.age++
 	c.segments, c.size, c.corpus, c.ids, c.adds, c.full = nil, 0, 0, 0, 0, false
-}
-
-// closeFile closes the file of the postings.
-func (c *contents) closeFile() {
-	if c.file != nil {
-		c.file.Close()
-		c.file = nil
-	}
 }
 
 // covers reports whether the content of a file, or that it has none to search, is known.
@@ -218,7 +206,7 @@ const maxStale = 200
 // fit reports whether the texts of files can all be kept. If not, a query that reads them
 // repeatedly would copy as much as it keeps, and evict what others use.
 func (l *listing) fit(files []file) bool {
-	room := l.tree.engine.texts.forTexts()
+	room := l.tree.engine.texts.maxTexts
 	for _, f := range files {
 		if k := f.entry.state.Load(); k != nil && k.content == contentText {
 			if room -= k.stamp.Size; room < 0 {

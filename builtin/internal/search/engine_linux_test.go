@@ -55,29 +55,6 @@ func benchRoot(b *testing.B) string {
 	return goSource(b)
 }
 
-// BenchmarkSaved measures the first query of a new engine with a saved index.
-func BenchmarkSaved(b *testing.B) {
-	root, dir := benchRoot(b), b.TempDir()
-	saving(b, dir, root)
-	for _, q := range []GrepQuery{
-		{Pattern: `sync\.Mutex`, Mode: Content, LineNumbers: true, Limit: 250},
-		{Pattern: `nosuchthinganywhere`},
-		{Pattern: `err`, Mode: FilesWithMatches, Limit: 250},
-	} {
-		q.Scope = Scope{Base: root, Path: root}
-		b.Run(q.Pattern, func(b *testing.B) {
-			used(b, func() error {
-				e := New(Config{GlobalIgnore: os.DevNull, Dir: dir})
-				_, err := e.Grep(context.Background(), q)
-				b.StopTimer()
-				_ = e.Close()
-				b.StartTimer()
-				return err
-			})
-		})
-	}
-}
-
 // used reports the processor time of each run.
 func used(b *testing.B, run func() error) {
 	before := processorTime(b)

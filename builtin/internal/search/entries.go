@@ -10,17 +10,14 @@ import (
 // read lists a directory and, if possible, watches it from before that.
 func (t *tree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	watch, id := n.watch.Load(), n.id
-	listed, was := t.enumerate(root, n, buf)
+	listed := t.enumerate(root, n, buf)
 	moved := n.id != id
 	first := !n.listed
 	fresh := first || moved || n.watch.Load() == 0
 	if first {
-		n.entries = t.add(n, listed, was)
+		n.entries = t.add(n, listed)
 	} else {
 		n.entries = t.merge(n, listed, moved, n.watch.Load() != watch)
-	}
-	if was != nil {
-		t.saved.recycle(was)
 	}
 	slices.SortFunc(n.entries, func(a, b *dirent) int { return strings.Compare(a.name, b.name) })
 	n.listed = true
@@ -31,9 +28,8 @@ func (t *tree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	t.watches.listed(n)
 }
 
-// enumerate watches a directory and returns its entries, and of the files that are as an
-// earlier process has left them what that process knew.
-func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []walk.Entry, was *dirRec) {
+// enumerate watches a directory and returns its entries.
+func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) []walk.Entry {
 	buf.Opened = func(fd int) {
 		n.id, n.local = buf.ID, buf.Local
 		if !t.local || !n.local {
@@ -45,20 +41,10 @@ func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []w
 			t.log.add(nil)
 		}
 	}
-	if t.saved != nil && !n.listed {
-		rec := t.saved.dirRec(n)
-		buf.Recall = func(to []walk.Entry) ([]walk.Entry, bool) { return rec.recall(to, buf.Look) }
-		buf.Listed = func(dir *walk.Root, listed []walk.Entry) {
-			if rec != nil {
-				rec.compare(dir, listed)
-				was = rec
-			}
-		}
-	}
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
-	buf.Opened, buf.Recall, buf.Listed = nil, nil, nil
+	buf.Opened = nil
 	before := n.err
-	if n.err, n.look = nil, buf.Look; err != nil { // it is not watched then, and so examined in each query
+	if n.err = nil; err != nil { // it is not watched then, and so examined in each query
 		t.watches.end(n)
 		if !walk.IsGone(err) {
 			n.err = err
@@ -69,7 +55,7 @@ func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) (listed []w
 		defer t.shared.Unlock()
 		t.namesChanged(n)
 	}
-	return listed, was
+	return listed
 }
 
 // merge returns the entries of a directory that is listed again.
@@ -85,7 +71,7 @@ func (t *tree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dir
 			n.entries[i] = &dirent{name: e.Name} // taken
 			continue
 		}
-		entries = append(entries, t.add(n, []walk.Entry{e}, nil)...)
+		entries = append(entries, t.add(n, []walk.Entry{e})...)
 	}
 	for _, e := range n.entries {
 		if e.node != nil {
@@ -95,9 +81,8 @@ func (t *tree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dir
 	return entries
 }
 
-// add makes entries of a directory, all of them in a few allocations. With was it stores
-// what an earlier process knew of them.
-func (t *tree) add(n *node, listed []walk.Entry, was *dirRec) []*dirent {
+// add makes entries of a directory, all of them in a few allocations.
+func (t *tree) add(n *node, listed []walk.Entry) []*dirent {
 	size, files := 0, 0
 	for _, l := range listed {
 		size += len(t.base) + len(n.rel) + len(l.Name)
@@ -105,10 +90,6 @@ func (t *tree) add(n *node, listed []walk.Entry, was *dirRec) []*dirent {
 	var paths strings.Builder
 	paths.Grow(size)
 	all, out := make([]dirent, len(listed)), make([]*dirent, len(listed))
-	var states []fileState
-	if was != nil {
-		states = make([]fileState, 0, was.sames)
-	}
 	for i, l := range listed {
 		from := paths.Len()
 		paths.WriteString(t.base)
@@ -125,13 +106,6 @@ func (t *tree) add(n *node, listed []walk.Entry, was *dirRec) []*dirent {
 		}
 		if n.chain != nil {
 			e.ignored = n.ignores(e)
-		}
-		if was != nil && was.same[i] != nil {
-			states = append(states, was.same[i].fileState)
-			k := &states[len(states)-1]
-			k.age = t.contents.age
-			e.id = was.same[i].id
-			e.state.Store(k)
 		}
 	}
 	t.shared.Lock()

@@ -20,7 +20,7 @@ func TestRoomOfRules(t *testing.T) {
 	look := func() *tree {
 		mustGrep(t, e, root, GrepQuery{Pattern: "needle"})
 		settle(t, e, root)
-		return e.cache.get(root).tree
+		return e.cache.start(root, nil).tree
 	}
 	for i, step := range []func() error{
 		func() error {

@@ -8,31 +8,19 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// runIndexer makes the index of a tree, brings it up to date when asked, and saves it
-// when that is over and at the end, until ctx ends. It works while no query runs.
+// runIndexer makes the index of a tree, and brings it up to date when asked, until ctx ends. It
+// works while no query runs.
 func runIndexer(ctx context.Context, t *tree, g *backgroundGate) {
-	quiet := time.NewTimer(saveDelay)
-	defer quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeSave)
-			save(last, t)
-			cancel()
 			return
-		case <-quiet.C:
-			if g.pause(ctx) == nil {
-				save(ctx, t)
-			}
-			continue
 		case <-t.contents.wake:
-			quiet.Reset(saveDelay)
 		}
 		if g.pause(ctx) != nil {
 			continue

@@ -194,6 +194,9 @@ func (e *Engine) list(ctx context.Context, scope Scope, sel *selection) (*listin
 		return l.visit(d, sel, &buffers[worker])
 	})
 	l.files = l.flatten(make([]file, 0, top.files()), top)
+	if scope.Name == "" {
+		e.cache.note(l)
+	}
 	return l, nil
 }
 

@@ -191,7 +191,7 @@ func (t *tree) refreshEntries(root *walk.Root, n *node) bool {
 			continue
 		}
 		if !found {
-			entries = slices.Insert(entries, i, t.add(n, []walk.Entry{{Name: name, Kind: info.Kind}}, nil)...)
+			entries = slices.Insert(entries, i, t.add(n, []walk.Entry{{Name: name, Kind: info.Kind}})...)
 		}
 		t.noteLinks(entries[i], info)
 	}

@@ -182,8 +182,17 @@ func newEngines(tb testing.TB, c Config) engines {
 // settle waits until all is kept that an engine keeps of a root.
 func settle(tb testing.TB, e *Engine, root string) {
 	tb.Helper()
-	h := e.cache.get(root)
-	if h.tree == nil {
+	e.cache.start(root, nil)
+	settleKept(tb, e, root)
+}
+
+// settleKept waits until all is kept of a root, if the engine has begun to keep it.
+func settleKept(tb testing.TB, e *Engine, root string) {
+	tb.Helper()
+	e.cache.mu.Lock()
+	h := e.cache.find(root)
+	e.cache.mu.Unlock()
+	if h == nil || h.tree == nil {
 		return
 	}
 	for p := h.tree.contents.progress; ; {

@@ -7,8 +7,9 @@
 // builtin/internal/search/glob choose the files, and builtin/internal/search/pattern
 // reads Rust's regex syntax. This package finds the lines and renders the result.
 //
-// The engine keeps the list of files of a root between queries, and updates it by the
-// events of the system instead of listing all directories again. An index of contents
+// From the second wide query of a root on the engine keeps the list of its files, in
+// memory only, and updates it by the events of the system instead of listing all
+// directories again. An index of contents
 // (builtin/internal/search/index) excludes files that cannot match. Neither changes an
 // answer: a query sees every edit whose system call returned before it.
 // Three kinds of changes are announced by no system and missed where contents are kept:
@@ -28,7 +29,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
@@ -65,20 +65,12 @@ type Config struct {
 	// are examined in each query. Default 65,536: a third of what Linux allows
 	// a user with some memory; each takes about 1 KiB of the kernel's.
 	MaxWatches int
-	// MaxMemory is how many bytes of contents and of indexes are kept of all
+	// MaxMemory is how many bytes of indexes and, up to an eighth, of contents are kept of all
 	// roots together. Default 256 MiB; negative: none, only lists.
 	MaxMemory int64
 	// Idle is after what time without a query all that is kept of a root is
 	// released. Default 30 minutes.
 	Idle time.Duration
-	// Dir is the directory that indexes are saved in, for the next process; it is
-	// made, for this user alone, when one is first saved. Several engines may share
-	// it. Default: none, nothing is saved.
-	Dir string
-	// MaxDisk is how many bytes the indexes in Dir may take together, MaxSaved how
-	// many they may be; those used least recently go. Defaults 1 GiB and 16.
-	MaxDisk  int64
-	MaxSaved int
 }
 
 const (
@@ -91,8 +83,6 @@ const (
 	defaultMaxWatches = 65_536
 	defaultMaxMemory  = 256 << 20
 	defaultIdle       = 30 * time.Minute
-	defaultMaxDisk    = 1 << 30
-	defaultMaxSaved   = 16
 )
 
 // Engine answers queries. It may be used by many goroutines at once.
@@ -101,7 +91,6 @@ type Engine struct {
 	cache  *treeCache
 	texts  *textCache
 	user   userFiles
-	disk   *index.Dir // nil: nothing is saved
 }
 
 // New returns an engine; Close it when done.
@@ -116,19 +105,13 @@ func New(c Config) *Engine {
 	c.MaxWatches = cmp.Or(max(c.MaxWatches, 0), defaultMaxWatches)
 	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory)
 	c.Idle = cmp.Or(max(c.Idle, 0), defaultIdle)
-	c.MaxDisk = cmp.Or(max(c.MaxDisk, 0), defaultMaxDisk)
-	c.MaxSaved = cmp.Or(max(c.MaxSaved, 0), defaultMaxSaved)
-	e := &Engine{config: c, texts: &textCache{budget: c.MaxMemory}, user: userFiles{places: findExcludes()}}
-	if c.Dir != "" {
-		e.disk = index.OpenDir(c.Dir, c.MaxDisk, c.MaxSaved)
-	}
+	e := &Engine{config: c, texts: newTextCache(c.MaxMemory), user: userFiles{places: findExcludes()}}
 	e.cache = newTreeCache(e)
 	return e
 }
 
-// Close saves indexes that are worth it, for two seconds at most, and releases
-// what the engine keeps: memory, watches, descriptors and the goroutines that work
-// on it. Queries must have ended.
+// Close releases what the engine keeps: memory, watches, descriptors and the
+// goroutines that work on it. Queries must have ended.
 func (e *Engine) Close() error {
 	e.cache.close()
 	return nil

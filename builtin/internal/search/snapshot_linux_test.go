@@ -15,7 +15,7 @@ func TestReuse(t *testing.T) {
 	})
 	scope := Scope{Base: root, Path: root}
 	e := New(Config{GlobalIgnore: os.DevNull})
-	t.Cleanup(func() { closeHost(t, e) })
+	t.Cleanup(func() { closeEngine(t, e) })
 	settle(t, e, root)
 	ask := func(want string, ignored int) map[string]*dir {
 		t.Helper()
@@ -23,7 +23,7 @@ func TestReuse(t *testing.T) {
 		if err != nil || r.Text != want || r.IgnoredFiles != ignored {
 			t.Errorf("got %q, %d ignored, %v; want %q, %d", r.Text, r.IgnoredFiles, err, want, ignored)
 		}
-		k := e.cache.get(root).tree
+		k := e.cache.start(root, nil).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		dirs := map[string]*dir{}

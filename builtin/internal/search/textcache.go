@@ -5,13 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// textCache bounds what an engine keeps in memory of all its trees: their indexes, and
-// with the rest the texts of files. When the limit is reached, texts are evicted by the
-// clock algorithm: each use of a text lets it survive a turn of the hand.
+// textCache bounds what an engine keeps in memory of all its trees: their indexes, and the
+// texts of files. When the limit of the texts is reached, they are evicted by the clock
+// algorithm: each use of a text lets it survive a turn of the hand.
 type textCache struct {
-	budget int64
-	memory atomic.Int64 // bytes of indexes and texts
-	index  atomic.Int64 // bytes of indexes
+	maxTexts, maxIndexes int64        // in bytes
+	texts, indexes       atomic.Int64 // likewise
 
 	mu   sync.Mutex
 	ring []*dirent // with a text, or whose text has gone since
@@ -21,14 +20,24 @@ type textCache struct {
 const (
 	// maxUses is how many turns of the hand a text that is used often outlives.
 	maxUses = 3
-	// maxShare is what part of the budget one text may have.
+	// textShare is what part of Config.MaxMemory the texts may take. A text that is not kept is
+	// read again, about 10 µs; an index that does not fit lets every query read every file.
+	textShare = 8
+	// maxShare is what part of that one text may have.
 	maxShare = 16
 )
 
-// add notes that n bytes more are kept, and returns how many that makes.
-func (c *textCache) add(n int64) int64 {
+func newTextCache(memory int64) *textCache {
+	return &textCache{maxTexts: memory / textShare, maxIndexes: memory - memory/textShare}
+}
+
+// kept is how many bytes are kept.
+func (c *textCache) kept() int64 { return c.texts.Load() + c.indexes.Load() }
+
+// add notes that n bytes of texts more are kept.
+func (c *textCache) add(n int64) {
 	keepBytes(n)
-	return c.memory.Add(n)
+	c.texts.Add(n)
 }
 
 // store replaces what is known of a file.
@@ -63,33 +72,24 @@ func (c *textCache) enter(e *dirent) {
 
 // makeRoom reports whether n bytes of text may be kept. With evict it makes room.
 func (c *textCache) makeRoom(n int64, evict bool) bool {
-	budget := c.budget - c.budget/8 // the rest is for the index
-	if c.memory.Load()+n <= budget {
+	if c.texts.Load()+n <= c.maxTexts {
 		return true
 	}
-	if !evict || n > c.budget/maxShare {
+	if !evict || n > c.maxTexts/maxShare {
 		return false
 	}
-	c.evict(budget - n)
-	return c.memory.Load()+n <= budget
-}
-
-// forTexts is about how many bytes the indexes leave for texts.
-func (c *textCache) forTexts() int64 {
-	all := c.budget - c.budget/8 - c.index.Load()
-	return all - all/8
+	c.evict(c.maxTexts - n)
+	return c.texts.Load()+n <= c.maxTexts
 }
 
 // grow takes n bytes for an index, or gives them back. It reports false when all indexes have as
 // much as they may.
 func (c *textCache) grow(n int64) bool {
-	if n > 0 && c.index.Load()+n > c.budget-c.budget/4 {
+	if n > 0 && c.indexes.Load()+n > c.maxIndexes {
 		return false
 	}
-	c.index.Add(n)
-	if c.add(n) > c.budget {
-		c.evict(c.budget)
-	}
+	keepBytes(n)
+	c.indexes.Add(n)
 	return true
 }
 
@@ -97,7 +97,7 @@ func (c *textCache) grow(n int64) bool {
 func (c *textCache) evict(to int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for steps := (maxUses + 1) * len(c.ring); steps > 0 && len(c.ring) > 0 && c.memory.Load() > to; steps-- {
+	for steps := (maxUses + 1) * len(c.ring); steps > 0 && len(c.ring) > 0 && c.texts.Load() > to; steps-- {
 		c.hand %= len(c.ring)
 		e := c.ring[c.hand]
 		if n := e.uses.Load(); n > 0 {

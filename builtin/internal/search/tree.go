@@ -25,8 +25,8 @@ type tree struct {
 	room   *ignore.Budget // for ignore files
 	mounts *walk.Mounts
 
-	// ready says that queries can use the tree: the first listing is done, or what an
-	// earlier process has saved is loaded. Until then the first listing holds mu.
+	// ready says that queries can use the tree: the first listing is done. Until then
+	// that holds mu.
 	ready    atomic.Bool
 	dead     atomic.Bool // unusable from now on
 	tooLarge atomic.Bool // dead because of its size
@@ -41,7 +41,6 @@ type tree struct {
 	snapshots []*snapshot // most recently used first
 	watches   watches
 	contents  contents
-	saved     *savedIndex // until the first listing is done
 
 	// shared guards the fields below while workers list directories, for which mu is held.
 	shared     sync.Mutex
@@ -64,7 +63,6 @@ type node struct {
 	listed  bool
 	local   bool
 	id      walk.ID
-	look    walk.Look // when it was last listed
 	err     error
 	watch   atomic.Int32    // 0: none
 	changed map[string]bool // entries to look at again
@@ -284,7 +282,6 @@ func (t *tree) forgetFile(e *dirent) {
 func (t *tree) empty() {
 	t.engine.texts.grow(-t.contents.size)
 	t.contents.reset()
-	t.saved = nil // it refers to that index
 	var clear func(*node)
 	clear = func(n *node) {
 		for _, e := range n.entries {

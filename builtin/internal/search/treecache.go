@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// treeCache holds the trees of an engine. A tree is made in the background after
-// the first query of its root, so that no call waits for it. It is released when
-// it has not been used for some time, or when others take its place.
+// treeCache holds the trees of an engine. A tree is made in the background after the
+// second wide query of its root, so that no call waits for it and the first one has the
+// machine for itself. It is released when it has not been used for some time, or when
+// others take its place.
 type treeCache struct {
 	engine *Engine
 	gate   backgroundGate
@@ -23,22 +23,26 @@ type treeCache struct {
 
 	mu     sync.Mutex
 	closed bool
-	trees  []*cacheEntry // most recently used first
+	trees  []*cacheEntry   // most recently used first
+	walked map[string]bool // roots of which one wide query has walked the tree
 }
+
+const (
+	// wideFiles is how many files a query of a part of a root lists for the whole to be worth keeping. A
+	// query of the whole root is always wide.
+	wideFiles = 1000
+	// maxWalked bounds the roots that are remembered for their first query.
+	maxWalked = 64
+)
 
 // cacheEntry is a tree, and the goroutines that work on it.
 type cacheEntry struct {
-	path string
-	tree *tree // nil: this root cannot be kept
-	stop context.CancelFunc
-	idle *time.Timer
-	done chan struct{} // closed when the tree is no longer filled or saved
-	// saved says that an index of the root is on disk: until it is loaded, which takes less
-	// time than to search without it, queries wait for loaded.
-	saved  bool
-	loaded chan struct{}
-	// asked is the scope of a query that came before there was a list.
-	asked atomic.Pointer[Scope]
+	path  string
+	tree  *tree // nil: this root cannot be kept
+	stop  context.CancelFunc
+	idle  *time.Timer
+	done  chan struct{} // closed when the tree is no longer filled
+	asked *Scope        // of the query that the tree is made for; nil: of none
 }
 
 func (h *cacheEntry) state() State {
@@ -49,7 +53,7 @@ func (h *cacheEntry) state() State {
 }
 
 func newTreeCache(e *Engine) *treeCache {
-	k := &treeCache{engine: e}
+	k := &treeCache{engine: e, walked: map[string]bool{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -68,8 +72,7 @@ func (k *treeCache) close() {
 	k.work.Wait()
 }
 
-// release stops the work on the tree and closes it. It may take as long as saving
-// the index.
+// release stops the work on the tree and closes it.
 func (h *cacheEntry) release() {
 	h.idle.Stop()
 	h.stop()
@@ -81,62 +84,75 @@ func (h *cacheEntry) release() {
 
 // list fills the listing from a tree. It reports false when none can be used yet.
 func (k *treeCache) list(ctx context.Context, l *listing, sel *selection) bool {
-	if k.engine.config.MaxKept < 0 {
-		return false
-	}
-	h := k.get(l.path)
-	if h == nil || h.tree == nil {
-		return false
-	}
-	if h.saved {
-		h.await(ctx)
-	}
-	if !h.tree.ready.Load() {
-		h.asked.Store(&l.scope) // before ready is examined again: asked is read after ready is set
-	}
-	return lister{h.tree, l, sel, k.engine.config.Workers}.list(ctx)
+	k.mu.Lock()
+	h := k.find(l.path)
+	k.mu.Unlock()
+	return h != nil && h.tree != nil && lister{h.tree, l, sel, k.engine.config.Workers}.list(ctx)
 }
 
-// await lets a query wait until the saved index is loaded.
-func (h *cacheEntry) await(ctx context.Context) {
-	select {
-	case <-h.loaded:
-	case <-ctx.Done():
+// find returns the tree of a root, nil if there is none. It makes a dead one anew. It needs mu.
+func (k *treeCache) find(path string) *cacheEntry {
+	i := slices.IndexFunc(k.trees, func(h *cacheEntry) bool { return h.path == path })
+	if i < 0 {
+		return nil
+	}
+	h := k.trees[i]
+	k.trees = slices.Delete(k.trees, i, i+1)
+	if h.tree == nil || !h.tree.dead.Load() {
+		h.idle.Reset(k.engine.config.Idle)
+		k.trees = slices.Insert(k.trees, 0, h)
+		return h
+	}
+	k.work.Go(h.release)
+	if h.tree.tooLarge.Load() {
+		return k.add(path, nil, nil)
+	}
+	return k.open(path, h.asked)
+}
+
+// note counts a query that has walked a root, and starts to keep the root after the second wide one.
+func (k *treeCache) note(l *listing) {
+	if k.engine.config.MaxKept < 0 || l.start != "" && len(l.files) < wideFiles {
+		return
+	}
+	k.mu.Lock()
+	again := k.walked[l.path]
+	if len(k.walked) == maxWalked {
+		clear(k.walked)
+	}
+	k.walked[l.path] = true
+	k.mu.Unlock()
+	if again {
+		k.start(l.path, &l.scope)
 	}
 }
 
-// get finds the tree of a root, or starts to make it.
-func (k *treeCache) get(path string) *cacheEntry {
+// start returns the tree of a root, or begins to make it for a scope.
+func (k *treeCache) start(path string, s *Scope) *cacheEntry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil
 	}
-	i := slices.IndexFunc(k.trees, func(h *cacheEntry) bool { return h.path == path })
-	if i >= 0 {
-		h := k.trees[i]
-		if h.tree == nil || !h.tree.dead.Load() {
-			h.idle.Reset(k.engine.config.Idle)
-			k.trees = slices.Insert(slices.Delete(k.trees, i, i+1), 0, h)
-			return h
-		}
-		k.trees = slices.Delete(k.trees, i, i+1)
-		k.work.Go(h.release)
-		if h.tree.tooLarge.Load() {
-			return k.add(path, nil)
-		}
+	delete(k.walked, path)
+	if h := k.find(path); h != nil {
+		return h
 	}
+	return k.open(path, s)
+}
+
+// open begins to make a tree. It needs mu.
+func (k *treeCache) open(path string, s *Scope) *cacheEntry {
 	t, err := newTree(k.engine, path)
-	if err != nil {
-		return k.add(path, nil)
+	if err != nil { // the system announces no changes
+		t = nil
 	}
-	return k.add(path, t)
+	return k.add(path, t, s)
 }
 
 // add adds a tree, and starts to fill it. It needs mu.
-func (k *treeCache) add(path string, t *tree) *cacheEntry {
-	h := &cacheEntry{path: path, tree: t, done: make(chan struct{}), loaded: make(chan struct{})}
-	h.saved = k.engine.saves(path)
+func (k *treeCache) add(path string, t *tree, s *Scope) *cacheEntry {
+	h := &cacheEntry{path: path, tree: t, done: make(chan struct{}), asked: s}
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(k.ctx)
 	h.idle = time.AfterFunc(k.engine.config.Idle, func() { k.remove(h) })
@@ -169,80 +185,42 @@ func (k *treeCache) remove(h *cacheEntry) {
 func (h *cacheEntry) load(ctx context.Context, g *backgroundGate) {
 	defer close(h.done)
 	t := h.tree
-	loaded := sync.OnceFunc(func() { close(h.loaded) })
-	defer loaded()
-	if !h.build(ctx, g, loaded) {
+	if !h.list(ctx, g) {
+		t.dead.Store(true)
 		t.contents.progress.set(Walking)
 		return
 	}
 	t.contents.progress.set(Indexing)
-	loadPostings(ctx, t, g)
-	if s := h.asked.Load(); s != nil {
+	t.ready.Store(true)
+	if h.asked != nil {
 		t.mu.Lock()
-		t.contents.admit(s) // so that the index is made for it
+		t.contents.admit(h.asked) // so that the index is made for it
 		t.mu.Unlock()
 	}
 	t.contents.wakeUp() // progress is Ready when nothing is due
 	runIndexer(ctx, t, g)
 }
 
-// build lists the files that a query without globs asks for, while no query runs. With a
-// saved index queries list what they need: loaded is called when they can.
-func (h *cacheEntry) build(ctx context.Context, g *backgroundGate, loaded func()) bool {
+// list lists the files that a query without globs asks for, while no query runs.
+func (h *cacheEntry) list(ctx context.Context, g *backgroundGate) bool {
 	t := h.tree
 	root, err := walk.OpenRoot(t.path)
 	if err != nil {
-		t.dead.Store(true)
 		return false
 	}
 	defer root.Close()
-	h.open(root)
-	loaded()
-	buf := new(walk.Buffer)
-	for done := false; !done && !t.dead.Load() && g.pause(ctx) == nil; {
-		done = h.listRest(ctx, g, root, buf)
-	}
-	if ctx.Err() != nil || t.dead.Load() {
-		t.dead.Store(true)
-		return false
-	}
-	t.ready.Store(true)
-	return true
-}
-
-// open looks at the root, and loads the saved index: queries can use the tree from then on.
-func (h *cacheEntry) open(root *walk.Root) {
-	t := h.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.id, t.local = root.ID(), root.Local()
 	if t.checkParents() {
 		t.rechain(t.top)
 	}
-	if h.saved && loadSaved(t) {
-		t.contents.progress.set(Indexing)
-		t.ready.Store(true)
-	}
-}
-
-// listRest lists what no query has listed, until one runs; a query that cannot use the tree
-// yet does not stop it. It reports whether everything is listed.
-func (h *cacheEntry) listRest(ctx context.Context, g *backgroundGate, root *walk.Root, buf *walk.Buffer) (done bool) {
-	t := h.tree
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	done = true
-	walk.Parallel(ctx, 1, t.top, func(_ int, n *node) []*node {
-		switch {
-		case !done || t.files > t.engine.config.MaxKept:
+	buf := new(walk.Buffer)
+	walk.Parallel(ctx, 1, t.top, func(_ int, n *node) (subs []*node) {
+		if t.files > t.engine.config.MaxKept || g.pause(ctx) != nil {
 			return nil
-		case t.ready.Load() && g.busy() != nil || !t.ready.Load() && g.pause(ctx) != nil:
-			done = false
-			return nil
-		case !n.listed:
-			t.read(root, n, buf)
 		}
-		var subs []*node
+		t.read(root, n, buf)
 		for _, e := range n.entries {
 			if e.sub != nil && !e.ignored && e.name != ".git" {
 				subs = append(subs, e.sub)
@@ -251,10 +229,7 @@ func (h *cacheEntry) listRest(ctx context.Context, g *backgroundGate, root *walk
 		return subs
 	})
 	t.applyPending()
-	if done = done && ctx.Err() == nil; done {
-		t.saved = nil
-	}
-	return done
+	return ctx.Err() == nil && !t.dead.Load()
 }
 
 // drainIdle empties the event queue between queries, so that it does not overflow.
@@ -318,20 +293,13 @@ type Stats struct {
 	// contents; Memory, what the engine keeps of contents and indexes of all
 	// roots together.
 	Index, Indexed, Memory int64
-	// Persisted is the size in bytes of the root's index on disk, 0 if there is
-	// none; Unsaved, why it could not be saved when that was last tried.
-	Persisted int64
-	Unsaved   error
 }
 
 // Stats returns what is kept of a root.
 func (e *Engine) Stats(root string) Stats {
 	k := e.cache
 	root = filepath.Clean(root)
-	s := Stats{State: Walking, Memory: e.texts.memory.Load()}
-	if e.disk != nil {
-		s.Persisted = e.disk.Size(root)
-	}
+	s := Stats{State: Walking, Memory: e.texts.kept()}
 	k.mu.Lock()
 	i := slices.IndexFunc(k.trees, func(h *cacheEntry) bool { return h.path == root })
 	if i < 0 {
@@ -355,17 +323,5 @@ func (h *cacheEntry) stats(s *Stats) {
 	for _, of := range t.contents.segments {
 		s.Index += int64(of.Size())
 	}
-	s.Indexed, s.Unsaved = t.contents.corpus, t.contents.lastSave.err
+	s.Indexed = t.contents.corpus
 }
-
-// Warm begins to keep the list of a root and its saved index before its first
-// query, while none runs. It returns at once. It does nothing for a root
-// without a saved index, which may never be searched.
-func (e *Engine) Warm(root string) {
-	if root = filepath.Clean(root); e.config.MaxKept >= 0 && e.saves(root) {
-		e.cache.get(root)
-	}
-}
-
-// saves reports whether an index of the root has been saved.
-func (e *Engine) saves(root string) bool { return e.disk != nil && e.disk.Size(root) > 0 }

@@ -49,7 +49,7 @@ func TestReleased(t *testing.T) {
 	before := descriptors(t, "")
 	release := map[string]func(e *Engine){
 		"closed": func(e *Engine) {},
-		"idle":   func(e *Engine) { e.cache.remove(e.cache.get(root)) }, // what the timer does
+		"idle":   func(e *Engine) { e.cache.remove(e.cache.start(root, nil)) }, // what the timer does
 		"others": func(e *Engine) {
 			for range 2 {
 				other := writeTree(t, map[string]string{"x": ""})
@@ -78,7 +78,7 @@ func TestReleased(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n := e.texts.memory.Load(); n != 0 {
+		if n := e.texts.kept(); n != 0 {
 			t.Errorf("%s: %d bytes are still counted", name, n)
 		}
 		if s := e.Stats(root); s.State != Walking {
@@ -97,7 +97,7 @@ func TestCloseWhileAttending(t *testing.T) {
 	scope := Scope{Base: root, Path: root}
 	for range 20 {
 		e := keeping(t, Config{}, scope)
-		kept := e.cache.get(root).tree
+		kept := e.cache.start(root, nil).tree
 		kept.mu.Lock()
 		if err := os.WriteFile(filepath.Join(root, "a.txt"), []byte("y\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestIdle(t *testing.T) {
 	root := writeTree(t, map[string]string{"a.txt": "x\n"})
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{Idle: time.Minute})
-		e.cache.add(root, nil)
+		e.cache.add(root, nil, nil)
 		for range 3 {
 			time.Sleep(40 * time.Second) // of the bubble's clock
 			synctest.Wait()
@@ -127,7 +127,7 @@ func TestIdle(t *testing.T) {
 				t.Fatal("released while in use")
 			}
 			e.cache.mu.Unlock()
-			e.cache.get(root)
+			e.cache.start(root, nil)
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
@@ -154,7 +154,7 @@ func TestOverflow(t *testing.T) {
 	root := writeTree(t, map[string]string{"a/old.txt": "needle\n", "b/same.txt": "needle\n"})
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
-	k := e.cache.get(root).tree
+	k := e.cache.start(root, nil).tree
 	k.mu.Lock() // no one empties the queue
 	for i := range most {
 		name := filepath.Join(root, "a", []string{"x", "y"}[i%2])
@@ -186,7 +186,7 @@ func TestViews(t *testing.T) {
 	}
 	e := keeping(t, Config{}, hide("shut.txt"))
 	kept := func() (out []string) {
-		k := e.cache.get(root).tree
+		k := e.cache.start(root, nil).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range k.top.entries {
@@ -239,9 +239,9 @@ func TestEvict(t *testing.T) {
 	}
 	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
-	e := keeping(t, Config{MaxMemory: 100_000}, scope)
+	e := keeping(t, Config{MaxMemory: textShare * 90_000}, scope)
 	texts := func(name string) (n int, has bool) {
-		k := e.cache.get(root).tree
+		k := e.cache.start(root, nil).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, d := range k.top.entries {
@@ -272,7 +272,7 @@ func TestEvict(t *testing.T) {
 	if !has || n < 5 || n > 25 {
 		t.Errorf("%d texts are kept, that used most: %t", n, has)
 	}
-	if m := e.Stats(root).Memory; m > 100_000 {
+	if m := e.Stats(root).Memory; m > textShare*90_000 {
 		t.Errorf("%d bytes are kept", m)
 	}
 }
@@ -291,9 +291,9 @@ func TestFit(t *testing.T) {
 	}
 	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
-	e := keeping(t, Config{MaxMemory: 100_000}, scope)
+	e := keeping(t, Config{MaxMemory: textShare * 90_000}, scope)
 	kept := func(word string) (n int) {
-		k := e.cache.get(root).tree
+		k := e.cache.start(root, nil).tree
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, d := range k.top.entries {
@@ -346,21 +346,55 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestForesee: one query is enough for an index to be made.
-func TestForesee(t *testing.T) {
-	root := writeTree(t, map[string]string{"a.txt": "needle\n"})
-	e := New(Config{GlobalIgnore: os.DevNull})
-	defer e.Close()
-	for s := e.Stats(root); s.Index == 0; s = e.Stats(root) {
-		switch s.State {
-		case Ready:
-			t.Fatal("ready without an index")
-		case Walking:
-			if _, err := e.Grep(context.Background(), GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: "x"}); err != nil {
+// TestSecondQuery: the index is begun after the second wide query of a root, and after no other.
+func TestSecondQuery(t *testing.T) {
+	files := map[string]string{"a.txt": "needle\n", "d/b.txt": "needle\n"}
+	for i := range wideFiles {
+		files[fmt.Sprintf("many/%d", i)] = "hay\n"
+	}
+	root := writeTree(t, files)
+	in := func(name string) GrepQuery {
+		return GrepQuery{Scope: Scope{Base: root, Path: filepath.Join(root, name)}, Pattern: "needle"}
+	}
+	named := in("")
+	named.Name = "/elsewhere"
+	for _, tt := range []struct {
+		name    string
+		queries []GrepQuery
+		kept    bool
+	}{
+		{"one", []GrepQuery{in("")}, false}, {"two", []GrepQuery{in(""), in("")}, true},
+		{"a wide part", []GrepQuery{in("many"), in("")}, true}, {"small parts", []GrepQuery{in(""), in("d"), in("d"), in("d")}, false},
+		{"a file", []GrepQuery{in(""), in("a.txt"), in("a.txt")}, false}, {"by another name", []GrepQuery{named, named, named}, false},
+	} {
+		e := New(Config{GlobalIgnore: os.DevNull})
+		for _, q := range tt.queries {
+			if _, err := e.Grep(context.Background(), q); err != nil {
 				t.Fatal(err)
 			}
 		}
-		runtime.Gosched()
+		e.cache.mu.Lock()
+		kept := len(e.cache.trees) > 0
+		e.cache.mu.Unlock()
+		if kept != tt.kept {
+			t.Errorf("%s: kept %t", tt.name, kept)
+		}
+		if settleKept(t, e, root); kept && e.Stats(root).Index == 0 {
+			t.Errorf("%s: ready without an index", tt.name)
+		}
+		closeEngine(t, e)
+	}
+}
+
+// TestWalkedRoots: how many roots are remembered for their first query is bounded.
+func TestWalkedRoots(t *testing.T) {
+	e := New(Config{GlobalIgnore: os.DevNull})
+	defer closeEngine(t, e)
+	for i := range 3 * maxWalked {
+		e.cache.note(&listing{path: fmt.Sprint(i)})
+	}
+	if n := len(e.cache.walked); n > maxWalked {
+		t.Errorf("%d roots are remembered", n)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestUnkeptTexts(t *testing.T) {
 	root := writeTree(t, files)
 	scope := Scope{Base: root, Path: root}
 	e := keeping(t, Config{}, scope)
-	e.texts.budget = 1 // from here on no text is kept
+	e.texts.maxTexts = 0 // from here on no text is kept
 	for range maxUses + 1 {
 		e.texts.evict(0)
 	}

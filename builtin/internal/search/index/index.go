@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
-	"sync/atomic"
 )
 
 // The keys of an index are numbers: trigrams, of three bytes each, and after them
@@ -16,7 +15,7 @@ const trigrams = 1 << 24
 
 // MaxPairs is about how many pairs of text and key a segment holds: more
 // pack better, and need more memory while they are gathered, 16 bytes each.
-const MaxPairs = 2 << 20
+const MaxPairs = 1 << 19
 
 // Segment is the index of some texts. Its content is immutable.
 type Segment struct {
@@ -26,8 +25,6 @@ type Segment struct {
 	least    uint32   // no text has a smaller number
 	most     uint32   // no text has a greater one
 
-	onDisk *onDisk     // where all of that is elsewhere; nil: it is here
-	broken atomic.Bool // see Broken
 }
 
 // span is where the postings of a key lie.
@@ -37,9 +34,6 @@ func (s span) size() int { return int(s.to - s.from) }
 
 // Size is the memory that the segment takes with its postings, in bytes.
 func (s *Segment) Size() int {
-	if a := s.onDisk; a != nil {
-		return width*(2*a.count+1) + int(a.size)
-	}
 	return 4*len(s.keys) + 4*len(s.starts) + int(s.starts[len(s.starts)-1])
 }
 
@@ -292,32 +286,18 @@ func (s *Segment) decode(p span, out []uint32) []uint32 {
 
 // find returns the position of the postings of a key. It reports false if no text has it.
 func (s *Segment) find(t uint32) (p span, ok bool) {
-	if s.onDisk == nil {
-		i, ok := slices.BinarySearch(s.keys, t)
-		if !ok {
-			return span{}, false
-		}
-		return s.at(i), true
+	i, ok := slices.BinarySearch(s.keys, t)
+	if !ok {
+		return span{}, false
 	}
-	p, ok, err := s.onDisk.find(t)
-	if err != nil {
-		s.broken.Store(true)
-	}
-	return p, ok
+	return s.at(i), true
 }
 
 func (s *Segment) at(i int) span { return span{s.starts[i], s.starts[i+1]} }
 
 // list is a key's postings.
 func (s *Segment) list(p span) []byte {
-	if s.onDisk == nil {
-		return s.postings[p.from:p.to]
-	}
-	b, err := s.onDisk.postings(int64(p.from), int64(p.to))
-	if err != nil {
-		s.broken.Store(true)
-	}
-	return b
+	return s.postings[p.from:p.to]
 }
 
 // Set is a set of texts. The zero value is empty.
@@ -347,13 +327,4 @@ func (s *Set) All() iter.Seq[uint32] {
 			}
 		}
 	}
-}
-
-// Len is the number of texts in the set.
-func (s *Set) Len() int {
-	n := 0
-	for _, w := range s.words {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }

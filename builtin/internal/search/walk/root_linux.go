@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -91,44 +90,23 @@ func (r *Root) List(rel string, buf *Buffer) ([]Entry, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	if err := buf.readAll(fd); err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	buf.ID = ID{buf.Look.Device, buf.Look.Inode}
+	stamp := infoOf(&st).Stamp
+	buf.ID = ID{stamp.Device, stamp.Inode}
 	buf.Local = r.local && buf.ID.Device == r.id.Device
 	if buf.Opened != nil {
-		buf.Opened(fd)
-		if err := buf.readAll(fd); err != nil { // what is watched is examined from then on
-			return nil, err
-		}
+		buf.Opened(fd) // what is watched is read from then on
 	}
-	if err := buf.read(fd); err != nil {
-		return buf.entries, err
-	}
-	if buf.Listed != nil {
-		buf.Listed(&Root{fd: fd, steps: r.steps}, buf.entries)
-	}
-	return buf.entries, nil
-}
-
-// readAll fills Look.
-func (buf *Buffer) readAll(fd int) error {
-	var st unix.Stat_t
-	at := time.Now().UnixNano()
-	err := unix.Fstat(fd, &st)
-	buf.Look = Look{infoOf(&st).Stamp, at}
-	return err
+	err = buf.read(fd)
+	return buf.entries, err
 }
 
 // read finds the entries of an open directory.
 func (buf *Buffer) read(fd int) error {
 	buf.entries = buf.entries[:0]
-	if buf.Recall != nil {
-		if entries, ok := buf.Recall(buf.entries); ok {
-			buf.entries = entries
-			return nil
-		}
-	}
 	for {
 		n, err := unix.Getdents(fd, buf.raw[:])
 		switch {

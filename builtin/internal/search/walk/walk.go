@@ -55,12 +55,6 @@ func (s Stamp) Name() string {
 	return fmt.Sprintf("%d-%d-%d", s.Inode, s.Size, s.Status)
 }
 
-// Look is the stamp of a file at some time.
-type Look struct {
-	Stamp
-	At int64 // before the file system was asked, in nanoseconds since 1970
-}
-
 // ID identifies a directory. The zero ID identifies none.
 type ID struct{ Device, Inode uint64 }
 
@@ -140,13 +134,4 @@ type Listing struct {
 	// Opened, unless nil, is called with the descriptor of the directory before
 	// its entries are read.
 	Opened func(fd int)
-	// Listed, unless nil, is called with the directory and its entries while it is
-	// still open.
-	Listed func(dir *Root, listed []Entry)
-	// Recall, unless nil, is called after Opened, and may append the entries instead
-	// of List, if it knows by Look that they are the same.
-	Recall func(to []Entry) ([]Entry, bool)
-	// Look is what the file system says of the directory, after Opened and before its
-	// entries are read.
-	Look Look
 }

@@ -5,7 +5,6 @@ package search
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// TestPagesOfEdited changes files before and while an engine has a part of the tree, so that
-// little of it shows, and demands the answers of one that keeps nothing.
+// TestPagesOfEdited changes files so that little of it shows, while an engine keeps the tree,
+// and demands the answers of one that keeps nothing.
 func TestPagesOfEdited(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -32,15 +31,14 @@ func TestPagesOfEdited(t *testing.T) {
 	for i := range 300 {
 		files[fmt.Sprintf("d%d/e%d/f%d.txt", i%10, i%7, i)] = text()
 	}
-	root, dir := writeTree(t, files), filepath.Join(t.TempDir(), "index")
+	root := writeTree(t, files)
 	rounds := samples.Rounds(8)
 	for range rounds {
-		saving(t, dir, root)
 		t.Run("", func(t *testing.T) {
 			for range r.IntN(3) {
 				editUnseen(t, root, text(), r)
 			}
-			e := found(t, dir, root)
+			e := keeping(t, Config{}, Scope{Base: root, Path: root})
 			for range 12 {
 				q := GrepQuery{Scope: Scope{Base: root, Path: root}, Pattern: words[r.IntN(len(words))] + fmt.Sprint(r.IntN(10))}
 				q.Mode, q.Limit, q.Offset = Mode(r.IntN(3)), []int{0, 1, 10, 60, 200}[r.IntN(5)], r.IntN(2)*r.IntN(50)
