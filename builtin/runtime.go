@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -63,8 +64,8 @@ type Runtime struct {
 	admitted sync.Once
 	// private is RuntimeConfig.Private.
 	private *privatedir.Store
-	// work is what Close waits for.
-	work work
+	// closing keeps probe from beginning a test.
+	closing atomic.Bool
 }
 
 // A RuntimeConfig configures [OpenRuntime].
@@ -126,10 +127,9 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	}
 	box.tasks = shell.NewTasks(shell.TaskLimits{})
 	box.probe = sync.OnceValue(func() sandbox.Report {
-		if !box.work.begin() {
+		if box.closing.Load() {
 			return sandbox.Report{Why: []string{"the host is closing"}}
 		}
-		defer box.work.end()
 		return probe(cfg)
 	})
 	return box, nil
@@ -240,7 +240,8 @@ func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.
 // Close ends all commands with their descendants.
 func (b *Runtime) Close() error {
 	b.agents.close()
-	b.work.close()
+	b.closing.Store(true)
+	b.probe() // waits for a test that runs
 	defer b.temps.Close()
 	err := b.sandboxes.Close()
 	unwatched := make(chan error) // ending a watch is slow in the kernel, so end all concurrently

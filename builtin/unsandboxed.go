@@ -53,30 +53,3 @@ func (h *hostShell) close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// work is what must end before something closes, and must not begin after.
-type work struct {
-	mu     sync.Mutex
-	closed bool
-	group  sync.WaitGroup
-}
-
-// begin counts a piece of work, unless it is too late for one.
-func (w *work) begin() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return false
-	}
-	w.group.Add(1)
-	return true
-}
-
-func (w *work) end() { w.group.Done() }
-
-func (w *work) close() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.group.Wait()
-}
