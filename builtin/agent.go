@@ -62,6 +62,14 @@ func replaced(args []string, name, by string) (all []string) {
 	return all
 }
 
+// A knownAgent is what the task of an agent keeps so that the agent can be continued.
+type knownAgent struct {
+	def        agent.Definition
+	runnerName string
+	isolation  string
+	session    string // of the runner; "" if it has told none. Final once the task is over
+}
+
 // An agentChild is an agent as the host knows it: a principal whose rights and rules are those of its caller, or narrower.
 type agentChild struct {
 	ID, Type string
@@ -148,7 +156,7 @@ func (in agentInput) bound(env *Env) (*agentRun, error) {
 		return nil, err
 	}
 	runner := env.Agents.Runner
-	r := &agentRun{env: env, in: in, runner: runner, prompt: in.Prompt}
+	r := &agentRun{knownAgent: &knownAgent{runnerName: runner.Name}, env: env, in: in, runner: runner, prompt: in.Prompt}
 	var err error
 	if r.parse, err = agent.NewParser(runner.Parse); err != nil {
 		return nil, fmt.Errorf("agent.runner: %w", err)
@@ -207,22 +215,27 @@ func clippedName(name string) string {
 
 // continues makes the run that of an agent which has ended.
 func (r *agentRun) continues() error {
-	known, ok := r.env.Runtime.agents.find(r.env.Principal, r.in.Resume)
-	switch {
-	case !ok:
-		return fmt.Errorf("resume: there is no agent %q: it never existed, was removed, or belongs to another caller. Start a new one", clippedName(r.in.Resume))
-	case known.running:
-		return fmt.Errorf("resume: the agent %s still runs: wait for it with TaskOutput", known.id)
-	case len(r.runner.Resume) == 0 || known.runner != r.runner.Name:
-		return fmt.Errorf("resume: the runner %s cannot continue the agent %s: start a new one", r.runner.Name, known.id)
-	case known.session == "":
-		return fmt.Errorf("resume: the agent %s ended before it could be continued: start a new one", known.id)
-	case r.in.Type != "" && !strings.EqualFold(r.in.Type, known.def.Name):
-		return fmt.Errorf("resume: the agent %s is of the type %s, not %q: leave subagent_type out", known.id, known.def.Name, clippedName(r.in.Type))
-	case r.in.Isolation != "" && r.in.Isolation != known.isolation:
-		return fmt.Errorf("resume: the agent %s has the isolation %s, not %q: leave isolation out", known.id, known.isolation, clippedName(r.in.Isolation))
+	var known *knownAgent
+	t, err := r.env.Runtime.tasks.Find(r.env.Principal, r.in.Resume)
+	if err == nil {
+		known, _ = t.Data.(*knownAgent)
 	}
-	r.id, r.def, r.session, r.isolation = known.id, known.def, known.session, known.isolation
+	switch {
+	case known == nil:
+		return fmt.Errorf("resume: there is no agent %q: it never existed, was removed, or belongs to another caller. Start a new one", clippedName(r.in.Resume))
+	case !t.Over():
+		return fmt.Errorf("resume: the agent %s still runs: wait for it with TaskOutput", t.ID)
+	case len(r.runner.Resume) == 0 || known.runnerName != r.runner.Name:
+		return fmt.Errorf("resume: the runner %s cannot continue the agent %s: start a new one", r.runner.Name, t.ID)
+	case known.session == "":
+		return fmt.Errorf("resume: the agent %s ended before it could be continued: start a new one", t.ID)
+	case r.in.Type != "" && !strings.EqualFold(r.in.Type, known.def.Name):
+		return fmt.Errorf("resume: the agent %s is of the type %s, not %q: leave subagent_type out", t.ID, known.def.Name, clippedName(r.in.Type))
+	case r.in.Isolation != "" && r.in.Isolation != known.isolation:
+		return fmt.Errorf("resume: the agent %s has the isolation %s, not %q: leave isolation out", t.ID, known.isolation, clippedName(r.in.Isolation))
+	}
+	again := *known
+	r.id, r.knownAgent = t.ID, &again
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/agent"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/task"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
@@ -34,28 +34,23 @@ const (
 
 var sessionName = regexp.MustCompile(`^[[:alnum:]][\w.-]{0,127}$`)
 
-var (
-	errClosing = errors.New("the host is closing")
-	errStopped = errors.New("it was stopped")
-)
-
 // maxTaskName is how much of a description names the task, in characters.
 const maxTaskName = 60
 
 // An agentRun is one run of an agent.
 type agentRun struct {
-	env       *Env
-	in        agentInput
-	def       agent.Definition
-	runner    agentRunner
-	parse     agent.Parser
-	id        string // "" until it starts, but for one that is continued
-	prompt    string
-	model     string
-	session   string
-	isolation string
+	*knownAgent
+	env    *Env
+	in     agentInput
+	runner agentRunner
+	parse  agent.Parser
+	id     string // "" until it starts, but for one that is continued
+	prompt string
+	model  string
 
-	known *knownAgent
+	task  *task.Task
+	life  context.Context // done when the agent must end; its cause says why
+	stop  context.CancelCauseFunc
 	place *agentPlace
 	cell  *Cell
 	end   func() // of what it has started by the tools of this host
@@ -69,10 +64,7 @@ type agentRun struct {
 	path       string // of the transcript
 	status     sandbox.Status
 	notes      []string // lines about its end
-	done       chan struct{}
-	stopped    chan struct{}
-	stopOnce   sync.Once
-	cause      error // why it was ended; set before stopped is closed
+	cause      error    // why it was ended; nil if it ended by itself
 	complete   chan struct{}
 	reading    sync.WaitGroup
 
@@ -100,19 +92,13 @@ func (r *agentRun) run(ctx context.Context) (Result, error) {
 	}
 	patience := time.NewTimer(r.env.Shell.Window)
 	defer patience.Stop()
-	done, err := r.env.Runtime.tasks.Done(r.env.Principal, r.id)
-	if err != nil {
-		return Result{}, err
-	}
 	select {
-	case <-done:
+	case <-r.task.Done():
 	case <-patience.C:
 		return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task", r.env.Shell.Window)), nil
 	case <-ctx.Done():
 	}
-	if _, err := r.env.Runtime.tasks.Stop(r.env.Principal, r.env.Scope, r.id); err != nil { // this result reports its end
-		return Result{}, err
-	}
+	_, _ = r.task.Stop(r.env.Scope) // this result reports its end
 	return r.result(), nil
 }
 
@@ -126,13 +112,14 @@ func (r *agentRun) continuesAsTask(head string) Result {
 
 // start starts the agent as a task.
 func (r *agentRun) start(ctx context.Context) (err error) {
-	b := r.env.Runtime
-	r.known = &knownAgent{id: r.id, owner: r.env.Principal, runner: r.runner.Name, session: r.session, isolation: r.isolation, def: r.def}
-	if err := b.agents.reserve(r.known); err != nil {
+	name := firstRunes(strings.Join(strings.Fields(r.in.Description), " "), maxTaskName)
+	spec := r.env.taskSpec(agentKind, fmt.Sprintf("Agent(%s: %s)", r.def.Name, name))
+	spec.ID, spec.Data = r.id, r.knownAgent
+	if r.task, err = r.env.Runtime.tasks.Reserve(spec); err != nil {
 		return err
 	}
-	r.id, r.begun = r.known.id, time.Now()
-	r.done, r.stopped, r.complete = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r.id, r.begun, r.complete = r.task.ID, time.Now(), make(chan struct{})
+	r.life, r.stop = context.WithCancelCause(r.task.Context())
 	defer func() {
 		if err != nil {
 			r.closePipes()
@@ -142,7 +129,7 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 			if r.place != nil {
 				r.place.Leave(context.WithoutCancel(ctx))
 			}
-			b.agents.end(r.known, "")
+			r.task.Release()
 		}
 	}()
 	if r.place, err = r.env.agentPlace(ctx, r.id, r.isolation); err != nil {
@@ -157,18 +144,8 @@ func (r *agentRun) start(ctx context.Context) (err error) {
 	if err := r.startCell(ctx); err != nil {
 		return fmt.Errorf("the agent was not started: %w", err)
 	}
-	call := shell.Call{
-		ID: r.id, Text: fmt.Sprintf("Agent(%s: %s)", r.def.Name, firstRunes(strings.Join(strings.Fields(r.in.Description), " "), maxTaskName)), Begun: r.begun, Out: r.out, Done: r.done,
-		Stop: func() { r.stop(errStopped) }, Failed: func() bool { return r.result().IsError },
-	}
-	b.agents.started(r.known, r.stop, r.done)
+	r.task.Begin(r.out, r.begun)
 	go r.attend(context.WithoutCancel(ctx))
-	host := shell.Host{Principal: r.env.Principal, Scope: r.env.Scope, Running: r.env.Shell.Tasks}
-	if _, err := b.tasks.Adopt(host, call); err != nil {
-		r.stop(err)
-		<-r.done
-		return err
-	}
 	return nil
 }
 
@@ -216,17 +193,8 @@ func (r *agentRun) closePipes() {
 	}
 }
 
-// stop ends the agent.
-func (r *agentRun) stop(cause error) {
-	r.stopOnce.Do(func() {
-		r.cause = cause
-		close(r.stopped)
-	})
-}
-
 // attend waits for the end of the agent, ends it if it must, and composes the report on it.
 func (r *agentRun) attend(ctx context.Context) {
-	defer close(r.done)
 	limit := r.env.Agents.MaxTime
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -235,7 +203,7 @@ func (r *agentRun) attend(ctx context.Context) {
 		waits = false
 		select {
 		case <-r.cell.Done():
-		case <-r.stopped:
+		case <-r.life.Done():
 		case <-timer.C:
 			r.stop(fmt.Errorf("it ran longer than %s, the limit agent.maxTime", limit))
 		case <-grace:
@@ -250,7 +218,7 @@ func (r *agentRun) attend(ctx context.Context) {
 	r.pipes[1].Close() // the prompt, if it was not read
 	r.reading.Wait()
 	r.closePipes()
-	r.stopOnce.Do(func() {}) // from now on nothing ends it
+	r.cause = context.Cause(r.life)
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "[changed ") })
 	r.notes = slices.Concat(r.notes, lines, r.place.Leave(ctx))
 	if r.transcript != nil {
@@ -259,8 +227,9 @@ func (r *agentRun) attend(ctx context.Context) {
 	r.mu.Lock()
 	r.files = r.changed()
 	r.mu.Unlock()
-	r.out.Write([]byte(r.result().Text))
-	r.env.Runtime.agents.end(r.known, r.session)
+	result := r.result()
+	r.out.Write([]byte(result.Text))
+	r.task.EndCall(result.IsError)
 }
 
 // read hands on the lines that the runner prints.

@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/task"
 )
 
-// TestAgentLimits fills the table of agents: 4 of a caller run at once and 16 of the host, and what has ended makes room.
+// TestAgentLimits fills the table with agents: 4 of a caller run at once and 16 of the host, and one that has ended makes room.
 func TestAgentLimits(t *testing.T) {
-	var table agentTable
-	start := func(owner string) (*knownAgent, error) {
-		a := &knownAgent{owner: owner}
-		return a, table.reserve(a)
+	var table task.Table
+	start := func(owner string) (*task.Task, error) {
+		return table.Reserve(task.Spec{Kind: agentKind, Principal: owner})
 	}
-	var first *knownAgent
+	var first *task.Task
 	for i := range maxAgents {
 		a, err := start(fmt.Sprint("caller", i/maxAgentsOfCaller))
 		if err != nil {
@@ -30,42 +30,13 @@ func TestAgentLimits(t *testing.T) {
 	} {
 		if _, err := start(owner); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, expected %q", owner, err, want)
-		} else if named := strings.Contains(err.Error(), first.id); named != (owner == "caller0") {
+		} else if named := strings.Contains(err.Error(), first.ID); named != (owner == "caller0") {
 			t.Errorf("%s: the error names the agent of caller0: %v: %v", owner, named, err)
 		}
 	}
-	table.end(first, "")
+	first.Release()
 	if _, err := start("caller9"); err != nil {
 		t.Errorf("after one has ended: %v", err)
-	}
-}
-
-// TestAgentsForgotten ends more agents of a caller than are remembered: the oldest is forgotten, and those of others are not.
-func TestAgentsForgotten(t *testing.T) {
-	var table agentTable
-	run := func(owner string, ended time.Time) *knownAgent {
-		t.Helper()
-		a := &knownAgent{owner: owner}
-		if err := table.reserve(a); err != nil {
-			t.Fatal(err)
-		}
-		table.end(a, "session")
-		a.ended = ended
-		return a
-	}
-	now := time.Now()
-	other := run("other", now.Add(-2*time.Hour))
-	oldest, second := run("one", now.Add(-time.Hour)), run("one", now.Add(-time.Minute))
-	for range maxAgentsKept - 1 {
-		run("one", now)
-	}
-	for a, want := range map[*knownAgent]bool{oldest: false, second: true, other: true} {
-		if _, ok := table.find(a.owner, a.id); ok != want {
-			t.Errorf("the agent of %s that ended at %s is remembered: %v, expected %v", a.owner, a.ended, ok, want)
-		}
-	}
-	if _, ok := table.find("other", second.id); ok {
-		t.Error("the agent of one caller is found for another")
 	}
 }
 

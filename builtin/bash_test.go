@@ -68,7 +68,7 @@ func TestTaskStarted(t *testing.T) {
 		{"one\ntw", nil, head + "So far:\none\ntw\n"},
 		{"one\n", []string{"Alas."}, head + "So far:\none\n\n[Alas.]\n"},
 	} {
-		got := taskStarted(shell.Started{ID: "T", Text: test.soFar, Offset: 4}, "It runs as", guard.Path{}, test.remarks)
+		got := taskStarted("T", test.soFar, "It runs as", guard.Path{}, test.remarks)
 		if diff := cmp.Diff(test.want, got.Text); diff != "" {
 			t.Errorf("%q: %s", test.soFar, diff)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/task"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/readstate"
@@ -30,6 +31,7 @@ type bashRun struct {
 	where         execEnv
 	gate          *execGate
 	changed       func() commandChanges // returns the changes; called after the command has ended
+	task          *task.Task            // nil: the call waits for the command
 }
 
 func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note string) (Result, error) {
@@ -40,21 +42,26 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
 	b.track(ctx)
-	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate}
+	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate, Left: b.where.leave}
 	if in.Background {
-		return b.background(ctx, command)
+		b.gate.leaves()
+		if in.Timeout == 0 {
+			command.Timeout = maxTaskAge
+		}
 	}
-	r, started, err := env.Runtime.tasks.Run(ctx, b.execEnv(), command, env.Shell.Window)
+	r, soFar, err := b.run(ctx, command)
 	var barred *shell.DirError
 	switch {
-	case errors.As(err, &barred):
+	case errors.As(err, &barred) && !in.Background:
 		return runInRoot(ctx, env, in, barred)
 	case err != nil:
 		return Result{}, b.where.failed(env, err)
-	case started != nil && b.gate.reapAfterCall():
-		return b.await(ctx, started.ID)
-	case started != nil:
-		return b.continuesAsTask(*started), nil
+	case in.Background:
+		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir, notes(note, b.clamped, b.where.containmentNotice())), nil
+	case r == nil && b.gate.reapAfterCall():
+		return b.await(ctx)
+	case r == nil:
+		return b.continuesAsTask(soFar), nil
 	}
 	return b.taskText(r), nil
 }
@@ -77,45 +84,73 @@ func (b *bashRun) track(ctx context.Context) {
 // lines returns the lines that follow the result.
 func (b *bashRun) lines() []string { return append(b.gate.lines(), b.changed().lines()...) }
 
-// execEnv returns the place of the command for package shell.
-func (b *bashRun) execEnv() shell.Host {
-	env, where, gate := b.env, b.where, b.gate
-	return shell.Host{
-		Runner: where.runner, Principal: env.Principal, Scope: env.Scope, Running: env.Shell.Tasks, Ended: where.leave, Execs: b.lines,
-		Remarks: func(r *shell.Result) []string { return where.remarks(r, b.dir.Real()) },
-		Notices: func() []string { return slices.Concat(where.news(), gate.lines()) },
-		Barred:  func() { env.Dir.Set(env.Policy.Roots()[0]) },
+// run runs the command. If it is to run in the background, or still runs after the foreground window, it becomes a task, and
+// the result is nil. If too many tasks run after the window, the call waits for the end of the command.
+func (b *bashRun) run(ctx context.Context, command shell.Command) (r *shell.Result, soFar string, err error) {
+	if b.in.Background {
+		if err := b.reserve(); err != nil {
+			command.Left()
+			return nil, "", err
+		}
 	}
+	run, err := b.where.runner.Start(ctx, command)
+	if err != nil {
+		if b.in.Background {
+			b.task.Release()
+		}
+		return nil, "", err
+	}
+	if b.in.Background || !run.Wait(ctx, max(b.env.Shell.Window, 1)) && b.reserve() == nil {
+		return nil, b.follow(run), nil
+	}
+	defer run.Leave()
+	run.Wait(ctx, 0) // unless it is over
+	r, err = run.Finish()
+	return r, "", err
 }
 
-// background starts the command as a task.
-func (b *bashRun) background(ctx context.Context, command shell.Command) (Result, error) {
-	b.gate.leaves()
-	if b.in.Timeout == 0 {
-		command.Timeout = 0 // the limit of tasks applies
-	}
-	started, err := b.env.Runtime.tasks.Start(ctx, b.execEnv(), command)
-	if err != nil {
-		return Result{}, b.where.failed(b.env, err)
-	}
-	return taskStarted(started, "The command runs as the background task", b.dir, notes(b.note, b.clamped, b.where.containmentNotice())), nil
+// reserve reserves the task that the command becomes.
+func (b *bashRun) reserve() (err error) {
+	spec := b.env.taskSpec(commandKind, b.in.Command)
+	spec.Call, spec.Notices = false, func() []string { return slices.Concat(b.where.news(), b.gate.lines()) }
+	b.task, err = b.env.Runtime.tasks.Reserve(spec)
+	return err
+}
+
+// follow makes a running command the task that was reserved. It returns the output so far.
+func (b *bashRun) follow(run *shell.Execution) (soFar string) {
+	run.EndProgress() // there is none after the result of the call
+	soFar = b.task.Begin(run.Out, run.Begun)
+	go func() {
+		defer run.Leave()
+		run.Wait(b.task.Context(), 0)
+		r, err := run.Finish()
+		if err == nil {
+			r.Remarks = b.where.remarks(r, b.dir.Real())
+			r.Execs = b.lines()
+		}
+		if _, barred := errors.AsType[*shell.DirError](err); barred {
+			b.env.Dir.Set(b.env.Policy.Roots()[0])
+		}
+		if run.Closed() {
+			b.task.Cancel(shell.ErrClosed)
+		}
+		b.task.End(r, err)
+	}()
+	return soFar
 }
 
 // continuesAsTask returns the result for a command that has become a task.
-func (b *bashRun) continuesAsTask(started shell.Started) Result {
+func (b *bashRun) continuesAsTask(soFar string) Result {
 	b.gate.leaves()
-	return taskStarted(started, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
-		notes(b.note, b.clamped, ttyHint(started.Text), b.where.containmentNotice()))
+	return taskStarted(b.task.ID, soFar, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
+		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice()))
 }
 
 // await waits for a command that has become a task because of a question about a program: until the next question, the end
 // of the command, or the end of the foreground window.
-func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
-	tasks, principal := b.env.Runtime.tasks, b.env.Principal
-	done, err := tasks.Done(principal, id)
-	if err != nil {
-		return Result{}, err
-	}
+func (b *bashRun) await(ctx context.Context) (Result, error) {
+	id := b.task.ID
 	patience := time.NewTimer(b.env.Shell.Window)
 	defer patience.Stop()
 	select {
@@ -124,15 +159,15 @@ func (b *bashRun) await(ctx context.Context, id string) (Result, error) {
 			Text: "A program that the command starts must be approved by a person. The command waits as the task " + id + ".",
 			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
 				later.answer <- a
-				return b.await(ctx, id)
+				return b.await(ctx)
 			}},
 		}, nil
-	case <-done:
+	case <-b.task.Done():
 	case <-patience.C:
-		return b.continuesAsTask(shell.Started{ID: id}), nil
+		return b.continuesAsTask(""), nil
 	case <-ctx.Done():
 	}
-	r, err := tasks.Stop(principal, b.env.Scope, id)
+	r, err := b.task.Stop(b.env.Scope)
 	if err != nil {
 		return Result{}, b.where.failed(b.env, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/task"
 	"github.com/toolhost/toolhost/resultstore"
 )
 
@@ -41,13 +42,9 @@ func (e *Env) Long(ctx context.Context, text string, work func(context.Context, 
 	}
 	select {
 	case <-over:
-		if !l.detach() {
-			break
-		}
-		where := shell.Host{Principal: e.Principal, Scope: e.Scope, Running: e.Shell.Tasks}
-		s, err := e.Runtime.tasks.Adopt(where, shell.Call{Text: text, Begun: begun, Out: l.out, Stop: cancel, Done: l.done, Failed: l.failed})
-		if err == nil {
-			return Result{Text: fmt.Sprintf("%s still runs after %s; it goes on as the background task %s. Its result: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", text, e.Shell.Window, s.ID, s.ID)}, nil
+		if t, err := e.Runtime.tasks.Reserve(e.taskSpec(callKind, text)); err == nil && l.detach(t, begun) {
+			context.AfterFunc(t.Context(), cancel)
+			return Result{Text: fmt.Sprintf("%s still runs after %s; it goes on as the background task %s. Its result: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", text, e.Shell.Window, t.ID, t.ID)}, nil
 		}
 	case <-l.done:
 	case <-ctx.Done():
@@ -62,9 +59,10 @@ type longWork struct {
 	results *resultstore.PrincipalStore
 	out     *shell.Collector // of a task
 
-	mu              sync.Mutex
-	progress        func(string)
-	ended, detached bool
+	mu       sync.Mutex
+	progress func(string)
+	ended    bool
+	task     *task.Task // nil: the call waits
 
 	done   chan struct{} // closed when the fields below are set
 	result Result
@@ -77,7 +75,7 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 	for !l.end() && l.result.Asks != nil { // a task cannot ask: cancel the question
 		l.result, l.err = l.result.Asks.Answer(ctx, nil)
 	}
-	if !l.detached {
+	if l.task == nil {
 		return
 	}
 	text := l.result.Text
@@ -93,6 +91,7 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 		text += fmt.Sprintf("\n[%s left out: a task has text alone.]", count(n, "image"))
 	}
 	l.out.Write([]byte(text + "\n"))
+	l.task.EndCall(l.err != nil || l.result.IsError)
 }
 
 // end records that the work has ended, unless it is a task, whose questions must be answered first. It reports whether the call gets
@@ -101,21 +100,26 @@ func (l *longWork) end() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
-	return !l.detached
+	return l.task == nil
 }
 
-// detach makes the work that of a task, if it has not ended.
-func (l *longWork) detach() bool {
+// detach makes the work a reserved task, or releases that if the work has ended.
+func (l *longWork) detach(t *task.Task, begun time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.detached = !l.ended
-	return l.detached
+	if l.ended {
+		t.Release()
+		return false
+	}
+	t.Begin(l.out, begun)
+	l.task = t
+	return true
 }
 
 func (l *longWork) isTask() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.detached
+	return l.task != nil
 }
 
 // report reports progress to the client, and to the output of the task.
@@ -123,12 +127,9 @@ func (l *longWork) report(lines string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.detached:
+	case l.task != nil:
 		l.out.Write([]byte(lines + "\n"))
 	case l.progress != nil:
 		l.progress(lines)
 	}
 }
-
-// failed reports whether the work failed, once it is done.
-func (l *longWork) failed() bool { return l.err != nil || l.result.IsError }

@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/toolhost/toolhost/builtin/internal/shell"
 )
 
 // TestLongAsks: work asks the client while its call waits for it, and no one once it is a task.
 func TestLongAsks(t *testing.T) {
 	for _, window := range []time.Duration{0, time.Nanosecond} {
 		asked := 0
-		env := &Env{Principal: "p", Runtime: &Runtime{tasks: shell.NewTasks(shell.TaskLimits{})}, Shell: ShellLimits{Window: window, Tasks: 1}}
+		env := &Env{Principal: "p", Runtime: &Runtime{}, Shell: ShellLimits{Window: window, Tasks: 1}}
 		env.Elicit = func(context.Context, json.RawMessage) (json.RawMessage, error) {
 			asked++
 			return json.RawMessage(`{"action":"accept"}`), nil
@@ -45,4 +44,23 @@ func TestLongAsks(t *testing.T) {
 			t.Errorf("window %s: asked %d times, want %d", window, asked, want)
 		}
 	}
+}
+
+// TestLongWithoutRoom: work that cannot become a task, because too many run, stays with its call, which can still ask.
+func TestLongWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := &Env{Principal: "p", Runtime: &Runtime{}, Shell: ShellLimits{Window: time.Second, Tasks: 1}}
+		env.Elicit = func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+		if _, err := env.Runtime.tasks.Reserve(env.taskSpec(callKind, "another call")); err != nil {
+			t.Fatal(err)
+		}
+		r, err := env.Long(t.Context(), "the call", func(ctx context.Context, own *Env) (Result, error) {
+			time.Sleep(time.Minute) // in the bubble's time
+			_, err := own.Elicit(ctx, nil)
+			return Result{Text: "done"}, err
+		})
+		if err != nil || r.Text != "done" {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	})
 }

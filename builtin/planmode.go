@@ -32,7 +32,13 @@ var enterPlanModeTool = declare(Tool[struct{}]{
 				}
 				text := "This conversation is in plan mode: what changes files is refused, and so are commands that do more than read. " +
 					"Look around, make the plan, and show it with ExitPlanMode. Only a person ends the mode."
-				if writing := env.Runtime.agents.writing(env.Principal); len(writing) > 0 {
+				var writing []string
+				for _, t := range env.Runtime.tasks.Running(env.Principal) {
+					if known, _ := t.Data.(*knownAgent); known != nil && !known.def.ReadsOnly() {
+						writing = append(writing, t.ID)
+					}
+				}
+				if len(writing) > 0 {
 					text += " Agents that began before can still change files with a shell of their own; end them with TaskStop: " + strings.Join(writing, ", ") + "."
 				}
 				return Result{Text: text}, nil

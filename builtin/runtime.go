@@ -22,6 +22,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
+	"github.com/toolhost/toolhost/builtin/internal/task"
 	"github.com/toolhost/toolhost/builtin/internal/web"
 	"github.com/toolhost/toolhost/builtin/internal/worktree"
 	"github.com/toolhost/toolhost/guard"
@@ -38,8 +39,7 @@ import (
 type Runtime struct {
 	search      *search.Engine
 	shell       hostShell
-	tasks       *shell.Tasks
-	agents      agentTable
+	tasks       task.Table
 	locks       atomicfile.Locks
 	temps       atomicfile.Temps
 	history     *history.Store
@@ -125,7 +125,6 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	if err := box.openHistory(cfg.StateDir); err != nil { // after the repair: it reads files
 		return nil, errors.Join(err, box.search.Close())
 	}
-	box.tasks = shell.NewTasks(shell.TaskLimits{})
 	box.probe = sync.OnceValue(func() sandbox.Report {
 		if box.closing.Load() {
 			return sandbox.Report{Why: []string{"the host is closing"}}
@@ -239,7 +238,7 @@ func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.
 
 // Close ends all commands with their descendants.
 func (b *Runtime) Close() error {
-	b.agents.close()
+	b.tasks.Close(agentKind, callKind) // commands end with what they run on
 	b.closing.Store(true)
 	b.probe() // waits for a test that runs
 	defer b.temps.Close()

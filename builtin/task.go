@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"time"
@@ -11,10 +12,11 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/task"
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Limits of a wait for a task.
+// Limits of tasks and of the tools for them.
 const (
 	// taskWait is the default time that TaskOutput waits for the end of a task.
 	taskWait = 30 * time.Second
@@ -24,7 +26,30 @@ const (
 	maxUntil = 1000
 	// stopLimit is the longest result of TaskStop, in characters.
 	stopLimit = 10_000
+	// maxTaskAge is the timeout of a background command that sets none.
+	maxTaskAge = 24 * time.Hour
+	// maxTasksKept is how many commands that have ended are remembered of a caller, and how many calls.
+	maxTasksKept = 16
+	// maxAgentsOfCaller and maxAgents are how many agents run at once, of one caller and of the host.
+	maxAgentsOfCaller, maxAgents = 4, 16
+	// maxAgentsKept is how many agents that have ended are remembered of a caller.
+	maxAgentsKept = 32
 )
+
+// The kinds of tasks.
+var (
+	commandKind = &task.Kind{Name: "command", NewID: task.NewID, Kept: maxTasksKept}
+	callKind    = &task.Kind{Name: "call", NewID: task.NewID, Kept: maxTasksKept}
+	agentKind   = &task.Kind{
+		Name: "agent", OfCaller: maxAgentsOfCaller, OfHost: maxAgents, Kept: maxAgentsKept, Resumable: true,
+		NewID: func() string { return fmt.Sprintf("%08x", rand.Uint32()) }, // also in the names of its principal and worktree
+	}
+)
+
+// taskSpec describes a task of the caller: a call that text describes.
+func (e *Env) taskSpec(kind *task.Kind, text string) task.Spec {
+	return task.Spec{Kind: kind, Principal: e.Principal, Scope: e.Scope, Limit: e.Shell.Tasks, Text: text, Call: true}
+}
 
 // taskOutputInput is the input of [taskOutputTool].
 type taskOutputInput struct {
@@ -74,8 +99,8 @@ var taskOutputTool = declare(Tool[taskOutputInput]{
 })
 
 // reading returns the options of a call of [taskOutputTool].
-func (in taskOutputInput) reading(scope string) (shell.Reading, error) {
-	r := shell.Reading{Scope: scope, Offset: in.Offset, Wait: taskWait}
+func (in taskOutputInput) reading(scope string) (task.Reading, error) {
+	r := task.Reading{Scope: scope, Offset: in.Offset, Wait: taskWait}
 	blocks := in.Block == nil || *in.Block
 	switch {
 	case !blocks:
@@ -101,8 +126,12 @@ func (in taskOutputInput) reading(scope string) (shell.Reading, error) {
 	return r, nil
 }
 
-func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r shell.Reading) (Result, error) {
-	chunk, err := env.Runtime.tasks.Read(ctx, env.Principal, in.TaskID, r)
+func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r task.Reading) (Result, error) {
+	t, err := env.Runtime.tasks.Find(env.Principal, in.TaskID)
+	if err != nil {
+		return Result{}, err
+	}
+	chunk, err := t.Read(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -126,7 +155,7 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r shell.Readi
 	b.WriteString(chunkText(chunk))
 	var remarks []string
 	if !chunk.Done {
-		remarks = env.Runtime.tasks.Notices(env.Principal, in.TaskID)
+		remarks = t.NewNotices()
 	}
 	if !chunk.Done || chunk.More {
 		remarks = append(remarks, fmt.Sprintf("The next call reads on from here (offset=%d).", chunk.Next))
@@ -138,7 +167,7 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r shell.Readi
 }
 
 // chunkText returns the output in a chunk, and notes about it.
-func chunkText(c shell.Chunk) string {
+func chunkText(c task.Chunk) string {
 	var b strings.Builder
 	if c.Skipped > 0 {
 		where := "no longer kept"
@@ -158,7 +187,7 @@ func chunkText(c shell.Chunk) string {
 }
 
 // taskEnd says how a task ended.
-func taskEnd(c shell.Chunk) string {
+func taskEnd(c task.Chunk) string {
 	r := c.Result
 	switch {
 	case c.Err != nil:
@@ -187,16 +216,16 @@ func withRemarks(text string, r *shell.Result) string {
 }
 
 // taskStarted returns the result for a command that became a task. The next command starts in the same directory as it did.
-func taskStarted(s shell.Started, head string, dir guard.Path, remarks []string) Result {
+func taskStarted(id, soFar, head string, dir guard.Path, remarks []string) Result {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, s.ID, s.ID)
-	if s.Text != "" {
-		fmt.Fprintf(&b, "So far:\n%s\n", strings.TrimSuffix(s.Text, "\n"))
+	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, id, id)
+	if soFar != "" {
+		fmt.Fprintf(&b, "So far:\n%s\n", strings.TrimSuffix(soFar, "\n"))
 	}
 	if len(remarks) > 0 {
 		fmt.Fprintf(&b, "\n[%s]\n", strings.Join(remarks, " "))
 	}
-	return Result{Text: b.String(), Structured: BashOutput{TaskID: s.ID, Cwd: dir.Real()}}
+	return Result{Text: b.String(), Structured: BashOutput{TaskID: id, Cwd: dir.Real()}}
 }
 
 // taskStopInput is the input of [taskStopTool].
@@ -217,7 +246,11 @@ var taskStopTool = declare(Tool[taskStopInput]{
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{guard.StopTask{ID: in.TaskID}}},
 			Run: func(context.Context) (Result, error) {
-				r, err := env.Runtime.tasks.Stop(env.Principal, env.Scope, in.TaskID)
+				t, err := env.Runtime.tasks.Find(env.Principal, in.TaskID)
+				if err != nil {
+					return Result{}, err
+				}
+				r, err := t.Stop(env.Scope)
 				if err != nil {
 					return Result{}, err
 				}
@@ -228,32 +261,23 @@ var taskStopTool = declare(Tool[taskStopInput]{
 })
 
 type (
-	// A TaskInfo describes a background task to the owner of the machine.
-	TaskInfo = shell.TaskInfo
+	// A Task is a background task, for the owner of the machine.
+	Task = task.Task
 	// A TaskChunk is a part of the output of a task, with the state of the task.
-	TaskChunk = shell.Chunk
+	TaskChunk = task.Chunk
 )
 
 // Tasks returns the background tasks of all principals, oldest first. Only the owner of the machine may see them.
-func (b *Runtime) Tasks() []TaskInfo { return b.tasks.All() }
-
-// TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
-// the task's end, at most for wait.
-func (b *Runtime) TaskOutput(ctx context.Context, t TaskInfo, offset int64, wait time.Duration) (TaskChunk, error) {
-	return b.tasks.Output(ctx, t.Principal, t.ID, offset, wait)
-}
+func (b *Runtime) Tasks() []*Task { return b.tasks.All() }
 
 // TasksEnded calls report for each task of a scope that has ended and was not reported yet, until report returns false. A task
 // for which report returns true is not reported again.
-func (b *Runtime) TasksEnded(principal, scope string, report func(t TaskInfo, how string) bool) {
-	b.tasks.Ended(principal, scope, func(t TaskInfo, c TaskChunk) bool { return report(t, taskEnd(c)) })
+func (b *Runtime) TasksEnded(principal, scope string, report func(t *Task, how string) bool) {
+	b.tasks.Ended(principal, scope, func(t *Task, c TaskChunk) bool { return report(t, taskEnd(c)) })
 }
 
-// StopTask ends a task with its descendants. Stopping a task that has ended is not an error.
-func (b *Runtime) StopTask(t TaskInfo) error {
-	_, err := b.tasks.Stop(t.Principal, "", t.ID)
-	return err
-}
+// StopTasks ends the tasks of a principal with their descendants.
+func (b *Runtime) StopTasks(principal string) { b.tasks.StopAll(principal) }
 
 // lastLine returns the last line of an output that is not blank.
 func lastLine(text string) string {

@@ -6,27 +6,28 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/builtin/internal/task"
 )
 
 func TestChunkText(t *testing.T) {
 	kept := &shell.Result{Shown: shell.Shown{Spilled: "/state/bash-1.txt"}}
 	tests := []struct {
-		chunk shell.Chunk
+		chunk task.Chunk
 		want  string
 	}{
-		{shell.Chunk{}, "(no new output)\n"},
-		{shell.Chunk{Text: "a\n"}, "a\n"},
-		{shell.Chunk{Line: "b"}, "b\n[The last line is not finished; it comes again.]\n"},
-		{shell.Chunk{Text: "a\n", Skipped: 1}, "[1 byte of output before this is no longer kept.]\na\n"},
-		{shell.Chunk{Text: "a\n", Skipped: 2, Done: true, Result: &shell.Result{}}, "[2 bytes of output before this are no longer kept.]\na\n"},
-		{shell.Chunk{Text: "a\n", Skipped: 2, Done: true, Result: kept}, "[2 bytes of output before this are in /state/bash-1.txt.]\na\n"},
+		{task.Chunk{}, "(no new output)\n"},
+		{task.Chunk{Text: "a\n"}, "a\n"},
+		{task.Chunk{Line: "b"}, "b\n[The last line is not finished; it comes again.]\n"},
+		{task.Chunk{Text: "a\n", Skipped: 1}, "[1 byte of output before this is no longer kept.]\na\n"},
+		{task.Chunk{Text: "a\n", Skipped: 2, Done: true, Result: &shell.Result{}}, "[2 bytes of output before this are no longer kept.]\na\n"},
+		{task.Chunk{Text: "a\n", Skipped: 2, Done: true, Result: kept}, "[2 bytes of output before this are in /state/bash-1.txt.]\na\n"},
 	}
 	for _, tt := range tests {
 		if got := chunkText(tt.chunk); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.chunk, got, tt.want)
 		}
 	}
-	if got := taskEnd(shell.Chunk{Done: true, Err: errors.New("the shell is gone")}); got != "the shell is gone" {
+	if got := taskEnd(task.Chunk{Done: true, Err: errors.New("the shell is gone")}); got != "the shell is gone" {
 		t.Errorf("a task that could not run: %q", got)
 	}
 }

@@ -66,7 +66,7 @@ func (s adapter) CountUnauthorized() { s.host.counts.unauthorised.Add(1) }
 
 func (s adapter) EndSession(principal, session string) { s.host.scopes.EndSession(principal, session) }
 
-func (s adapter) EndTasks(principal string) { s.host.endTasks(principal) }
+func (s adapter) EndTasks(principal string) { s.host.runtime.StopTasks(principal) }
 
 // Open implements [transport.Handler].
 func (s adapter) Open(text []byte) (transport.Message, *jsonrpc.Error) {

@@ -149,7 +149,7 @@ func (c *children) start(ctx context.Context, one *child, who auth.Identity) (*b
 	}
 	c.set(principal, one)
 	end := func() {
-		c.host.endTasks(principal)
+		c.host.runtime.StopTasks(principal)
 		c.host.runtime.ForgetSandbox(principal)
 	}
 	gone := func() {

@@ -253,18 +253,6 @@ func (h *Host) KeepPort(addr net.Addr) {
 	}
 }
 
-// endTasks ends the background tasks of a principal.
-func (h *Host) endTasks(principal string) {
-	for _, t := range h.runtime.Tasks() {
-		if t.Principal != principal || t.Done {
-			continue
-		}
-		if err := h.runtime.StopTask(t); err != nil {
-			h.log.Warn("cannot end a background task of a revoked credential", "principal", principal, "error", err)
-		}
-	}
-}
-
 func below(dir, name string) string {
 	if dir == "" {
 		return ""

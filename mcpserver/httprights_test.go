@@ -99,10 +99,9 @@ func await(t *testing.T, file string) {
 func (o *office) awaitTasks(t *testing.T) {
 	t.Helper()
 	for _, task := range o.host.runtime.Tasks() {
-		for end := time.Now().Add(time.Minute); !task.Done && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			task = o.host.runtime.Tasks()[0]
-		}
-		if !task.Done {
+		select {
+		case <-task.Done():
+		case <-time.After(time.Minute):
 			t.Errorf("the task %s of %s still runs", task.ID, task.Principal)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
@@ -188,16 +187,7 @@ func (o Operator) AuditPath() string {
 }
 
 // Tasks returns the background tasks of all principals, oldest first.
-func (o Operator) Tasks() []builtin.TaskInfo { return o.h.runtime.Tasks() }
-
-// TaskOutput returns what a task has written from an offset on. If there is nothing yet it waits for output or for
-// the task's end, at most for wait.
-func (o Operator) TaskOutput(ctx context.Context, t builtin.TaskInfo, offset int64, wait time.Duration) (builtin.TaskChunk, error) {
-	return o.h.runtime.TaskOutput(ctx, t, offset, wait)
-}
-
-// StopTask ends a task and everything it started. Stopping a task that has ended is not an error.
-func (o Operator) StopTask(t builtin.TaskInfo) error { return o.h.runtime.StopTask(t) }
+func (o Operator) Tasks() []*builtin.Task { return o.h.runtime.Tasks() }
 
 // Changes lists changes to files, newest first.
 func (o Operator) Changes(f builtin.ChangeFilter) ([]builtin.Change, error) {
@@ -294,7 +284,7 @@ func (o Operator) Stats() Stats {
 		},
 	}
 	for _, t := range h.runtime.Tasks() {
-		if !t.Done {
+		if !t.Over() {
 			s.Tasks++
 		}
 	}

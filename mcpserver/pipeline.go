@@ -393,7 +393,7 @@ func (h *Host) reportEndedTasks(ctx context.Context, a *Admission, req Request, 
 	if req.ClientLimits != nil {
 		most = req.ClientLimits(h.policies.settings.Current().Clients.MaxResult).Of(reply.IsError)
 	}
-	h.runtime.TasksEnded(a.principal, a.scope.Label, func(t builtin.TaskInfo, how string) bool {
+	h.runtime.TasksEnded(a.principal, a.scope.Label, func(t *builtin.Task, how string) bool {
 		what := t.Text
 		if !t.Call {
 			what = headline(builtin.Bash.Name, t.Text)

@@ -249,7 +249,7 @@ func TestRewindWhileRunning(t *testing.T) {
 		t.Errorf("another workspace: %+v, %v", r, err)
 	}
 	for _, task := range operator.Tasks() {
-		if err := operator.StopTask(task); err != nil {
+		if _, err := task.Stop(""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,7 +39,7 @@ func ended(t *testing.T, h *Host, n int) {
 			t.Fatal("the test is over")
 		}
 		for _, task := range h.Operator().Tasks() {
-			if task.Done {
+			if task.Over() {
 				done++
 			}
 		}

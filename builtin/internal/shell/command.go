@@ -27,6 +27,9 @@ type Command struct {
 	// Spill, if not nil, is used instead of Config.Spill.
 	Spill Spill
 
+	// Left, if not nil, is called after the command has ended and [Execution.Leave] was called, or when it could not be started.
+	Left func()
+
 	// Gate judges the programs that the command starts, where Config.Execs is set. Nil: it can start none.
 	Gate Gate
 }
@@ -54,7 +57,8 @@ type Result struct {
 	// returned and were ended because of that.
 	Left int
 
-	// Remarks and Execs are those of the [Host] that ran it as a task.
+	// Remarks are remarks on a task that has ended, and Execs has one line for each program that was refused, or allowed by a
+	// person. The runner sets neither.
 	Remarks, Execs []string
 
 	// Problem is an error of the runner itself that the reader should know of:
@@ -74,13 +78,13 @@ func (e *DirError) Error() string {
 // error means that nothing ran; whatever happens to a command that did start is
 // told in the Result.
 func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
-	run, err := r.start(ctx, c)
+	run, err := r.Start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	defer r.leave()
-	why := run.wait(ctx, 0)
-	return run.finish(why)
+	defer run.Leave()
+	run.Wait(ctx, 0)
+	return run.Finish()
 }
 
 // check refuses a command that cannot be run as it is written.
@@ -107,9 +111,17 @@ func (c Command) check() error {
 	return nil
 }
 
-// start hands the command to a shell. The runner's work counts it until the
-// caller leaves.
-func (r *Runner) start(ctx context.Context, c Command) (*execution, error) {
+// Start hands a command to a shell. An error means that nothing ran. The caller calls [Execution.Wait] until the command is over,
+// then [Execution.Finish] and [Execution.Leave].
+func (r *Runner) Start(ctx context.Context, c Command) (_ *Execution, err error) {
+	if c.Left == nil {
+		c.Left = func() {}
+	}
+	defer func() {
+		if err != nil {
+			c.Left()
+		}
+	}()
 	if r.bashErr != nil {
 		return nil, r.bashErr
 	}
@@ -130,9 +142,9 @@ func (r *Runner) start(ctx context.Context, c Command) (*execution, error) {
 		r.work.Done()
 		return nil, err
 	}
-	run := &execution{
-		runner: r, dir: c.Dir, shell: s, begun: time.Now(), out: s.out,
-		timeout: orDefault(c.Timeout, r.cfg.Timeout), gate: c.Gate,
+	run := &Execution{
+		runner: r, dir: c.Dir, shell: s, Begun: time.Now(), Out: s.out,
+		timeout: orDefault(c.Timeout, r.cfg.Timeout), gate: c.Gate, left: c.Left, why: goesOn,
 	}
 	run.progress(c.Output)
 	return run, nil

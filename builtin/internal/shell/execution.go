@@ -35,22 +35,47 @@ const (
 	goesOn                  // the command is still running
 )
 
-// execution is a command that has been handed to a shell.
-type execution struct {
+// An Execution is a command that has been handed to a shell by [Runner.Start]. Its methods are called one after the other.
+type Execution struct {
+	Out   *Collector // takes the output
+	Begun time.Time  // when the command was handed over
+
 	runner  *Runner
 	dir     string // where it started
 	shell   *shell
-	begun   time.Time
 	timeout time.Duration
-	out     *Collector
 	gate    Gate
 	stop    func() // ends the progress reports; may be called again
+	left    func() // [Command].Left
 
-	concluded bool // the shell was ended by conclude
+	why       ending // goesOn until it is over
+	concluded bool   // the shell was ended by conclude
+}
+
+// EndProgress ends the calls of [Command].Output.
+func (run *Execution) EndProgress() { run.stop() }
+
+// Leave releases the runner's place of the command, and calls [Command].Left. It is called last.
+func (run *Execution) Leave() {
+	run.runner.leave()
+	run.left() // after the runner's work, because it may close the runner
+}
+
+// Closed reports whether the command was ended because its runner closes.
+func (run *Execution) Closed() bool { return run.why == closing }
+
+// Wait waits until the command is over, and reports whether it is. It ends the command after its timeout, or if ctx is done or
+// the runner closes. After window, which is 0 for no limit, or when the gate parts the command from its call, it returns false
+// and the command continues: the caller calls Wait again.
+func (run *Execution) Wait(ctx context.Context, window time.Duration) bool {
+	if run.why == goesOn {
+		run.why = run.wait(ctx, window)
+	}
+	return run.why != goesOn
 }
 
 // progress reports the last lines of the output to report when they changed.
-func (run *execution) progress(report func(string)) {
+func (run *Execution) progress(report func(string)) {
 	run.stop = func() {}
 	if report == nil {
 		return
@@ -67,7 +92,7 @@ func (run *execution) progress(report func(string)) {
 				return
 			case <-tick.C:
 			}
-			if now := run.out.LastLines(); now != last {
+			if now := run.Out.LastLines(); now != last {
 				last = now
 				report(now)
 			}
@@ -76,19 +101,17 @@ func (run *execution) progress(report func(string)) {
 	run.stop = sync.OnceFunc(func() { close(quit); wg.Wait() })
 }
 
-// wait waits until the command has ended. It ends the command after the timeout,
-// or if ctx is done or the runner closes. After window, which is 0 for no limit,
-// wait returns and the command continues.
-func (run *execution) wait(ctx context.Context, window time.Duration) ending {
+// wait is Wait. It returns why the command is over.
+func (run *Execution) wait(ctx context.Context, window time.Duration) ending {
 	if run.shell.pollWait(run.timeout) && run.conclude() {
 		return returned
 	}
 	run.shell.listen(false)
-	timer := time.NewTimer(run.left(run.timeout))
+	timer := time.NewTimer(run.rest(run.timeout))
 	defer timer.Stop()
 	patience, parted := &time.Timer{}, (<-chan struct{})(nil)
 	if window > 0 {
-		patience, parted = time.NewTimer(run.left(window)), run.gate.Parted()
+		patience, parted = time.NewTimer(run.rest(window)), run.gate.Parted()
 		defer patience.Stop()
 	}
 	nudge := time.NewTimer(nudgeAfter)
@@ -130,14 +153,14 @@ func (run *execution) wait(ctx context.Context, window time.Duration) ending {
 // heldStep is the interval at which a command after its timeout is checked while it waits for a person.
 const heldStep = 100 * time.Millisecond
 
-// left returns the rest of a time that started with the command. The time does not pass while a person is asked.
-func (run *execution) left(of time.Duration) time.Duration {
-	return of + run.gate.Held() - time.Since(run.begun)
+// rest returns the rest of a time that started with the command. The time does not pass while a person is asked.
+func (run *Execution) rest(of time.Duration) time.Duration {
+	return of + run.gate.Held() - time.Since(run.Begun)
 }
 
 // prolong resets a timer that has fired, and reports whether time is left.
-func (run *execution) prolong(timer *time.Timer, of time.Duration) bool {
-	left := run.left(of)
+func (run *Execution) prolong(timer *time.Timer, of time.Duration) bool {
+	left := run.rest(of)
 	if left > 0 {
 		timer.Reset(max(left, heldStep))
 	}
@@ -146,7 +169,7 @@ func (run *execution) prolong(timer *time.Timer, of time.Duration) bool {
 
 // conclude ends the shell after its final report if no other process of the command
 // is left, and reports whether it did.
-func (run *execution) conclude() bool {
+func (run *Execution) conclude() bool {
 	var open bool
 	if open, run.concluded = run.shell.conclude(); open {
 		run.runner.reap(run.shell.proc)
@@ -156,7 +179,7 @@ func (run *execution) conclude() bool {
 
 // ask sends SIGTERM and waits for the grace time. Bash itself ends at once, so the
 // time is for its children: the command has ended when its output has.
-func (run *execution) ask() {
+func (run *Execution) ask() {
 	run.shell.finishScript()
 	run.shell.proc.Signal(syscall.SIGTERM)
 	grace := time.NewTimer(run.runner.cfg.Grace)
@@ -173,8 +196,8 @@ func (run *execution) ask() {
 }
 
 // drain waits for output that is still being written after the shell's end.
-func (run *execution) drain() {
-	seen := run.out.Size()
+func (run *Execution) drain() {
+	seen := run.Out.Size()
 	for range drainRounds {
 		timer := time.NewTimer(run.runner.cfg.Drain)
 		select {
@@ -183,7 +206,7 @@ func (run *execution) drain() {
 			return
 		case <-timer.C:
 		}
-		now := run.out.Size()
+		now := run.Out.Size()
 		if now == seen {
 			return
 		}
@@ -191,13 +214,14 @@ func (run *execution) drain() {
 	}
 }
 
-// finish ends the remaining processes of the command and returns the result. Like
-// Run, it returns an error only if the command did not run.
-func (run *execution) finish(why ending) (*Result, error) {
-	ended, problem := run.clear(why)
+// Finish ends the remaining processes of a command that is over, and returns the result. Like
+// [Runner.Run], it returns an error only if the command did not run.
+func (run *Execution) Finish() (*Result, error) {
+	why := run.why
+	ended, problem := run.clear()
 	run.stop()
-	res := &Result{Shown: run.out.Result()}
-	res.Duration = time.Since(run.begun)
+	res := &Result{Shown: run.Out.Result()}
+	res.Duration = time.Since(run.Begun)
 	res.TimedOut = why == timedOut
 	res.Cancelled = why == cancelled || why == closing
 	res.Unheard = why == unheard
@@ -224,7 +248,7 @@ func (run *execution) finish(why ending) (*Result, error) {
 
 // clear ends the remaining processes of the command, reads the rest of its output,
 // and returns how many processes it ended.
-func (run *execution) clear(why ending) (ended int, problem error) {
+func (run *Execution) clear() (ended int, problem error) {
 	if run.concluded && run.shell.rawPipe != nil {
 		run.shell.takeRest()
 		return 0, nil
@@ -235,7 +259,7 @@ func (run *execution) clear(why ending) (ended int, problem error) {
 		return 0, nil
 	}
 	run.shell.listen(true) // a command that was never waited for has no reader yet
-	if why == returned {
+	if run.why == returned {
 		run.drain()
 	}
 	ended, problem = run.shell.proc.Kill()

@@ -158,14 +158,15 @@ func (b liveBody) tasks() g.Node {
 }
 
 func (b liveBody) task(t taskView) g.Node {
-	state := taskBegun(t.TaskInfo)
-	if t.Done {
-		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), g.Text(" at "), timestamp(t.Ended)}
+	state := taskBegun(t.Task)
+	done := t.Over()
+	if done {
+		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), g.Text(" at "), timestamp(t.Ended())}
 	}
-	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(t.Done)+mcpserver.Sanitize(t.Last)), h.Class("item task"),
+	return h.Li(h.ID("task-"+t.Key), h.Data("v", strconv.FormatBool(done)+mcpserver.Sanitize(t.Last)), h.Class("item task"),
 		h.A(h.Class("what"), h.Href(address("tasks", t.Key)), code(t.Text)),
 		meta(state, text(" · "+t.Principal), g.If(t.Last != "", g.Group{g.Text(" · "), code(t.Last)})),
-		g.If(!t.Done, post(address("tasks", t.Key, "stop"), b.Token,
+		g.If(!done, post(address("tasks", t.Key, "stop"), b.Token,
 			button("danger", "Stop", h.Aria("label", "Stop the task "+mcpserver.Sanitize(t.Text))),
 		)),
 	)

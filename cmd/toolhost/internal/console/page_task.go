@@ -10,7 +10,7 @@ import (
 )
 
 func (b taskBody) show(f layout) g.Node {
-	state := g.Group{taskBegun(b.Task.TaskInfo), text(" · " + b.Task.Principal)}
+	state := g.Group{taskBegun(b.Task.Task), text(" · " + b.Task.Principal)}
 	if b.Ended != "" {
 		state = g.Group{h.Span(h.Class("state"), g.Text("ended")), text(" " + b.Ended)}
 	}
@@ -38,6 +38,6 @@ func (b taskBody) show(f layout) g.Node {
 }
 
 // taskBegun is the state of a task that runs.
-func taskBegun(t builtin.TaskInfo) g.Node {
-	return g.Group{h.Span(h.Class("state on"), g.Text("running")), g.Text(" since "), timestamp(t.Begun)}
+func taskBegun(t *builtin.Task) g.Node {
+	return g.Group{h.Span(h.Class("state on"), g.Text("running")), g.Text(" since "), timestamp(t.Begun())}
 }

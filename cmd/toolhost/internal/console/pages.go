@@ -197,6 +197,6 @@ func sentence(s string) string {
 
 // A taskView is a task with a name that is no key to it: ids of tasks are.
 type taskView struct {
-	builtin.TaskInfo
+	*builtin.Task
 	Key, Last string // Last is its last line of output
 }

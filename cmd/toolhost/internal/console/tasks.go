@@ -20,28 +20,32 @@ type taskPages struct{ *website }
 func (s taskPages) list() []taskView {
 	var all []taskView
 	for _, t := range s.operator.Tasks() {
-		sum := sha256.Sum256([]byte(t.ID))
-		all = append(all, taskView{t, hex.EncodeToString(sum[:8]), s.lastLine(t)})
+		all = append(all, taskView{t, taskKey(t), lastLine(t)})
 	}
 	return all
 }
 
-func (s taskPages) find(key string) (builtin.TaskInfo, bool) {
-	for _, t := range s.list() {
-		if t.Key == key {
-			return t.TaskInfo, true
+// find returns the task of a key, nil if there is none.
+func (s taskPages) find(key string) *builtin.Task {
+	for _, t := range s.operator.Tasks() {
+		if taskKey(t) == key {
+			return t
 		}
 	}
-	return builtin.TaskInfo{}, false
+	return nil
+}
+
+func taskKey(t *builtin.Task) string {
+	sum := sha256.Sum256([]byte(t.ID))
+	return hex.EncodeToString(sum[:8])
 }
 
 // lastLine returns the last line that a task has written.
-func (s taskPages) lastLine(t builtin.TaskInfo) string {
+func lastLine(t *builtin.Task) string {
 	const end, most = 1 << 62, 1 << 10
-	ctx := context.Background()                       // it waits for nothing
-	chunk, _ := s.operator.TaskOutput(ctx, t, end, 0) // of a task that is gone there is no line
-	from := max(0, chunk.Next-most)
-	chunk, _ = s.operator.TaskOutput(ctx, t, from, 0)
+	ctx := context.Background() // it waits for nothing
+	chunk, _ := t.Output(ctx, end, 0)
+	chunk, _ = t.Output(ctx, max(0, chunk.Next-most), 0)
 	text := strings.TrimRight(chunk.Text+chunk.Line, "\r\n ")
 	return text[strings.LastIndexAny(text, "\r\n")+1:]
 }
@@ -63,13 +67,13 @@ func (s taskPages) show(w http.ResponseWriter, v pageRequest) {
 
 func (s taskPages) showWith(w http.ResponseWriter, v pageRequest, said string, failed bool, status int) {
 	f := layout{Page: "task", Title: "Task", Said: said, Failed: failed}
-	task, ok := s.find(v.PathValue("key"))
-	if !ok {
+	task := s.find(v.PathValue("key"))
+	if task == nil {
 		s.gone(w, v, "Task", noTask)
 		return
 	}
-	body := taskBody{Task: taskView{TaskInfo: task, Key: v.PathValue("key")}}
-	chunk, err := s.operator.TaskOutput(context.WithoutCancel(v.Context()), task, 0, 0)
+	body := taskBody{Task: taskView{Task: task, Key: v.PathValue("key")}}
+	chunk, err := task.Output(context.WithoutCancel(v.Context()), 0, 0)
 	if err != nil {
 		f.Said, f.Failed = sentence(err.Error()), true
 	}
@@ -104,8 +108,8 @@ func taskEnd(c builtin.TaskChunk) string {
 // stopTask ends a task and everything it started.
 func (s taskPages) stop(w http.ResponseWriter, v pageRequest) {
 	err := fmt.Errorf("%s Nothing was stopped", noTask)
-	if task, ok := s.find(v.PathValue("key")); ok {
-		err = s.operator.StopTask(task)
+	if task := s.find(v.PathValue("key")); task != nil {
+		_, err = task.Stop("")
 	}
 	s.tell(w, v, "The task was stopped, with everything it started.", err, func(text string, failed bool, status int) {
 		s.showWith(w, v, text, failed, status)
@@ -116,7 +120,7 @@ func (s taskPages) stop(w http.ResponseWriter, v pageRequest) {
 func (s taskPages) states() string {
 	var b []byte
 	for _, t := range s.operator.Tasks() {
-		b = strconv.AppendBool(append(append(b, t.ID...), ' '), t.Done)
+		b = strconv.AppendBool(append(append(b, t.ID...), ' '), t.Over())
 	}
 	return string(b)
 }
@@ -129,13 +133,13 @@ const (
 
 // taskOutput answers with what a task has written from an offset on, as plain text, once there is some.
 func (s taskPages) output(w http.ResponseWriter, v pageRequest) {
-	task, ok := s.find(v.PathValue("key"))
+	task := s.find(v.PathValue("key"))
 	from, err := strconv.ParseInt(v.PathValue("from"), 10, 64)
-	if !ok || err != nil || from < 0 {
+	if task == nil || err != nil || from < 0 {
 		http.Error(w, noTask, http.StatusNotFound)
 		return
 	}
-	chunk, err := s.operator.TaskOutput(v.Context(), task, from, outputWait)
+	chunk, err := task.Output(v.Context(), from, outputWait)
 	if _, ok := s.sessions.session(v.Request); !ok { // it was left, or grew too old, meanwhile
 		showLocked(w, http.StatusUnauthorized, "")
 		return
