@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
@@ -57,23 +56,9 @@ func (h *rootDir) gc(maxAge time.Duration) {
 	_ = statedir.NoteTidied(h.dir) // at worst it is tidied again
 }
 
-// recover removes the unfinished files of owners whose lock is free: their process has ended. Callers hold the lock.
+// recover removes the unfinished files of owners that have ended. Callers hold the lock.
 func (h *rootDir) recover() {
-	entries, _ := h.entries(openName)
-	for _, e := range entries {
-		owner, isLock := strings.CutSuffix(e.Name(), lockMark)
-		if !isLock || owner == h.owner {
-			continue
-		}
-		lock := privatefile.NewLock(filepath.Join(h.dir, openName, e.Name()))
-		if free, err := lock.TryLock(); err != nil || !free {
-			continue
-		}
-		err := h.removeUnfinished(owner)
-		if errors.Join(err, lock.Unlock()) == nil { // the lock last, so that after a kill or a failure another process removes the rest
-			_ = h.removeIfThere(filepath.Join(openName, e.Name()))
-		}
-	}
+	_, _ = statedir.Owned(filepath.Join(h.dir, openName), h.removeUnfinished)
 }
 
 // removeUnfinished removes the files of a dead owner: each file before its mark, the directory of the marks last.

@@ -24,9 +24,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // Defaults of Config.
@@ -178,7 +177,7 @@ type rootDir struct {
 	self  os.FileInfo // of root
 	key   []byte
 	owner string // name of this process among the owners
-	alive *flock.Flock
+	alive *statedir.Mark
 
 	changing sync.Mutex // taken before the lock: other processes can only poll for that
 }
@@ -229,10 +228,11 @@ func (h *rootDir) prepare(cfg Config) error {
 	if err := h.root.MkdirAll(openName, 0o700); err != nil {
 		return err
 	}
-	h.alive = privatefile.NewLock(filepath.Join(h.dir, openName, h.owner+lockMark))
-	if _, err := h.alive.TryLock(); err != nil { // no other process knows the name, so it is free
+	alive, err := statedir.Own(filepath.Join(h.dir, openName, h.owner+lockMark))
+	if err != nil {
 		return err
 	}
+	h.alive = alive
 	if err := h.root.Mkdir(filepath.Join(openName, h.owner), 0o700); err != nil {
 		return err
 	}
@@ -263,14 +263,11 @@ func (h *rootDir) close() error {
 		return h.root.Close()
 	}
 	err := h.locked(func() error {
-		err := h.alive.Unlock() // first: Windows cannot remove an open file
-		if h.root.Remove(filepath.Join(openName, h.owner)) != nil {
-			return err
-		}
-		return errors.Join(err, h.root.Remove(filepath.Join(openName, h.owner+lockMark)))
+		_ = h.alive.Release(func() error { return h.root.Remove(filepath.Join(openName, h.owner)) }) // else the next store does
+		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // the directory was removed, and everything in it
 	}
-	return errors.Join(err, h.alive.Unlock(), h.root.Close())
+	return errors.Join(err, h.alive.Close(), h.root.Close())
 }

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,12 +15,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/console"
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 	"github.com/toolhost/toolhost/mcpserver"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
@@ -50,12 +48,11 @@ type runningHost struct {
 	Console string `json:"console,omitempty"`
 }
 
-// A hostRecord keeps the file that says that this host runs. A lock, which ends with the process, says that it still does. It observes
-// the calls to know the clients.
+// A hostRecord keeps the file that says that this host runs. It observes the calls to know the clients.
 type hostRecord struct {
 	mu   sync.Mutex
-	file string // "": no host serves
-	lock *flock.Flock
+	file string
+	mark *statedir.Mark // nil: no host serves
 	host runningHost
 }
 
@@ -64,19 +61,21 @@ func (r *hostRecord) open(host *mcpserver.Host, transport, address string) {
 	operator := host.Operator()
 	dir := filepath.Join(operator.StateDir(), hostsFolder)
 	name := filepath.Join(dir, strconv.Itoa(os.Getpid()))
-	lock := privatefile.NewLock(name + ".lock")
 	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		_, err = lock.TryLock()
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.file, r.lock = name+".json", lock
+	if err == nil {
+		r.mark, err = statedir.Own(name + ".lock")
+	}
+	r.file = name + ".json"
 	r.host = runningHost{
 		PID: os.Getpid(), Transport: transport, Address: address, Roots: operator.Roots(), Clients: append([]string{}, r.host.Clients...),
 		Since: time.Now().UTC().Truncate(time.Second), Version: versionString(), AuditLog: operator.AuditPath(),
 	}
-	if err = errors.Join(err, r.write()); err != nil {
+	if err == nil {
+		err = r.write()
+	}
+	if err != nil {
 		host.Log().Debug("toolhost status does not list this host", "error", err)
 	}
 }
@@ -93,15 +92,10 @@ func (r *hostRecord) write() error {
 func (r *hostRecord) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.file != "" {
-		forgetHost(r.file, r.lock)
-		r.file = ""
+	if r.mark != nil {
+		_ = r.mark.Release(func() error { return os.Remove(r.file) }) // what cannot be removed now is found again
+		r.mark = nil
 	}
-}
-
-// forgetHost removes the files of a host whose lock the caller holds. What cannot be removed now is found again.
-func forgetHost(file string, lock *flock.Flock) {
-	_ = errors.Join(os.Remove(file), os.Remove(strings.TrimSuffix(file, ".json")+".lock"), lock.Unlock())
 }
 
 // CallBegan implements audit.Observer: it notes a client that was not seen before. The disk is not waited for.
@@ -113,7 +107,7 @@ func (r *hostRecord) CallBegan(ctx context.Context, c audit.Call) context.Contex
 		go func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if r.file != "" {
+			if r.mark != nil {
 				_ = r.write() // the next client writes it again
 			}
 		}()
@@ -139,29 +133,20 @@ func (*hostRecord) CallEnded(context.Context, audit.Call, audit.Record, builtin.
 // runningHosts lists the hosts that serve on a state directory, oldest first, and removes what killed ones left.
 func runningHosts(state string) ([]runningHost, error) {
 	all := []runningHost{}
-	files, err := filepath.Glob(filepath.Join(state, hostsFolder, "*.json"))
-	if err != nil {
+	dir := filepath.Join(state, hostsFolder)
+	names, err := statedir.Owned(dir, func(name string) error { return os.Remove(filepath.Join(dir, name+".json")) })
+	if names == nil && err != nil {
 		return nil, err
 	}
 	consoles, err := console.Find(state)
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range files {
-		lock := privatefile.NewLock(strings.TrimSuffix(file, ".json") + ".lock")
-		if free, err := lock.TryLock(); err != nil {
-			continue
-		} else if free {
-			forgetHost(file, lock)
-			continue
-		}
-		raw, err := privatefile.Read(file, maxHostFile)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just ended
-		}
+	for _, name := range names {
+		raw, err := privatefile.Read(filepath.Join(dir, name+".json"), maxHostFile)
 		var h runningHost
 		if err != nil || json.Unmarshal(raw, &h) != nil {
-			continue
+			continue // it has just begun or ended
 		}
 		for _, c := range consoles {
 			if c.PID == h.PID {

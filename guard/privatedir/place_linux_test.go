@@ -149,7 +149,9 @@ func TestRemoved(t *testing.T) {
 	gone := func(at string) bool { _, err := os.Lstat(at); return os.IsNotExist(err) }
 	killed, lives := Open(dir), Open(dir)
 	left, kept := use(killed), use(lives)
-	killed.lock.Close() // as the kernel does
+	if err := killed.mark.Close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
 	third := Open(dir)
 	third.sweeps.Wait()
 	if !gone(left) || gone(kept) {

@@ -7,8 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // shared are the directories of the host that commands have private versions of.
@@ -40,8 +44,8 @@ type Store struct {
 	sweeps sync.WaitGroup
 
 	mu   sync.Mutex
-	dir  string // this host's, "" before the first place is made
-	lock *os.File
+	dir  string         // this host's, "" before the first place is made
+	mark *statedir.Mark // of dir
 	sets map[string]Set
 	over bool
 }
@@ -58,7 +62,7 @@ func Open(dir string) *Store {
 
 // Of returns the places of a caller; none if the system has no sandbox that could mount them.
 func (s *Store) Of(principal string) Set {
-	if s == nil || !mounts {
+	if s == nil || runtime.GOOS != "linux" {
 		return nil
 	}
 	s.mu.Lock()
@@ -96,7 +100,7 @@ func (s *Store) begin() (string, error) {
 		if _, err := os.Lstat(s.dir); err == nil {
 			return s.dir, nil
 		}
-		s.lock.Close() // its directory was removed
+		_ = s.mark.Close() // its directory was removed
 		s.dir = ""
 	}
 	if err := os.MkdirAll(s.parent, 0o700); err != nil {
@@ -106,20 +110,18 @@ func (s *Store) begin() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all, err := lockFile(filepath.Join(parent, lockName), true)
-	if err != nil {
-		return "", err
-	}
-	defer all.Close()
-	dir, err := os.MkdirTemp(parent, "host-")
-	if err != nil {
-		return "", err
-	}
-	if s.lock, err = lockFile(filepath.Join(dir, lockName), false); err != nil {
-		return "", errors.Join(err, os.Remove(dir))
-	}
-	s.dir = dir
-	return dir, nil
+	err = privatefile.Locked(filepath.Join(parent, lockName), func() error {
+		dir, err := os.MkdirTemp(parent, "host-")
+		if err != nil {
+			return err
+		}
+		if s.mark, err = statedir.TryOwn(filepath.Join(dir, lockName)); err != nil {
+			return errors.Join(err, os.RemoveAll(dir))
+		}
+		s.dir = dir
+		return nil
+	})
+	return s.dir, err
 }
 
 // lockName is the file in a directory that is locked by the host that uses the directory.
@@ -127,24 +129,19 @@ const lockName = "lock"
 
 // sweep removes the directories of hosts that have ended.
 func (s *Store) sweep() {
-	all, err := lockFile(filepath.Join(s.parent, lockName), true)
-	if err != nil {
-		return
-	}
-	defer all.Close()
-	entries, _ := os.ReadDir(s.parent) // the next host removes the rest
-	for _, e := range entries {
-		dir := filepath.Join(s.parent, e.Name())
-		if !e.IsDir() {
-			continue
+	_ = privatefile.Locked(filepath.Join(s.parent, lockName), func() error { // the next host removes the rest
+		entries, err := os.ReadDir(s.parent)
+		for _, e := range entries {
+			dir := filepath.Join(s.parent, e.Name())
+			if !e.IsDir() {
+				continue
+			}
+			if mark, err := statedir.TryOwn(filepath.Join(dir, lockName)); err == nil {
+				_ = mark.Release(func() error { return removeAll(dir) })
+			}
 		}
-		lock, err := lockFile(filepath.Join(dir, lockName), false)
-		if err != nil {
-			continue // it is in use
-		}
-		_ = removeAll(dir)
-		lock.Close()
-	}
+		return err
+	})
 }
 
 // Close removes everything. Commands in sandboxes must have ended.
@@ -159,8 +156,7 @@ func (s *Store) Close() error {
 	if s.dir == "" {
 		return nil
 	}
-	err := removeAll(s.dir)
-	return errors.Join(err, s.lock.Close())
+	return s.mark.Release(func() error { return removeAll(s.dir) })
 }
 
 // removeAll removes a directory, including subdirectories that a command has made inaccessible.

@@ -88,7 +88,7 @@ var guardMayImport = map[string][]string{
 	"guard/privatefile":       {"guard/internal/realpath", "guard/lease"},
 	"guard/lease":             {},
 	"guard/statedir":          {"guard/privatefile"},
-	"guard/privatedir":        {},
+	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
 	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/proxy", "guard/privatefile"},
 	"guard/settings":          {"guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // ErrHostEnded is returned by [Forwarder.Serve] when its host has ended.
@@ -75,7 +77,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return web.Close()
 		case <-look.C:
-			if !f.instance.alive() {
+			if running, _ := statedir.Running(f.instance.path(".lock"), f.instance.forget); !running {
 				return errors.Join(ErrHostEnded, web.Close())
 			}
 		}

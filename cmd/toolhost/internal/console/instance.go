@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // Folder is the directory below the state directory that says which consoles can be opened.
@@ -41,10 +39,13 @@ func (i Instance) Socket() string { return filepath.Join(i.dir, i.ID+".sock") }
 // Link opens a console that listens at url. The code is in the part that browsers do not send.
 func Link(url, code string) string { return url + "/enter#" + code }
 
-// An instanceFile is the place of an instance on disk. A lock, which ends with the process, says that it is alive.
+// maxInstance bounds the file of an instance, in bytes.
+const maxInstance = 1 << 20
+
+// An instanceFile is the place of an instance on disk.
 type instanceFile struct {
 	file Instance
-	lock *flock.Flock
+	mark *statedir.Mark
 }
 
 func (i Instance) path(suffix string) string { return filepath.Join(i.dir, i.ID+suffix) }
@@ -56,20 +57,11 @@ func openInstanceFile(state string, i Instance) (*instanceFile, error) {
 		return nil, err
 	}
 	_, _ = Find(state) // removes what killed hosts left
-	r := &instanceFile{file: i, lock: newLock(i)}
-	ok, err := r.lock.TryLock()
-	if err == nil && !ok {
-		err = errors.New("another process holds its lock")
-	}
+	mark, err := statedir.Own(i.path(".lock"))
 	if err != nil {
-		return nil, fmt.Errorf("locking %s: %w", i.path(".lock"), err)
+		return nil, err
 	}
-	return r, nil
-}
-
-// newLock returns the lock of an instance. A pipe in its place is not waited for.
-func newLock(i Instance) *flock.Flock {
-	return privatefile.NewLock(i.path(".lock"))
+	return &instanceFile{file: i, mark: mark}, nil
 }
 
 // write replaces the file, so that no process reads half of it. Only the owner can read it.
@@ -82,9 +74,7 @@ func (r *instanceFile) write() error {
 }
 
 // remove gives the place up.
-func (r *instanceFile) remove() error {
-	return errors.Join(r.file.forget(), r.lock.Unlock(), ignoreNotExist(os.Remove(r.file.path(".lock"))))
-}
+func (r *instanceFile) remove() error { return r.mark.Release(r.file.forget) }
 
 func (i Instance) forget() error {
 	return errors.Join(ignoreNotExist(os.Remove(i.path(".json"))), ignoreNotExist(os.Remove(i.Socket())))
@@ -100,50 +90,19 @@ func ignoreNotExist(err error) error {
 // Find lists the consoles that can be opened, oldest first, and removes what killed hosts left.
 func Find(state string) ([]Instance, error) {
 	dir := filepath.Join(state, Folder)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, ignoreNotExist(err)
-	}
+	names, err := statedir.Owned(dir, func(name string) error { return Instance{dir: dir, ID: name}.forget() })
 	var all []Instance
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), ".json")
-		i := Instance{dir: dir, ID: id}
-		if !ok {
-			i.ID, ok = strings.CutSuffix(e.Name(), ".lock")
-			if _, err := os.Lstat(i.path(".json")); ok && errors.Is(err, fs.ErrNotExist) && isOld(e) {
-				i.alive() // its host was killed before it wrote the file
-			}
-			continue
-		}
-		if !e.Type().IsRegular() { // a pipe would be waited for
-			continue
-		}
-		raw, err := os.ReadFile(i.path(".json"))
-		if err != nil || json.Unmarshal(raw, &i) != nil || i.ID != id || !i.alive() {
-			continue
+	for _, name := range names {
+		i := Instance{dir: dir, ID: name}
+		raw, err := privatefile.Read(i.path(".json"), maxInstance)
+		if err != nil || json.Unmarshal(raw, &i) != nil || i.ID != name {
+			continue // it has just begun or ended
 		}
 		all = append(all, i)
 	}
 	slices.SortFunc(all, func(a, b Instance) int { return cmp.Or(a.Began.Compare(b.Began), strings.Compare(a.ID, b.ID)) })
-	return all, nil
-}
-
-// startTime is how long a console may take at most between the lock and the file of its instance.
-const startTime = time.Minute
-
-func isOld(e fs.DirEntry) bool {
-	info, err := e.Info()
-	return err == nil && time.Since(info.ModTime()) > startTime
-}
-
-// alive reports whether the instance's process holds its lock. What a dead one left is removed.
-func (i Instance) alive() bool {
-	lock := newLock(i)
-	free, err := lock.TryLock()
-	if err != nil || !free {
-		return err == nil
+	if all == nil {
+		return nil, err
 	}
-	// The next run finds what cannot be removed now.
-	_ = errors.Join(i.forget(), lock.Unlock(), ignoreNotExist(os.Remove(i.path(".lock"))))
-	return false
+	return all, nil
 }
