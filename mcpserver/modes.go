@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
@@ -108,17 +108,10 @@ func (m *modes) look() {
 }
 
 func readModes(file string) (all []planned, err error) {
-	raw, err := privatefile.Read(file, maxModes)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err = statedir.Load(file, maxModes, &all); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(raw, &all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return all, nil
+	return all, err
 }
 
 // change puts a scope into plan mode, or ends that.
@@ -143,11 +136,7 @@ func keepMode(file string, mode planned, planning bool) error {
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(changed(all, mode, planning))
-		if err != nil {
-			return err
-		}
-		return privatefile.Replace(file, raw)
+		return statedir.Save(file, changed(all, mode, planning))
 	})
 }
 

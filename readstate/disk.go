@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	lockName      = "lock"
-	scopeSuffix   = ".scope"
-	tempSuffix    = ".tmp"
-	corruptSuffix = ".corrupt"
+	lockName    = "lock"
+	scopeSuffix = ".scope"
+	tempSuffix  = ".tmp"
 
 	// maxScopeFile bounds what is read of one file; 4096 records take about 2 MB.
 	maxScopeFile = 32 << 20
@@ -34,7 +33,7 @@ const (
 )
 
 // names matches the names that a sweep may remove, whatever directory was configured; the group is set for temporary files.
-var names = regexp.MustCompile(`^[0-9a-f]{64}\.scope(?:\.corrupt|\.[A-Z2-7]{26}(\.tmp))?$`)
+var names = regexp.MustCompile(`^[0-9a-f]{64}\.scope(?:\.damaged|\.corrupt|\.[A-Z2-7]{26}(\.tmp))?$`)
 
 // disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader needs no lock
 // and sees an old or a new file, never a partial one. There is no fsync: a power failure may lose files, which the checksum
@@ -86,8 +85,8 @@ func (d *disk) load(key string) (map[string]record, error) {
 		files, err = decode(data)
 	}
 	if errors.Is(err, errCorrupt) {
-		aside := d.root.Rename(name, name+corruptSuffix)
-		d.logger.Warn("read state set aside; its files count as not read", "file", filepath.Join(d.dir, name+corruptSuffix), "error", errors.Join(err, aside))
+		aside, asideErr := statedir.SetAside(filepath.Join(d.dir, name))
+		d.logger.Warn("read state set aside; its files count as not read", "file", aside, "error", errors.Join(err, asideErr))
 		return nil, nil
 	}
 	return files, err

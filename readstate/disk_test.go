@@ -145,11 +145,11 @@ func TestDamagedFilesAreSetAside(t *testing.T) {
 			if st := sc.Check("/f", nil, []byte("x")); st.State != Unread {
 				t.Errorf("%v, want unread", st.State)
 			}
-			aside, err := os.ReadFile(path + corruptSuffix)
+			aside, err := os.ReadFile(path + ".damaged")
 			if err != nil || string(aside) != string(damaged) {
 				t.Errorf("set aside: %q, %v, want the damaged bytes", aside, err)
 			}
-			if !strings.Contains(log.String(), corruptSuffix) {
+			if !strings.Contains(log.String(), ".damaged") {
 				t.Errorf("log %q does not name the file", log.String())
 			}
 			sc.MarkRead("/f", version{}, []byte("x"))
@@ -243,7 +243,7 @@ func TestKill(t *testing.T) {
 		if st := s.Scope("killed", true).Check("/first", nil, []byte("first")); st.State != Current {
 			t.Fatalf("after a kill: %v, want current", st.State)
 		}
-		if left := append(files(t, dir, "*.tmp"), files(t, dir, "*.corrupt")...); len(left) > 0 {
+		if left := append(files(t, dir, "*.tmp"), files(t, dir, "*.damaged")...); len(left) > 0 {
 			t.Fatalf("left behind: %q", left)
 		}
 	}
@@ -296,10 +296,10 @@ func TestDiskRefusesAndRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(name, "x"), "", noon)
-	if err := os.Mkdir(name+corruptSuffix, 0o700); err != nil {
+	if err := os.Mkdir(name+".damaged", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(name+corruptSuffix, "x"), "", noon)
+	write(t, filepath.Join(name+".damaged", "x"), "", noon)
 	sc.MarkRead("/f", version{}, nil)
 	if err := s.flush(); err == nil {
 		t.Error("flush into a directory: no error")
@@ -310,7 +310,7 @@ func TestDiskRefusesAndRecovers(t *testing.T) {
 	if left := files(t, dir, "*.tmp"); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
 	}
-	for _, path := range []string{name, name + corruptSuffix} {
+	for _, path := range []string{name, name + ".damaged"} {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}

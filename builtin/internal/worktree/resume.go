@@ -3,7 +3,6 @@ package worktree
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // resumeWait bounds how long [Room.Resume] waits for a host that ends worktrees of killed hosts.
@@ -21,8 +22,7 @@ const resumeWait = 15 * time.Second
 func (r Room) Find(holds func(Meta) bool) string {
 	for _, name := range r.names() {
 		var m Meta
-		raw, err := os.ReadFile(filepath.Join(r.dir, name, "meta"))
-		if err == nil && json.Unmarshal(raw, &m) == nil && m.Ready && holds(m) {
+		if statedir.Load(filepath.Join(r.dir, name, metaName), maxMeta, &m) == nil && m.Ready && holds(m) {
 			return name
 		}
 	}

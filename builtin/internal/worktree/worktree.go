@@ -21,7 +21,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,6 +34,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 const (
@@ -249,13 +249,13 @@ func (r Room) claim(w *Worktree) error {
 	return nil
 }
 
-func (w *Worktree) save() error {
-	raw, err := json.Marshal(w.Meta)
-	if err != nil {
-		return err
-	}
-	return privatefile.Replace(filepath.Join(w.dir, "meta"), raw)
-}
+func (w *Worktree) save() error { return statedir.Save(filepath.Join(w.dir, metaName), w.Meta) }
+
+// metaName is the file of a [Meta], and maxMeta its maximum size in bytes.
+const (
+	metaName = "meta"
+	maxMeta  = 1 << 20
+)
 
 // locked runs do while no other worktree of that repository is made or ended.
 func (r Room) locked(ctx context.Context, m Meta, do func() error) error {
@@ -296,10 +296,7 @@ func (r Room) open(ctx context.Context, name string, wait time.Duration) (*Workt
 	} else if err != nil {
 		return nil, err
 	}
-	raw, err := os.ReadFile(filepath.Join(w.dir, "meta"))
-	if err == nil {
-		err = json.Unmarshal(raw, &w.Meta)
-	}
+	err = statedir.Load(filepath.Join(w.dir, metaName), maxMeta, &w.Meta)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("the worktree %s cannot be read: %w", w.dir, err), w.lock.Close())
 	}
@@ -325,8 +322,7 @@ func (r Room) names() (names []string) {
 func (r Room) List() (kept []Meta) {
 	for _, name := range r.names() {
 		var m Meta
-		raw, err := os.ReadFile(filepath.Join(r.dir, name, "meta"))
-		if err == nil && json.Unmarshal(raw, &m) == nil && !m.Kept.IsZero() {
+		if statedir.Load(filepath.Join(r.dir, name, metaName), maxMeta, &m) == nil && !m.Kept.IsZero() {
 			kept = append(kept, m)
 		}
 	}

@@ -145,7 +145,7 @@ func (g *Gateway) Reload() {
 			g.servers[e.Name] = s
 			continue
 		}
-		g.servers[e.Name] = &server{Entry: e, store: openStore(g.cfg.Dir, e)}
+		g.servers[e.Name] = &server{Entry: e, store: openStore(g.cfg.Dir, e, g.cfg.Log)}
 	}
 	stale := map[string][]*upstream{} // by server
 	for _, u := range g.live {

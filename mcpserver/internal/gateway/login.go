@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // Limits of logins.
@@ -91,8 +91,7 @@ func (s *server) loginState() string {
 
 // read reads the file. If that fails, the login is empty.
 func (l *login) read() (k keptLogin) {
-	text, err := privatefile.Read(l.file, maxLogin)
-	if err != nil || json.Unmarshal(text, &k) != nil {
+	if statedir.Load(l.file, maxLogin, &k) != nil {
 		return keptLogin{}
 	}
 	return k
@@ -109,8 +108,8 @@ func (l *login) update(change func(*keptLogin) error) error {
 		k := l.read()
 		was := string(marshal(k))
 		err := change(&k)
-		if text := marshal(k); string(text) != was {
-			err = errors.Join(err, privatefile.Replace(l.file, text))
+		if string(marshal(k)) != was {
+			err = errors.Join(err, statedir.Save(l.file, k))
 		}
 		return err
 	})

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // maxStore limits the size of the record of a server, in bytes.
@@ -42,7 +46,7 @@ type listing struct {
 type record struct {
 	Offer *offer `json:"offer,omitempty"`
 	// Accepted are the accepted definitions, by kind and name: "tool NAME". Nil if nothing was accepted yet.
-	Accepted map[string]json.RawMessage `json:"accepted,omitempty"`
+	Accepted map[string]json.RawMessage `json:"accepted,omitzero"`
 	// Withheld are the definitions that differ from the accepted ones, with the time since when.
 	Withheld map[string]time.Time `json:"withheld,omitempty"`
 	// Reviewed has the fingerprint of each definition in the last review. Nil if there was none since the last acceptance.
@@ -52,6 +56,8 @@ type record struct {
 // A store keeps the record of a server, in a file that several hosts share.
 type store struct {
 	file string // "": in memory only
+	name string // of the server
+	log  *slog.Logger
 	pins bool
 	all  bool // the first definitions are accepted without a review
 
@@ -76,10 +82,10 @@ func (s *store) refresh() bool {
 	return true
 }
 
-// openStore reads the record of a server. If that fails, the record is empty: nothing is accepted except what the trust in
-// the entry accepts.
-func openStore(dir string, e *Entry) *store {
-	s := &store{pins: e.pins(), all: e.Trust != Project}
+// openStore reads the record of a server. If there is none, what the trust in the entry accepts will be accepted. If it cannot be
+// read, nothing is accepted.
+func openStore(dir string, e *Entry, log *slog.Logger) *store {
+	s := &store{name: e.Name, log: log, pins: e.pins(), all: e.Trust != Project}
 	if dir == "" {
 		return s
 	}
@@ -98,10 +104,21 @@ func (s *store) read() {
 	if info, err := os.Stat(s.file); err == nil {
 		s.at, s.size = info.ModTime(), info.Size()
 	}
-	text, err := privatefile.Read(s.file, maxStore)
 	var r record
-	if err == nil && json.Unmarshal(text, &r) == nil {
+	err := statedir.Load(s.file, maxStore, &r)
+	if err == nil {
 		s.now = r
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if s.now.Accepted == nil {
+		s.now.Accepted = map[string]json.RawMessage{} // not nil: what was accepted is not known
+	}
+	if errors.Is(err, statedir.ErrDamaged) {
+		aside, asideErr := statedir.SetAside(s.file)
+		s.log.Warn("the record of a server is damaged and was set aside: what it offers is withheld until it is reviewed and accepted; "+
+			"run `toolhost mcp review "+s.name+"`", "file", aside, "error", errors.Join(err, asideErr, statedir.Save(s.file, s.now)))
 	}
 }
 
@@ -114,19 +131,23 @@ func (s *store) update(change func(*record)) {
 		change(&s.now)
 		return
 	}
-	_ = privatefile.Locked(strings.TrimSuffix(s.file, ".json")+".lock", func() error {
+	changed := false
+	err := privatefile.Locked(strings.TrimSuffix(s.file, ".json")+".lock", func() error {
 		s.read()
 		change(&s.now)
-		text, err := json.Marshal(s.now)
-		if err != nil {
-			return err
-		}
-		if err := privatefile.Replace(s.file, text); err != nil {
+		changed = true
+		if err := statedir.Save(s.file, s.now); err != nil {
 			return err
 		}
 		s.read()
 		return nil
 	})
+	if !changed {
+		change(&s.now)
+	}
+	if err != nil {
+		s.log.Warn("the record of a server could not be stored: it lasts until the host ends", "file", s.file, "error", err)
+	}
 }
 
 // known reports whether the store has an offer for an entry with this hash.

@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 )
@@ -73,4 +76,46 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestDamagedRecord damages the record of a server of the user's own entry: a definition that was withheld is not accepted for
+// want of what was accepted before.
+func TestDamagedRecord(t *testing.T) {
+	dir := t.TempDir()
+	e := &Entry{Name: "s", Trust: User}
+	tool := func(text string) offer {
+		return offer{Tools: []json.RawMessage{json.RawMessage(`{"name":"t","description":"` + text + `","inputSchema":{"type":"object"}}`)}}
+	}
+	s := openStore(dir, e, slog.New(slog.DiscardHandler))
+	s.learned(e, tool("honest"), true)
+	s.learned(e, tool("changed"), false)
+	whole, err := os.ReadFile(s.file)
+	if err != nil || len(s.get().Withheld) != 1 {
+		t.Fatalf("withheld are %v, %v", s.get().Withheld, err)
+	}
+	damage := func(what string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(s.file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		for range 2 { // the second host finds no damage any more
+			again := openStore(dir, e, slog.New(slog.NewTextHandler(&log, nil)))
+			again.learned(e, tool("changed"), !again.seen())
+			if len(again.get().Withheld) != 1 {
+				t.Errorf("%s: withheld are %v", what, again.get().Withheld)
+			}
+		}
+		if aside, err := os.ReadFile(s.file + ".damaged"); string(aside) != string(text) || !strings.Contains(log.String(), s.file+".damaged") {
+			if log.Len() > 0 || !json.Valid(text) {
+				t.Errorf("%s: set aside is %.20q, %v; the log: %s", what, aside, err, log.String())
+			}
+		}
+	}
+	for i := 0; i < len(whole); i += 13 {
+		damage(fmt.Sprint("cut at ", i), whole[:i])
+		flipped := bytes.Clone(whole)
+		flipped[i] ^= 1
+		damage(fmt.Sprint("flipped at ", i), flipped)
+	}
 }

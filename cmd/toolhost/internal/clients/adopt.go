@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // An Adoption holds the entries that were moved out of a client's file, by name and unchanged.
@@ -34,10 +34,7 @@ const maxAdoption = 4 << 20
 
 // Adopted returns what was moved out of the client's file and not given back.
 func (c Client) Adopted(r Request) (a Adoption, err error) {
-	raw, err := privatefile.Read(adoption(c, r), maxAdoption)
-	if err == nil {
-		err = json.Unmarshal(raw, &a)
-	}
+	err = statedir.Load(adoption(c, r), maxAdoption, &a)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -88,14 +85,7 @@ func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, 
 		if r.DryRun || len(a.Entries) == 0 {
 			return t, Updated, nil
 		}
-		raw, err := json.Marshal(a)
-		if err == nil {
-			err = os.MkdirAll(r.Backups.Dir, 0o700)
-		}
-		if err == nil {
-			err = privatefile.Replace(adoption(c, r), raw) // before the file changes: nothing is lost
-		}
-		return t, Updated, err
+		return t, Updated, statedir.Save(adoption(c, r), a) // before the file changes: nothing is lost
 	})
 	return a, report, err
 }
