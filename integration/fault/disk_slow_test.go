@@ -156,21 +156,3 @@ var spoils = []struct {
 		}))
 	}},
 }
-
-// eachFile calls do for every regular file below a directory.
-func eachFile(t *testing.T, dir string, do func(path string, size int64)) {
-	t.Helper()
-	host.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
-		}
-		info, err := e.Info()
-		if err == nil {
-			do(path, info.Size())
-		}
-		return err
-	}))
-}
