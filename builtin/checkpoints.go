@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,8 +37,8 @@ const (
 
 // checkpoints track the roots in which commands run.
 type checkpoints struct {
-	dir  string        // of copies; "" disables them
-	wait time.Duration // how long a command waits for the base
+	room func() (dir string, err error) // makes a directory for a tracker
+	wait time.Duration                  // how long a command waits for the base
 
 	told     sync.Once // for the note that a root is not covered
 	mu       sync.Mutex
@@ -54,6 +55,7 @@ type tracker struct {
 	*checkpoint.Tracker // nil until it was opened, or if that failed
 	open                sync.Once
 	err                 error
+	room                string        // its directory
 	bytes               *atomic.Int64 // of the copies for the principal
 	commands            int           // that run
 	used                time.Time
@@ -65,19 +67,11 @@ func (t *tracker) close() error {
 	if t.Tracker == nil {
 		return nil
 	}
-	return t.Close()
+	return errors.Join(t.Close(), os.RemoveAll(t.room))
 }
 
-// openCheckpoints keeps copies below the state directory.
-func openCheckpoints(state string, wait time.Duration) *checkpoints {
-	c := &checkpoints{wait: wait, trackers: map[trackerKey]*tracker{}, used: map[string]*atomic.Int64{}}
-	if state != "" {
-		dir := filepath.Join(state, "checkpoints")
-		if os.MkdirAll(dir, 0o700) == nil {
-			c.dir = dir
-		}
-	}
-	return c
+func openCheckpoints(store *history.Store, wait time.Duration) *checkpoints {
+	return &checkpoints{room: store.Room, wait: wait, trackers: map[trackerKey]*tracker{}, used: map[string]*atomic.Int64{}}
 }
 
 func (c *checkpoints) close() error {
@@ -96,22 +90,34 @@ func (c *checkpoints) close() error {
 
 // acquire returns the tracker of a root. A new tracker starts to read the base.
 func (c *checkpoints) acquire(env *Env, root string) (*tracker, error) {
-	hidden, tag := env.Policy.Hiding()
+	_, tag := env.Policy.Hiding()
 	t, err := c.entry(trackerKey{env.Principal, root, tag})
 	if err != nil {
 		return nil, err
 	}
 	t.open.Do(func() { // other callers do not wait for the packs of this root
-		links := env.Policy.HidingLinks()
-		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: c.dir, Used: t.bytes, Wait: c.wait, Hidden: func(path string, info walk.Info) bool {
-			return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
-		}})
+		if t.room, t.err = c.room(); t.err != nil {
+			return
+		}
+		t.Tracker, t.err = checkpoint.New(checkpoint.Config{Root: root, Dir: t.room, Used: t.bytes, Wait: c.wait, Hidden: hiddenFiles(env.Policy)})
+		if t.err != nil {
+			_ = os.RemoveAll(t.room)
+		}
 	})
 	if t.err != nil {
 		c.release(t)
 		return nil, t.err
 	}
 	return t, nil
+}
+
+// hiddenFiles reports the files that rules hide from commands.
+func hiddenFiles(policy *guard.Policy) func(path string, info walk.Info) bool {
+	hidden, _ := policy.Hiding()
+	links := policy.HidingLinks()
+	return func(path string, info walk.Info) bool {
+		return hidden != nil && hidden(path, info.Kind == walk.Dir) || links != nil && info.Links > 1 && links(info.Device, info.Inode, info.Status)
+	}
 }
 
 // entry counts a command on the tracker of a key. It creates a tracker if there is none, or if the root was replaced.
@@ -170,11 +176,12 @@ func (c *checkpoints) evict() {
 // A commandMark tracks a running command, and returns its changes afterwards.
 type commandMark struct {
 	env     *Env
+	id      string // of its entry
 	command string
 	begun   time.Time
 	roots   []rootMark
 	notes   []string
-	ended   func()                // notifies other hosts of the end
+	ended   func()                // ends the announcement
 	end     func() commandChanges // once
 }
 
@@ -191,27 +198,36 @@ type commandChanges struct {
 	notes          []string // what was not covered
 }
 
-// beginCommand is called before a command starts.
+// beginCommand is called before a command starts. It announces the entry of the command on disk.
 func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *commandMark {
-	m := &commandMark{env: env, command: command, begun: time.Now()}
+	m := &commandMark{env: env, command: command, begun: time.Now(), ended: func() {}}
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
-	var err error
-	if m.ended, err = history.Announce(b.history, history.Running{Principal: env.Principal, Command: command, Roots: roots}); err != nil {
-		b.log.Warn("cannot record that a command runs: a rewind will not wait for it", "error", err)
-		m.ended = func() {}
+	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots, Begun: m.begun}
+	if b.history.Keeps() && env.Shell.KeepChanges {
+		for _, k := range b.settleKilled(env.Policy) {
+			m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: toolhost history shows what that changed, as %s",
+				k.Command[:min(len(k.Command), maxKilledCommand)], k.Begun.Local().Format(time.DateTime), k.ID))
+		}
+		m.beginRoots(ctx, roots)
+		for _, root := range m.roots {
+			if begun, ok := root.mark.Saved(); ok {
+				r.Bases = append(r.Bases, history.Base{Root: root.root, Room: filepath.Base(root.tracker.room), Begun: begun})
+			}
+		}
 	}
-	if b.checkpoints.dir == "" || !env.Shell.KeepChanges {
+	id, ended, err := history.Announce(b.history, r)
+	if err != nil {
+		b.log.Warn("cannot record that a command runs: a rewind will not wait for it", "error", err)
 		return m
 	}
-	killed, err := history.Abandoned(b.history, env.Principal)
-	if err != nil {
-		b.log.Warn("cannot read which commands of killed hosts ran", "error", err)
-	}
-	for _, k := range killed {
-		m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: what that changed may not be in the history",
-			k.Command[:min(len(k.Command), maxKilledCommand)], k.Begun.Local().Format(time.DateTime)))
-	}
+	m.id, m.ended = id, ended
+	return m
+}
+
+// beginRoots marks the state of the roots.
+func (m *commandMark) beginRoots(ctx context.Context, roots []string) {
+	b := m.env.Runtime
 	for _, root := range roots {
 		if !tracked(root) {
 			b.checkpoints.told.Do(func() {
@@ -219,24 +235,91 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *c
 			})
 			continue
 		}
-		t, err := b.checkpoints.acquire(env, root)
+		t, err := b.checkpoints.acquire(m.env, root)
 		if err != nil {
 			b.log.Warn("cannot record the changes of commands", "root", root, "error", err)
 			continue
 		}
 		mark := t.Begin(ctx)
 		m.roots = append(m.roots, rootMark{root, t, mark})
-		if files, partial := mark.Partial(); partial && env.Progress != nil {
-			env.Progress(fmt.Sprintf("%s is not read whole yet, only %s: what this command changes elsewhere in it cannot be taken back.",
+		if files, partial := mark.Partial(); partial && m.env.Progress != nil {
+			m.env.Progress(fmt.Sprintf("%s is not read whole yet, only %s: what this command changes elsewhere in it cannot be taken back.",
 				root, count(files, "file")))
 		}
 	}
-	return m
+}
+
+// settleKilled settles the entries of commands in the roots whose host was killed, and returns those commands.
+func (b *Runtime) settleKilled(policy *guard.Policy) []history.Running {
+	b.settling.Lock()
+	defer b.settling.Unlock()
+	roots := outermost(policy.Roots())
+	mine := func(r history.Running) bool {
+		return !slices.ContainsFunc(r.Bases, func(base history.Base) bool {
+			_, err := os.Lstat(base.Root)
+			return err == nil && !slices.ContainsFunc(roots, func(root string) bool { return isBelow(base.Root, root) })
+		})
+	}
+	killed, err := history.Settle(b.history, mine, func(r history.Running, room func(string) string) (history.Change, []history.PathChange, func(), error) {
+		var reports rootReports
+		for _, base := range r.Bases {
+			report, err := checkpoint.Settle(checkpoint.Config{Root: base.Root, Dir: room(base.Room), Hidden: hiddenFiles(policy)}, base.Begun)
+			if errors.Is(err, fs.ErrNotExist) { // the root, or its base
+				report, err = &checkpoint.Report{Notes: []string{fmt.Sprintf("What it changed in %s is not known: %v.", base.Root, err)}}, nil
+			}
+			if err != nil {
+				reports.close()
+				return history.Change{}, nil, nil, err
+			}
+			reports = append(reports, rootReport{base.Root, report})
+		}
+		c := history.Change{Call: reports.call()}
+		c.Notes = append(c.Notes, "The host was killed while it ran.")
+		return c, reports.changes(), reports.close, nil
+	})
+	if err != nil {
+		b.log.Warn("cannot settle the commands of killed hosts", "error", err)
+	}
+	return killed
+}
+
+// A rootReport is what changed in a root while a command ran.
+type rootReport struct {
+	root string
+	*checkpoint.Report
+}
+
+type rootReports []rootReport
+
+func (all rootReports) close() {
+	for _, r := range all {
+		r.Close()
+	}
+}
+
+// call returns what the history records of all changes together.
+func (all rootReports) call() (c history.Call) {
+	for _, r := range all {
+		c.Ignored += r.Ignored
+		c.Notes = append(c.Notes, r.Notes...)
+		c.HeadMoved = c.HeadMoved || r.HeadMoved
+	}
+	return c
+}
+
+// changes returns the changes as the history records them.
+func (all rootReports) changes() (changes []history.PathChange) {
+	for _, r := range all {
+		for _, c := range r.Changes {
+			changes = append(changes, pathChange(r.root, r.Report, c))
+		}
+	}
+	return changes
 }
 
 // readRoots begins to read the roots, so that what the first command changes can be taken back.
 func (b *Runtime) readRoots(env *Env) {
-	if b.checkpoints.dir == "" {
+	if !b.history.Keeps() {
 		return
 	}
 	for _, root := range outermost(env.Policy.Roots()) {
@@ -274,26 +357,23 @@ func tracked(root string) bool {
 // finish records the changes of the command.
 func (m *commandMark) finish() (all commandChanges) {
 	defer m.ended()
-	call := history.Change{Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun}
-	call.Command = m.command
-	var changes []history.PathChange
-	all.notes = m.notes
+	var reports rootReports
 	for _, r := range m.roots {
-		report := r.mark.End()
-		defer report.Close()
+		reports = append(reports, rootReport{r.root, r.mark.End()})
 		defer m.env.Runtime.checkpoints.release(r.tracker)
-		all.ignored += report.Ignored
-		all.notes = append(all.notes, report.Notes...)
-		call.HeadMoved = call.HeadMoved || report.HeadMoved
-		for i, c := range report.Changes {
-			changes = append(changes, pathChange(r.root, report, c))
-			if !c.IsDir() || i+1 == len(report.Changes) || !strings.HasPrefix(report.Changes[i+1].Path, c.Path+"/") {
+	}
+	defer reports.close()
+	c := history.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun, Call: reports.call()}
+	all.notes, all.ignored = slices.Concat(m.notes, c.Notes), c.Ignored
+	for _, r := range reports {
+		for i, c := range r.Changes {
+			if !c.IsDir() || i+1 == len(r.Changes) || !strings.HasPrefix(r.Changes[i+1].Path, c.Path+"/") {
 				all.add(m.env.Policy, r.root, c)
 			}
 		}
 	}
-	call.Ignored, call.Notes = all.ignored, all.notes
-	if err := m.env.Runtime.history.Record(call, changes); err != nil {
+	c.Command, c.Notes = m.command, all.notes
+	if err := m.env.Runtime.history.Record(c, reports.changes()); err != nil {
 		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))
 	}
 	return all

@@ -42,7 +42,7 @@ func ChangedPaths(stateDir string, f ChangeFilter, id string) (paths []string, e
 			paths = append(paths, c.Path)
 		}
 	}
-	return distinct(paths), errors.Join(err, store.Close())
+	return withUnsettled(store, paths, err)
 }
 
 // PurgeHistory forgets the changes of all callers that began before a time, and returns how many calls these were.
@@ -63,6 +63,9 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 	}
 	sel.Principal = history.AllPrincipals
 	plan, err := store.PlanUndo(sel)
+	if errors.Is(err, history.ErrUnknown) { // it may be the entry of a killed command
+		plan, err = new(history.Undo), nil
+	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -72,7 +75,16 @@ func UndonePaths(stateDir string, sel UndoSelection) (paths []string, err error)
 	for _, r := range plan.Refused {
 		paths = append(paths, r.Path)
 	}
-	return distinct(paths), store.Close()
+	return withUnsettled(store, paths, nil)
+}
+
+// withUnsettled adds the roots whose entries are not settled, so that the rules there are known, and closes the store.
+func withUnsettled(store *history.Store, paths []string, err error) ([]string, error) {
+	roots, unsettledErr := history.UnsettledRoots(store)
+	for _, root := range roots {
+		paths = append(paths, filepath.Join(root, "any"))
+	}
+	return distinct(paths), errors.Join(err, unsettledErr, store.Close())
 }
 
 func openHistoryOf(stateDir string) (*history.Store, error) {

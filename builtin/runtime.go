@@ -44,6 +44,7 @@ type Runtime struct {
 	temps       atomicfile.Temps
 	history     *history.Store
 	checkpoints *checkpoints
+	settling    sync.Mutex // held while the commands of killed hosts are settled
 	log         *slog.Logger
 	questions   openQuestions
 	// decoding limits how many images are decoded concurrently: each may take up to document.MaxDecoded bytes.
@@ -107,7 +108,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		search:   openSearch(cfg.Search), log: cfg.Log,
 		web:       web.NewClient("toolhost/" + cmp.Or(cfg.Version, "0")),
 		decoding:  semaphore.NewWeighted(imagesAtOnce),
-		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private, checkpoints: openCheckpoints(cfg.StateDir, cfg.CommandWait),
+		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private,
 	}
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, journalName)
@@ -125,6 +126,7 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	if err := box.openHistory(cfg.StateDir); err != nil { // after the repair: it reads files
 		return nil, errors.Join(err, box.search.Close())
 	}
+	box.checkpoints = openCheckpoints(box.history, cfg.CommandWait)
 	box.probe = sync.OnceValue(func() sandbox.Report {
 		if box.closing.Load() {
 			return sandbox.Report{Why: []string{"the host is closing"}}

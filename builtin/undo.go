@@ -72,6 +72,7 @@ func (b *Runtime) Holdings() ([]Holding, error) { return b.history.Holdings() }
 
 // Changes lists changes of all principals, newest first, leaving out those of files that a rule now denies reading.
 func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error) {
+	b.settleKilled(policy)
 	f.Principal = history.AllPrincipals
 	all, err := b.history.List(f)
 	if err != nil {
@@ -88,6 +89,7 @@ func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 
 // ShowChange returns the first change of an entry, and the diffs of all its files that the rules let be read.
 func (b *Runtime) ShowChange(policy *guard.Policy, id string) (Change, string, error) {
+	b.settleKilled(policy)
 	changes, diffs, err := b.history.Show(history.AllPrincipals, id)
 	if err != nil {
 		return Change{}, "", err
@@ -169,6 +171,7 @@ type Undone struct {
 // Undo restores what files held before changes. Files that have changed since are left alone unless the
 // selection forces it. The undo is journalled, and can be undone.
 func (b *Runtime) Undo(ctx context.Context, env *Env, sel UndoSelection) (r UndoResult, err error) {
+	b.settleKilled(env.Policy)
 	sel.Principal = history.AllPrincipals
 	plan, err := b.history.PlanUndo(sel)
 	if err != nil {

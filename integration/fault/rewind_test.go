@@ -3,12 +3,9 @@
 package fault
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -89,30 +86,4 @@ func (g *ground) killRewind(station int, id string, before, after map[string]str
 		}
 	}
 	return hit
-}
-
-// rewind rewinds to before a call, and compares. See tidy for why it may take more than one try.
-func (g *ground) rewind(id string, want map[string]string) {
-	g.T.Helper()
-	host.Eventually(g.T, func() string {
-		out, err := g.Run("rewind", id, "--yes")
-		if diff := cmp.Diff(want, g.stands()); err != nil || diff != "" {
-			return fmt.Sprintf("%v %s\n(-want +got)\n%s", err, out, diff)
-		}
-		return ""
-	})
-}
-
-// ids are those of all calls in the history, oldest first.
-func (g *ground) ids() []string {
-	g.T.Helper()
-	raw, err := g.Run("history", "--json")
-	host.Must(g.T, err)
-	var calls []struct{ ID string }
-	host.Must(g.T, json.Unmarshal(raw, &calls))
-	var ids []string
-	for _, c := range slices.Backward(calls) {
-		ids = append(ids, c.ID)
-	}
-	return ids
 }

@@ -151,7 +151,7 @@ func unfinished(t *testing.T, state string) []string {
 	t.Helper()
 	var found []string
 	for _, pattern := range []string{
-		"journal/*.journal", "history/owners/*", "history/*/*~*", "readstate/*.tmp", "results/open/*", ".new-*", "cache/*.tmp",
+		"journal/*.journal", "history/owners/*", "history/running/*", "history/rooms/*", "history/*/*~*", "readstate/*.tmp", "results/open/*", ".new-*", "cache/*.tmp",
 	} {
 		names, err := filepath.Glob(filepath.Join(state, pattern))
 		if err != nil {

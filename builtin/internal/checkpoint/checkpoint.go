@@ -15,6 +15,8 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +49,7 @@ const (
 // Config describes a root.
 type Config struct {
 	Root string // the real path of the directory
-	Dir  string // an existing directory on the disk that the copies are kept on
+	Dir  string // an existing directory for the base and the copies, of this root alone
 	// Hidden reports paths that are neither read nor named. Nil hides nothing.
 	Hidden func(path string, info walk.Info) bool
 	// Used counts the bytes of the copies of several roots, which MaxBytes bounds together. Nil: this root has its own bound.
@@ -86,6 +88,9 @@ type Tracker struct {
 	buf     walk.Buffer
 
 	events events
+	saved  *baseLog // nil: not on disk
+	// savedLength is the length of what saved has written out.
+	savedLength atomic.Int64
 
 	log     []logged
 	compact int // from which length on the log is compacted
@@ -120,8 +125,7 @@ type logged struct {
 
 // New returns a Tracker and begins to read the base.
 func New(cfg Config) (*Tracker, error) {
-	cfg.MaxFile, cfg.MaxBytes, cfg.MaxFiles = orDefault(cfg.MaxFile, DefaultMaxFile), orDefault(cfg.MaxBytes, DefaultMaxBytes), orDefault(cfg.MaxFiles, DefaultMaxFiles)
-	cfg.Wait = orDefault(cfg.Wait, DefaultWait)
+	cfg = cfg.withDefaults()
 	root, err := walk.OpenRoot(cfg.Root)
 	if err != nil {
 		return nil, err
@@ -130,17 +134,13 @@ func New(cfg Config) (*Tracker, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	t := &Tracker{
-		cfg: cfg, ready: make(chan struct{}), events: newEvents(), mu: make(mutex, 1), compact: compactAfter,
-		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
-	}
-	if cfg.Hidden != nil {
-		t.files.hidden = func(path string, info walk.Info) bool { return cfg.Hidden(cfg.Root+"/"+path, info) }
+	t := newTracker(cfg, root, store)
+	if t.saved, err = newBaseLog(filepath.Join(cfg.Dir, baseName), store.packs); err != nil {
+		return nil, errors.Join(err, root.Close(), store.close())
 	}
 	if t.queue, err = walk.OpenQueue(); err != nil || !root.Local() {
 		t.closeQueue()
 	}
-	t.top = &dir{chain: parentRules(cfg.Root)}
 	t.pending = []*dir{t.top}
 	var ctx context.Context
 	ctx, t.stop = context.WithCancel(context.Background())
@@ -149,6 +149,26 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	t.work.Go(func() { t.readBase(ctx) })
 	return t, nil
+}
+
+// withDefaults replaces what is zero.
+func (cfg Config) withDefaults() Config {
+	cfg.MaxFile, cfg.MaxBytes, cfg.MaxFiles = orDefault(cfg.MaxFile, DefaultMaxFile), orDefault(cfg.MaxBytes, DefaultMaxBytes), orDefault(cfg.MaxFiles, DefaultMaxFiles)
+	cfg.Wait = orDefault(cfg.Wait, DefaultWait)
+	return cfg
+}
+
+// newTracker returns a Tracker that has read nothing.
+func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
+	t := &Tracker{
+		cfg: cfg, ready: make(chan struct{}), events: newEvents(), mu: make(mutex, 1), compact: compactAfter,
+		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
+		top:   &dir{chain: parentRules(cfg.Root)},
+	}
+	if cfg.Hidden != nil {
+		t.files.hidden = func(path string, info walk.Info) bool { return cfg.Hidden(cfg.Root+"/"+path, info) }
+	}
+	return t
 }
 
 func orDefault[T int | int64 | time.Duration](value, def T) T {
@@ -177,7 +197,7 @@ func (t *Tracker) Close() error {
 	if t.err == nil {
 		t.err = errors.New("the history of commands is closed")
 	}
-	return errors.Join(t.files.root.Close(), t.files.contents.close())
+	return errors.Join(t.files.root.Close(), t.files.contents.close(), t.saved.close(), os.Remove(filepath.Join(t.cfg.Dir, baseName)))
 }
 
 // Ready returns a channel that is closed when the base has been read.

@@ -160,6 +160,12 @@ func TestReport(t *testing.T) {
 			tr := start(t, Config{Root: root})
 			m := tr.Begin(t.Context())
 			sh(t, root, "umask 022; "+tt.command)
+			settled := settle(t, tr, m) // the ignored files that changed are known only to the process that watched
+			want, _, _ := strings.Cut("\n"+tt.want, "\n1 ignored")
+			want, _, _ = strings.Cut(want, "\n2 ignored")
+			if want = strings.TrimSpace(want); strings.TrimSpace(settled) != want && !strings.Contains(tt.command, "rm -rf .git") {
+				t.Errorf("%s\nsettled:\n%s\nwant:\n%s", tt.command, settled, want)
+			}
 			r := m.End()
 			defer r.Close()
 			if got := summary(t, r); got != tt.want {
@@ -170,6 +176,25 @@ func TestReport(t *testing.T) {
 			}
 		})
 	}
+}
+
+// settle returns the summary of what another process finds that settles the command when this one is killed now.
+func settle(t *testing.T, tr *Tracker, m *Mark) string {
+	t.Helper()
+	begun, ok := m.Saved()
+	if !ok {
+		t.Fatal("the base is not on disk")
+	}
+	cfg := Config{Root: tr.cfg.Root, Dir: t.TempDir(), Hidden: tr.cfg.Hidden}
+	if err := os.CopyFS(cfg.Dir, os.DirFS(tr.cfg.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Settle(cfg, begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return summary(t, r)
 }
 
 func seq(n int) string {

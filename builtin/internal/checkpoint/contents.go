@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 )
@@ -23,7 +24,7 @@ type copied struct {
 	refs      int
 }
 
-// contents keeps the contents of files. Copies are in one file without a name, which the kernel removes with the process.
+// contents keeps the contents of files. Copies are in one file.
 type contents struct {
 	max     int64
 	used    *atomic.Int64 // bytes of all copies that max bounds
@@ -45,18 +46,39 @@ const (
 )
 
 func newContents(cfg Config) (*contents, error) {
-	f, err := os.CreateTemp(cfg.Dir, "base-*")
+	f, err := os.OpenFile(filepath.Join(cfg.Dir, contentsName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the history of commands has no place for copies: %w", err)
-	}
-	if err := unlink(f); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	used := cfg.Used
 	if used == nil {
 		used = new(atomic.Int64)
 	}
 	return &contents{max: cfg.MaxBytes, used: used, packs: openPacks(cfg.Root), file: f, copies: map[Sum]*copied{}}, nil
+}
+
+// openContents opens the copies of a killed process.
+func openContents(cfg Config) (*contents, error) {
+	f, err := os.OpenFile(filepath.Join(cfg.Dir, contentsName), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &contents{max: cfg.MaxBytes, used: new(atomic.Int64), packs: &packs{}, file: f, end: info.Size(), copies: map[Sum]*copied{}}, nil
+}
+
+// saved returns where a content is that a record of the log names.
+func (c *contents) saved(s saved) source {
+	switch {
+	case s.Pack > 0 && s.Pack <= len(c.packs.all):
+		return source{pack: c.packs.all[s.Pack-1], off: s.Off}
+	case s.Copied:
+		return source{copy: &copied{sum: s.State.Sum, off: s.Off, size: s.Size, refs: 1}}
+	}
+	return source{}
 }
 
 // keep keeps a content. The sum is valid even after an error.
@@ -150,5 +172,5 @@ func (c *contents) reset() {
 func (c *contents) close() error {
 	c.reset()
 	c.packs.close()
-	return closeUnlinked(c.file)
+	return errors.Join(c.file.Close(), os.Remove(c.file.Name()))
 }

@@ -8,11 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unlink removes the name of an open file, so that the file does not survive a crash.
-func unlink(f *os.File) error { return os.Remove(f.Name()) }
-
-func closeUnlinked(f *os.File) error { return f.Close() }
-
 // punch frees the room of a part of a file. If the file system cannot do that, the room is freed with the file.
 func punch(f *os.File, off, size int64) {
 	if size > 0 {

@@ -2,15 +2,7 @@
 
 package checkpoint
 
-import (
-	"errors"
-	"os"
-)
-
-// unlink does nothing: an open file cannot lose its name everywhere.
-func unlink(*os.File) error { return nil }
-
-func closeUnlinked(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+import "os"
 
 // punch does nothing: the room is freed with the file.
 func punch(*os.File, int64, int64) {}

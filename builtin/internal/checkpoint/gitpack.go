@@ -25,6 +25,7 @@ type packs struct{ all []*pack }
 
 // pack is one file of objects.
 type pack struct {
+	name  string // of the index
 	data  *os.File
 	index []byte // version 2
 	count int    // of objects
@@ -101,14 +102,29 @@ func openPack(name string, room *int64) (*pack, error) {
 		return nil, errors.Join(err, errors.New("the pack is not a regular file"), data.Close())
 	}
 	*room -= int64(len(index))
-	return &pack{data: data, index: index, count: count}, nil
+	return &pack{name: name, data: data, index: index, count: count}, nil
 }
 
 func (ps *packs) close() {
 	for _, p := range ps.all {
-		p.data.Close()
+		if p.data != nil {
+			p.data.Close()
+		}
 	}
 	ps.all = nil
+}
+
+// reopen opens packs by the names of their indexes. Those that git has replaced since keep their number, and have no content.
+func (ps *packs) reopen(names []string) {
+	ps.close()
+	room := int64(maxIndexes)
+	for _, name := range names {
+		p, err := openPack(name, &room)
+		if err != nil {
+			p = &pack{name: name}
+		}
+		ps.all = append(ps.all, p)
+	}
 }
 
 // find looks a content up by the name that git gives it.
@@ -152,6 +168,9 @@ var errPack = errors.New("the pack file is damaged")
 
 // blob reads the content of an object. The caller compares it with what it expects.
 func (p *pack) blob(off int64) ([]byte, error) {
+	if p.data == nil {
+		return nil, errors.New("git has removed the pack file that held it")
+	}
 	var deltas [][]byte
 	room := 2 * maxInflated
 	for range maxDeltas {

@@ -15,7 +15,8 @@ type Mark struct {
 	partial bool // the base was incomplete
 	unsure  bool // what changed before may be taken for its changes
 	head    string
-	ignored int // count of the tracker at the beginning
+	ignored int   // count of the tracker at the beginning
+	saved   int64 // length of the base on disk at the beginning
 }
 
 // Begin is called before a command starts. It waits for the base, at most as long as Config says.
@@ -25,11 +26,13 @@ func (t *Tracker) Begin(ctx context.Context) *Mark {
 		m.unsure = !m.partial
 		m.start = t.seq.Load()
 		t.events.begin(m)
+		m.saved = t.savedLength.Load()
 		return m
 	}
 	defer t.mu.Unlock()
 	m.unsure = !t.compare(beginTime)
 	m.start = t.seq.Load()
+	m.saved = t.flushLog()
 	t.events.begin(m)
 	return m
 }
@@ -88,6 +91,7 @@ func (m *Mark) End() *Report {
 		r.Notes = append(r.Notes, fmt.Sprintf("Comparing the workspace took longer than %s: some changes are not covered.", endTime))
 	}
 	t.log = trimmed(t.log, &t.events, t.files.contents)
+	t.shortenLog()
 	return r
 }
 

@@ -60,6 +60,7 @@ type Report struct {
 	HeadMoved bool
 
 	store *contents
+	end   func() // closes the store of a settled command; nil: the tracker does
 }
 
 // Content returns the old content of a file, or the old target of a link, of a change whose Why is empty.
@@ -76,4 +77,7 @@ func (r *Report) Close() {
 		r.store.release(c.source)
 	}
 	r.Changes = nil
+	if r.end != nil {
+		r.end()
+	}
 }

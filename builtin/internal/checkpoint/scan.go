@@ -70,6 +70,10 @@ func (t *Tracker) readNext() bool {
 	d := t.pending[len(t.pending)-1]
 	t.pending = t.pending[:len(t.pending)-1]
 	t.pending = append(t.pending, t.list(d)...)
+	if len(t.pending) == 0 && t.saved != nil {
+		t.saved.whole = t.saved.length
+	}
+	t.flushLog()
 	return true
 }
 
@@ -124,6 +128,9 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 		}
 	}
 	d.first = scanAfter
+	if fresh || why != scanAfter {
+		t.saved.listed(d, why == scanBase)
+	}
 	return subs
 }
 
@@ -296,7 +303,11 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 		default:
 			t.record(path, e, state)
 		}
-		e.state, e.stamp = state, info.Stamp
+		if e.state != state {
+			e.state = state
+			t.saved.put(path, e, false)
+		}
+		e.stamp = info.Stamp
 		if t.events.isReplaced(e.sub) {
 			return e.sub
 		}
@@ -308,6 +319,7 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 		sub.first = scanRules
 	}
 	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: scanned(&t.seq, why)}
+	t.saved.put(path, d.entries[name], why == scanBase)
 	if why == scanAfter && !ignored && e == nil {
 		t.record(path, nil, state)
 	}
@@ -346,11 +358,11 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	e.ignored, e.scanned = ignored, scanned(&t.seq, why)
 	if was != nil && was.sub != nil {
 		t.remove(d, name, e.state, true)
-		d.entries[name] = e
-		return
 	}
 	d.entries[name] = e
+	t.saved.put(path, e, why == scanBase)
 	switch {
+	case was != nil && was.sub != nil: // recorded with the removal
 	case same && was.state.Sum == Sum{}: // it could be read only now
 	case was == nil && why == scanAfter || was != nil && !was.state.same(e.state):
 		t.record(path, was, e.state)
@@ -376,6 +388,7 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 		t.count--
 	}
 	delete(d.entries, name)
+	t.saved.gone(d.rel + name)
 	delete(t.files.skipped, d.rel+name)
 	delete(t.files.skipped, d.rel+name+"/")
 	ignored := e.sub != nil && e.sub.ignored

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 )
@@ -31,8 +32,8 @@ type PathChange struct {
 	at location // where the content of After is kept, if it is
 }
 
-// Record journals the changes of a command as one entry. It records the fields Principal, Scope, Tool, Time and Call of c. The content
-// from before is kept; of the content now only the hash is recorded.
+// Record journals the changes of a command as one entry. It records the fields Principal, Scope, Tool, Time and Call of c, and its
+// ID if the change was announced. The content from before is kept; of the content now only the hash is recorded.
 func (s *Store) Record(c Change, changes []PathChange) error {
 	if s.cfg.Dir == "" || len(changes) == 0 {
 		return nil
@@ -40,7 +41,7 @@ func (s *Store) Record(c Change, changes []PathChange) error {
 	if c.Principal == "" {
 		return errors.New("a change without a principal cannot be journalled")
 	}
-	c.ID, c.Time, c.State, c.Command = shortID(), c.Time.UTC().Round(0), Done, shortened(c.Command)
+	c.ID, c.Time, c.State, c.Command = cmp.Or(c.ID, shortID()), c.Time.UTC().Round(0), Done, shortened(c.Command)
 	j := s.journal(journalName(c.Principal))
 	full, err := j.recordAll(s, c, changes, nil)
 	if full {

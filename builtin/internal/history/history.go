@@ -13,7 +13,8 @@
 //
 //	lock                    held while owners come and go
 //	owners/OWNER            locked by a process while it lives; it holds the IDs of the entries that this process has not ended
-//	running/OWNER.ID        a command that runs now
+//	running/OWNER.ID        a command that runs now, whose entry will have the ID
+//	rooms/OWNER.ID          the base of a root: what a killed command changed is determined from it
 //	PRINCIPAL/lock          held while the directory changes
 //	PRINCIPAL/index         the entries, a line with a checksum for each; one more for each entry that failed
 //	PRINCIPAL/index.copy    the same again: what is damaged or missing in one is read from the other
@@ -168,10 +169,14 @@ func (s *Store) openDir() (err error) {
 		return err
 	}
 	s.recover()
+	s.tidied(s.sweepRooms())
 	s.background.Add(1)
 	s.tidying = time.AfterFunc(tidyDelay, func() { defer s.background.Done(); s.tidyDue() })
 	return nil
 }
+
+// Keeps reports whether changes are journalled.
+func (s *Store) Keeps() bool { return s.cfg.Dir != "" }
 
 // Close ends the use of the history. Changes that have not ended by then are settled by the next process that opens it.
 func (s *Store) Close() error {

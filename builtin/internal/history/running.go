@@ -10,40 +10,91 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/builtin/internal/checkpoint"
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 const (
 	runningName = "running"
+	roomsName   = "rooms"
 	// maxRunning is the longest description of a command that runs, in bytes.
 	maxRunning = 64 << 10
 )
 
-// A Running is a command that a host with this history runs now.
+// A Running is a command that a host with this history runs now. It is announced on disk before the command starts, so that the next
+// process can settle the entry of a killed host.
 type Running struct {
+	ID        string    `json:"id"`        // of its entry
 	PID       int       `json:"pid"`       // of the host
 	Principal string    `json:"principal"` // whose command it is
+	Scope     string    `json:"scope,omitempty"`
+	Tool      string    `json:"tool,omitempty"`
 	Command   string    `json:"command"`
 	Roots     []string  `json:"roots"` // that it may write in
+	Bases     []Base    `json:"bases,omitempty"`
 	Begun     time.Time `json:"begun"`
 }
 
-// Announce lets other hosts know that a command runs, until end is called or this process dies.
-func Announce(s *Store, r Running) (end func(), err error) {
+// A Base says where the state of a root is recorded that stood when a command began.
+type Base struct {
+	Root  string           `json:"root"`
+	Room  string           `json:"room"` // name of a directory that [Store.Room] made
+	Begun checkpoint.Begun `json:"begun"`
+}
+
+// Announce lets other hosts know that a command runs, until end is called or this process dies. It returns the ID of the entry that
+// the command will make.
+func Announce(s *Store, r Running) (id string, end func(), err error) {
+	r.ID = shortID()
 	if s.cfg.Dir == "" {
-		return func() {}, nil
+		return r.ID, func() {}, nil
 	}
-	r.PID, r.Begun, r.Command = os.Getpid(), time.Now().UTC().Round(0), shortened(r.Command)
+	r.PID, r.Begun, r.Command = os.Getpid(), r.Begun.UTC().Round(0), shortened(r.Command)
 	raw, err := json.Marshal(r)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	dir := filepath.Join(s.cfg.Dir, runningName)
 	if err := os.MkdirAll(dir, ownerDir); err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	file := filepath.Join(dir, s.owners.name+"."+shortID())
-	return func() { _ = os.Remove(file) }, os.WriteFile(file, raw, ownerFile) // what stays is removed once its owner is gone
+	file := filepath.Join(dir, s.owners.name+"."+r.ID)
+	return r.ID, func() { _ = os.Remove(file) }, os.WriteFile(file, raw, ownerFile) // what stays is settled once its owner is gone
+}
+
+// Room makes a directory for the base of a root. The caller removes it; one of a killed host is removed when no command needs it any
+// more. It returns "" without a history.
+func (s *Store) Room() (dir string, err error) {
+	if s.cfg.Dir == "" {
+		return "", nil
+	}
+	dir = s.roomAt(s.owners.name + "." + shortID())
+	return dir, os.MkdirAll(dir, ownerDir)
+}
+
+func (s *Store) roomAt(name string) string { return filepath.Join(s.cfg.Dir, roomsName, name) }
+
+// sweepRooms removes the rooms of dead owners that no command needs.
+func (s *Store) sweepRooms() error {
+	entries, err := os.ReadDir(filepath.Join(s.cfg.Dir, roomsName))
+	if len(entries) == 0 {
+		return nil
+	}
+	needed := map[string]bool{}
+	if err := eachRunning(s, func(_ string, r Running, _ bool) {
+		for _, b := range r.Bases {
+			needed[b.Room] = true
+		}
+	}); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		owner, _, _ := strings.Cut(e.Name(), ".")
+		if !needed[e.Name()] && idNames.MatchString(owner) && !s.owners.alive(owner) {
+			err = errors.Join(err, os.RemoveAll(s.roomAt(e.Name())))
+		}
+	}
+	return err
 }
 
 // RunningIn returns the commands that run and may write in or above a directory, the oldest first.
@@ -57,17 +108,53 @@ func RunningIn(s *Store, path string) (all []Running, err error) {
 	return all, err
 }
 
-// Abandoned returns the commands of a principal whose host was killed while they ran, each once.
-func Abandoned(s *Store, principal string) (all []Running, err error) {
-	err = eachRunning(s, func(file string, r Running, alive bool) {
-		if !alive && r.Principal == principal && os.Remove(file) == nil {
-			all = append(all, r)
+// UnsettledRoots returns the roots of commands whose host was killed and whose entries are not settled.
+func UnsettledRoots(s *Store) (roots []string, err error) {
+	err = eachRunning(s, func(_ string, r Running, alive bool) {
+		if !alive {
+			roots = append(roots, r.Roots...)
 		}
 	})
-	return all, err
+	return roots, err
 }
 
-// eachRunning reads the announcements of commands. Those of killed hosts stay until Abandoned returns them, or they are old. An announcement that
+// Settle settles the entries of commands whose host was killed while they ran: those that mine selects, each by one process. changes returns what
+// the command changed; its last results are what Record takes, and what releases the contents. What cannot be settled is tried again.
+func Settle(s *Store, mine func(Running) bool, changes func(r Running, room func(name string) string) (Change, []PathChange, func(), error)) (settled []Running, err error) {
+	if s.cfg.Dir == "" {
+		return nil, nil
+	}
+	err = eachRunning(s, func(file string, r Running, alive bool) {
+		own := filepath.Join(filepath.Dir(file), s.owners.name+"."+r.ID)
+		if alive || !idNames.MatchString(r.ID) || !mine(r) || os.Rename(file, own) != nil { // another process settles it
+			return
+		}
+		if err := s.settleOne(r, changes); err != nil {
+			s.cfg.Log.Warn("what a command of a killed host changed cannot be settled", "command", r.Command, "error", err)
+			_ = os.Rename(own, file)
+			return
+		}
+		_ = os.Remove(own)
+		settled = append(settled, r)
+	})
+	return settled, errors.Join(err, s.sweepRooms())
+}
+
+func (s *Store) settleOne(r Running, changes func(Running, func(string) string) (Change, []PathChange, func(), error)) error {
+	all, err := s.records(r.Principal)
+	if err != nil || slices.ContainsFunc(all, func(o record) bool { return o.ID == r.ID }) { // it was recorded, and its host killed then
+		return err
+	}
+	c, paths, release, err := changes(r, s.roomAt)
+	if err != nil {
+		return err
+	}
+	defer release()
+	c.ID, c.Principal, c.Scope, c.Tool, c.Time, c.Command = r.ID, r.Principal, r.Scope, r.Tool, r.Begun, r.Command
+	return s.Record(c, paths)
+}
+
+// eachRunning reads the announcements of commands. Those of killed hosts stay until they are settled, or are old. An announcement that
 // cannot be read has no roots.
 func eachRunning(s *Store, do func(file string, r Running, alive bool)) error {
 	if s.cfg.Dir == "" {

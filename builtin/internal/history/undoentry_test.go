@@ -1,8 +1,10 @@
 package history
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -132,7 +134,7 @@ func TestUndoEntry(t *testing.T) {
 func TestRunningIn(t *testing.T) {
 	cfg := Config{Dir: filepath.Join(t.TempDir(), "history")}
 	s, other := open(t, cfg), open(t, cfg)
-	end, err := Announce(other, Running{Command: "make", Roots: []string{"/w/a"}})
+	_, end, err := Announce(other, Running{Command: "make", Roots: []string{"/w/a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,8 @@ func TestRunningIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Announce(dead, Running{Principal: "p", Command: "dead", Roots: []string{"/w/a"}}); err != nil {
+	id, _, err := Announce(dead, Running{Principal: "p", Command: "dead", Roots: []string{"/w/a"}, Begun: time.Now()})
+	if err != nil {
 		t.Fatal(err)
 	}
 	die(t, dead)
@@ -153,13 +156,25 @@ func TestRunningIn(t *testing.T) {
 	if all, err := RunningIn(s, "/w/a"); err != nil || len(all) > 0 {
 		t.Errorf("after its end: %+v, %v", all, err)
 	}
-	for _, want := range []struct {
-		principal string
-		n         int
-	}{{"q", 0}, {"p", 1}, {"p", 0}} {
-		if all, err := Abandoned(s, want.principal); err != nil || len(all) != want.n || want.n == 1 && all[0].Command != "dead" {
-			t.Errorf("killed with a command of %s: %+v, %v", want.principal, all, err)
+	if roots, err := UnsettledRoots(s); err != nil || !slices.Equal(roots, []string{"/w/a"}) {
+		t.Errorf("unsettled: %q, %v", roots, err)
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	put(t, file, "after")
+	fails := errors.New("later")
+	for i, want := range []int{0, 0, 1, 0} {
+		settled, err := Settle(s, func(Running) bool { return i > 0 }, func(r Running, _ func(string) string) (Change, []PathChange, func(), error) {
+			if i == 1 {
+				return Change{}, nil, nil, fails
+			}
+			return Change{}, []PathChange{{Path: file, After: Node{Blob: BlobOf([]byte("after")), Mode: 0o600}}}, func() {}, nil
+		})
+		if err != nil || len(settled) != want {
+			t.Errorf("settlement %d: %+v, %v", i, settled, err)
 		}
+	}
+	if all := list(t, s, Filter{}); len(all) != 1 || all[0].ID != id || all[0].Command != "dead" || all[0].Path != file {
+		t.Errorf("the entry of a killed command: %+v", all)
 	}
 }
 
