@@ -32,7 +32,7 @@ type agentFile struct {
 	Removed int    `json:"removed"`
 }
 
-// changed returns the files that the agent changed. Those of its cell count once, also where its tools changed them before.
+// changed returns the files that the agent changed, with the lines of all its changes of them.
 func (r *agentRun) changed() (files []agentFile) {
 	all, err := r.env.Runtime.history.List(ChangeFilter{Principal: agentPrincipal(r.id), Since: r.begun})
 	if err != nil {
@@ -57,13 +57,12 @@ func (r *agentRun) changed() (files []agentFile) {
 				f.Path = rel
 			}
 			_, _ = fmt.Sscanf(plusMinus(diffs[i], true), "+%d -%d", &f.Added, &f.Removed)
-			at, known := index[change.Path]
-			switch whole := strings.HasPrefix(change.Tool, "run: "); {
-			case !known:
-				index[change.Path], files = len(files), append(files, f)
-			case whole:
-				files[at] = f
+			if at, known := index[change.Path]; known {
+				files[at].Added += f.Added
+				files[at].Removed += f.Removed
+				continue
 			}
+			index[change.Path], files = len(files), append(files, f)
 		}
 	}
 	slices.SortFunc(files, func(a, b agentFile) int { return strings.Compare(a.Path, b.Path) })

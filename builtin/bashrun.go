@@ -68,7 +68,7 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 
 // track records the changes of the command. Files that the sandbox removes afterwards are not included.
 func (b *bashRun) track(ctx context.Context) {
-	mark, cleanup, leave := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command), b.where.cleanup, b.where.leave
+	mark, cleanup, leave := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command, false), b.where.cleanup, b.where.leave
 	b.changed = sync.OnceValue(func() commandChanges {
 		if cleanup != nil {
 			cleanup()

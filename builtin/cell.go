@@ -136,7 +136,7 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		}
 		what.Terminal = c.Terminal
 	}
-	c.mark = b.beginCommand(ctx, e, strings.Join(spec.Argv, " "))
+	c.mark = b.beginCommand(ctx, e, strings.Join(spec.Argv, " "), true)
 	c.Process, err = inner.Spawn(what)
 	return c, err
 }

@@ -178,6 +178,7 @@ type commandMark struct {
 	env     *Env
 	id      string // of its entry
 	command string
+	lasting bool
 	begun   time.Time
 	roots   []rootMark
 	notes   []string
@@ -198,12 +199,13 @@ type commandChanges struct {
 	notes          []string // what was not covered
 }
 
-// beginCommand is called before a command starts. It announces the entry of the command on disk.
-func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string) *commandMark {
-	m := &commandMark{env: env, command: command, begun: time.Now(), ended: func() {}}
+// beginCommand is called before a command starts. It announces the entry of the command on disk. A lasting one is an agent program, whose
+// calls have entries of their own.
+func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, lasting bool) *commandMark {
+	m := &commandMark{env: env, command: command, lasting: lasting, begun: time.Now(), ended: func() {}}
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
-	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots, Begun: m.begun}
+	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots, Begun: m.begun, Lasting: lasting}
 	if b.history.Keeps() && env.Shell.KeepChanges {
 		for _, k := range b.settleKilled(env.Policy) {
 			m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: toolhost history shows what that changed, as %s",
@@ -251,6 +253,9 @@ func (m *commandMark) beginRoots(ctx context.Context, roots []string) {
 
 // settleKilled settles the entries of commands in the roots whose host was killed, and returns those commands.
 func (b *Runtime) settleKilled(policy *guard.Policy) []history.Running {
+	if !b.history.Keeps() {
+		return nil
+	}
 	b.settling.Lock()
 	defer b.settling.Unlock()
 	roots := outermost(policy.Roots())
@@ -365,16 +370,22 @@ func (m *commandMark) finish() (all commandChanges) {
 	defer reports.close()
 	c := history.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun, Call: reports.call()}
 	all.notes, all.ignored = slices.Concat(m.notes, c.Notes), c.Ignored
+	c.Command, c.Notes, c.Lasting = m.command, all.notes, m.lasting
+	own, err := m.env.Runtime.history.Record(c, reports.changes())
+	if err != nil {
+		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))
+	}
+	mine := make(map[string]bool, len(own))
+	for _, p := range own {
+		mine[p.Path] = true
+	}
 	for _, r := range reports {
-		for i, c := range r.Changes {
-			if !c.IsDir() || i+1 == len(r.Changes) || !strings.HasPrefix(r.Changes[i+1].Path, c.Path+"/") {
+		some := slices.DeleteFunc(slices.Clone(r.Changes), func(c checkpoint.Change) bool { return !mine[filepath.Join(r.root, c.Path)] })
+		for i, c := range some {
+			if !c.IsDir() || i+1 == len(some) || !strings.HasPrefix(some[i+1].Path, c.Path+"/") {
 				all.add(m.env.Policy, r.root, c)
 			}
 		}
-	}
-	c.Command, c.Notes = m.command, all.notes
-	if err := m.env.Runtime.history.Record(c, reports.changes()); err != nil {
-		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))
 	}
 	return all
 }

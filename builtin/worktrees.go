@@ -229,7 +229,7 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 	call := history.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try", Time: time.Now(), Call: history.Call{Command: command}}
 	changes, err := recorded(w.Source, m)
 	if err == nil {
-		err = env.Runtime.history.Record(call, changes)
+		_, err = env.Runtime.history.Record(call, changes)
 	}
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"path/filepath"
+	"time"
 )
 
 // maxCommand is how much of a command line the history keeps, in bytes.
@@ -15,10 +16,14 @@ type Call struct {
 	Ignored   int      `json:"ignored,omitempty"`    // files in ignored directories that changed, which are not kept
 	Notes     []string `json:"notes,omitempty"`      // what was not covered
 	HeadMoved bool     `json:"head_moved,omitempty"` // git had another commit checked out afterwards
+	// Ended is when the changes of a command were looked at; zero for changes that the host made itself.
+	Ended    time.Time `json:"ended,omitzero"`
+	Overlaps []string  `json:"overlaps,omitempty"` // commands that ran at the same time and may have made the changes
+	Lasting  bool      `json:"lasting,omitempty"`  // it was an agent program, whose calls have entries of their own
 }
 
 func (c Call) isZero() bool {
-	return c.Command == "" && c.Ignored == 0 && len(c.Notes) == 0 && !c.HeadMoved
+	return c.Command == "" && c.Ignored == 0 && len(c.Notes) == 0 && !c.HeadMoved && c.Ended.IsZero()
 }
 
 // A PathChange is the change of one path by a command.
@@ -27,27 +32,34 @@ type PathChange struct {
 	Before, After Node
 	Lost          string // why what stood there before cannot be restored; "" if it can
 	Content       func() ([]byte, error)
-	Target        string // of the link that is there now
+	Target        string    // of the link that is there now
+	From, To      time.Time // of [Change]
 
 	at location // where the content of After is kept, if it is
 }
 
-// Record journals the changes of a command as one entry. It records the fields Principal, Scope, Tool, Time and Call of c, and its
-// ID if the change was announced. The content from before is kept; of the content now only the hash is recorded.
-func (s *Store) Record(c Change, changes []PathChange) error {
+// Record journals the changes of a command as one entry, and returns those that are its own: see [Store.own]. It records the fields Principal,
+// Scope, Tool, Time and Call of c, and its ID if the change was announced. The content from before is kept; of the content now only
+// the hash is recorded.
+func (s *Store) Record(c Change, changes []PathChange) ([]PathChange, error) {
 	if s.cfg.Dir == "" || len(changes) == 0 {
-		return nil
+		return changes, nil
 	}
 	if c.Principal == "" {
-		return errors.New("a change without a principal cannot be journalled")
+		return changes, errors.New("a change without a principal cannot be journalled")
 	}
 	c.ID, c.Time, c.State, c.Command = cmp.Or(c.ID, shortID()), c.Time.UTC().Round(0), Done, shortened(c.Command)
+	c.Ended = time.Now().UTC().Round(0)
+	changes, err := s.own(&c, changes)
+	if err != nil || len(changes) == 0 {
+		return changes, err
+	}
 	j := s.journal(journalName(c.Principal))
 	full, err := j.recordAll(s, c, changes, nil)
 	if full {
 		s.tidyLater(j)
 	}
-	return err
+	return changes, err
 }
 
 // record is Record under the lock. It reports whether enough has been added to tidy the journal.
@@ -57,6 +69,7 @@ func (j *journal) record(c Change, changes []PathChange) (full bool, err error) 
 	for i, p := range changes {
 		r := record{Change: c, owner: j.owners.name}
 		r.Path, r.Before, r.After, r.BeforeMode, r.AfterMode = filepath.Clean(p.Path), p.Before.Blob, p.After.Blob, p.Before.Mode, p.After.Mode
+		r.From, r.To = p.From, p.To
 		r.Created, r.Deleted, r.Lost, r.at[1] = p.Before.IsAbsent(), p.After.IsAbsent(), p.Lost, p.at
 		if p.Before.isUnread() {
 			r.BeforeStamp = p.Before.Stamp

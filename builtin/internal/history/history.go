@@ -110,9 +110,10 @@ type Change struct {
 
 	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for nothing.
 	BeforeMode, AfterMode   fs.FileMode
-	BeforeStamp, AfterStamp string // of [Node]; "" for what was read
-	Lost                    string // why Before is not kept; "" if it is, or unknown
-	Call                           // what all changes with this ID share
+	BeforeStamp, AfterStamp string    // of [Node]; "" for what was read
+	From, To                time.Time // in which the change was made, if that is known better than from the call
+	Lost                    string    // why Before is not kept; "" if it is, or unknown
+	Call                              // what all changes with this ID share
 }
 
 // before and after are what stood at the path.

@@ -62,6 +62,9 @@ type fileLine struct {
 	BeforeStamp string `json:"before_stamp,omitempty"`
 	AfterStamp  string `json:"after_stamp,omitempty"`
 
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+
 	Lost  string `json:"lost,omitempty"`
 	State State  `json:"state,omitempty"` // where it is another one than that of the entry
 }
@@ -80,7 +83,7 @@ func encode(files []record) ([]byte, error) {
 		l.Call = &r.Call
 	}
 	for _, r := range files {
-		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp}
+		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp, From: r.From, To: r.To}
 		if r.State != Pending && r.State != l.State {
 			f.State = r.State
 		}
@@ -148,7 +151,7 @@ func (l entryLine) records() (all []record) {
 	for _, f := range l.Files {
 		all = append(all, record{owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}, Change: Change{
 			ID: l.ID, State: cmp.Or(f.State, l.State), Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: f.Path,
-			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call,
+			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call, From: f.From, To: f.To,
 			Created: f.Before.IsZero() && f.BeforeMode == 0, Deleted: f.After.IsZero() && f.AfterMode == 0,
 		}})
 	}

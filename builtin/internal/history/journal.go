@@ -56,6 +56,12 @@ func (j *journal) locked(do func() error) error {
 // load reads the index. It needs no lock: lines are appended, for a moment incompletely, and an index is replaced by a rename.
 func (j *journal) load() (index, error) {
 	x, err := j.read()
+	j.setStates(x)
+	return x, err
+}
+
+// setStates sets the states that the owners of the entries tell.
+func (j *journal) setStates(x index) {
 	open := make(map[string][]string) // by owner
 	for i := range x.records {
 		r := &x.records[i]
@@ -72,7 +78,37 @@ func (j *journal) load() (index, error) {
 			r.State = Pending
 		}
 	}
-	return x, err
+}
+
+// firstTail is how much of the end of an index is read first, in bytes: some 100 changes.
+const firstTail = 64 << 10
+
+// tail reads the end of the index, as much as is enough. If it is damaged, everything is read.
+func (j *journal) tail(enough func(index) bool) (x index, err error) {
+	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
+	if err != nil {
+		return j.load()
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return j.load()
+	}
+	for size := int64(firstTail); size < info.Size(); size *= 4 {
+		raw := make([]byte, size)
+		if _, err := f.ReadAt(raw, info.Size()-size); err != nil {
+			return j.load()
+		}
+		_, raw, _ = bytes.Cut(raw, []byte("\n"))
+		if x = parseIndex(raw); len(x.damaged) > 0 {
+			break
+		}
+		if enough(x) {
+			j.setStates(x)
+			return x, nil
+		}
+	}
+	return j.load()
 }
 
 // read reads the index and its copy. Damaged or missing lines are taken from the copy: the two have the same length, unless the last

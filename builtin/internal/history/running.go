@@ -33,6 +33,7 @@ type Running struct {
 	Roots     []string  `json:"roots"` // that it may write in
 	Bases     []Base    `json:"bases,omitempty"`
 	Begun     time.Time `json:"begun"`
+	Lasting   bool      `json:"lasting,omitempty"` // of [Call]
 }
 
 // A Base says where the state of a root is recorded that stood when a command began.
@@ -151,7 +152,9 @@ func (s *Store) settleOne(r Running, changes func(Running, func(string) string) 
 	}
 	defer release()
 	c.ID, c.Principal, c.Scope, c.Tool, c.Time, c.Command = r.ID, r.Principal, r.Scope, r.Tool, r.Begun, r.Command
-	return s.Record(c, paths)
+	c.Lasting = r.Lasting
+	_, err = s.Record(c, paths)
+	return err
 }
 
 // eachRunning reads the announcements of commands. Those of killed hosts stay until they are settled, or are old. An announcement that

@@ -81,6 +81,10 @@ func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 	if err != nil {
 		return nil, err
 	}
+	sorted := func(some []record) []record {
+		return slices.SortedStableFunc(slices.Values(some), func(a, b record) int { return a.to().Compare(b.to()) })
+	}
+	all, chosen = sorted(all), sorted(chosen)
 	var order []string
 	changes := make(map[string][]record) // by path
 	for _, r := range slices.Backward(chosen) {
@@ -217,7 +221,12 @@ func chooseIDs(all []record, ids []string) ([]record, error) {
 
 // planFile adds the undo of one file to u. Its changes are given newest first.
 func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool) error {
-	newest, oldest := changes[0], changes[len(changes)-1]
+	newest, oldest := changes[0], changes[0]
+	for _, r := range changes[1:] {
+		if !r.from().After(oldest.from()) { // of commands that overlapped, the one that began first
+			oldest = r
+		}
+	}
 	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal}
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
 		f.Restore.Mode, f.SetID = kept, true
@@ -250,7 +259,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 		return refuse(fmt.Sprintf("it cannot be restored: %v", err), false)
 	}
 	if !now.same(f.Restore) { // else by hand, or the changes cancel out
-		loses := between(changes, all)
+		loses := append(between(changes, all), sharing(changes, all)...)
 		if !now.same(f.Expect) {
 			loses = append(loses, drift(newest, all))
 		} else if newest.after().isUnread() {
@@ -306,7 +315,7 @@ func between(changes, all []record) []string {
 		if r.State == Unknown {
 			loses = append(loses, fmt.Sprintf("the host was killed during change %s, and what the file held then is unknown", r.ID))
 		}
-		if i == 0 || changes[i-1].before().same(r.after()) {
+		if i == 0 || changes[i-1].before().same(r.after()) || changes[i-1].overlaps(r) {
 			continue
 		}
 		newer := changes[i-1]

@@ -37,7 +37,7 @@ func TestUndoEntryKilled(t *testing.T) {
 			}
 			changes = append(changes, PathChange{Path: path, Before: before, After: after, Content: func() ([]byte, error) { return []byte("before\n"), nil }})
 		}
-		if err := s.Record(Change{Principal: "p", Tool: "Bash", Time: time.Now()}, changes); err != nil {
+		if _, err := s.Record(Change{Principal: "p", Tool: "Bash", Time: time.Now()}, changes); err != nil {
 			t.Fatal(err)
 		}
 		dying, err := Open(cfg)
