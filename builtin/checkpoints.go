@@ -392,8 +392,12 @@ func (m *commandMark) finish() (all commandChanges) {
 
 // pathChange is a change as the history records it.
 func pathChange(root string, report *checkpoint.Report, c checkpoint.Change) history.PathChange {
+	var links []string
+	for _, name := range c.Links {
+		links = append(links, filepath.Join(root, name))
+	}
 	return history.PathChange{
-		Path: filepath.Join(root, c.Path), Before: node(c.Before), After: node(c.After), Lost: c.Why, Target: c.After.Link,
+		Links: links, Path: filepath.Join(root, c.Path), Before: node(c.Before), After: node(c.After), Lost: c.Why, Target: c.After.Link,
 		Content: func() ([]byte, error) { return report.Content(c) },
 	}
 }
@@ -404,10 +408,11 @@ func node(s checkpoint.State) history.Node {
 	case checkpoint.Absent:
 		return history.Node{}
 	case checkpoint.File:
+		if n.Mode == 0 {
+			n.Mode = history.NoMode
+		}
 		if s.Sum != (checkpoint.Sum{}) {
 			n.Blob = history.BlobOfHash(s.Sum, s.Size)
-		} else if n.Mode == 0 { // a file that cannot be read is not absent
-			n.Mode = os.ModeIrregular
 		}
 	case checkpoint.Link:
 		n.Mode, n.Blob = os.ModeSymlink, history.BlobOf([]byte(s.Link))

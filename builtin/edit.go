@@ -202,6 +202,7 @@ const makeTries = 10
 // openMaking is openTarget for a file with missing directories. It removes them if it fails.
 func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error) {
 	for tries := 1; ; tries++ {
+		above := existing(path)
 		unmake, err := path.MakeParents(0o777)
 		if err != nil && env.Runtime.history.Fills(existing(path), err) && env.Runtime.history.Shrink() {
 			continue
@@ -211,7 +212,7 @@ func openMaking(ctx context.Context, env *Env, path guard.Path) (*target, error)
 		}
 		t, err := lockTarget(ctx, env, path)
 		if err == nil {
-			t.undoMkdir = unmake
+			t.undoMkdir, t.made = unmake, strings.Count(strings.TrimPrefix(filepath.Dir(path.Real()), above), string(filepath.Separator))
 			return t, nil
 		}
 		unmake()

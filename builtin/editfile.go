@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +30,7 @@ type target struct {
 	dir       *os.Root
 	base      string
 	unlock    func()
+	made      int    // how many directories were created
 	undoMkdir func() // removes the directories that were created, if the file was not
 	missing   bool
 	info      fs.FileInfo // nil when missing
@@ -320,8 +320,8 @@ func (t *target) options(env *Env) atomicfile.Options {
 		Sync: env.Durable, Mode: 0o666, MustNotExist: t.missing, JournalDir: env.Runtime.journal, Temps: &env.Runtime.temps, Expect: t.verifyUnchanged,
 	}
 	if env.undo != nil {
-		o.Mode = cmp.Or(env.undo.left.Perm(), o.Mode)
-		o.BreakLinks = *env.undo != undoModes{} // a command may have created the link
+		o.Mode = newMode(env.undo.left)
+		o.BreakLinks = env.undo.left != 0 // a command may have created the link; an edit has changed all names
 	}
 	return o
 }

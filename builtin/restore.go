@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +105,7 @@ func setNode(env *Env, dir *os.Root, name string, now, next history.Node, conten
 		case next.Mode&fs.ModeSymlink != 0:
 			return dir.Symlink(string(content), name)
 		}
-		if err := writeNew(dir, name, content, cmp.Or(next.Mode.Perm(), 0o666)); err != nil || next.Mode == 0 {
+		if err := writeNew(dir, name, content, newMode(next.Mode)); err != nil || next.Mode == 0 {
 			return err
 		}
 		return dir.Chmod(name, next.Mode)
@@ -120,6 +119,17 @@ func setNode(env *Env, dir *os.Root, name string, now, next history.Node, conten
 		return create(name)
 	}
 	return atomicfile.Place(dir, name, atomicfile.Options{JournalDir: env.Runtime.journal}, create)
+}
+
+// newMode is the mode with which a file is made that will get a mode.
+func newMode(mode fs.FileMode) fs.FileMode {
+	switch {
+	case mode == 0:
+		return 0o666
+	case mode.Perm() == 0:
+		return 0o600
+	}
+	return mode.Perm()
 }
 
 // writeNew writes a file that did not exist.

@@ -262,6 +262,8 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 			open = open || errors.Is(err, atomicfile.ErrTorn)
 		}
 	}
+	relink(ctx, env, files, failed)
+	removeMade(env, files, failed)
 	for _, f := range slices.Backward(files) {
 		if isDir(f) && failed[f.Path] == nil {
 			if err := chmodDir(env, f, f.Restore.Mode); err != nil {
@@ -282,6 +284,28 @@ func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *
 		return nil // how the undo of a torn file ended shows when the next start has made the file whole
 	}
 	return entry.End()
+}
+
+// removeMade removes the directories that were made for files that have gone, unless they hold something.
+func removeMade(env *Env, files []history.FileUndo, failed map[string]error) {
+	var dirs []string
+	for _, f := range files {
+		if failed[f.Path] != nil || !f.Restore.IsAbsent() {
+			continue
+		}
+		for n, dir := f.Made, filepath.Dir(f.Path); n > 0; n, dir = n-1, filepath.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	for _, dir := range slices.Backward(slices.Compact(dirs)) {
+		if above, err := openDirOf(env, dir); err == nil {
+			if info, err := above.Lstat(filepath.Base(dir)); err == nil && info.IsDir() {
+				_ = above.Remove(filepath.Base(dir)) // what holds something stays
+			}
+			above.Close()
+		}
+	}
 }
 
 // mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner undoes. If a
@@ -390,5 +414,5 @@ func (t *target) remove(env *Env) error {
 
 // change returns the journal's record of a change of this file.
 func (t *target) change(env *Env) history.Change {
-	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), Before: t.known}
+	return history.Change{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Path: t.path.Real(), Before: t.known, Made: t.made}
 }

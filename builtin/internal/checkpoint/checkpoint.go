@@ -88,7 +88,12 @@ type Tracker struct {
 	buf     walk.Buffer
 
 	events events
-	saved  *baseLog // nil: not on disk
+	links  links
+	moves  moves
+	// lostRepos are the repositories that went while commands run, reposAt where the others are.
+	lostRepos []lostRepo
+	reposAt   map[walk.ID]string
+	saved     *baseLog // nil: not on disk
 	// savedLength is the length of what saved has written out.
 	savedLength atomic.Int64
 
@@ -161,7 +166,7 @@ func (cfg Config) withDefaults() Config {
 // newTracker returns a Tracker that has read nothing.
 func newTracker(cfg Config, root *walk.Root, store *contents) *Tracker {
 	t := &Tracker{
-		cfg: cfg, ready: make(chan struct{}), events: newEvents(), mu: make(mutex, 1), compact: compactAfter,
+		cfg: cfg, ready: make(chan struct{}), events: newEvents(), moves: newMoves(), reposAt: map[walk.ID]string{}, mu: make(mutex, 1), compact: compactAfter,
 		files: reader{root: root, contents: store, maxFile: cfg.MaxFile, skipped: map[string]string{}},
 		top:   &dir{chain: parentRules(cfg.Root)},
 	}

@@ -92,6 +92,9 @@ func summary(t *testing.T, r *Report) string {
 		if c.Before.Kind != Absent && c.After.Kind != Absent && c.Before.Mode != c.After.Mode {
 			fmt.Fprintf(&out, " %o to %o", c.Before.Mode, c.After.Mode)
 		}
+		if len(c.Links) > 0 {
+			fmt.Fprintf(&out, " links %s", strings.Join(c.Links, " "))
+		}
 		out.WriteByte('\n')
 	}
 	if r.Ignored > 0 {
@@ -128,7 +131,7 @@ func TestReport(t *testing.T) {
 		{"file to link", "echo a >f", "rm f; ln -s g f", "changed f \"a\\n\" 644 to 0\n"},
 		{"file to directory", "echo a >f", "rm f; mkdir f; echo b >f/g", "changed f \"a\\n\" 644 to 755\nnew f/g\n"},
 		{"directory to file", "mkdir f; echo b >f/g", "rm -r f; echo a >f", "changed f 755 to 644\ndeleted f/g \"b\\n\"\n"},
-		{"hard link", "echo a >f; ln f g", "echo b >g", "changed f \"a\\n\"\nchanged g \"a\\n\"\n"},
+		{"hard link", "echo a >f; ln f g", "echo b >g", "changed f \"a\\n\" links g\nchanged g \"a\\n\" links f\n"},
 		{"special", "", "mkfifo p", "new p\n"},
 		{"newline in a name", "", "echo a >$'x\\ny'", "new x\ny\n"},
 		{"name that is not UTF-8", "", "echo a >$'x\\xff'", "new x\xff\n"},
@@ -203,6 +206,50 @@ func seq(n int) string {
 		fmt.Fprintln(&out, i+1)
 	}
 	return out.String()
+}
+
+// TestLinksAndMoves: hard links, files that leave or enter ignored directories, and repositories that go are told.
+func TestLinksAndMoves(t *testing.T) {
+	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; "
+	for _, tt := range []struct{ name, command, want, note string }{
+		{"removed name", "rm b", "deleted b \"a\\n\" links a d/c\n", ""},
+		{"all names", "rm a b d/c", "deleted a \"a\\n\" links b d/c\ndeleted b \"a\\n\" links a d/c\ndeleted d/c \"a\\n\" links a b\n", ""},
+		{"replaced by its copy", "cp a t; mv t a", "changed a \"a\\n\" links b d/c\n", ""},
+		{"broken and linked again", "cp a t; mv t a; ln -f b a", "", ""},
+		{"another link", "ln a e", "new e\n", ""},
+		{"linked to a copy", "cp -p z y; ln -f y z; rm y", "", ""},
+		{"out of ignored", "mv ig/x x", "deleted ig/x \"x\\n\"\nnew x\n", ""},
+		{"directory out of ignored", "mv ig/deep o", "deleted ig/deep\ndeleted ig/deep/y \"y\\n\"\nnew o\nnew o/y\n", ""},
+		{"into ignored", "mv z ig/z", "new ig/z\ndeleted z \"z\\n\"\n", ""},
+		{"directory into ignored", "rm d/c; mv z d/z; mv d ig/d", "deleted d\ndeleted d/c \"a\\n\" links a b\nnew ig/d\nnew ig/d/z\ndeleted z \"z\\n\"\n", ""},
+		{"not moved, though the inode may be the same", "rm ig/x; echo new >new", "new new\n", ""},
+		{"within ignored", "mv ig/x ig/deep/x", "", ""},
+		{"repository", "rm -rf n", "deleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" with`},
+		{"repository moved", "mv n m", "new m\nnew m/f\ndeleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" was moved to "m/.git"`},
+		{"its .git alone", "rm -rf n/.git", "", `"n/.git" with`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := newRoot(t)
+			sh(t, root, "umask 022; "+before)
+			tr := start(t, Config{Root: root})
+			m := tr.Begin(t.Context())
+			sh(t, root, "umask 022; "+tt.command)
+			settled := settle(t, tr, m)
+			r := m.End()
+			defer r.Close()
+			got := summary(t, r)
+			for _, what := range []string{got, settled} {
+				what, _, _ = strings.Cut("\n"+what, "ignored")
+				what = strings.TrimRight(what, "0123456789 ")
+				if strings.TrimPrefix(what, "\n") != tt.want && what != "\n"+tt.want {
+					t.Errorf("%s\ngot:\n%s\nwant:\n%s", tt.command, what, tt.want)
+				}
+			}
+			if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, tt.note) || tt.note == "" && notes != "" {
+				t.Errorf("notes: %q", notes)
+			}
+		})
+	}
 }
 
 // TestBetween: what changes between two commands is of neither.

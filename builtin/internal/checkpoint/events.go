@@ -17,11 +17,12 @@ type events struct {
 	overflow bool                     // anything may have changed
 	marks    []*Mark
 	ignored  map[string]bool // files that changed in ignored directories while marks are open
+	touched  map[string]bool // files in ignored directories to look at
 	more     int             // others, which were found in new directories
 }
 
 func newEvents() events {
-	return events{watched: map[int32]*dir{}, dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{}}
+	return events{watched: map[int32]*dir{}, dirty: map[*dir]map[string]bool{}, ignored: map[string]bool{}, touched: map[string]bool{}}
 }
 
 func (e *events) begin(m *Mark) {
@@ -144,6 +145,15 @@ func (e *events) take() (dirty map[*dir]map[string]bool, overflow bool) {
 	return dirty, overflow
 }
 
+// takeTouched returns the files in ignored directories to look at, and clears them.
+func (e *events) takeTouched() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	touched := e.touched
+	e.touched = map[string]bool{}
+	return touched
+}
+
 // maxIgnoredNames bounds the names of ignored files that are kept to count each once; the rest is counted as often as it changes.
 const maxIgnoredNames = 100_000
 
@@ -167,8 +177,13 @@ func (t *Tracker) drain(q *walk.Queue) {
 			e.touch(d, ev.Entry)
 		case ev.Kind == walk.Name && ev.Dir:
 			e.touch(d, ev.Entry) // to be watched
-		case len(e.marks) > 0 && len(e.ignored) < maxIgnoredNames:
-			e.ignored[d.rel+ev.Entry] = true
+		default:
+			if len(e.marks) > 0 && len(e.ignored) < maxIgnoredNames {
+				e.ignored[d.rel+ev.Entry] = true
+			}
+			if len(e.touched) < maxIgnoredNames {
+				e.touched[d.rel+ev.Entry] = true
+			}
 		}
 	})
 	if err != nil {

@@ -91,6 +91,10 @@ func (m *Mark) End() *Report {
 		r.Notes = append(r.Notes, fmt.Sprintf("Comparing the workspace took longer than %s: some changes are not covered.", endTime))
 	}
 	t.log = trimmed(t.log, &t.events, t.files.contents)
+	if !t.events.marked() {
+		t.links.forget()
+		t.lostRepos = nil
+	}
 	t.shortenLog()
 	return r
 }
@@ -114,7 +118,7 @@ func (t *Tracker) since(m *Mark) []Change {
 		at[c.Path] = len(all)
 		all = append(all, c)
 	}
-	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before.same(c.After) })
+	all = slices.DeleteFunc(all, func(c Change) bool { return c.Before.same(c.After) && t.sameLinks(c) })
 	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(treeOrder(a.Path), treeOrder(b.Path)) })
 	for _, c := range all {
 		t.files.contents.retain(c.source)
@@ -137,6 +141,7 @@ func (t *Tracker) notes(m *Mark, changes []Change) []string {
 	if m.unsure {
 		notes = append(notes, "Comparing the workspace before the command took too long: changes made before it may be among these.")
 	}
+	notes = append(notes, t.repoNotes(m)...)
 	lost, told := 0, t.told
 	for _, c := range changes {
 		if c.Why != "" {
@@ -167,6 +172,7 @@ func (t *Tracker) record(path string, before *entry, after State) {
 	l := logged{seq: seq, change: Change{Path: path, After: after}}
 	if before != nil {
 		l.change.Before, l.change.Why, l.change.source = before.state, before.why, before.source
+		l.change.Links = t.links.others(path, before, true)
 		l.unsure = before.scanned != 0 && t.events.earlier(before.scanned)
 	}
 	if !t.events.marked() {

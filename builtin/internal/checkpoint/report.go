@@ -39,6 +39,7 @@ type Sum [32]byte
 type Change struct {
 	Path          string // relative to the root, with slashes
 	Before, After State
+	Links         []string // other names of the file from before
 	// Why says why the content of Before is not kept; "" if it is, or Before is no file.
 	Why    string
 	source source

@@ -29,10 +29,11 @@ const (
 type savedKind uint8
 
 const (
-	savedPut    savedKind = iota // the path holds an entry
-	savedGone                    // the path holds none
-	savedListed                  // all entries of the directory are known
-	savedPacks                   // the pack files, by their indexes
+	savedPut     savedKind = iota // the path holds an entry
+	savedGone                     // the path holds none
+	savedListed                   // all entries of the directory are known
+	savedPacks                    // the pack files, by their indexes
+	savedIgnored                  // a file in an ignored directory
 )
 
 // saved is a record of the log.
@@ -108,7 +109,8 @@ func (l *baseLog) put(path string, e *entry, base bool) {
 func (l *baseLog) gone(path string) { l.write(saved{Kind: savedGone, Path: path}) }
 
 func (l *baseLog) listed(d *dir, base bool) {
-	l.write(saved{Kind: savedListed, Path: strings.TrimSuffix(d.rel, "/"), Base: base})
+	l.write(saved{Kind: savedListed, Path: strings.TrimSuffix(d.rel, "/"), Base: base, Size: int64(d.repo.files),
+		Stamp: walk.Stamp{Device: d.repo.id.Device, Inode: d.repo.id.Inode}})
 }
 
 // flush writes out the log, and returns its length, 0 if it is not on disk.
@@ -151,6 +153,9 @@ func (t *Tracker) shortenLog() {
 		return
 	}
 	next.tree(t.top)
+	for id, at := range t.moves.names {
+		next.write(saved{Kind: savedIgnored, Path: at.path, Base: true, Stamp: walk.Stamp{Device: id.Device, Inode: id.Inode, Change: at.change}})
+	}
 	next.whole = next.flush()
 	if next.err == nil {
 		next.err = os.Rename(name+".new", name)
@@ -243,6 +248,10 @@ func (t *Tracker) apply(s saved, late bool) {
 		t.files.contents.packs.reopen(s.Packs)
 		return
 	}
+	if s.Kind == savedIgnored {
+		t.moves.names[walk.ID{Device: s.Stamp.Device, Inode: s.Stamp.Inode}] = place{path: s.Path, change: s.Stamp.Change}
+		return
+	}
 	d, name := t.place(s.Path)
 	if d == nil {
 		return
@@ -256,8 +265,13 @@ func (t *Tracker) apply(s saved, late bool) {
 		}
 		if d != nil {
 			d.first, d.entries = scanAfter, orEmpty(d.entries)
+			d.repo = repo{walk.ID{Device: s.Stamp.Device, Inode: s.Stamp.Inode}, int(s.Size)}
+			t.reposAt[d.repo.id] = d.rel + ".git"
 		}
 	case savedGone:
+		if e := d.entries[name]; e != nil {
+			t.links.gone(s.Path, e, false)
+		}
 		delete(d.entries, name)
 	case savedPut:
 		e := &entry{state: s.State, stamp: s.Stamp, looked: s.Looked, why: s.Why, ignored: s.Ignored}
@@ -276,6 +290,7 @@ func (t *Tracker) apply(s saved, late bool) {
 			}
 		}
 		d.entries = orEmpty(d.entries)
+		t.links.put(s.Path, d.entries[name], e, false)
 		d.entries[name] = e
 	}
 }

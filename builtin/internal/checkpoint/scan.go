@@ -24,6 +24,7 @@ type dir struct {
 	first   scan  // what its first listing is for
 	watch   int32 // 0: none
 	gone    bool
+	repo    repo
 	// replaced says that the watch has ended. The path may be a new directory that got the inode of the old one.
 	replaced bool
 	entries  map[string]*entry // of an ignored directory: its subdirectories
@@ -103,6 +104,7 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 	delete(t.files.skipped, d.rel)
 	listed = slices.Clone(listed)
 	t.readRules(d, listed)
+	t.setRepo(d, slices.ContainsFunc(listed, func(l walk.Entry) bool { return l.Name == ".git" }))
 	fresh := d.entries == nil
 	if fresh {
 		d.entries = make(map[string]*entry, len(listed))
@@ -116,6 +118,7 @@ func (t *Tracker) list(d *dir) (subs []*dir) {
 			if fresh && why == scanAfter {
 				t.events.ignoredFile()
 			}
+			t.lookIgnored(d.rel+l.Name, why)
 			continue
 		}
 		if sub := t.look(d, l.Name, why); sub != nil {
@@ -168,6 +171,13 @@ func (t *Tracker) compare(atMost time.Duration) bool {
 	t.until, t.late = time.Now().Add(atMost), false
 	defer func() { t.until = time.Time{} }()
 	t.compareRounds()
+	for name := range t.events.takeTouched() {
+		if t.stopped() {
+			break
+		}
+		t.lookIgnored(name, scanAfter)
+	}
+	t.match()
 	if t.late {
 		t.events.again()
 	}
@@ -320,8 +330,12 @@ func (t *Tracker) lookDir(d *dir, name string, info walk.Info, ignored bool, why
 	}
 	d.entries[name] = &entry{state: state, stamp: info.Stamp, sub: sub, scanned: scanned(&t.seq, why)}
 	t.saved.put(path, d.entries[name], why == scanBase)
-	if why == scanAfter && !ignored && e == nil {
-		t.record(path, nil, state)
+	if why == scanAfter && e == nil {
+		if ignored {
+			t.moves.newDirs[path] = d.entries[name]
+		} else {
+			t.record(path, nil, state)
+		}
 	}
 	return sub
 }
@@ -361,10 +375,17 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	}
 	d.entries[name] = e
 	t.saved.put(path, e, why == scanBase)
+	t.links.put(path, was, e, t.events.marked())
+	if why == scanAfter && (was == nil || idOf(was) != idOf(e)) {
+		t.moves.note(t.moves.made, path, e)
+		if was != nil {
+			t.moves.note(t.moves.gone, path, was)
+		}
+	}
 	switch {
 	case was != nil && was.sub != nil: // recorded with the removal
 	case same && was.state.Sum == Sum{}: // it could be read only now
-	case was == nil && why == scanAfter || was != nil && !was.state.same(e.state):
+	case was == nil && why == scanAfter || was != nil && (!was.state.same(e.state) || relinked(was, e)):
 		t.record(path, was, e.state)
 	case was != nil:
 		t.files.contents.release(was.source)
@@ -378,6 +399,9 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 		return
 	}
 	if e.sub != nil {
+		if told && e.sub.repo != (repo{}) {
+			t.loseRepo(e.sub.rel, e.sub.repo)
+		}
 		for _, below := range slices.Collect(maps.Keys(e.sub.entries)) {
 			t.remove(e.sub, below, State{}, told)
 		}
@@ -386,12 +410,20 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 		}
 	} else {
 		t.count--
+		t.links.gone(d.rel+name, e, t.events.marked())
 	}
 	delete(d.entries, name)
 	t.saved.gone(d.rel + name)
 	delete(t.files.skipped, d.rel+name)
 	delete(t.files.skipped, d.rel+name+"/")
 	ignored := e.sub != nil && e.sub.ignored
+	switch {
+	case !told:
+	case ignored:
+		t.moves.goneDirs[d.rel+name] = e
+	default:
+		t.moves.note(t.moves.gone, d.rel+name, e)
+	}
 	if told && !ignored && !e.state.same(after) {
 		t.record(d.rel+name, e, after)
 		return

@@ -34,6 +34,7 @@ type PathChange struct {
 	Content       func() ([]byte, error)
 	Target        string    // of the link that is there now
 	From, To      time.Time // of [Change]
+	Links         []string  // of [Change]
 
 	at location // where the content of After is kept, if it is
 }
@@ -69,7 +70,7 @@ func (j *journal) record(c Change, changes []PathChange) (full bool, err error) 
 	for i, p := range changes {
 		r := record{Change: c, owner: j.owners.name}
 		r.Path, r.Before, r.After, r.BeforeMode, r.AfterMode = filepath.Clean(p.Path), p.Before.Blob, p.After.Blob, p.Before.Mode, p.After.Mode
-		r.From, r.To = p.From, p.To
+		r.From, r.To, r.Links = p.From, p.To, p.Links
 		r.Created, r.Deleted, r.Lost, r.at[1] = p.Before.IsAbsent(), p.After.IsAbsent(), p.Lost, p.at
 		if p.Before.isUnread() {
 			r.BeforeStamp = p.Before.Stamp

@@ -111,6 +111,8 @@ type Change struct {
 	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for nothing.
 	BeforeMode, AfterMode   fs.FileMode
 	BeforeStamp, AfterStamp string    // of [Node]; "" for what was read
+	Made                    int       // how many directories above the file were made for it
+	Links                   []string  // other names of the file before the change, absolute
 	From, To                time.Time // in which the change was made, if that is known better than from the call
 	Lost                    string    // why Before is not kept; "" if it is, or unknown
 	Call                              // what all changes with this ID share

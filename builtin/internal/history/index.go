@@ -62,6 +62,9 @@ type fileLine struct {
 	BeforeStamp string `json:"before_stamp,omitempty"`
 	AfterStamp  string `json:"after_stamp,omitempty"`
 
+	Made  int      `json:"made,omitempty"`
+	Links []string `json:"links,omitempty"` // names that are not UTF-8 are not kept
+
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
 
@@ -83,7 +86,7 @@ func encode(files []record) ([]byte, error) {
 		l.Call = &r.Call
 	}
 	for _, r := range files {
-		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp, From: r.From, To: r.To}
+		f := fileLine{Path: r.Path, Before: r.Before, After: r.After, BeforeAt: r.at[0], AfterAt: r.at[1], BeforeMode: r.BeforeMode, AfterMode: r.AfterMode, Lost: r.Lost, BeforeStamp: r.BeforeStamp, AfterStamp: r.AfterStamp, From: r.From, To: r.To, Links: validNames(r.Links), Made: r.Made}
 		if r.State != Pending && r.State != l.State {
 			f.State = r.State
 		}
@@ -93,6 +96,11 @@ func encode(files []record) ([]byte, error) {
 		l.Files = append(l.Files, f)
 	}
 	return l.encode()
+}
+
+// validNames are the names that a JSON string can hold.
+func validNames(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !utf8.ValidString(name) })
 }
 
 func (l entryLine) encode() ([]byte, error) {
@@ -151,7 +159,7 @@ func (l entryLine) records() (all []record) {
 	for _, f := range l.Files {
 		all = append(all, record{owner: l.Owner, at: [2]location{f.BeforeAt, f.AfterAt}, Change: Change{
 			ID: l.ID, State: cmp.Or(f.State, l.State), Time: l.Time, Principal: l.Principal, Scope: l.Scope, Tool: l.Tool, Path: f.Path,
-			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call, From: f.From, To: f.To,
+			Before: f.Before, After: f.After, BeforeMode: f.BeforeMode, AfterMode: f.AfterMode, BeforeStamp: f.BeforeStamp, AfterStamp: f.AfterStamp, UndoOf: l.UndoOf, Lost: f.Lost, Call: call, From: f.From, To: f.To, Links: f.Links, Made: f.Made,
 			Created: f.Before.IsZero() && f.BeforeMode == 0, Deleted: f.After.IsZero() && f.AfterMode == 0,
 		}})
 	}

@@ -43,6 +43,9 @@ func (n Node) same(o Node) bool {
 	return n.Mode == o.Mode || n.Mode == 0 && o.Mode.IsRegular() || o.Mode == 0 && n.Mode.IsRegular()
 }
 
+// NoMode marks the mode of a regular file that has no permissions: a mode of zero means that it is not compared.
+const NoMode = fs.ModeTemporary
+
 // modeBits are the bits of a mode that are kept.
 const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky | fs.ModeDir | fs.ModeSymlink
 
@@ -71,6 +74,9 @@ func nodeAt(path string, w io.Writer) (n Node, err error) {
 	switch {
 	case info.Kind == walk.Dir:
 	case info.Kind == walk.File:
+		if n.Mode == 0 {
+			n.Mode = NoMode
+		}
 		n.Blob, err = hashIn(dir, name, w)
 	case info.Mode&fs.ModeSymlink != 0:
 		var target string

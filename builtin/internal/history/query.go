@@ -149,7 +149,7 @@ func (s *Store) diff(kept places, principal, path string, before, after Node) (s
 	note := ""
 	switch {
 	case before.Mode != after.Mode && before.Mode != 0 && after.Mode != 0:
-		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode, before.Mode)
+		note = fmt.Sprintf("(mode %v, before %v)\n", after.Mode&^NoMode, before.Mode&^NoMode)
 	case before.Mode.IsDir() || after.Mode.IsDir():
 		note = "(directory)\n"
 	case before.isUnread() || after.isUnread():

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
 // An UndoEntry is an undo that has begun: one entry, with one ID, for all of its files. End ends it. The next process settles an
@@ -42,6 +44,7 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 	}
 	files = slices.SortedStableFunc(slices.Values(files), func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
 	var undone []string
+	linked := linkedNow(files)
 	for _, f := range files {
 		undone = append(undone, f.Changes...)
 	}
@@ -52,7 +55,9 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 		for ; i < len(files) && files[i].Principal == own.Principal; i++ {
 			own.UndoOf = append(own.UndoOf, files[i].Changes...)
 			e.files[files[i].Path] = undoFile{part, len(part.changes)}
-			part.changes = append(part.changes, files[i].change())
+			change := files[i].change()
+			change.Links = linked(change.Path)
+			part.changes = append(part.changes, change)
 		}
 		slices.Sort(own.UndoOf)
 		own.UndoOf = slices.Compact(own.UndoOf)
@@ -63,6 +68,26 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 		e.parts = append(e.parts, part)
 	}
 	return e, nil
+}
+
+// linkedNow returns a function for the other names of a file now, among those that an undo restores.
+func linkedNow(files []FileUndo) func(path string) []string {
+	names, ids := map[walk.ID][]string{}, map[string]walk.ID{}
+	add := func(path string) {
+		info, err := walk.Lstat(path)
+		if id := (walk.ID{Device: info.Device, Inode: info.Inode}); err == nil && info.Kind == walk.File && info.Links > 1 && ids[path] != id {
+			names[id], ids[path] = append(names[id], path), id
+		}
+	}
+	for _, f := range files {
+		add(f.Path)
+		for _, name := range f.Links {
+			add(name)
+		}
+	}
+	return func(path string) []string {
+		return slices.DeleteFunc(slices.Clone(names[ids[path]]), func(name string) bool { return name == path })
+	}
 }
 
 // change returns the change that restores a file.
