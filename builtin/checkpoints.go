@@ -179,6 +179,7 @@ type commandMark struct {
 	id      string // of its entry
 	command string
 	lasting bool
+	open    []string // other entries
 	begun   time.Time
 	roots   []rootMark
 	notes   []string
@@ -205,7 +206,8 @@ func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, la
 	m := &commandMark{env: env, command: command, lasting: lasting, begun: time.Now(), ended: func() {}}
 	m.end = sync.OnceValue(m.finish)
 	roots := outermost(env.Policy.Roots())
-	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots, Begun: m.begun, Lasting: lasting}
+	r := history.Running{Principal: env.Principal, Scope: env.Scope, Tool: env.Tool, Command: command, Roots: roots, Begun: m.begun, Lasting: lasting, Open: b.history.OpenEntries()}
+	m.open = r.Open
 	if b.history.Keeps() && env.Shell.KeepChanges {
 		for _, k := range b.settleKilled(env.Policy) {
 			m.notes = append(m.notes, fmt.Sprintf("The host was killed while it ran %q, begun %s: toolhost history shows what that changed, as %s",
@@ -370,7 +372,7 @@ func (m *commandMark) finish() (all commandChanges) {
 	defer reports.close()
 	c := history.Change{ID: m.id, Principal: m.env.Principal, Scope: m.env.Scope, Tool: m.env.Tool, Time: m.begun, Call: reports.call()}
 	all.notes, all.ignored = slices.Concat(m.notes, c.Notes), c.Ignored
-	c.Command, c.Notes, c.Lasting = m.command, all.notes, m.lasting
+	c.Command, c.Notes, c.Lasting, c.Open = m.command, all.notes, m.lasting, m.open
 	own, err := m.env.Runtime.history.Record(c, reports.changes())
 	if err != nil {
 		all.notes = append(all.notes, fmt.Sprintf("What the command changed could not be recorded, and cannot be taken back: %v.", err))

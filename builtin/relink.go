@@ -15,45 +15,87 @@ import (
 // relink makes names of the same file of those that were before the changes, and of the others files of their own. It is the last step of
 // an undo: all contents are as they were.
 func relink(ctx context.Context, env *Env, files []history.FileUndo, failed map[string]error) {
-	restored := map[string]bool{}
+	restored := map[string]history.FileUndo{}
 	for _, f := range files {
-		restored[f.Path] = failed[f.Path] == nil
+		if failed[f.Path] == nil && f.Restore.IsFile() {
+			restored[f.Path] = f
+		}
 	}
-	for _, f := range files {
-		if failed[f.Path] != nil || !f.Restore.IsFile() || len(f.Links) == 0 && !f.Alone {
+	groups := linkGroups(restored)
+	for path, f := range restored {
+		target := path
+		if !f.Alone {
+			target = linkTarget(groups[path], restored)
+		}
+		if target == "" || target == path && !f.Alone {
 			continue
 		}
-		if err := relinkFile(ctx, env, f, restored); err != nil {
-			failed[f.Path] = fmt.Errorf("its content is restored, its hard links are not: %w", err)
+		if err := relinkFile(ctx, env, f, target); err != nil {
+			failed[path] = fmt.Errorf("its content is restored, its hard links are not: %w", err)
 		}
 	}
 }
 
-// relinkFile makes one path a name of the file whose name it was.
-func relinkFile(ctx context.Context, env *Env, f history.FileUndo, restored map[string]bool) error {
-	now, err := os.Lstat(f.Path)
-	if err != nil {
-		return err
+// linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its own first change: of two
+// files the one that changed first tells whether they were one.
+func linkGroups(restored map[string]history.FileUndo) map[string][]string {
+	groups := map[string][]string{}
+	of := func(path string) []string {
+		if g := groups[path]; g != nil {
+			return g
+		}
+		return []string{path}
 	}
+	for path, f := range restored {
+		for _, name := range f.Links {
+			if other, ok := restored[name]; ok && other.Begun.Before(f.Begun) && !slices.Contains(other.Links, path) {
+				continue
+			}
+			all := slices.Concat(of(path), of(name))
+			slices.Sort(all)
+			all = slices.Compact(all)
+			for _, n := range all {
+				groups[n] = all
+			}
+		}
+	}
+	return groups
+}
+
+// linkTarget returns the name of a group that the others are linked to: one that the undo leaves alone is the old file.
+func linkTarget(names []string, restored map[string]history.FileUndo) (target string) {
+	var want history.Node
+	for _, name := range names {
+		if f, ok := restored[name]; ok {
+			if want = f.Restore; target == "" {
+				target = name
+			}
+		}
+	}
+	for _, name := range names {
+		if _, ok := restored[name]; ok {
+			continue
+		}
+		if node, err := history.NodeAt(name); err == nil && node.Blob == want.Blob && node.IsFile() {
+			return name
+		}
+	}
+	return target
+}
+
+// relinkFile makes one path a name of a file, or a file of its own if that is its own name.
+func relinkFile(ctx context.Context, env *Env, f history.FileUndo, target string) error {
 	node, err := history.NodeAt(f.Path)
 	if err != nil {
 		return err
 	}
-	target := ""
-	for _, name := range append(slices.Sorted(slices.Values(append([]string{f.Path}, f.Links...))), "") {
-		other, err := history.NodeAt(name)
-		if name == "" || err != nil || other.Blob != node.Blob || other.Mode != node.Mode {
-			continue
-		}
-		if target == "" || !restored[name] && restored[target] { // a name that the undo leaves alone is the old file
-			target = name
-		}
+	now, err := os.Lstat(f.Path)
+	if err != nil {
+		return err
 	}
-	if target == "" && !f.Alone || target == f.Path && !f.Alone {
-		return nil
-	}
-	if info, err := os.Lstat(target); err == nil && os.SameFile(info, now) && !f.Alone {
-		return nil
+	other, err := os.Lstat(target)
+	if err != nil || !f.Alone && os.SameFile(now, other) {
+		return err
 	}
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
@@ -66,17 +108,16 @@ func relinkFile(ctx context.Context, env *Env, f history.FileUndo, restored map[
 	}
 	defer unlock()
 	env.ReadState.Forget(f.Path)
-	create := func(name string) error {
-		content, err := history.ContentAt(f.Path, node)
-		if err != nil {
-			return err
+	return atomicfile.Place(dir, filepath.Base(f.Path), atomicfile.Options{JournalDir: env.Runtime.journal}, func(name string) error {
+		if !f.Alone {
+			return linkTo(env, target, dir, filepath.Join(filepath.Dir(f.Path), name))
 		}
-		return errors.Join(writeNew(dir, name, content, node.Mode.Perm()), dir.Chmod(name, node.Mode))
-	}
-	if !f.Alone {
-		create = func(name string) error { return linkTo(env, target, dir, filepath.Join(filepath.Dir(f.Path), name)) }
-	}
-	return atomicfile.Place(dir, filepath.Base(f.Path), atomicfile.Options{JournalDir: env.Runtime.journal}, create)
+		content, err := history.ContentAt(f.Path, node)
+		if err == nil {
+			err = errors.Join(writeNew(dir, name, content, newMode(node.Mode)), dir.Chmod(name, node.Mode))
+		}
+		return err
+	})
 }
 
 // linkTo makes path, which is in dir, another name of a file.

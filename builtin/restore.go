@@ -115,7 +115,7 @@ func setNode(env *Env, dir *os.Root, name string, now, next history.Node, conten
 		return nil // chmodDir gives it its mode
 	case next.IsAbsent():
 		return dir.Remove(name)
-	case now.IsAbsent():
+	case now.IsAbsent() && next.Mode.IsDir():
 		return create(name)
 	}
 	return atomicfile.Place(dir, name, atomicfile.Options{JournalDir: env.Runtime.journal}, create)

@@ -78,8 +78,15 @@ func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 	if err != nil {
 		return nil, err
 	}
+	made := map[string]bool{}
+	for _, c := range all {
+		made[c.ID] = made[c.ID] || c.State != history.Failed
+	}
 	var shown []Change
 	for _, c := range all {
+		if c.State == history.Failed && made[c.ID] { // a file that a call of several left as it was
+			continue
+		}
 		if readable(policy, c.Path) == nil {
 			shown = append(shown, c)
 		}
@@ -248,7 +255,7 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 }
 
 // restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes when everything is in them.
-func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.UndoEntry, r *UndoResult) error {
+func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.Announced, r *UndoResult) error {
 	isDir := func(f history.FileUndo) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
 		if isDir(f) && f.Expect.Mode.IsDir() {

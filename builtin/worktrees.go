@@ -226,27 +226,45 @@ func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (
 	if err := m.Current(ctx); err != nil {
 		return done, err
 	}
-	call := history.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try", Time: time.Now(), Call: history.Call{Command: command}}
+	m.Journal = env.Runtime.journal
+	call := history.Change{Principal: env.Principal, Scope: env.Scope, Tool: "try", Call: history.Call{Command: command}}
 	changes, err := recorded(w.Source, m)
+	var entry *history.Announced
 	if err == nil {
-		_, err = env.Runtime.history.Record(call, changes)
+		entry, err = history.BeginAll(env.Runtime.history, call, changes)
 	}
 	if err != nil {
 		return done, fmt.Errorf("nothing was applied, because it could not be journalled: %w", err)
 	}
-	for _, c := range m.Changes {
-		err := m.Write(c)
-		if errors.Is(err, worktree.ErrStale) {
-			done.Conflicts = append(done.Conflicts, c.Path)
-			continue
+	err = applyAll(env, w, m, entry, &done)
+	for _, p := range changes { // a directory whose files were left is not made
+		if now, lookErr := os.Lstat(p.Path); p.After.Mode.IsDir() && (lookErr != nil || !now.IsDir()) {
+			entry.Failed(p.Path)
 		}
-		if err != nil {
-			return done, fmt.Errorf("%d of %d files were applied: %s: %w", done.Changed, len(m.Changes), c.Path, err)
-		}
-		env.ReadState.Forget(filepath.Join(w.Source, filepath.FromSlash(c.Path)))
-		done.Changed++
 	}
-	return done, nil
+	return done, errors.Join(err, entry.End())
+}
+
+// applyAll makes the changes of a merge, and marks those in the entry that it does not make.
+func applyAll(env *Env, w *Worktree, m *worktree.Merge, entry *history.Announced, done *worktree.Applied) error {
+	for i, c := range m.Changes {
+		file := filepath.Join(w.Source, filepath.FromSlash(c.Path))
+		err := m.Write(c)
+		switch {
+		case errors.Is(err, worktree.ErrStale):
+			done.Conflicts = append(done.Conflicts, c.Path)
+			entry.Failed(file)
+		case err != nil:
+			for _, left := range m.Changes[i:] {
+				entry.Failed(filepath.Join(w.Source, filepath.FromSlash(left.Path)))
+			}
+			return fmt.Errorf("%d of %d files were applied: %s: %w", done.Changed, len(m.Changes), c.Path, err)
+		default:
+			env.ReadState.Forget(file)
+			done.Changed++
+		}
+	}
+	return nil
 }
 
 // writable refuses what a rule denies to Edit.

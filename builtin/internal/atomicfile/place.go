@@ -2,10 +2,11 @@ package atomicfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
-// Place replaces what has the name base by a directory, a link or a file, which create makes under a temporary name in dir. A
+// Place puts in the place of what has the name base, or of nothing, a directory, a link or a file, which create makes under a temporary name in dir. A
 // directory that is not empty is not replaced. After an error base is unchanged. Only the field JournalDir of o is used.
 func Place(dir *os.Root, base string, o Options, create func(name string) error) error {
 	handle, err := openHandle(dir)
@@ -21,6 +22,9 @@ func Place(dir *os.Root, base string, o Options, create func(name string) error)
 		return err
 	}
 	info, err := dir.Lstat(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.place(t)
+	}
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,7 @@ func TestDiskFullKeepsWhatIsUndone(t *testing.T) {
 	change(t, s, Change{Path: path}, "0")
 	id := change(t, s, Change{Path: path}, "1")
 	change(t, s, Change{Path: path + "2"}, "2")
-	begin := func() (*UndoEntry, FileUndo, error) {
+	begin := func() (*Announced, FileUndo, error) {
 		plan, err := s.PlanUndo(Selection{Principal: "p", IDs: []string{id}, Force: true})
 		if err != nil || len(plan.Files) != 1 {
 			t.Fatalf("%+v, %v", plan, err)

@@ -114,6 +114,7 @@ type Change struct {
 	Made                    int       // how many directories above the file were made for it
 	Links                   []string  // other names of the file before the change, absolute
 	From, To                time.Time // in which the change was made, if that is known better than from the call
+	Open                    []string  // entries that had begun and not ended when a command began: for Record alone
 	Lost                    string    // why Before is not kept; "" if it is, or unknown
 	Call                              // what all changes with this ID share
 }

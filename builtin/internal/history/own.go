@@ -2,14 +2,27 @@ package history
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
 
-// announceTime bounds how long before a command an entry may have been announced whose change is made while the command runs.
+// announceTime bounds how long before its line in the index an entry gets its time: it waits for locks.
 const announceTime = time.Minute
+
+// OpenEntries returns the IDs of the entries that have begun and not ended, in this process and others.
+func (s *Store) OpenEntries() (ids []string) {
+	if s.cfg.Dir == "" {
+		return nil
+	}
+	files, _ := os.ReadDir(filepath.Join(s.cfg.Dir, ownersName))
+	for _, f := range files {
+		ids = append(ids, s.owners.open(f.Name())...)
+	}
+	return ids
+}
 
 // from and to bound the time in which a change was made. For Edit and Write both are the time of the entry.
 func (c Change) from() time.Time {
@@ -50,6 +63,7 @@ func (s *Store) own(c *Change, changes []PathChange) ([]PathChange, error) {
 	for _, r := range recent {
 		switch {
 		case r.ID == c.ID || !seen[r.Path] || r.State != Done && r.State != Pending || r.from().After(c.Ended) || r.Lasting:
+		case r.from().Before(c.Time) && !r.isObserved() && !slices.Contains(c.Open, r.ID): // it was made before
 		case r.isObserved() && !c.Lasting:
 			if !r.Ended.Before(c.Time) && !slices.Contains(c.Overlaps, r.ID) {
 				c.Overlaps = append(c.Overlaps, r.ID)
@@ -109,7 +123,7 @@ func (s *Store) split(p PathChange, announced []record, c *Change) []PathChange 
 	for _, r := range announced {
 		before, after := withMode(r.before(), part.Before), withMode(r.after(), part.Before)
 		if r.from().Before(c.Time) && !before.same(part.Before) || before.same(after) {
-			continue // it was made before the command began
+			continue // it was made just before the command began
 		}
 		if !matched || !r.from().Before(made) { // else the two commands overlapped
 			end(before, r.from().Add(-1))

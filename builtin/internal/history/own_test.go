@@ -101,6 +101,7 @@ func TestOwnChanges(t *testing.T) {
 		{"A( =b B( A) B)", "A", "a"},
 		{"A( =b B( A) =c B)", "B", "b"},
 		{"A( =b B( A) =c B)", "A", "changed after A by B"},
+		{"e=b f=a A( =b A)", "A", "a"},
 		{"A( B( e=b B) A)", "e", "a"},
 		{"A( B( e=b =c B) A)", "e A B", "a"},
 		{"A( B( e=b =c B) A)", "A", "while A and B ran at the same time"},

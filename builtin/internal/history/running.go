@@ -32,6 +32,7 @@ type Running struct {
 	Command   string    `json:"command"`
 	Roots     []string  `json:"roots"` // that it may write in
 	Bases     []Base    `json:"bases,omitempty"`
+	Open      []string  `json:"open,omitempty"` // other entries that had not ended
 	Begun     time.Time `json:"begun"`
 	Lasting   bool      `json:"lasting,omitempty"` // of [Call]
 }
@@ -152,7 +153,7 @@ func (s *Store) settleOne(r Running, changes func(Running, func(string) string) 
 	}
 	defer release()
 	c.ID, c.Principal, c.Scope, c.Tool, c.Time, c.Command = r.ID, r.Principal, r.Scope, r.Tool, r.Begun, r.Command
-	c.Lasting = r.Lasting
+	c.Lasting, c.Open = r.Lasting, r.Open
 	_, err = s.Record(c, paths)
 	return err
 }

@@ -55,8 +55,9 @@ type FileUndo struct {
 	// Links are other names of the file before the changes. Alone says that it had none, and has others since.
 	Links []string
 	Alone bool
-	Made  int  // how many directories above the file were made for it, and go with it if they are empty
-	SetID bool // Restore lacks set-id bits that the file had, see setID
+	Begun time.Time // when the oldest of the changes may have been made
+	Made  int       // how many directories above the file were made for it, and go with it if they are empty
+	SetID bool      // Restore lacks set-id bits that the file had, see setID
 
 	kept places // where contents are
 	from string // the principal whose change is the oldest: what was there before is kept for that one
@@ -231,7 +232,7 @@ func (s *Store) planFile(u *Undo, changes, all []record, kept places, force bool
 			oldest = r
 		}
 	}
-	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal, Links: oldest.Links, Made: oldest.Made}
+	f := FileUndo{Principal: newest.Principal, Path: newest.Path, Expect: newest.after(), Restore: oldest.before(), Forced: force, kept: kept, from: oldest.Principal, Links: oldest.Links, Made: oldest.Made, Begun: oldest.from()}
 	f.Alone = f.Links == nil && oldest.isObserved() && oldest.before().same(oldest.after())
 	if kept := f.Restore.Mode &^ setID(f.Restore.Mode); kept != f.Restore.Mode {
 		f.Restore.Mode, f.SetID = kept, true

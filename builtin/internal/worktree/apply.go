@@ -3,7 +3,6 @@ package worktree
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 )
 
 // A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its files.
@@ -20,6 +21,8 @@ type Merge struct {
 	Changes []Merged
 	// Conflicts are files that both have changed. In a text they have the usual marks; of other files the user's version is kept.
 	Conflicts []string
+	// Journal is the directory in which temporary files are named, so that the next start removes those of a killed process.
+	Journal string
 
 	w     *Worktree
 	root  *os.Root // of the user's work tree
@@ -262,33 +265,29 @@ func (m *Merge) Write(c Merged) error {
 	if err := m.root.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	draft := path.Join(dir, ".toolhost-"+strings.ToLower(rand.Text()[:12]))
-	mode := m.Mode(c)
-	err := m.draft(c, draft, mode)
-	if err == nil {
-		err = m.root.Rename(draft, c.Path)
-	}
+	in, err := m.root.OpenRoot(dir)
 	if err != nil {
-		_ = m.root.Remove(draft)
+		return err
 	}
-	return err
+	defer in.Close()
+	return atomicfile.Place(in, path.Base(c.Path), atomicfile.Options{JournalDir: m.Journal}, func(name string) error { return draft(in, name, c, m.Mode(c)) })
 }
 
 // draft writes the new file under another name.
-func (m *Merge) draft(c Merged, draft string, mode fs.FileMode) error {
+func draft(in *os.Root, name string, c Merged, mode fs.FileMode) error {
 	if mode == 0 {
 		target, err := os.Readlink(c.Staged)
 		if err != nil {
 			return err
 		}
-		return m.root.Symlink(target, draft)
+		return in.Symlink(target, name)
 	}
 	src, err := os.Open(c.Staged)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	dst, err := m.root.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	dst, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

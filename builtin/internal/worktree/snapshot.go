@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
@@ -188,7 +189,7 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 	r := s.on(top, name)
 	add := func() error {
 		specs := ".\x00"
-		for _, dir := range append(concealed, nested...) {
+		for _, dir := range r.notIgnored(ctx, append(concealed, nested...)) {
 			specs += ":(exclude,literal)" + dir + "\x00"
 		}
 		r.in = strings.NewReader(specs)
@@ -218,6 +219,17 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 		}
 	}
 	return r.text(ctx, "write-tree")
+}
+
+// notIgnored returns the paths that git does not ignore: git add fails if it is told to leave out one that it leaves out anyway.
+func (r gitRun) notIgnored(ctx context.Context, paths []string) []string {
+	if len(paths) == 0 {
+		return nil
+	}
+	r.in = strings.NewReader(strings.Join(paths, "\x00") + "\x00")
+	out, _ := r.git(ctx, "--literal-pathspecs", "check-ignore", "-z", "--stdin") // it fails if none is
+	ignored := fields(out)
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return slices.Contains(ignored, path) })
 }
 
 // addAll is the command that adds files. Without a repository nothing is ignored: its files are nowhere else.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUndoEntryKilled: wherever an undo of several files dies, the next process tells of each file what it holds, and the undo of the undo,
+// TestAnnouncedKilled: wherever an undo of several files dies, the next process tells of each file what it holds, and the undo of the undo,
 // or the undo again, leads back.
-func TestUndoEntryKilled(t *testing.T) {
+func TestAnnouncedKilled(t *testing.T) {
 	const files = 4
 	for dies := range files*2 + 1 { // after so many steps: a content, a mode
 		dir := t.TempDir()
@@ -88,8 +88,8 @@ func TestUndoEntryKilled(t *testing.T) {
 	}
 }
 
-// TestUndoEntry: one ID stands for all files of several principals, those that were left count as failed, and the undo can be undone.
-func TestUndoEntry(t *testing.T) {
+// TestAnnounced: one ID stands for all files of several principals, those that were left count as failed, and the undo can be undone.
+func TestAnnounced(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: filepath.Join(dir, "history")})
 	begun := time.Now()

@@ -11,36 +11,47 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// An UndoEntry is an undo that has begun: one entry, with one ID, for all of its files. End ends it. The next process settles an
-// entry that was not ended, each file by its content.
-type UndoEntry struct {
+// An Announced is a change of several files that has begun: one entry, with one ID, for all of them. End ends it. The next process settles
+// an entry that was not ended, each file by its content.
+type Announced struct {
 	ID    string
 	store *Store
-	parts []*undoPart
-	files map[string]undoFile // by path
+	parts []*announcedPart
+	files map[string]announcedFile // by path
 }
 
-// An undoPart is the part of an undo that belongs to one principal.
-type undoPart struct {
+// An announcedPart is the part of an entry that belongs to one principal.
+type announcedPart struct {
 	journal *journal
 	changes []PathChange
 	failed  []int
 	full    bool // the journal must be tidied
 }
 
-// An undoFile is one of the changes of a part.
-type undoFile struct {
-	part *undoPart
+// An announcedFile is one of the changes of a part.
+type announcedFile struct {
+	part *announcedPart
 	n    int
 }
 
-// BeginUndo journals an undo of files before it is made; it reads and keeps their contents. It records the fields Scope, Tool and
-// Command of c. After an error nothing is journalled.
-func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
-	c.ID, c.Time, c.State, c.Command = shortID(), time.Now().UTC().Round(0), Pending, shortened(c.Command)
-	e := &UndoEntry{ID: c.ID, store: s, files: make(map[string]undoFile, len(files))}
-	if err := s.owners.begin(c.ID, s.cfg.Sync); err != nil {
-		return nil, errors.Join(err, s.owners.end(c.ID))
+// BeginAll journals a change of several files before it is made; it keeps their contents. It records the fields Principal, Scope, Tool
+// and Command of c. After an error nothing is journalled.
+func BeginAll(s *Store, c Change, changes []PathChange) (*Announced, error) {
+	if s.cfg.Dir == "" || len(changes) == 0 {
+		return &Announced{}, nil
+	}
+	e, err := announce(s, &c)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.add(c, changes, nil)
+}
+
+// BeginUndo is BeginAll for an undo, whose parts belong to the principals of the files.
+func BeginUndo(s *Store, c Change, files []FileUndo) (*Announced, error) {
+	e, err := announce(s, &c)
+	if err != nil {
+		return nil, err
 	}
 	files = slices.SortedStableFunc(slices.Values(files), func(a, b FileUndo) int { return strings.Compare(a.Principal, b.Principal) })
 	var undone []string
@@ -49,25 +60,45 @@ func BeginUndo(s *Store, c Change, files []FileUndo) (*UndoEntry, error) {
 		undone = append(undone, f.Changes...)
 	}
 	for i := 0; i < len(files); {
-		part := &undoPart{journal: s.journal(journalName(files[i].Principal))}
 		own := c
 		own.Principal = files[i].Principal
+		var changes []PathChange
 		for ; i < len(files) && files[i].Principal == own.Principal; i++ {
 			own.UndoOf = append(own.UndoOf, files[i].Changes...)
-			e.files[files[i].Path] = undoFile{part, len(part.changes)}
 			change := files[i].change()
 			change.Links = linked(change.Path)
-			part.changes = append(part.changes, change)
+			changes = append(changes, change)
 		}
 		slices.Sort(own.UndoOf)
 		own.UndoOf = slices.Compact(own.UndoOf)
-		var err error
-		if part.full, err = part.journal.recordAll(s, own, part.changes, undone); err != nil {
-			return nil, errors.Join(fmt.Errorf("the undo could not be journalled: %w", err), e.fail())
+		if err := e.add(own, changes, undone); err != nil {
+			return nil, err
 		}
-		e.parts = append(e.parts, part)
 	}
 	return e, nil
+}
+
+// announce begins an entry without files.
+func announce(s *Store, c *Change) (*Announced, error) {
+	c.ID, c.Time, c.State, c.Command = shortID(), time.Now().UTC().Round(0), Pending, shortened(c.Command)
+	e := &Announced{ID: c.ID, store: s, files: map[string]announcedFile{}}
+	if err := s.owners.begin(c.ID, s.cfg.Sync); err != nil {
+		return nil, errors.Join(err, s.owners.end(c.ID))
+	}
+	return e, nil
+}
+
+// add journals the part of one principal. Changes with the IDs in but are not forgotten for it. After an error the entry has ended.
+func (e *Announced) add(c Change, changes []PathChange, but []string) (err error) {
+	part := &announcedPart{journal: e.store.journal(journalName(c.Principal)), changes: changes}
+	for n, p := range changes {
+		e.files[p.Path] = announcedFile{part, n}
+	}
+	if part.full, err = part.journal.recordAll(e.store, c, changes, but); err != nil {
+		return errors.Join(fmt.Errorf("the change could not be journalled: %w", err), e.fail())
+	}
+	e.parts = append(e.parts, part)
+	return nil
 }
 
 // linkedNow returns a function for the other names of a file now, among those that an undo restores.
@@ -99,8 +130,8 @@ func (f FileUndo) change() PathChange {
 	return p
 }
 
-// fail ends an undo that has done nothing.
-func (e *UndoEntry) fail() error {
+// fail ends an entry whose change was not begun.
+func (e *Announced) fail() error {
 	for path := range e.files {
 		e.Failed(path)
 	}
@@ -108,22 +139,25 @@ func (e *UndoEntry) fail() error {
 }
 
 // Failed marks a file as not changed. End records it.
-func (e *UndoEntry) Failed(path string) {
+func (e *Announced) Failed(path string) {
 	if f := e.files[path]; f.part != nil {
 		f.part.failed = append(f.part.failed, f.n)
 	}
 }
 
 // Lost returns the reason why the present content of a file is not kept, "" if it is.
-func (e *UndoEntry) Lost(path string) string {
+func (e *Announced) Lost(path string) string {
 	if f := e.files[path]; f.part != nil {
 		return f.part.changes[f.n].Lost
 	}
 	return ""
 }
 
-// End records how the undo ended.
-func (e *UndoEntry) End() (err error) {
+// End records how the change ended.
+func (e *Announced) End() (err error) {
+	if e.store == nil {
+		return nil
+	}
 	for _, p := range e.parts {
 		if len(p.failed) > 0 {
 			line, encodeErr := entryLine{ID: e.ID, State: Failed, Only: p.failed}.encode()
