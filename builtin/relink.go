@@ -48,7 +48,7 @@ func linkGroups(restored map[string]history.FileUndo) map[string][]string {
 	}
 	for path, f := range restored {
 		for _, name := range f.Links {
-			if other, ok := restored[name]; ok && other.Begun.Before(f.Begun) && !slices.Contains(other.Links, path) {
+			if other, ok := restored[name]; ok && !other.Begun.After(f.Begun) && !slices.Contains(other.Links, path) {
 				continue
 			}
 			all := slices.Concat(of(path), of(name))

@@ -27,6 +27,21 @@ func tryHome(t *testing.T) (home, work string) {
 
 const tryLook = "cat a b u; git status --porcelain; git branch --format='%(refname:short)'"
 
+// TestTryIgnoredAndDenied: a file that git ignores and a rule denies, the usual .env, is not copied and hinders nothing.
+func TestTryIgnoredAndDenied(t *testing.T) {
+	home, work := tryHome(t)
+	host.WriteIn(t, home, "work/.gitignore", ".env\nkeys/\n")
+	host.WriteIn(t, home, "work/.env", "secret\n")
+	host.WriteIn(t, home, "work/keys/k", "secret\n")
+	host.WriteIn(t, home, "work/tracked.pem", "secret\n")
+	host.WriteIn(t, home, "work/.claude/settings.json", `{"permissions":{"deny":["Read(.env)","Read(keys/**)","Read(*.pem)"]}}`)
+	host.Shell(t, home, work, "git add . && git commit -qm 2; echo more >> tracked.pem")
+	out, code := host.RunCommand(t, home, "try", "--apply", "--", "sh", "-c", "! cat .env keys/k && echo two >> b")
+	if got := host.Shell(t, home, work, "cat b .env"); code != 0 || got != "two\ntwo\nsecret" {
+		t.Errorf("exit code %d, %q\n%s", code, got, out)
+	}
+}
+
 func TestTry(t *testing.T) {
 	home, work := tryHome(t)
 	before := host.Shell(t, home, work, tryLook)

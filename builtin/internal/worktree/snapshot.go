@@ -226,10 +226,14 @@ func (r gitRun) notIgnored(ctx context.Context, paths []string) []string {
 	if len(paths) == 0 {
 		return nil
 	}
-	r.in = strings.NewReader(strings.Join(paths, "\x00") + "\x00")
-	out, _ := r.git(ctx, "--literal-pathspecs", "check-ignore", "-z", "--stdin") // it fails if none is
-	ignored := fields(out)
-	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return slices.Contains(ignored, path) })
+	const here = "./" // else a colon at the beginning has a meaning
+	r.in = strings.NewReader(here + strings.Join(paths, "\x00"+here) + "\x00")
+	out, _ := r.git(ctx, "check-ignore", "-z", "--stdin") // it fails if none is
+	ignored := map[string]bool{}
+	for _, path := range fields(out) {
+		ignored[strings.TrimPrefix(path, here)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return ignored[path] })
 }
 
 // addAll is the command that adds files. Without a repository nothing is ignored: its files are nowhere else.
