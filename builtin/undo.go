@@ -83,11 +83,17 @@ func (b *Runtime) Changes(policy *guard.Policy, f ChangeFilter) ([]Change, error
 		made[c.ID] = made[c.ID] || c.State != history.Failed
 	}
 	var shown []Change
+	mayRead := map[string]bool{}
 	for _, c := range all {
 		if c.State == history.Failed && made[c.ID] { // a file that a call of several left as it was
 			continue
 		}
-		if readable(policy, c.Path) == nil {
+		may, known := mayRead[c.Path]
+		if !known {
+			may = readable(policy, c.Path) == nil
+			mayRead[c.Path] = may
+		}
+		if may {
 			shown = append(shown, c)
 		}
 	}

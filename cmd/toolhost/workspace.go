@@ -34,8 +34,12 @@ var marks = []string{".git", ".claude", ".toolhost"}
 // workspaces are the directories that files belong to, none within another.
 func workspaces(paths []string, home string) []string {
 	var all []string
+	seen := map[string]bool{} // directories
 	for _, path := range paths {
-		all = append(all, workspaceOf(path, home))
+		if dir := filepath.Dir(path); !seen[dir] {
+			seen[dir] = true
+			all = append(all, workspaceOf(path, home))
+		}
 	}
 	slices.Sort(all)
 	var outer []string

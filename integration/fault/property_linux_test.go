@@ -26,16 +26,16 @@ rm -rf -- * .git* .env
 git init -q -b main . && git config user.email a@b && git config user.name a && git config gc.auto 0
 printf 'ignored/\n*.log\n.env\n' > .gitignore
 for i in 1 2 3 4; do mkdir -p d$i/e; echo "$i" > d$i/f; echo "e$i" > d$i/e/g; done
-echo a > a; echo b > b; echo solo > solo; ln a a2; ln d1/f d2/f1; ln d1/f top; ln -s a l; ln -s d1 dl; ln -s nowhere broken
+echo a > a; echo b > b; echo solo > solo; mkdir -p whole/e; echo 1 > whole/e/f; ln -s e whole/l; ln a a2; ln d1/f d2/f1; ln d1/f top; ln -s a l; ln -s d1 dl; ln -s nowhere broken
 mkdir -p ignored/deep; echo x > ignored/x; echo y > ignored/deep/y; echo log > some.log; echo secret > .env
 chmod 755 a; chmod 600 b; chmod 000 d3/f; chmod 700 d4; chmod 444 d4/f
 git add -A . && git commit -qm 1 && echo more >> b && git commit -qam 2 && git branch side HEAD~ && echo dirty >> d2/f
 `
 
-// steps are what a script is made of; %d is a number from 1 to 4. None moves a file with several names into an ignored directory: what is changed there
-// through another name is left, and named.
+// steps are what a script is made of; %d is a number from 1 to 4. None moves into an ignored directory what it has made, or what has other names:
+// what is changed there is left, and named.
 var steps = []string{
-	"mv d%d m%d", "mv d%d/f g%d", "mv a d%d/", "mv d%d/e/g d%d/h", "mv d4 ignored/", "mv solo ignored/solo", "mv ignored/x x", "mv ignored/deep out%d", "mv ignored/deep/y d%d/y",
+	"mv d%d m%d", "mv d%d/f g%d", "mv a d%d/", "mv d%d/e/g d%d/h", "mv whole ignored/", "mv solo ignored/solo", "mv ignored/x x", "mv ignored/deep out%d", "mv ignored/deep/y d%d/y",
 	"ln a n%d", "ln -f b a2", "ln -f a b", "ln d1/f link%d", "rm a", "rm a2 top", "rm -f d%d/f1", "cp --remove-destination a a2", "ln -sfn d%d l", "ln -s a d%d/s", "rm l; mkdir l; echo 1 > l/f",
 	"chmod 7%d0 a", "chmod 000 b", "chmod 755 d3/f", "chmod 70%d d1", "chmod -R u=rwX,go= d%d",
 	"sed -i s/./z/ a", "sed -i s/./z/ d%d/f", "echo %d >> a", "echo %d > top", "echo %d > d%d/f", "echo new > new%d", "mkdir -p p%d/q/r; echo 1 > p%d/q/f",

@@ -221,7 +221,7 @@ func TestLinksAndMoves(t *testing.T) {
 		{"out of ignored", "mv ig/x x", "deleted ig/x \"x\\n\"\nnew x\n", ""},
 		{"directory out of ignored", "mv ig/deep o", "deleted ig/deep\ndeleted ig/deep/y \"y\\n\"\nnew o\nnew o/y\n", ""},
 		{"into ignored", "mv z ig/z", "new ig/z\ndeleted z \"z\\n\"\n", ""},
-		{"directory into ignored", "rm d/c; mv z d/z; mv d ig/d", "deleted d\ndeleted d/c \"a\\n\" links a b\nnew ig/d\nnew ig/d/z\ndeleted z \"z\\n\"\n", ""},
+		{"directory into ignored", "rm d/c; mv z d/z; ln -s z d/l; mv d ig/d", "deleted d\ndeleted d/c \"a\\n\" links a b\nnew ig/d\nnew ig/d/z\ndeleted z \"z\\n\"\n", ""},
 		{"not moved, though the inode may be the same", "rm ig/x; echo new >new", "new new\n", ""},
 		{"within ignored", "mv ig/x ig/deep/x", "", ""},
 		{"repository", "rm -rf n", "deleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" with`},

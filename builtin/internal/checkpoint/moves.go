@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"io/fs"
 	"path"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
@@ -38,7 +39,7 @@ func newMoves() moves {
 // lookIgnored notes a file in an ignored directory.
 func (t *Tracker) lookIgnored(path string, why scan) {
 	info, err := t.files.root.Stat(path)
-	if err != nil || info.Kind != walk.File || info.Inode == 0 || t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info) {
+	if err != nil || info.Kind != walk.File && info.Mode&fs.ModeSymlink == 0 || info.Inode == 0 || t.cfg.Hidden != nil && t.cfg.Hidden(t.cfg.Root+"/"+path, info) {
 		return
 	}
 	id, here := walk.ID{Device: info.Device, Inode: info.Inode}, place{path: path, change: info.Change}
@@ -55,7 +56,7 @@ func (t *Tracker) lookIgnored(path string, why scan) {
 
 // note notes a file that has appeared outside of ignored directories, or is gone from there.
 func (m *moves) note(in map[walk.ID]place, path string, e *entry) {
-	if e.sub == nil && e.state.Kind == File && e.stamp.Inode != 0 {
+	if e.sub == nil && (e.state.Kind == File || e.state.Kind == Link) && e.stamp.Inode != 0 {
 		in[idOf(e)] = place{path, e.stamp.Change, e}
 	}
 }

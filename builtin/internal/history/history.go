@@ -242,13 +242,18 @@ func (s *Store) of(principal string) ([]*journal, error) {
 
 // records returns the changes of a principal or of everyone, oldest first, and what undid them.
 func (s *Store) records(principal string) ([]record, error) {
+	return s.newest(principal, nil)
+}
+
+// newest is records, of which it may return the newest ones alone: those of each journal that are enough. Nil: all.
+func (s *Store) newest(principal string, enough func(index) bool) ([]record, error) {
 	journals, err := s.of(principal)
 	if err != nil {
 		return nil, err
 	}
 	var all []record
 	for _, j := range journals {
-		x, err := j.load()
+		x, err := j.tail(enough)
 		if err != nil {
 			return nil, err
 		}

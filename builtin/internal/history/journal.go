@@ -85,6 +85,9 @@ const firstTail = 64 << 10
 
 // tail reads the end of the index, as much as is enough. If it is damaged, everything is read.
 func (j *journal) tail(enough func(index) bool) (x index, err error) {
+	if enough == nil {
+		return j.load()
+	}
 	f, err := os.OpenFile(filepath.Join(j.dir, indexName), os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow, 0)
 	if err != nil {
 		return j.load()

@@ -30,7 +30,15 @@ type Filter struct {
 
 // List returns changes, newest first. Damaged lines of the journal are skipped.
 func (s *Store) List(f Filter) ([]Change, error) {
-	all, err := s.records(f.Principal)
+	all, err := s.newest(f.Principal, func(x index) bool {
+		found, last := 0, ""
+		for _, r := range x.records {
+			if r.ID != last && matches(r.Change, f.Path, f.Scope, f.Since) {
+				found, last = found+1, r.ID
+			}
+		}
+		return f.Limit > 0 && found >= f.Limit
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the history cannot be read: %w", err)
 	}

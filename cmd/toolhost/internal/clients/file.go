@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -100,7 +101,9 @@ func (t target) writable() error {
 // file is no longer what was read.
 func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(t.path)
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(t.path)+".*.tmp")
+	pattern := "." + filepath.Base(t.path) + ".*.tmp"
+	removeStale(dir, pattern)
+	temp, err := os.CreateTemp(dir, pattern)
 	if err != nil {
 		return fmt.Errorf("%s cannot be written: %w", t.path, err)
 	}
@@ -127,6 +130,21 @@ func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 		return fmt.Errorf("%w (if the client holds the file open, close it and try again)", err)
 	}
 	return privatefile.SyncDir(dir)
+}
+
+// staleAfter is the age from which a temporary file is that of a killed process: it is written at once.
+const staleAfter = time.Minute
+
+// removeStale removes the temporary files that killed processes have left.
+func removeStale(dir, pattern string) {
+	entries, _ := os.ReadDir(dir) // what cannot be listed stays
+	for _, e := range entries {
+		info, err := e.Info()
+		before, after, _ := strings.Cut(pattern, "*")
+		if strings.HasPrefix(e.Name(), before) && strings.HasSuffix(e.Name(), after) && err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 func writeAll(f *os.File, content []byte, mode fs.FileMode) error {
