@@ -213,6 +213,7 @@ func TestLinksAndMoves(t *testing.T) {
 	const before = "git init -q; echo ig/ >.gitignore; mkdir -p ig/deep d; echo x >ig/x; echo y >ig/deep/y; echo a >a; ln a b; ln a d/c; echo z >z; git init -q n; echo 1 >n/f; "
 	for _, tt := range []struct{ name, command, want, note string }{
 		{"removed name", "rm b", "deleted b \"a\\n\" links a d/c\n", ""},
+		{"changed and removed", "chmod 600 a; rm a", "deleted a \"a\\n\" links b d/c\nchanged b \"a\\n\" 644 to 600 links a d/c\nchanged d/c \"a\\n\" 644 to 600 links a b\n", ""},
 		{"all names", "rm a b d/c", "deleted a \"a\\n\" links b d/c\ndeleted b \"a\\n\" links a d/c\ndeleted d/c \"a\\n\" links a b\n", ""},
 		{"replaced by its copy", "cp a t; mv t a", "changed a \"a\\n\" links b d/c\n", ""},
 		{"broken and linked again", "cp a t; mv t a; ln -f b a", "", ""},

@@ -365,7 +365,7 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 			return
 		}
 	}
-	if info.Links > 1 && why == scanAfter { // no event announces changes under its other names
+	if (info.Links > 1 || hasNames(was)) && why == scanAfter { // no event announces changes under its other names
 		t.linked = true
 	}
 	e := t.files.read(path, info, ignored)
@@ -411,6 +411,7 @@ func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 	} else {
 		t.count--
 		t.links.gone(d.rel+name, e, t.events.marked())
+		t.linked = t.linked || hasNames(e) // it may have changed before
 	}
 	delete(d.entries, name)
 	t.saved.gone(d.rel + name)
