@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hostpreset"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver"
 )
@@ -39,13 +40,33 @@ func permitCommands() (all []*cobra.Command) {
 		{"allow-host HOST", "Let commands in the sandbox reach a host of the network", allowedHosts, "toolhost allow-host proxy.golang.org"},
 	} {
 		var flags hostFlags
+		var preset string
 		cmd := &cobra.Command{
-			Use: c.use, Short: c.short, Args: exactly(1, c.example), Example: "  " + c.example,
+			Use: c.use, Short: c.short, Example: "  " + c.example,
 			Long: c.short + `. It is kept for the workspace in your own settings, where no repository
 can change it, and holds at once in hosts that run there. toolhost rules lists it, and toolhost rules --remove takes it back.`,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return flags.permit(cmd.OutOrStdout(), c.list, args[0])
+			Args: func(cmd *cobra.Command, args []string) error {
+				switch {
+				case preset != "" && len(args) > 0:
+					return usageError{fmt.Errorf("--preset %s and %s: name one or the other", preset, strings.Join(args, " "))}
+				case preset != "":
+					return nil
+				}
+				return exactly(1, c.example)(cmd, args)
 			},
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if preset != "" {
+					hosts := hostpreset.Hosts(preset)
+					if hosts == nil {
+						return usageError{fmt.Errorf("--preset %s: no such preset%s; there are %s", preset, didYouMean(preset, hostpreset.Names()), strings.Join(hostpreset.Names(), ", "))}
+					}
+					args = hosts
+				}
+				return flags.permit(cmd.OutOrStdout(), c.list, args)
+			},
+		}
+		if c.list == allowedHosts {
+			cmd.Flags().StringVar(&preset, "preset", "", "allow the hosts of `NAME`: "+strings.Join(hostpreset.Names(), ", "))
 		}
 		flags.addRoots(cmd.Flags(), "the `DIR` of the workspace; repeatable (default: the working directory)")
 		flags.addState(cmd.Flags())
@@ -54,20 +75,27 @@ can change it, and holds at once in hosts that run there. toolhost rules lists i
 	return all
 }
 
-func (f *hostFlags) permit(w io.Writer, list, text string) error {
+// permit adds the texts to a list of the user's settings for each workspace.
+func (f *hostFlags) permit(w io.Writer, list string, texts []string) error {
 	where, _, err := f.loadRules(nil)
 	if err != nil {
 		return err
 	}
-	if err := mcpserver.CheckRule(where, list, text); err != nil {
-		return usageError{err}
+	for _, text := range texts {
+		if err := mcpserver.CheckRule(where, list, text); err != nil {
+			return usageError{err}
+		}
 	}
 	return eachRoot(where, func(root string) error {
-		if err := settings.Append(where, root, list, text); err != nil {
-			return err
+		for _, text := range texts {
+			if err := settings.Append(where, root, list, text); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s: %s, for %s\n", list, sanitized(text), sanitized(root)); err != nil {
+				return err
+			}
 		}
-		_, err := fmt.Fprintf(w, "%s: %s, for %s\n", list, sanitized(text), sanitized(root))
-		return err
+		return nil
 	})
 }
 

@@ -78,6 +78,7 @@ var guardMayImport = map[string][]string{
 	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings"},
 	"guard/alias":             {},
 	"guard/hook":              {"guard/hostprogram", "guard/settings"},
+	"guard/hostpreset":        {},
 	"guard/hostprogram":       {"guard/internal/pathname", "guard/internal/realpath"},
 	"guard/internal/command":  {},
 	"guard/internal/gitrepo":  {"guard/internal/realpath"},

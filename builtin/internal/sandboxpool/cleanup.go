@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toolhost/toolhost/guard/hostpreset"
 )
 
 // Cleanup returns a function that removes what a command must not leave: a protected path that did not exist before, git
@@ -101,7 +103,11 @@ func refusal(host, why string) string {
 		if err != nil {
 			name = host
 		}
-		return fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", host, why, name)
+		note := fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", host, why, name)
+		if preset := hostpreset.With(name); preset != "" {
+			note += fmt.Sprintf(" (with the other hosts of %s: toolhost allow-host --preset %s)", preset, preset)
+		}
+		return note
 	case "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets":
 		why += ", to which a person can add it"
 	case "it is denied by sandbox.network.deniedDomains":
