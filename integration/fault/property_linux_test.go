@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -63,6 +64,9 @@ func (g *ground) shape() map[string]string {
 	all := map[string]string{}
 	first := map[uint64]string{}
 	host.Must(g.T, filepath.WalkDir(g.WS, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a program that runs has just removed it
+		}
 		if err != nil || path == g.WS {
 			return err
 		}
@@ -70,6 +74,9 @@ func (g *ground) shape() map[string]string {
 			return fs.SkipDir
 		}
 		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -86,6 +93,9 @@ func (g *ground) shape() map[string]string {
 				first[inode] = name
 			}
 			what = fmt.Sprintf("%q = %s", content, first[inode])
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 		all[name] = fmt.Sprintf("%v %s", info.Mode(), what)
 		return err

@@ -95,7 +95,7 @@ var (
 	linkRef  = regexp.MustCompile(`\]\(([^):\s]+)\)`)
 	anchor   = regexp.MustCompile(`[^a-z0-9 _-]`)
 	fence    = regexp.MustCompile("(?ms)(^<!-- not run: [^\n]* -->\n)?^ *```([a-z]*)\n(.*?)^ *```$")
-	toolCall = regexp.MustCompile(`(?m)(?:^|[\s` + "`" + `(/])toolhost ([a-z]+)((?:[^\n` + "`" + `|&;\\]|\\\n)*)`)
+	toolCall = regexp.MustCompile(`(?m)(?:^|[\s` + "`" + `(/])toolhost ([a-z]+(?:-[a-z]+)*)((?:[^\n` + "`" + `|&;\\]|\\\n)*)`)
 	flagName = regexp.MustCompile(`(?:^|[\s` + "`" + `\[(])(--[a-z][a-z-]+)`)
 )
 

@@ -231,7 +231,7 @@ func TestLinksAndMoves(t *testing.T) {
 		{"not moved, though the inode may be the same", "rm ig/x; echo new >new", "new new\n", ""},
 		{"within ignored", "mv ig/x ig/deep/x", "", ""},
 		{"repository", "rm -rf n", "deleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" with`},
-		{"repository moved", "mv n m", "new m\nnew m/f\ndeleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" was moved to "m/.git"`},
+		{"repository moved", "mv n m", "new m\nnew m/f\ndeleted n\ndeleted n/f \"1\\n\"\n", `"n/.git" is at "m/.git" now`},
 		{"its .git alone", "rm -rf n/.git", "", `"n/.git" with`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
