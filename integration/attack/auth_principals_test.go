@@ -283,7 +283,7 @@ func (s *shop) attackScratch(t *testing.T, alice, bob, dave *client.Conn) {
 		_, dir, _ := strings.Cut(made, "at ")
 		dir, _, _ = strings.Cut(dir, " at")
 		for _, command := range []string{
-			"cat " + dir + "/secret.txt", "ls -la " + dir, "find ~/.cache ~/.local $TMPDIR -maxdepth 9 -name 'secret*' -exec cat {} +",
+			"cat " + dir + "/secret.txt", "ls -la " + dir, "find ~/.cache ~/.local -name 'secret*' -exec cat {} +",
 			"grep -rs CANARY.TEMP ~/.cache ~/.local",
 			"cp -r " + dir + " stolen; cat stolen/*; rm -rf stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
 		} {
