@@ -55,6 +55,9 @@ func script(r *rand.Rand) string {
 		}
 		all = append(all, step)
 	}
+	// What leaves an ignored directory does so last: its content is not kept if the same command then changes it.
+	leaves := func(step string) bool { return strings.HasPrefix(step, "mv ignored/") }
+	all = append(slices.DeleteFunc(slices.Clone(all), leaves), slices.DeleteFunc(all, func(step string) bool { return !leaves(step) })...)
 	return strings.Join(all, "\n")
 }
 
@@ -111,7 +114,10 @@ func TestFaultUndoAll(t *testing.T) {
 		t.Log("files of mode 000 are not covered")
 	}
 	g := newGround(t)
-	seed := rand.Uint64()
+	seed := uint64(1) // the same scripts each time, but for a night's run, which looks for new ones
+	if samples.Whole() {
+		seed = rand.Uint64()
+	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	for round := range samples.Rounds(12) {
 		if out, err := exec.Command("bash", "-ec", "cd "+g.WS+"\n"+world).CombinedOutput(); err != nil {
