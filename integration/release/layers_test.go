@@ -83,6 +83,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/command":  {},
 	"guard/internal/gitrepo":  {"guard/internal/realpath"},
 	"guard/internal/pathname": {},
+	"guard/internal/netstack": {},
 	"guard/internal/proxy":    {},
 	"guard/internal/realpath": {"guard/lease"},
 	"guard/internal/rules":    {"guard/alias", "guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/settings"},
