@@ -23,6 +23,8 @@ const (
 	// maxConnecting is how many connections of a sandbox are made at the same moment.
 	// Connections that wait for the other side are not counted: they hold nothing.
 	maxConnecting = 32
+	// firstWait is how long an attempt waits for the other side.
+	firstWait = 2 * time.Millisecond
 	// shortestWait and longestWait bound the pause before the next attempt to
 	// connect.
 	shortestWait = time.Millisecond
@@ -317,6 +319,9 @@ func connectTo(fd int, address []byte) outcome {
 	if a.errno == unix.EINPROGRESS {
 		a.errno = connectRaw(fd, address) // on the loopback interface the answer has come by now
 	}
+	if a.errno == unix.EALREADY && answered(fd) {
+		a.errno = connectRaw(fd, address)
+	}
 	unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
 	switch a.errno {
 	case unix.EALREADY:
@@ -330,6 +335,12 @@ func connectTo(fd int, address []byte) outcome {
 		}
 	}
 	return a
+}
+
+// answered waits a moment for the other side, and reports whether it has answered: most allowed hosts do.
+func answered(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(firstWait.Milliseconds()))
+	return n > 0 && err == nil
 }
 
 func connectRaw(fd int, address []byte) unix.Errno {

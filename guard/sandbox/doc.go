@@ -29,6 +29,13 @@
 // The host must be dumpable (PR_SET_DUMPABLE) when a
 // sandbox starts, or the kernel does not let it set up the user namespace.
 //
+// # Network
+//
+// Process 1 makes a TUN device with a route to everything, and hands its descriptor to the host, where package netstack
+// resolves names and keeps each connection attempt until the host of the sandbox has judged and made it. Files of its own
+// (resolv.conf, nsswitch.conf, hosts) lead programs to that resolver. Programs that use the proxy variables reach hosts by the
+// proxy, which judges by the same rules; where there is no /dev/net/tun they are the only ones that do, and the report says so.
+//
 // # Unix sockets
 //
 // The filter hands connect(2) of every command to the host, which makes the connection

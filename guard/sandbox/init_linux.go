@@ -75,6 +75,7 @@ type initProcess struct {
 	view  *view
 	spawn *spawner
 	jobs  *jobs
+	noTUN error // why commands have no TUN device
 }
 
 // gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5 to 20 ms.
@@ -101,6 +102,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	files, err := setUp(g)
 	ready := newMessage(msgReady, 0)
 	ready.err(err)
+	ready.err(g.noTUN)
 	if sendErr := send(conn, ready.buf, files...); sendErr != nil || err != nil {
 		return errors.Join(err, sendErr)
 	}
@@ -168,7 +170,7 @@ func controlConn() (*net.UnixConn, error) {
 }
 
 // setUp builds everything commands will see, and returns descriptors for the host: of the
-// proxy's listener, if there is a network for it, and those of appendListener.
+// proxy's listener and of the TUN device, if there is a network for them, and those of appendListener.
 func (g *initProcess) setUp() ([]int, error) {
 	ignoreTermination()
 	pl, err := readPlan(os.NewFile(initPlan, "plan"))
@@ -178,6 +180,11 @@ func (g *initProcess) setUp() ([]int, error) {
 	// Not dumpable: commands have the same user and could trace us otherwise.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("refusing to be traced: %w", err)
+	}
+	tun := -1
+	if !pl.network { // before /dev is replaced
+		tun, g.noTUN = openTUN()
+		pl.named = tun >= 0
 	}
 	if g.view, err = build(pl); err != nil {
 		return nil, err
@@ -203,7 +210,9 @@ func (g *initProcess) setUp() ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, fd)
+		if files = append(files, fd); tun >= 0 {
+			files = append(files, tun)
+		}
 	}
 	return appendListener(files, judged, pl)
 }

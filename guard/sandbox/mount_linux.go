@@ -95,6 +95,13 @@ func (v *view) copies() ([]attachment, error) {
 			list = append(list, attachment{t, fd})
 		}
 	}
+	if v.plan.named {
+		names, err := nameCopies()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, names...)
+	}
 	for _, t := range v.plan.masked {
 		fd, err := v.mask.cover(t)
 		if err != nil {

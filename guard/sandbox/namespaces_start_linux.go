@@ -44,7 +44,9 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 			return nil, nil, err
 		}
 		n.proxyPort = listener.Addr().(*net.TCPAddr).Port
-		files = files[1:]
+		if files = files[1:]; n.noTUN == nil {
+			n.tun, files = os.NewFile(uintptr(files[0]), tunName), files[1:]
+		}
 	}
 	n.judged = len(files) == 2
 	if pl.execs {
@@ -214,7 +216,9 @@ func (n *namespaces) ready() ([]int, error) {
 		closeAll(files)
 		return nil, errMalformed
 	}
-	if err := errors.Join(d.fail(), d.err); err != nil {
+	failure := d.fail()
+	n.noTUN = d.fail()
+	if err := errors.Join(failure, d.err); err != nil {
 		closeAll(files)
 		return nil, err
 	}

@@ -23,6 +23,7 @@ type plan struct {
 	judged                                              bool     // the host makes the connections of commands, see connector
 	execs                                               bool     // the host judges which programs commands start, see ExecGate
 	processes                                           int      // the highest process number
+	named                                               bool     // commands have a resolver; process 1 finds out
 }
 
 // private is a Private directory.

@@ -108,6 +108,7 @@ type Sandbox struct {
 	guarded []Guarded
 	engine  engine
 	proxy   *proxy.Proxy
+	outside func()      // ends the network of commands; or nil
 	sockets socketJudge // or nil
 	env     []string
 	once    sync.Once
@@ -267,6 +268,9 @@ func (s *Sandbox) Close() error {
 		s.err = s.engine.close()
 		if s.proxy != nil {
 			s.proxy.Close()
+		}
+		if s.outside != nil {
+			s.outside()
 		}
 		if s.sockets != nil {
 			s.sockets.close()

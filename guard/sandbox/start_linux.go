@@ -46,6 +46,9 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 		rules.Inside = n.dial
 		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
 		s.env = append(s.env, s.proxy.Env()...)
+		if err := s.network(n, o); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
 }

@@ -91,7 +91,7 @@ var guardMayImport = map[string][]string{
 	"guard/lease":             {},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
-	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/proxy", "guard/privatefile"},
+	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile"},
 	"guard/settings":          {"guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
 }
 

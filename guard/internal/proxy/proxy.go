@@ -227,6 +227,34 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, "sandbox: "+err.Error(), http.StatusBadGateway)
 }
 
+// Connect connects to a host and its port for a program that does not use the proxy, and notes a refusal.
+func (p *Proxy) Connect(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := p.connect(ctx, address)
+	var refusal *refusedError
+	if errors.As(err, &refusal) {
+		p.note(refusal.host, refusal.why)
+	}
+	return conn, err
+}
+
+// Resolves reports whether a name may be looked up: the rules allow it on a port, and deny it on none.
+func (p *Proxy) Resolves(name string) bool {
+	return namesAny(p.rules.AllowedDomains, name) && !namesAny(p.rules.DeniedDomains, name)
+}
+
+// namesAny reports whether a canonical host matches one of the patterns on some port.
+func namesAny(patterns []string, host string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		_, port := splitPattern(pattern)
+		return matches(pattern, host, port)
+	})
+}
+
+// Lookup returns the addresses of a name that Resolves has approved.
+func (p *Proxy) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	return p.addresses(ctx, name)
+}
+
 // connect judges address and connects to it. The name is resolved once, and the connection goes to an address that was checked:
 // a name that changes its address between two lookups gains nothing.
 func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
