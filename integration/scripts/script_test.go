@@ -41,6 +41,9 @@ func TestScripts(t *testing.T) {
 						return s.Era == client.Modern, nil
 					case "contained":
 						return host.Contained(t), nil
+					case "tun":
+						_, err := os.Stat("/dev/net/tun")
+						return err == nil, nil
 					case "root":
 						return os.Geteuid() == 0, nil
 					}
