@@ -152,6 +152,9 @@ func (s *Subject) sandbox() []Finding {
 	}
 	held := fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", "))
 	if len(lacks) == 0 {
+		if why != "" { // a limit of what it offers
+			held += ". " + why
+		}
 		return []Finding{{LevelOK, "sandbox", held, ""}}
 	}
 	return []Finding{{LevelWarn, "sandbox", held + "; not held: " + strings.Join(lacks, ", ") + ". " + why, remedy}}
