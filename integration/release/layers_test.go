@@ -89,6 +89,7 @@ var guardMayImport = map[string][]string{
 	"guard/internal/rules":    {"guard/alias", "guard/internal/command", "guard/internal/pathname", "guard/internal/realpath", "guard/settings"},
 	"guard/privatefile":       {"guard/internal/realpath", "guard/lease"},
 	"guard/lease":             {},
+	"guard/settle":            {"guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
 	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile"},

@@ -1,0 +1,303 @@
+package settle
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Keeper settles the protected files of the workspaces of a host. Its methods may be called from several goroutines.
+type Keeper struct {
+	state string
+	marks func(dir string) []string
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	places map[string]*place
+}
+
+// stateName is the directory of all workspaces in the state directory.
+const stateName = "settle"
+
+// Open returns a keeper that keeps held files below the state directory of a host; "" keeps them in a temporary directory.
+// marks returns the paths below a directory whose last element [IsMark] reports; nil means [Marks].
+func Open(state string, marks func(dir string) []string, log *slog.Logger) *Keeper {
+	if marks == nil {
+		marks = Marks
+	}
+	k := &Keeper{marks: marks, log: log, places: map[string]*place{}}
+	if state != "" {
+		k.state = filepath.Join(state, stateName)
+	}
+	return k
+}
+
+// place returns the place of a directory, which has no links.
+func (k *Keeper) place(dir string) (*place, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.places[dir]; p != nil {
+		return p, nil
+	}
+	if k.state == "" {
+		state, err := os.MkdirTemp("", "toolhost-settle-")
+		if err != nil {
+			return nil, fmt.Errorf("protected files cannot be settled: %w", err)
+		}
+		k.state = state
+	}
+	sum := sha256.Sum256([]byte(dir))
+	s, err := openStore(filepath.Join(k.state, hex.EncodeToString(sum[:8])))
+	if err != nil {
+		return nil, fmt.Errorf("protected files of %s cannot be settled: %w", dir, err)
+	}
+	p := &place{dir: dir, store: s, marks: k.marks, rec: record{Dir: dir}}
+	p.rec.fill()
+	k.places[dir] = p
+	return p, nil
+}
+
+// Begin is called before a command that may write some directories. It exchanges their held files in, unless other commands
+// run there, and returns notes on what other programs or a killed host have done. With keep, which a mode without questions
+// sets, changes stay. An error means that the command must not run. Every Begin without one needs an [Keeper.End].
+func (k *Keeper) Begin(dirs []string, keep bool) (notes []string, err error) {
+	for i, dir := range dirs {
+		p, err := k.place(dir)
+		if err == nil {
+			var more []string
+			more, err = p.begin(keep)
+			notes = append(notes, more...)
+		}
+		if err != nil {
+			k.End(dirs[:i])
+			return notes, err
+		}
+	}
+	return notes, nil
+}
+
+// End is called when everything that a command has started has ended. It settles directories in which no command runs any
+// more, and returns notes on what is held.
+func (k *Keeper) End(dirs []string) (notes []string) {
+	for _, dir := range dirs {
+		if p, err := k.place(dir); err == nil {
+			notes = append(notes, p.end()...)
+		}
+	}
+	return notes
+}
+
+// Recover settles all directories in which commands ran when their host was killed. It is called before settings are read,
+// with the directories whose settings these are.
+func (k *Keeper) Recover(dirs []string) {
+	locks, _ := filepath.Glob(filepath.Join(k.state, "*", lockName))
+	for _, lock := range locks {
+		var r record
+		s, err := openStore(filepath.Dir(lock))
+		if err == nil && s.running() && s.load(&r) == nil && r.Dir != "" {
+			dirs = append(dirs[:len(dirs):len(dirs)], r.Dir)
+		}
+		if err == nil {
+			_ = s.close()
+		}
+	}
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue
+		}
+		p, err := k.place(real)
+		switch {
+		case err != nil:
+		case p.store.running():
+			k.recover(real)
+		default:
+			p.mu.Lock()
+			err = p.read()
+			p.mu.Unlock()
+		}
+		if err != nil {
+			k.log.Warn("protected files could not be read", "directory", real, "error", err)
+		}
+	}
+}
+
+func (k *Keeper) recover(dirs ...string) {
+	for _, dir := range dirs {
+		notes, err := k.Begin([]string{dir}, false)
+		if err == nil {
+			notes = append(notes, k.End([]string{dir})...)
+		}
+		if err != nil {
+			k.log.Warn("protected files could not be settled", "directory", dir, "error", err)
+		}
+		for _, note := range notes {
+			k.log.Warn(note)
+		}
+	}
+}
+
+// Close gives up the directories. No command may run any more.
+func (k *Keeper) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var errs []error
+	for _, p := range k.places {
+		p.mu.Lock()
+		if p.users > 0 {
+			p.users = 1
+			p.mu.Unlock()
+			p.end()
+			p.mu.Lock()
+		}
+		errs = append(errs, p.store.close())
+		p.mu.Unlock()
+	}
+	k.places = map[string]*place{}
+	return errors.Join(errs...)
+}
+
+// A File is a held file.
+type File struct {
+	Dir   string // the workspace
+	Path  string // absolute
+	Aside string // where what does not stand at the path is kept; "" if that is nothing
+	State string // what a command has done: "new", "changed" or "removed"
+}
+
+// Holding returns those of some directories, without links, that have held files.
+func (k *Keeper) Holding(dirs []string) (holding []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.places) == 0 {
+		return nil
+	}
+	for _, dir := range dirs {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			if p := k.places[real]; p != nil && p.holds.Load() > 0 {
+				holding = append(holding, real)
+			}
+		}
+	}
+	return holding
+}
+
+// Know records that a person agreed to what stands at a path now.
+func (k *Keeper) Know(path string) error {
+	k.mu.Lock()
+	var in *place
+	for _, p := range k.places {
+		if strings.HasPrefix(path, p.dir+string(filepath.Separator)) && (in == nil || len(p.dir) > len(in.dir)) {
+			in = p
+		}
+	}
+	k.mu.Unlock()
+	if in == nil {
+		return nil // no command has run: what stands there is known when the first begins
+	}
+	rel := name(strings.TrimPrefix(path, in.dir+string(filepath.Separator)))
+	if classOf(rel) != Held {
+		return nil
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	id, _, err := in.at(rel)
+	if err != nil || !id.isKnowable() {
+		return err
+	}
+	return in.store.write(&in.memory, []answer{{knownWord, rel, id}})
+}
+
+// Dirs returns the directories in which commands have run.
+func (k *Keeper) Dirs() (dirs []string) {
+	records, _ := filepath.Glob(filepath.Join(k.state, "*", recordName))
+	for _, name := range records {
+		var r record
+		if s, err := openStore(filepath.Dir(name)); err == nil {
+			if s.load(&r) == nil && r.Dir != "" {
+				dirs = append(dirs, r.Dir)
+			}
+			_ = s.close()
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// Held returns the files of a directory that are held.
+func (k *Keeper) Held(dir string) ([]File, error) {
+	p, err := k.place(dir)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.store.load(&p.rec); err != nil {
+		return nil, err
+	}
+	return p.heldFiles(), nil
+}
+
+// Keep has held files of a directory stay: those at or below some paths, or with none, all. It returns their paths.
+func (k *Keeper) Keep(dir string, paths ...string) ([]string, error) {
+	return k.answer(dir, paths, (*place).keepFile)
+}
+
+// Refuse drops held files: those at or below some paths, or with none, all. It returns their paths.
+func (k *Keeper) Refuse(dir string, paths ...string) ([]string, error) {
+	return k.answer(dir, paths, (*place).refuseFile)
+}
+
+func (k *Keeper) answer(dir string, paths []string, do func(p *place, rel name, alone bool) error) (done []string, err error) {
+	p, err := k.place(dir)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	alone := p.users == 0 && tryLock(p.store.lock)
+	if alone {
+		defer unlock(p.store.lock)
+	}
+	alone = alone && !p.store.running()
+	if err := errors.Join(p.store.load(&p.rec), p.store.remember(&p.memory)); err != nil {
+		return nil, err
+	}
+	list := p.heldFiles()
+	slices.SortStableFunc(list, func(a, b File) int { // a removed file may stand in the way of a new one
+		return cmp.Compare(b.State, a.State)
+	})
+	for _, f := range list {
+		if !isNamed(f.Path, paths) {
+			continue
+		}
+		rel := name(strings.TrimPrefix(f.Path, p.dir+string(filepath.Separator)))
+		if err := do(p, rel, alone); err != nil {
+			return done, errors.Join(err, p.store.save(&p.rec))
+		}
+		done = append(done, f.Path)
+	}
+	if alone {
+		err = p.store.save(&p.rec)
+	}
+	p.holds.Store(int32(len(p.rec.Held)))
+	return done, err
+}
+
+// isNamed reports whether a path is one of paths, or lies below one; any is if there are none.
+func isNamed(path string, paths []string) bool {
+	for _, p := range paths {
+		if path == p || strings.HasPrefix(path, p+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return len(paths) == 0
+}

@@ -1,0 +1,426 @@
+package settle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A place is a directory that commands write.
+type place struct {
+	dir   string // without links
+	store *store
+	marks func(dir string) []string
+
+	mu     sync.Mutex // held while files are exchanged
+	users  int        // commands of this host that run
+	keep   bool       // changes stay: all these commands run in a mode without questions
+	rec    record
+	memory memory
+	stuck  map[name]bool     // names that could not be settled: what stands there is not known
+	holds  atomic.Int32      // how many files are held; read without mu
+	told   map[name]identity // changes that were named while other commands run
+	notes  []string          // for the next command that ends
+}
+
+// note adds a note for the reader of a result.
+func (p *place) note(format string, args ...any) {
+	p.notes = append(p.notes, fmt.Sprintf(format, args...))
+}
+
+func (p *place) takeNotes() []string {
+	notes := p.notes
+	p.notes = nil
+	return notes
+}
+
+// errBusy reports that another process works on the record of a directory.
+var errBusy = errors.New("another process settles protected files of the workspace: repeat the call")
+
+// beginTries is how often a lock is tried that another process holds for milliseconds.
+const (
+	beginTries = 50
+	beginPause = 10 * time.Millisecond
+)
+
+func (p *place) begin(keep bool) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users > 0 {
+		p.users, p.keep = p.users+1, p.keep && keep
+		return nil, nil
+	}
+	for range beginTries {
+		if alone := tryLock(p.store.lock); !alone {
+			shareLock(p.store.lock)
+			if !p.store.running() { // the other process has just ended a command, or answered
+				unlock(p.store.lock)
+				time.Sleep(beginPause)
+				continue
+			}
+			if err := p.read(); err != nil {
+				unlock(p.store.lock)
+				return nil, err
+			}
+			p.users, p.keep = 1, keep
+			return p.takeNotes(), nil
+		}
+		if err := p.open(); err != nil {
+			unlock(p.store.lock)
+			return p.takeNotes(), err
+		}
+		shareLock(p.store.lock)
+		p.users, p.keep = 1, keep
+		return p.takeNotes(), nil
+	}
+	return nil, errBusy
+}
+
+// read reads what another host may have written.
+func (p *place) read() error {
+	err := errors.Join(p.store.load(&p.rec), p.store.remember(&p.memory))
+	p.holds.Store(int32(len(p.rec.Held)))
+	return err
+}
+
+// open prepares the place for the first command: what a killed host has left is settled, what has changed since the last
+// command was done by other programs, and held files are exchanged in.
+func (p *place) open() error {
+	if err := p.read(); err != nil {
+		return err
+	}
+	if p.store.running() || p.anyIn() {
+		p.keep = false
+		p.settle()
+	}
+	if err := p.adopt(); err != nil {
+		return err
+	}
+	if err := p.store.mark(true); err != nil {
+		return fmt.Errorf("protected files cannot be watched: %w", err)
+	}
+	p.enter()
+	return nil
+}
+
+func (p *place) end() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users--; p.users > 0 {
+		p.tell()
+		return p.takeNotes()
+	}
+	if !tryLock(p.store.lock) { // commands of another host run
+		p.tell()
+		return p.takeNotes()
+	}
+	defer unlock(p.store.lock)
+	p.told = nil
+	defer func() { p.holds.Store(int32(len(p.rec.Held))) }()
+	if err := p.read(); err != nil {
+		return []string{"Protected files could not be settled: " + err.Error() + "."}
+	}
+	if p.settle(); len(p.stuck) == 0 {
+		_ = p.store.mark(false) // else the next command settles once more
+	}
+	return p.takeNotes()
+}
+
+// adopt takes what stands at protected names for known: no command has run since it was settled.
+func (p *place) adopt() error {
+	now := scanOf(p.dir, p.marks(p.dir))
+	if now.over {
+		return fmt.Errorf("%s has more than %d protected files: remove some, or name a smaller workspace", p.dir, maxLeaves)
+	}
+	var known []answer
+	changed := false
+	for _, rel := range namesOf(&p.rec, now) {
+		if p.stuck[rel] || p.isUnchanged(rel, now) {
+			continue
+		}
+		id, st, err := p.at(rel)
+		if err != nil {
+			return fmt.Errorf("the protected file %s cannot be read: %w", p.path(rel), err)
+		}
+		changed = true
+		if h := p.rec.Held[rel]; h != nil && id != h.Former {
+			p.dropHeld(rel, h, "was changed by another program meanwhile, whose content stays")
+		}
+		if id == absent {
+			delete(p.rec.Files, rel)
+			known = append(known, answer{knownWord, rel, id})
+			continue
+		}
+		next := file{ID: id, Stamp: st, Racy: st.racy()}
+		if classOf(rel) == Held {
+			if next.Copy, err = p.copyOf(rel); err != nil {
+				return fmt.Errorf("no copy of the protected file %s can be made: %w", p.path(rel), err)
+			}
+			if id.isKnowable() && !p.memory.made[rel][id] && !p.memory.known[rel][id] {
+				known = append(known, answer{knownWord, rel, id})
+			}
+		}
+		p.rec.Files[rel] = next
+	}
+	changed = changed || len(now.dirs) != len(p.rec.Dirs)
+	p.rec.Dirs = now.dirs
+	if !changed {
+		return nil
+	}
+	err := errors.Join(p.store.write(&p.memory, known), p.store.save(&p.rec))
+	return errors.Join(err, p.store.tidy(&p.rec))
+}
+
+// isUnchanged reports whether a name is as it was settled, and has the copy that it needs.
+func (p *place) isUnchanged(rel name, now scan) bool {
+	was := p.rec.Files[rel]
+	st, is := now.leaves[rel]
+	return was.Stamp == st && !was.Racy && (was.Copy != "" || !is || !was.ID.isKnowable() || classOf(rel) == Prompt)
+}
+
+func classOf(rel name) Class { return ClassOf(filepath.ToSlash(string(rel))) }
+
+// copyOf makes a copy of a file, for the case that a command writes into it. Of a pipe, a socket, a device and what cannot be
+// read there is none.
+func (p *place) copyOf(rel name) (string, error) {
+	to := p.store.next(&p.rec, copyLetter)
+	err := inDir(p.path(rel), func(f side) error { return copyAs(f.dir, f.name, p.store.slots, to) })
+	if errors.Is(err, errOdd) || errors.Is(err, fs.ErrPermission) {
+		return "", nil
+	}
+	return to, err
+}
+
+// dropHeld ends the hold of a file and keeps what its slot has.
+func (p *place) dropHeld(rel name, h *held, why string) {
+	delete(p.rec.Held, rel)
+	kept, err := p.store.drop(h.Slot, rel)
+	if err != nil && !missing(err) {
+		p.note("%s %s; what a command had put there is in %s.", p.path(rel), why, filepath.Join(p.store.dir, h.Slot))
+	} else if err == nil {
+		p.note("%s %s; what a command had put there is in %s.", p.path(rel), why, kept)
+	}
+}
+
+// isIn reports whether the held file stands at its name, and not the former one.
+func (p *place) isIn(h *held) bool {
+	id, _, err := identify(p.store.slots, h.Slot)
+	switch {
+	case err != nil:
+		return false
+	case h.Former == absent:
+		return id == absent
+	case h.Now == absent:
+		return id != absent
+	}
+	return id == h.Former
+}
+
+func (p *place) anyIn() bool {
+	for _, h := range p.rec.Held {
+		if p.isIn(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter exchanges held files in. What fails stays out: the command sees the former file.
+func (p *place) enter() {
+	order := p.heldNames()
+	for _, removed := range []bool{true, false} { // a directory may stand in the place of a file
+		for _, rel := range order {
+			h := p.rec.Held[rel]
+			if (h.Now == absent) != removed {
+				continue
+			}
+			if p.stuck[rel] {
+				continue
+			}
+			err := p.makeDirs(rel, h, true)
+			if err == nil {
+				err = p.move(rel, h, p.rec.Files[rel].Stamp)
+			}
+			switch {
+			case errors.Is(err, errWritten) || errors.Is(err, fs.ErrExist) || missing(err):
+				p.dropHeld(rel, h, "was changed by another program meanwhile, whose content stays")
+			case err != nil:
+				p.note("%s is held, and commands see the former file: %v.", p.path(rel), err)
+			}
+		}
+	}
+}
+
+func (p *place) heldNames() []name {
+	order := make([]name, 0, len(p.rec.Held))
+	for rel := range p.rec.Held {
+		order = append(order, rel)
+	}
+	slices.Sort(order)
+	return order
+}
+
+// move exchanges what stands at a name, which has a stamp, with what its slot has. Directories that were not there before the
+// first command and become empty are removed.
+func (p *place) move(rel name, h *held, was stamp) error {
+	slot := side{p.store.slots, h.Slot}
+	_, err := slot.dir.Lstat(slot.name)
+	empty := missing(err)
+	err = inDir(p.path(rel), func(file side) error {
+		info, err := file.dir.Lstat(file.name)
+		switch {
+		case err != nil && !missing(err):
+			return err
+		case err == nil && info.IsDir():
+			if empty {
+				return nil
+			}
+			if err := file.dir.Remove(file.name); err != nil { // of a command, and empty
+				return err
+			}
+			return put(slot, file)
+		case err != nil && empty:
+			return nil
+		case err != nil:
+			return put(slot, file)
+		case empty:
+			if !was.sameFile(stampOf(info)) {
+				return errWritten
+			}
+			return take(file, slot)
+		}
+		return swap(file, slot, was)
+	})
+	if err == nil && empty {
+		p.prune(rel, h)
+	}
+	return err
+}
+
+// makeDirs makes the directories of a name for what its slot has. With marked, only protected ones are made: a person has
+// removed the others.
+func (p *place) makeDirs(rel name, h *held, marked bool) error {
+	if _, err := p.store.slots.Lstat(h.Slot); err != nil {
+		return nil // there is nothing to put there
+	}
+	return inDir(filepath.Join(p.dir, filepath.Base(p.dir)), func(root side) error {
+		return makeDirs(root.dir, filepath.Dir(string(rel)), func(dir string) bool { return !marked || isMarked(dir) })
+	})
+}
+
+// prune removes the directories of a name that are empty: those of a new file that were not there before the first command,
+// or those of a removed one that the command has removed.
+func (p *place) prune(rel name, h *held) {
+	for dir := filepath.Dir(string(rel)); dir != "."; dir = filepath.Dir(dir) {
+		if h.Now == absent && (h.Gone == "" || len(dir) < len(h.Gone)) || h.Now != absent && (p.rec.Dirs[name(dir)] || !isMarked(dir)) {
+			return
+		}
+		if err := inDir(filepath.Join(p.dir, dir), func(d side) error { return d.dir.Remove(d.name) }); err != nil {
+			return
+		}
+	}
+}
+
+// goneOf returns the outermost directory of a name in whose place there is none, but nothing or a link; or "".
+func (p *place) goneOf(rel name) string {
+	above := filepath.Dir(string(rel))
+	if above == "." {
+		return ""
+	}
+	for dir := range prefixes(above) {
+		if info, err := os.Lstat(filepath.Join(p.dir, dir)); err != nil || !info.IsDir() {
+			return dir
+		}
+	}
+	return ""
+}
+
+// isMarked reports whether a path lies at or below a protected name.
+func isMarked(rel string) bool {
+	return slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), IsMark)
+}
+
+// heldFiles returns the held files by name.
+func (p *place) heldFiles() (list []File) {
+	for _, rel := range p.heldNames() {
+		h := p.rec.Held[rel]
+		f := File{Dir: p.dir, Path: p.path(rel), State: h.state()}
+		if _, err := p.store.slots.Lstat(h.Slot); err == nil {
+			f.Aside = filepath.Join(p.store.dir, h.Slot)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// state says what a command has done to a held file.
+func (h *held) state() string {
+	switch absent {
+	case h.Former:
+		return "new"
+	case h.Now:
+		return "removed"
+	}
+	return "changed"
+}
+
+// keepFile has a held file stay: at once if no command runs, else when the last has ended.
+func (p *place) keepFile(rel name, alone bool) error {
+	h := p.rec.Held[rel]
+	if err := p.store.write(&p.memory, []answer{{knownWord, rel, h.Now}}); err != nil || !alone {
+		return err
+	}
+	if id, st, err := p.at(rel); err != nil {
+		return err
+	} else if id != h.Former {
+		return fmt.Errorf("%s was changed meanwhile: look at it, and at %s", p.path(rel), filepath.Join(p.store.dir, h.Slot))
+	} else if err := errors.Join(p.makeDirs(rel, h, true), p.move(rel, h, st)); err != nil {
+		return err
+	}
+	delete(p.rec.Held, rel)
+	if err := p.renew(rel); err != nil {
+		return err
+	}
+	if _, err := p.store.drop(h.Slot, rel); err != nil && !missing(err) {
+		return err
+	}
+	return nil
+}
+
+// refuseFile drops a held file.
+func (p *place) refuseFile(rel name, alone bool) error {
+	if !alone {
+		return fmt.Errorf("%s: commands run, which see it; refuse it when they have ended", p.path(rel))
+	}
+	h := p.rec.Held[rel]
+	delete(p.rec.Held, rel)
+	if _, err := p.store.drop(h.Slot, rel); err != nil && !missing(err) {
+		return err
+	}
+	return nil
+}
+
+// renew records what stands at a name, of which there is no copy yet.
+func (p *place) renew(rel name) error {
+	id, st, err := p.at(rel)
+	if err != nil {
+		return err
+	}
+	if id == absent {
+		delete(p.rec.Files, rel)
+		return nil
+	}
+	next := file{ID: id, Stamp: st, Racy: st.racy()}
+	if was := p.rec.Files[rel]; was.ID == id {
+		next.Copy = was.Copy
+	}
+	p.rec.Files[rel] = next
+	return nil
+}

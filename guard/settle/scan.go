@@ -1,0 +1,104 @@
+package settle
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxLeaves bounds the protected files of a workspace that are looked at.
+const maxLeaves = 20_000
+
+// A scan is what stands at protected names.
+type scan struct {
+	leaves map[name]stamp // everything but directories
+	dirs   map[name]bool  // at and below protected names
+	litter []string       // copies that a killed host left
+	over   bool           // there are more than maxLeaves
+}
+
+// scanOf looks at what stands at and below marks: the paths whose last element [IsMark] reports, below a directory.
+func scanOf(dir string, marks []string) scan {
+	s := scan{leaves: map[name]stamp{}, dirs: map[name]bool{}}
+	for _, mark := range marks {
+		_ = filepath.WalkDir(mark, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // what cannot be listed, package baseline makes readable first
+			}
+			rel, err := filepath.Rel(dir, path)
+			if err != nil || s.over {
+				return fs.SkipAll
+			}
+			if strings.HasPrefix(d.Name(), copyPrefix) && d.Type().IsRegular() {
+				s.litter = append(s.litter, path)
+				return nil
+			}
+			class := ClassOf(filepath.ToSlash(rel))
+			if d.IsDir() {
+				if path != mark && (class == Free || d.Name() == ".git") {
+					return fs.SkipDir // protected names in it are marks of their own
+				}
+				s.dirs[name(rel)] = true
+				return nil
+			}
+			if info, err := d.Info(); err == nil && class != Free {
+				s.leaves[name(rel)] = stampOf(info)
+				s.over = len(s.leaves) >= maxLeaves
+			}
+			return nil
+		})
+	}
+	return s
+}
+
+// Marks returns the paths below a directory whose last element may begin a protected name. It walks the whole directory.
+func Marks(dir string) (marks []string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || path == dir:
+		case IsMark(d.Name()):
+			marks = append(marks, path)
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return marks
+}
+
+// namesOf returns the names of some maps, sorted.
+func namesOf(r *record, s scan) []name {
+	all := map[name]bool{}
+	for rel := range r.Files {
+		all[rel] = true
+	}
+	for rel := range r.Held {
+		all[rel] = true
+	}
+	for rel := range s.leaves {
+		all[rel] = true
+	}
+	list := make([]name, 0, len(all))
+	for rel := range all {
+		list = append(list, rel)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// at returns the identity and stamp of what stands at a name.
+func (p *place) at(rel name) (id identity, st stamp, err error) {
+	path := p.path(rel)
+	if _, err := os.Lstat(path); missing(err) || p.goneOf(rel) != "" {
+		return absent, stamp{}, nil
+	}
+	err = inDir(path, func(file side) (err error) {
+		id, st, err = identify(file.dir, file.name)
+		return err
+	})
+	return id, st, err
+}
+
+func (p *place) path(rel name) string { return filepath.Join(p.dir, string(rel)) }

@@ -1,0 +1,64 @@
+package settle
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Settled returns the name of a file with the content that stands at a path outside of commands: the path itself, unless a
+// command runs that has changed it; then that of a copy, or "" if nothing stood there. A host reads its settings so: what a
+// command writes counts once it is settled.
+func (k *Keeper) Settled(path string) string {
+	k.mu.Lock()
+	var busy []*place
+	for _, p := range k.places {
+		if p.store.running() {
+			busy = append(busy, p)
+		}
+	}
+	k.mu.Unlock()
+	if len(busy) == 0 {
+		return path
+	}
+	real := realAbove(path)
+	for _, p := range busy {
+		if rel, ok := strings.CutPrefix(real, p.dir+string(filepath.Separator)); ok {
+			return p.settled(path, name(rel))
+		}
+	}
+	return path
+}
+
+func (p *place) settled(path string, rel name) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if classOf(rel) != Held || p.store.load(&p.rec) != nil {
+		return path
+	}
+	if h := p.rec.Held[rel]; h != nil && p.isIn(h) {
+		if h.Former == absent {
+			return ""
+		}
+		return filepath.Join(p.store.dir, h.Slot)
+	}
+	was, listed := p.rec.Files[rel]
+	info, err := os.Lstat(p.path(rel))
+	switch {
+	case !listed:
+		return ""
+	case err == nil && stampOf(info) == was.Stamp, was.Copy == "":
+		return path
+	}
+	return filepath.Join(p.store.dir, was.Copy)
+}
+
+// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those of a
+// settings file, links stay.
+func realAbove(path string) string {
+	dir := filepath.Dir(filepath.Dir(path))
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return filepath.Join(real, strings.TrimPrefix(path, dir))
+	}
+	return path
+}
