@@ -18,6 +18,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/task"
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settle"
 	"github.com/toolhost/toolhost/readstate"
 )
 
@@ -32,6 +33,7 @@ type bashRun struct {
 	gate          *execGate
 	changed       func() commandChanges // returns the changes; called after the command has ended
 	task          *task.Task            // nil: the call waits for the command
+	standing      []string              // notes on protected files that have changed when it became a task
 }
 
 func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note string) (Result, error) {
@@ -41,7 +43,9 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 	if b.where, err = place(ctx, env, in); err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	b.track(ctx)
+	if err := b.track(ctx); err != nil {
+		return Result{}, fmt.Errorf("the command was not run: %w", err)
+	}
 	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate, Left: b.where.leave}
 	if in.Background {
 		b.gate.leaves()
@@ -57,7 +61,7 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 	case err != nil:
 		return Result{}, b.where.failed(env, err)
 	case in.Background:
-		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir, notes(note, b.clamped, b.where.containmentNotice())), nil
+		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir, notes(note, b.clamped, b.where.containmentNotice(), strings.Join(b.standing, " "))), nil
 	case r == nil && b.gate.reapAfterCall():
 		return b.await(ctx)
 	case r == nil:
@@ -66,9 +70,16 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 	return b.taskText(r), nil
 }
 
-// track records the changes of the command. Files that the sandbox removes afterwards are not included.
-func (b *bashRun) track(ctx context.Context) {
-	mark, cleanup, leave := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command, false), b.where.cleanup, b.where.leave
+// track records the changes of the command. Files that the sandbox removes afterwards, and protected files that are held,
+// are not included.
+func (b *bashRun) track(ctx context.Context) error {
+	mark := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command, false)
+	if err := b.where.enter(b.env.Policy); err != nil {
+		mark.end()
+		b.where.leave()
+		return err
+	}
+	cleanup, leave := b.where.cleanup, b.where.leave
 	b.changed = sync.OnceValue(func() commandChanges {
 		if cleanup != nil {
 			cleanup()
@@ -79,6 +90,7 @@ func (b *bashRun) track(ctx context.Context) {
 		b.changed()
 		leave()
 	}
+	return nil
 }
 
 // lines returns the lines that follow the result.
@@ -120,6 +132,7 @@ func (b *bashRun) reserve() (err error) {
 // follow makes a running command the task that was reserved. It returns the output so far.
 func (b *bashRun) follow(run *shell.Execution) (soFar string) {
 	run.EndProgress() // there is none after the result of the call
+	b.standing = b.where.settling.Background()
 	soFar = b.task.Begin(run.Out, run.Begun)
 	go func() {
 		defer run.Leave()
@@ -144,7 +157,7 @@ func (b *bashRun) follow(run *shell.Execution) (soFar string) {
 func (b *bashRun) continuesAsTask(soFar string) Result {
 	b.gate.leaves()
 	return taskStarted(b.task.ID, soFar, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
-		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice()))
+		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice(), strings.Join(b.standing, " ")))
 }
 
 // await waits for a command that has become a task because of a question about a program: until the next question, the end
@@ -205,6 +218,8 @@ type execEnv struct {
 	refused func() []string
 	// cleanup removes what the command must not leave. It does so once, and returns the notes at every call.
 	cleanup func() []string
+	// settling is the command as the keeper of protected files knows it.
+	settling *settle.Command
 }
 
 // place returns the place of a command. The rules have judged the command for that place.
@@ -230,15 +245,34 @@ func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
 		return execEnv{}, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
 	s := execEnv{runner: c.Runner(), sandbox: c, runtime: env.Runtime, refused: c.Refusing()}
-	s.cleanup = sync.OnceValue(env.Runtime.sandboxes.Cleanup())
 	s.leave = func() {
-		for _, note := range s.cleanup() { // also log them: the client may never read the end of a task
-			env.Runtime.log.Warn(note)
-		}
 		env.Runtime.sandboxes.Release(c)
 		release()
 	}
 	return s, nil
+}
+
+// enter prepares the files of the place for the command. Its cleanup takes out what the command must not leave.
+func (s *execEnv) enter(policy *guard.Policy) (err error) {
+	clean, log := func() []string { return nil }, s.runtime.log
+	var before []string
+	if s.sandbox != nil {
+		clean = s.runtime.sandboxes.Cleanup()
+		s.settling, before, err = s.runtime.sandboxes.Enter(s.sandbox)
+	} else {
+		s.settling, before, err = s.runtime.baseline.Settle().Begin(policy.Commands().Settled(), policy.Commands().KeepsChanges())
+	}
+	if err != nil {
+		return err
+	}
+	s.cleanup = sync.OnceValue(func() []string {
+		notes := slices.Concat(before, clean(), s.settling.End())
+		for _, note := range notes { // also log them: the client may never read the end of a task
+			log.Warn(note)
+		}
+		return notes
+	})
+	return nil
 }
 
 // sandboxKey returns the key of the caller's sandbox. Conversations in worktrees have separate ones.
@@ -280,13 +314,17 @@ func (s execEnv) containmentNotice() string {
 // remarks tell what the place had to do with the result of a command that was started in dir: what was taken away again, and the
 // files and hosts that the sandbox refused.
 func (s execEnv) remarks(r *shell.Result, dir string) []string {
-	if s.sandbox == nil {
+	if s.cleanup == nil {
 		return nil
+	}
+	notes := s.cleanup()
+	if s.sandbox == nil {
+		return notes
 	}
 	if r.Dir != "" {
 		dir = r.Dir
 	}
-	return slices.Concat(s.cleanup(), s.sandbox.DeniedNotes(r.Text, dir), s.refused())
+	return slices.Concat(notes, s.sandbox.DeniedNotes(r.Text, dir), s.refused())
 }
 
 // recordCat records the files of a plain `cat FILE…` as read, if the output is their whole content and Read may show them.

@@ -39,6 +39,7 @@ const changeLimit = 30_000
 // editTool replaces text in a file.
 var editTool = declare(Tool[editInput]{
 	Name:         "Edit",
+	SeesHeld:     true,
 	Title:        "Edit a file",
 	Brief:        "edit a file",
 	Core:         true,

@@ -41,6 +41,7 @@ type globOutput struct {
 // globTool finds files by name.
 var globTool = declare(Tool[globInput]{
 	Name:            "Glob",
+	SeesHeld:        true,
 	Title:           "Find files",
 	Brief:           "find files",
 	Core:            true,

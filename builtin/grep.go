@@ -55,6 +55,7 @@ var grepModes = map[string]search.Mode{
 // grepTool searches the contents of files.
 var grepTool = declare(Tool[grepInput]{
 	Name:            "Grep",
+	SeesHeld:        true,
 	Title:           "Search contents",
 	Brief:           "search files",
 	Core:            true,

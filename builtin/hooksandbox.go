@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,16 +29,22 @@ func (b *Runtime) StartContained(policy *guard.Policy, s hook.Spec) (hook.Proces
 	if err != nil {
 		return nil, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
-	settle := b.sandboxes.Cleanup()
+	clean := b.sandboxes.Cleanup()
+	settling, notes, err := b.sandboxes.Enter(c)
+	if err != nil {
+		b.sandboxes.Release(c)
+		return nil, err
+	}
 	p, err := c.Spawn(s.Argv, s.Dir, s.Env, s.Files)
 	if err != nil {
+		settling.End()
 		if errors.Is(err, sandbox.ErrClosed) {
 			b.sandboxes.Discard(HookPrincipal, c)
 		}
 		b.sandboxes.Release(c)
 		return nil, err
 	}
-	return &containedHook{Process: p, runtime: b, sandbox: c, cleanup: settle}, nil
+	return &containedHook{Process: p, runtime: b, sandbox: c, cleanup: func() []string { return slices.Concat(notes, clean(), settling.End()) }}, nil
 }
 
 // A containedHook is a process of a hook in a sandbox.

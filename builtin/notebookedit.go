@@ -38,6 +38,7 @@ type notebookEditOutput struct {
 // notebookEditTool changes one cell of a Jupyter notebook.
 var notebookEditTool = declare(Tool[notebookEditInput]{
 	Name:         "NotebookEdit",
+	SeesHeld:     true,
 	Title:        "Edit a notebook",
 	Brief:        "edit notebooks",
 	Hints:        Hints{Closed: true},

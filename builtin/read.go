@@ -56,6 +56,7 @@ type readOutput struct {
 // Read shows the lines of a file.
 var Read = declare(Tool[readInput]{
 	Name:       "Read",
+	SeesHeld:   true,
 	Title:      "Read a file",
 	Brief:      "read a file",
 	Core:       true,

@@ -65,6 +65,8 @@ type Tool[In any] struct {
 	Uncancelable bool
 	// SkipQueue lets calls pass next to the gate: they neither wait nor make others wait.
 	SkipQueue bool
+	// SeesHeld marks a tool that works on files of the workspace: it sees held files as commands do.
+	SeesHeld bool
 	// OptIn marks a tool that is served only if it is requested by name.
 	OptIn bool
 	// NeedsPerson marks a tool that is listed where a person can be asked.
@@ -209,7 +211,13 @@ func Define[In any](t Tool[In]) (*Def, error) {
 			Args:            args,
 			Input:           func() (json.RawMessage, error) { return json.Marshal(in) },
 			plan: func(ctx context.Context, env *Env) (Plan, error) {
-				p, err := t.Plan(ctx, env, in)
+				plan := func(ctx context.Context, env *Env) (Plan, error) { return t.Plan(ctx, env, in) }
+				if t.SeesHeld {
+					plan = func(ctx context.Context, env *Env) (Plan, error) {
+						return seesHeld(ctx, env, func(ctx context.Context, env *Env) (Plan, error) { return t.Plan(ctx, env, in) })
+					}
+				}
+				p, err := plan(ctx, env)
 				p.Intent.Tool = t.Name
 				return p, err
 			},

@@ -21,6 +21,7 @@ type writeInput struct {
 // writeTool creates a file or replaces its content.
 var writeTool = declare(Tool[writeInput]{
 	Name:         "Write",
+	SeesHeld:     true,
 	Title:        "Write a file",
 	Brief:        "write a file",
 	Core:         true,

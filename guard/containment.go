@@ -2,6 +2,7 @@ package guard
 
 import (
 	"os"
+	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
@@ -81,6 +82,31 @@ func (c Commands) ReadRule(real string) string {
 		return r.Text
 	}
 	return ""
+}
+
+// KeepsChanges reports whether changes of protected files stay without a question: in the mode that asks nothing.
+func (c Commands) KeepsChanges() bool { return c.p.data.mode == settings.ModeBypass }
+
+// WritesHome reports whether commands write the home directory as a whole. It has too many protected files, in caches and
+// extensions, for a copy of each.
+func (c Commands) WritesHome() bool { return c.p.data.writesHome() }
+
+func (k *policyData) writesHome() bool {
+	return slices.ContainsFunc(slices.Concat(k.outermost(), k.files.writable), func(dir string) bool {
+		return slices.ContainsFunc(k.home.Names(), func(home string) bool { return pathname.Within(home, pathname.Slashed(dir)) })
+	})
+}
+
+// Settled returns the directories, without links, whose protected files are settled after a command: those that commands write
+// in a sandbox. It returns none if commands write the home directory.
+func (c Commands) Settled() []string {
+	if c.WritesHome() {
+		return nil
+	}
+	k := c.p.data
+	paths := SandboxPaths{Writable: k.outermost()}
+	k.files.widen(&paths)
+	return slices.DeleteFunc(paths.Writable, func(dir string) bool { return dir == k.scratch })
 }
 
 // Environment returns the variables, as NAME=value, that the settings give commands.

@@ -41,8 +41,36 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 	return names
 }
 
-// control resolves the names. It takes about 50 µs, since each directory is looked up once.
-func (k *policyData) control() *control {
+// control resolves the names of control files.
+func (k *policyData) control() *control { return controlOf(k, k.controlNames) }
+
+// settledNames returns the names of control files that are protected by settlement: files of a workspace that are reached
+// without a link.
+func (k *policyData) settledNames() (settled, others []string) {
+	for _, name := range k.controlNames {
+		if end, err := realpath.Trace(name, os.Lstat); err == nil && k.isSettled(name, end) {
+			settled = append(settled, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return settled, others
+}
+
+// isSettled reports whether a name that leads to an end is that of a file in a directory of the boundary, without a link
+// below that directory.
+func (k *policyData) isSettled(name, end string) bool {
+	return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool {
+		rel, err := filepath.Rel(b.Given, name)
+		if err != nil || !filepath.IsLocal(rel) || !isSettingsFile(pathname.Slashed(name)) {
+			return false
+		}
+		return slices.ContainsFunc(b.Names(), func(real string) bool { return pathname.Slashed(end) == real+"/"+pathname.Slashed(rel) })
+	})
+}
+
+// controlOf resolves names. It takes about 50 µs, since each directory is looked up once.
+func controlOf(k *policyData, names []string) *control {
 	c := &control{steps: map[string]fs.FileInfo{}, files: map[realpath.ID]bool{}}
 	lstat := func(path string) (fs.FileInfo, error) {
 		info, seen := c.steps[path]
@@ -57,7 +85,7 @@ func (k *policyData) control() *control {
 		return info, err
 	}
 	var ends []pathname.Place
-	for _, name := range k.controlNames {
+	for _, name := range names {
 		end, err := realpath.Trace(name, lstat)
 		if err != nil {
 			continue // a loop, or inaccessible to us and so to commands: the steps on the way are protected
@@ -99,9 +127,13 @@ type ControlPaths struct {
 	Names uint64   // how many names the files have
 }
 
-// ControlPaths resolves the names of control files.
-func (c Commands) ControlPaths() ControlPaths {
-	k := c.p.data.control()
+// ControlPaths resolves the names of control files, all of them or those that settlement does not protect.
+func (c Commands) ControlPaths(all bool) ControlPaths {
+	names := c.p.data.controlNames
+	if !all {
+		_, names = c.p.data.settledNames()
+	}
+	k := controlOf(c.p.data, names)
 	out := ControlPaths{Names: k.names}
 	for _, name := range k.ends.Names {
 		out.Ends = append(out.Ends, pathname.Native(name))

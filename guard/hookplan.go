@@ -217,7 +217,7 @@ func (t *hookText) written(w command.Word, why string) {
 	for _, text := range t.texts(w) {
 		for _, dir := range dirs {
 			path, err := t.resolve(text, dir, w.Home || !w.Static)
-			if err != nil || t.p.writable(path) && !t.p.kept(path) {
+			if err != nil || t.p.writable(path) && !t.p.holdProtected(path) {
 				t.p.contain(why + ": " + w.Text)
 			}
 		}
@@ -306,25 +306,6 @@ func (p *hookPlanner) writable(path Path) bool {
 // hook knows the project's directory anyway.
 func (p *hookPlanner) inWorkspace(path Path) bool {
 	return p.writable(path) && !slices.ContainsFunc(p.k.bounds, func(b pathname.Place) bool { return b.Real == path.real })
-}
-
-// kept reports whether a path lies in a protected directory. Commands cannot write there, so the path need not be held.
-func (p *hookPlanner) kept(path Path) bool {
-	if !p.k.inside.Hold(pathname.Slashed(path.real)) || withinAny(path.real, p.k.files.writable) {
-		return false
-	}
-	rest := p.k.recursive(pathname.Slashed(path.real))
-	base := strings.TrimSuffix(pathname.Slashed(path.real), rest)
-	for element := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
-		base += "/" + element
-		if folded := pathname.Folded.Of(element); folded == ".git" {
-			return false // git must work
-		}
-		if info, err := os.Lstat(pathname.Native(base)); isProtectedName(element) && err == nil && info.IsDir() {
-			return !p.linked(path.given)
-		}
-	}
-	return false
 }
 
 // find returns the path of a program in PATH, "" if there is none.

@@ -106,7 +106,7 @@ func (t *hookText) lead(s command.Simple, dirs []Path) {
 
 // obeyed holds a file that a program may run or obey.
 func (t *hookText) obeyed(path Path) {
-	if t.p.kept(path) {
+	if t.p.holdProtected(path) {
 		return
 	}
 	if path.dir {

@@ -11,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/realpath"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // The languages of scripts that the planner reads.
@@ -101,6 +102,22 @@ func (t *hookText) writes(path Path) bool {
 	})
 }
 
+// holdProtected holds a directory in a protected one, or that of a file there, and reports whether it does. Commands change
+// nothing in it, so programs may load other files from it.
+func (p *hookPlanner) holdProtected(path Path) bool {
+	place := pathname.Place{Given: path.given, Real: path.real}
+	if !path.dir {
+		place = pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}
+	}
+	dir := pathname.Slashed(place.Real)
+	if !p.k.inside.Hold(dir) || withinAny(path.real, p.k.files.writable) || p.linked(path.given) ||
+		settle.ClassOf(p.k.recursive(dir)) != settle.Held {
+		return false
+	}
+	p.holdPlace(place)
+	return true
+}
+
 // hold holds a file. If commands can replace the file anyway, it contains the hook and returns false.
 func (p *hookPlanner) hold(path Path) bool {
 	for element := range strings.SplitSeq(p.k.recursive(pathname.Slashed(path.real)), "/") {
@@ -113,10 +130,7 @@ func (p *hookPlanner) hold(path Path) bool {
 		p.contain(path.given + " is a directory")
 		return false
 	}
-	place := pathname.Place{Given: path.given, Real: path.real}
-	if !slices.Contains(p.held, place) {
-		p.held = append(p.held, place)
-	}
+	p.holdPlace(pathname.Place{Given: path.given, Real: path.real})
 	switch {
 	case path.links > 1:
 		p.contain(path.given + " has other names, by which it can be written")
@@ -124,6 +138,12 @@ func (p *hookPlanner) hold(path Path) bool {
 		p.contain(path.given + " is reached by a link that commands can replace")
 	}
 	return true
+}
+
+func (p *hookPlanner) holdPlace(place pathname.Place) {
+	if !slices.Contains(p.held, place) {
+		p.held = append(p.held, place)
+	}
 }
 
 // linked reports whether a link on the way to a file lies where commands write.
@@ -237,7 +257,7 @@ func (t *hookText) python(path Path, text string, isolated bool) {
 	switch found := pythonStarts().FindString(text); {
 	case found != "":
 		t.p.contain(path.given + " may start other programs: " + strings.TrimSpace(found))
-	case !isolated && !t.p.kept(path):
+	case !isolated && !t.p.holdProtected(path):
 		t.p.contain(path.given + " loads modules from its directory, in which commands can write")
 	case !isolated && siblings(dir, text):
 		t.p.contain(path.given + " loads modules that are not looked into")

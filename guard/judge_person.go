@@ -11,7 +11,7 @@ import (
 // "rules" is one only with --remove. The program itself refuses them too if a call has started it, under any name.
 func PersonCommands() []string {
 	return []string{
-		"allow", "allow-host", "ask", "deny", "install", "mcp accept", "mcp add", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
+		"allow", "allow-host", "ask", "deny", "install", "keep", "mcp accept", "mcp add", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
 	}
 }
 
@@ -55,7 +55,7 @@ func personCommand(s command.Simple) string {
 			}
 		case w.Text == "mcp" && !helps(s.Args[i+2:]):
 			return PersonCommands()[at]
-		case named("--help"), w.Text == "rules" && !remove, named("--list") && (w.Text == "trust" || w.Text == "install"):
+		case named("--help"), w.Text == "rules" && !remove, named("--list") && (w.Text == "trust" || w.Text == "install" || w.Text == "keep"):
 			return ""
 		default:
 			return PersonCommands()[at]

@@ -11,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // A wordFiles judges the files that the words and redirections of a line name.
@@ -103,12 +104,18 @@ func (f wordFiles) through(t *target, checks ...check) {
 	}
 }
 
-// writesProtected is protected for paths that the containment does not protect.
+// writesProtected is the check protected, for paths that nothing else protects from the command.
 func (f wordFiles) writesProtected(t *target) (Part, bool) {
-	if f.contained() && f.j.data.kernelProtected(t.path.real) {
+	if f.protects(t) {
 		return Part{}, false
 	}
 	return f.j.protected(t)
+}
+
+// protects reports whether the containment, or the settlement after the command, protects a path from the command.
+func (f wordFiles) protects(t *target) bool {
+	k := f.j.data
+	return f.contained() && k.kernelProtected(t.path.real) || f.held() && k.isSettledPath(t.path.real)
 }
 
 // files resolves words: those that are known, and the current matches of a wildcard.
@@ -186,6 +193,13 @@ func (k *policyData) kernelProtected(path string) bool {
 	return false
 }
 
+// isSettledPath reports whether what commands write at a path is held until a person answers: see [Commands.Settled].
+func (k *policyData) isSettledPath(path string) bool {
+	name := pathname.Slashed(path)
+	return settle.ClassOf(k.recursive(name)) == settle.Held && !k.hooks.files.Hold(name) && !k.writesHome() &&
+		slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return pathname.Within(name, pathname.Slashed(b.Real)) })
+}
+
 // leaving is outsideRoots for the writes of a command that would otherwise run without approval and
 // without anything that keeps it in the boundary: a rule such as Bash(cp:*) allows the program, not
 // every path on the disk. A rule without wildcards allows what it says, and one for git the worktrees
@@ -255,7 +269,8 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 			continue
 		}
 		part := f.j.decide(t)
-		if part.Action == Ask && !part.Final && part.Rule != ruleHardLink && f.held() && f.autoAllowed() {
+		if part.Action == Ask && f.held() && f.autoAllowed() &&
+			(!part.Final && part.Rule != ruleHardLink || part.Rule == ruleProtected && f.protects(t)) {
 			continue // the containment keeps it in the workspace
 		}
 		f.j.add(part)

@@ -6,29 +6,8 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/settle"
 )
-
-// protectedNames returns the names of files and directories that other programs run or obey
-// automatically: version control, editors, shells, package managers, agents. Writing such a file, or
-// any file in a directory of such a name, at any depth, is never approved in advance. The sandbox
-// protects the same list, with .git/hooks and .git/config in place of .git, because git must work.
-func protectedNames() []string {
-	return []string{
-		".git", ".hg", ".svn", ".jj",
-		".vscode", ".idea", ".zed", ".vim", ".nvim", ".nvim.lua", ".helix", ".fleet", ".vs",
-		".husky", ".githooks", ".lefthook", "lefthook.yml", ".pre-commit-config.yaml",
-		".cargo", ".devcontainer", ".devcontainer.json",
-		".claude", ".claude.json", ".toolhost", ".cursor", ".codex", ".gemini", ".windsurf", ".codeium", ".copilot", ".opencode",
-		".kiro", ".roo", ".qwen", ".amazonq", ".continue", ".crush.json", "crush.json",
-		".mcp.json", "mcp.json", "opencode.json", "opencode.jsonc",
-		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc",
-		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".xprofile", ".xinitrc",
-		".envrc", ".direnvrc", ".tool-versions", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise",
-		".gitconfig", ".gitmodules", ".gitattributes", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml",
-		".pypirc", ".pydistutils.cfg", ".gemrc", ".curlrc", ".wgetrc", ".netrc", ".screenrc", ".tmux.conf",
-		".vimrc", ".exrc", ".nvimrc", ".gdbinit", ".lldbinit", ".Rprofile", ".irbrc", ".pryrc", ".pythonrc", ".pdbrc", ".dir-locals.el", ".ripgreprc",
-	}
-}
 
 // homeSecrets returns the files and directories below the home directory that hold keys, credentials
 // and browser profiles, and the histories of shells, which often contain passwords. They are masked;
@@ -60,27 +39,33 @@ func homeSecrets(home string) []string {
 	return out
 }
 
-var folded = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
-	for _, n := range protectedNames() {
-		names[pathname.Folded.Of(n)] = true
+// gitName is the directory of a repository. Package baseline protects it from commands, because git must work.
+const gitName = ".git"
+
+// protectedNames are the folded names of one element that are protected wherever they are: see package settle.
+var protectedNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{gitName: true}
+	for _, row := range settle.Names() {
+		if row.Class == settle.Held && !strings.ContainsAny(row.Pattern, "/*") {
+			names[pathname.Folded.Of(row.Pattern)] = true
+		}
 	}
 	return names
 })
 
 // isProtectedName reports whether a name is protected. It ignores case: on many systems the programs
 // that obey these files do too.
-func isProtectedName(name string) bool { return folded()[pathname.Folded.Of(name)] }
+func isProtectedName(name string) bool { return protectedNames()[pathname.Folded.Of(name)] }
 
-// inProtected reports whether an element of a slashed path is a protected name.
+// inProtected reports whether a slashed path is protected: other programs run or obey such a file automatically. Writing it
+// is never approved in advance.
 func inProtected(path string) bool {
-	names := folded()
 	for element := range strings.SplitSeq(path, "/") {
-		if element != "" && names[pathname.Folded.Of(element)] {
+		if pathname.Folded.Of(element) == gitName {
 			return true
 		}
 	}
-	return false
+	return settle.ClassOf(path) == settle.Held
 }
 
 // isSettingsFile reports whether a slashed path would be a settings file of the host in a workspace,

@@ -54,7 +54,7 @@ func (f commandFiles) widen(c *SandboxPaths) {
 	for _, name := range f.writable {
 		if realpath.Exists(name) {
 			c.Writable = append(c.Writable, name)
-			c.ReadOnly = append(c.ReadOnly, protectedIn(name)...)
+			c.addProtected(name)
 		}
 	}
 	c.Writable = outermostOf(c.Writable)
@@ -124,21 +124,19 @@ func (c *SandboxPaths) mask(name, scratch string, open []string) {
 	}
 }
 
-// protectedIn returns the existing paths, in a directory that is opened to commands, that other programs run or read: the
+// addProtected adds the existing paths, in a directory that is opened to commands, that other programs run or read: the
 // hooks of a repository, settings.
-func protectedIn(dir string) []string {
-	var out []string
+func (c *SandboxPaths) addProtected(dir string) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written by a command either
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
 		case e.IsDir() && pathname.Folded.Of(e.Name()) == ".git":
-			out = append(out, gitrepo.Hooks(path)...)
+			c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(path)...)
 		case isProtectedName(e.Name()):
-			out = append(out, path)
+			c.Settled = append(c.Settled, path)
 		}
 	}
-	return out
 }
 
 // outermostOf drops directories that lie in another one of dirs.

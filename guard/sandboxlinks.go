@@ -13,10 +13,12 @@ import (
 // and a command that may create a link (x.key, which leads to the root) would lock itself and all other commands out.
 func (c *SandboxPaths) dropStray() {
 	c.Denied = slices.DeleteFunc(c.Denied, c.Harmless)
-	c.ReadOnly = slices.DeleteFunc(c.ReadOnly, func(name string) bool {
-		real, _, ok := c.linkTarget(name)
-		return ok && c.holdsWritable(real)
-	})
+	for _, list := range []*[]string{&c.ReadOnly, &c.Settled} {
+		*list = slices.DeleteFunc(*list, func(name string) bool {
+			real, _, ok := c.linkTarget(name)
+			return ok && c.holdsWritable(real)
+		})
+	}
 }
 
 // Harmless reports whether name is a link that a command could make and whose target must stay visible, since without it

@@ -66,7 +66,7 @@ func (p *policies) open(state string, baseline *baseline.Keeper) (err error) {
 	}
 	p.where.StateDir = state
 	baseline.Recover(p.where.Roots) // before the settings are read: a command may have planted some
-	p.where.Withheld = baseline.Withheld
+	p.where.Withheld, p.where.Settled = baseline.Withheld, baseline.Settle().Settled
 	if p.settings, err = settings.Watch(p.where, nil); err != nil {
 		return err
 	}

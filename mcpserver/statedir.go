@@ -15,7 +15,7 @@ import (
 // stateNames are the name prefixes of the entries of a state directory.
 var stateNames = []string{
 	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hosts", "install", "journal", "modes.json", "ports",
-	"private", "readstate", "results", "run", "search", "secret", "servers", "token", "trust.json", "worktrees",
+	"private", "readstate", "results", "run", "search", "secret", "servers", "settle", "token", "trust.json", "worktrees",
 }
 
 // openStateDir prepares the state directory. It returns an error if the content cannot be trusted: the content decides what

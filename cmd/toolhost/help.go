@@ -15,7 +15,7 @@ var helpGroups = []struct {
 	commands  []string
 }{
 	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "install", "uninstall", "verify", "mcp", "token", "status", "console"}},
-	{"rules", "Say what is allowed:", []string{"allow", "ask", "deny", "allow-host", "mode", "rules", "check", "trust", "schema"}},
+	{"rules", "Say what is allowed:", []string{"allow", "ask", "deny", "allow-host", "mode", "rules", "check", "trust", "keep", "schema"}},
 	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind", "agent"}},
 	{"try", "Try and look:", []string{"call", "tools", "doctor", "profile", "version"}},
 }

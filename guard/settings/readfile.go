@@ -88,14 +88,23 @@ func (s *reloader) expose(f *file) {
 
 // versionOf takes the version of a file.
 func (s *reloader) versionOf(f *file, now time.Time) (fileVersion, error) {
-	if f.dir.stillAbsent(s.reading) {
+	name := s.standing(f)
+	if name == "" || name == f.file && f.dir.stillAbsent(s.reading) {
 		return absentVersion(now), fs.ErrNotExist
 	}
-	seen, err := statVersion(f.file, now)
+	seen, err := statVersion(name, now)
 	if err == nil && f.workspace != "" && s.cfg.Withheld != nil && s.cfg.Withheld(f.file) {
 		return absentVersion(now), fs.ErrNotExist
 	}
 	return seen, err
+}
+
+// standing returns the name by which a file is read now; "" if it is read as one that does not exist.
+func (s *reloader) standing(f *file) string {
+	if f.workspace == "" || s.cfg.Settled == nil {
+		return f.file
+	}
+	return s.cfg.Settled(f.file)
 }
 
 // content reads a file whose version and fault were just determined, and records the version. For a file that could not be read
@@ -110,7 +119,7 @@ func (s *reloader) content(f *file, seen fileVersion, err error) (text []byte, i
 			return nil, nil, e
 		}
 	case err == nil:
-		if text, info, err = s.regular(f.file); err != nil {
+		if text, info, err = s.regular(s.standing(f)); err != nil {
 			f.fileVersion = fileVersion{at: seen.at, err: err.Error()}
 		}
 	}

@@ -318,8 +318,8 @@ func (s *reloader) unchanged() bool {
 			return false
 		}
 		seen := absentVersion(now)
-		if !f.dir.absent {
-			seen, _ = statVersion(f.file, now)
+		if name := s.standing(f); name != "" && (name != f.file || !f.dir.absent) {
+			seen, _ = statVersion(name, now)
 		}
 		if !f.fileVersion.proves(seen) {
 			return false

@@ -396,6 +396,9 @@ type Config struct {
 	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs may
 	// have made it. Nil: none is.
 	Withheld func(file string) bool
+	// Settled returns the name of the file to read in the place of one of a workspace, while a command runs that may have changed
+	// that one; "": there was none. Nil: files are read by their names.
+	Settled func(file string) string
 	// Log receives what keeps a running server from looking at the sources but
 	// changes nothing of what is in force. Nil: [slog.Default].
 	Log *slog.Logger

@@ -52,7 +52,7 @@ func (g *gitGround) command() string {
 		"git reset -q --hard "+branch, "git reset -q --hard HEAD", "git reset -q "+branch, "git reset -q --soft "+branch, "git restore "+name, "git restore -s "+branch+" "+name,
 		"git stash -q", "git stash -q -u", "git stash pop -q", "git stash drop -q", "git clean -fdq", "git clean -fdxq",
 		"git rm -q -f "+name, "mkdir -p moved; git mv -f "+name+" moved/x", "git add -A", "git commit -q -a -m "+text, "git add -A; git commit -q -m "+text, "git commit -q --amend -a --no-edit",
-		"git update-index -q --refresh; git apply --3way <(git diff HEAD "+branch+")", "git read-tree -u --reset "+branch, "git checkout-index -f -a", "git am -q <(git format-patch -1 --stdout "+branch+")", "git am --abort",
+		"git update-index -q --refresh; git apply --3way <(git diff HEAD "+branch+")", "git read-tree -u --reset "+branch, "git checkout-index -f -a", "git format-patch -1 --stdout "+branch+" > .git/p; git am -q .git/p", "git am --abort",
 		fmt.Sprintf("mkdir -p $(dirname %s); echo %s > %s", name, text, name), fmt.Sprintf("mkdir -p $(dirname %s); echo %s > %s", name, text, name), "rm -f "+name, "rm -rf $(dirname "+name+"/x)", "chmod +x "+name,
 		"git update-index --refresh -q", "git worktree add -q ../wt-$$ "+branch+"; rm -rf ../wt-$$; git worktree prune",
 	)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -47,52 +46,20 @@ func (k *Keeper) place(dir string) (*place, error) {
 	if p := k.places[dir]; p != nil {
 		return p, nil
 	}
-	if k.state == "" {
-		state, err := os.MkdirTemp("", "toolhost-settle-")
-		if err != nil {
-			return nil, fmt.Errorf("protected files cannot be settled: %w", err)
-		}
-		k.state = state
-	}
-	sum := sha256.Sum256([]byte(dir))
-	s, err := openStore(filepath.Join(k.state, hex.EncodeToString(sum[:8])))
-	if err != nil {
-		return nil, fmt.Errorf("protected files of %s cannot be settled: %w", dir, err)
-	}
-	p := &place{dir: dir, store: s, marks: k.marks, rec: record{Dir: dir}}
+	p := &place{dir: dir, marks: k.marks, rec: record{Dir: dir}}
 	p.rec.fill()
+	err := errors.New("there is no state directory")
+	if k.state != "" {
+		sum := sha256.Sum256([]byte(dir))
+		p.store, err = openStore(filepath.Join(k.state, hex.EncodeToString(sum[:8])))
+	}
+	if err != nil {
+		if err := p.useTemporary(err); err != nil {
+			return nil, err
+		}
+	}
 	k.places[dir] = p
 	return p, nil
-}
-
-// Begin is called before a command that may write some directories. It exchanges their held files in, unless other commands
-// run there, and returns notes on what other programs or a killed host have done. With keep, which a mode without questions
-// sets, changes stay. An error means that the command must not run. Every Begin without one needs an [Keeper.End].
-func (k *Keeper) Begin(dirs []string, keep bool) (notes []string, err error) {
-	for i, dir := range dirs {
-		p, err := k.place(dir)
-		if err == nil {
-			var more []string
-			more, err = p.begin(keep)
-			notes = append(notes, more...)
-		}
-		if err != nil {
-			k.End(dirs[:i])
-			return notes, err
-		}
-	}
-	return notes, nil
-}
-
-// End is called when everything that a command has started has ended. It settles directories in which no command runs any
-// more, and returns notes on what is held.
-func (k *Keeper) End(dirs []string) (notes []string) {
-	for _, dir := range dirs {
-		if p, err := k.place(dir); err == nil {
-			notes = append(notes, p.end()...)
-		}
-	}
-	return notes
 }
 
 // Recover settles all directories in which commands ran when their host was killed. It is called before settings are read,
@@ -132,9 +99,9 @@ func (k *Keeper) Recover(dirs []string) {
 
 func (k *Keeper) recover(dirs ...string) {
 	for _, dir := range dirs {
-		notes, err := k.Begin([]string{dir}, false)
+		c, notes, err := k.Begin([]string{dir}, false)
 		if err == nil {
-			notes = append(notes, k.End([]string{dir})...)
+			notes = append(notes, c.End()...)
 		}
 		if err != nil {
 			k.log.Warn("protected files could not be settled", "directory", dir, "error", err)
@@ -153,12 +120,18 @@ func (k *Keeper) Close() error {
 	for _, p := range k.places {
 		p.mu.Lock()
 		if p.users > 0 {
-			p.users = 1
+			p.users, p.calls = 1, 1
 			p.mu.Unlock()
-			p.end()
+			p.end(false)
 			p.mu.Lock()
 		}
 		errs = append(errs, p.store.close())
+		switch {
+		case p.temporary && len(p.rec.Held) == 0:
+			errs = append(errs, os.RemoveAll(p.store.dir))
+		case p.temporary:
+			k.log.Warn("held files are left in a temporary directory", "workspace", p.dir, "directory", p.store.dir)
+		}
 		p.mu.Unlock()
 	}
 	k.places = map[string]*place{}

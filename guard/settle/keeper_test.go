@@ -46,12 +46,22 @@ func (g *ground) kill() {
 // call runs a function as a command, and returns the notes.
 func (g *ground) call(do func()) string {
 	g.t.Helper()
-	notes, err := g.k.Begin([]string{g.dir}, false)
+	c, notes, err := g.k.Begin([]string{g.dir}, false)
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	do()
-	return strings.Join(append(notes, g.k.End([]string{g.dir})...), "\n")
+	return strings.Join(append(notes, c.End()...), "\n")
+}
+
+// begin begins a command.
+func (g *ground) begin(keep bool) *Command {
+	g.t.Helper()
+	c, _, err := g.k.Begin([]string{g.dir}, keep)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c
 }
 
 func (g *ground) write(rel, text string) {
@@ -153,7 +163,7 @@ func TestHeld(t *testing.T) {
 				g.want("outside again", outside)
 			}
 			g.kill()
-			g.k.Begin([]string{g.dir}, false)
+			g.begin(false)
 			g.want("inside after a restart", c.inside)
 			g.kill()
 			g.k.Recover([]string{g.dir})
@@ -246,9 +256,9 @@ func TestHardLinks(t *testing.T) {
 	g.call(func() { os.Link(g.dir+"/.envrc", g.dir+"/x") })
 	g.call(func() { g.write("x", "evil") })
 	g.want("through a link", ".envrc=old .mcp.json=old and long x=evil")
-	g.k.Begin([]string{g.dir}, false)
+	c := g.begin(false)
 	g.write("x", "more evil")
-	g.k.End([]string{g.dir})
+	c.End()
 	g.write("x", "most evil") // by what still runs
 	g.want("through a link", ".envrc=old .mcp.json=old and long x=most evil")
 }
@@ -258,26 +268,26 @@ func TestOverlap(t *testing.T) {
 	other := Open(g.state, nil, slog.New(slog.DiscardHandler))
 	defer other.Close()
 	g.write(".mcp.json", "old")
-	dirs := []string{g.dir}
-	g.k.Begin(dirs, false)
-	if _, err := other.Begin(dirs, false); err != nil {
+	first := g.begin(false)
+	second, _, err := other.Begin([]string{g.dir}, false)
+	if err != nil {
 		t.Fatal(err)
 	}
 	g.write(".mcp.json", "new")
-	g.k.End(dirs)
+	first.End()
 	g.want("another host's command runs", ".mcp.json=new")
 	if list, err := g.k.Keep(g.dir); err != nil || len(list) != 0 {
 		t.Error(list, err)
 	}
-	other.End(dirs)
+	second.End()
 	g.want("both have ended", ".mcp.json=old")
 	g.call(func() { g.want("the first host", ".mcp.json=new") })
-	g.k.Begin(dirs, false)
+	third := g.begin(false)
 	if list, err := other.Keep(g.dir); err != nil || len(list) != 1 {
 		t.Error(list, err)
 	}
 	g.want("kept while it runs", ".mcp.json=new")
-	g.k.End(dirs)
+	third.End()
 	g.want("kept", ".mcp.json=new")
 	if list, _ := g.k.Held(g.dir); len(list) > 0 {
 		t.Error(list)
@@ -313,19 +323,17 @@ func TestPromptsStay(t *testing.T) {
 
 func TestKeepsWithoutQuestions(t *testing.T) {
 	g := newGround(t)
-	dirs := []string{g.dir}
-	g.k.Begin(dirs, true)
+	c := g.begin(true)
 	g.write(".envrc", "new")
 	g.write(".mcp.json", "new")
-	if notes := g.k.End(dirs); len(notes) != 2 || !strings.Contains(strings.Join(notes, ""), ".envrc") {
+	if notes := c.End(); len(notes) != 2 || !strings.Contains(strings.Join(notes, ""), ".envrc") {
 		t.Errorf("%q", notes)
 	}
 	g.want("kept, but for what this host obeys", ".envrc=new")
-	g.k.Begin(dirs, true)
-	g.k.Begin(dirs, false)
+	keeps, asks := g.begin(true), g.begin(false)
 	g.write(".envrc", "newer")
-	g.k.End(dirs)
-	g.k.End(dirs)
+	keeps.End()
+	asks.End()
 	g.want("one of them asks", ".envrc=new")
 }
 
@@ -341,7 +349,7 @@ func BenchmarkNothingTouched(b *testing.B) {
 	k := Open(b.TempDir(), func(string) []string { return marks }, slog.New(slog.DiscardHandler))
 	defer k.Close()
 	for b.Loop() {
-		k.Begin([]string{dir}, false)
-		k.End([]string{dir})
+		c, _, _ := k.Begin([]string{dir}, false)
+		c.End()
 	}
 }

@@ -28,11 +28,12 @@ func TestMain(m *testing.M) {
 		k.Recover([]string{dir})
 		fmt.Println("begun")
 		for i := 0; ; i++ {
-			if _, err := k.Begin([]string{dir}, false); err != nil {
+			c, _, err := k.Begin([]string{dir}, false)
+			if err != nil {
 				panic(err)
 			}
 			commandOf(dir, i)
-			k.End([]string{dir})
+			c.End()
 		}
 	}
 	os.Exit(m.Run())

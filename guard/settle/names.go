@@ -102,8 +102,15 @@ func ClassOf(rel string) Class {
 	return row.Class
 }
 
+// gitFile is the file or link that says where the repository of a workspace is. A directory of that name is package
+// baseline's.
+var gitFile = Name{Pattern: ".git", Class: Held, Agent: true, Control: true, Reason: "git and this host go where it leads", Source: "git-scm.com/docs/gitrepository-layout"}
+
 // RowOf returns the row that decides about a slashed path below a directory that commands write, or nil.
 func RowOf(rel string) *Name {
+	if rel == gitFile.Pattern {
+		return &gitFile
+	}
 	elements := strings.Split(pathname.Folded.Of(rel), "/")
 	var best *Name
 	dependency, end := false, 0

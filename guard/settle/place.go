@@ -19,8 +19,11 @@ type place struct {
 	store *store
 	marks func(dir string) []string
 
+	temporary bool // the state directory cannot be used: the store is removed at the end
+
 	mu     sync.Mutex // held while files are exchanged
 	users  int        // commands of this host that run
+	calls  int        // those of them that are not tasks
 	keep   bool       // changes stay: all these commands run in a mode without questions
 	rec    record
 	memory memory
@@ -28,6 +31,8 @@ type place struct {
 	holds  atomic.Int32      // how many files are held; read without mu
 	told   map[name]identity // changes that were named while other commands run
 	notes  []string          // for the next command that ends
+
+	ofTasks map[name]bool // names that had changed or were held inside when only tasks ran: they stay until the last has ended
 }
 
 // note adds a note for the reader of a result.
@@ -54,9 +59,23 @@ func (p *place) begin(keep bool) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.users > 0 {
-		p.users, p.keep = p.users+1, p.keep && keep
-		return nil, nil
+		p.users, p.calls, p.keep = p.users+1, p.calls+1, p.keep && keep
+		if p.calls == 1 {
+			p.joinTasks()
+		}
+		return p.takeNotes(), nil
 	}
+	err := p.first(keep)
+	if broken, ok := errors.AsType[*stateError](err); ok && !p.temporary {
+		if err = p.useTemporary(broken.err); err == nil {
+			err = p.first(keep)
+		}
+	}
+	return p.takeNotes(), err
+}
+
+// first begins the first command.
+func (p *place) first(keep bool) error {
 	for range beginTries {
 		if alone := tryLock(p.store.lock); !alone {
 			shareLock(p.store.lock)
@@ -67,20 +86,55 @@ func (p *place) begin(keep bool) ([]string, error) {
 			}
 			if err := p.read(); err != nil {
 				unlock(p.store.lock)
-				return nil, err
+				return &stateError{err}
 			}
-			p.users, p.keep = 1, keep
-			return p.takeNotes(), nil
+			p.start(keep)
+			return nil
 		}
 		if err := p.open(); err != nil {
 			unlock(p.store.lock)
-			return p.takeNotes(), err
+			return err
 		}
 		shareLock(p.store.lock)
-		p.users, p.keep = 1, keep
-		return p.takeNotes(), nil
+		p.start(keep)
+		return nil
 	}
-	return nil, errBusy
+	return errBusy
+}
+
+// A stateError says that the state directory cannot be used.
+type stateError struct{ err error }
+
+func (e *stateError) Error() string {
+	return "the state of protected files cannot be used: " + e.err.Error()
+}
+
+// useTemporary has a temporary directory take the place of the state directory until the end of this host.
+func (p *place) useTemporary(why error) error {
+	dir, err := os.MkdirTemp("", "toolhost-settle-")
+	if err != nil {
+		return fmt.Errorf("protected files of %s cannot be settled: %w", p.dir, errors.Join(why, err))
+	}
+	s, err := openStore(dir)
+	if err != nil {
+		return fmt.Errorf("protected files of %s cannot be settled: %w", p.dir, errors.Join(why, err))
+	}
+	if p.store != nil {
+		_ = p.store.close()
+	}
+	p.store, p.temporary, p.memory.read = s, true, 0
+	p.note("The state of protected files cannot be used (%v). Until this host ends, what commands write to them is held in %s.", why, dir)
+	for rel, was := range p.rec.Files { // its copy is lost
+		was.Copy = ""
+		p.rec.Files[rel] = was
+	}
+	clear(p.rec.Held)
+	return nil
+}
+
+// start counts the first command.
+func (p *place) start(keep bool) {
+	p.users, p.calls, p.keep, p.ofTasks = 1, 1, keep, nil
 }
 
 // read reads what another host may have written.
@@ -94,7 +148,7 @@ func (p *place) read() error {
 // command was done by other programs, and held files are exchanged in.
 func (p *place) open() error {
 	if err := p.read(); err != nil {
-		return err
+		return &stateError{err}
 	}
 	if p.store.running() || p.anyIn() {
 		p.keep = false
@@ -104,33 +158,47 @@ func (p *place) open() error {
 		return err
 	}
 	if err := p.store.mark(true); err != nil {
-		return fmt.Errorf("protected files cannot be watched: %w", err)
+		return &stateError{err}
 	}
 	p.enter()
 	return nil
 }
 
-func (p *place) end() []string {
+// end ends a command, which ran in the background if task is set.
+func (p *place) end(task bool) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.users--; p.users > 0 {
-		p.tell()
-		return p.takeNotes()
+	p.users--
+	if !task {
+		p.calls--
 	}
-	if !tryLock(p.store.lock) { // commands of another host run
+	switch {
+	case p.users == 0:
+		p.endLast()
+	case p.calls == 0 && !task:
+		p.leaveTasks()
 		p.tell()
-		return p.takeNotes()
+	default:
+		p.tell()
+	}
+	p.holds.Store(int32(len(p.rec.Held)))
+	return p.takeNotes()
+}
+
+// endLast settles the place after the last command of this host, unless commands of another host run.
+func (p *place) endLast() {
+	if !tryLock(p.store.lock) {
+		p.tell()
+		return
 	}
 	defer unlock(p.store.lock)
-	p.told = nil
-	defer func() { p.holds.Store(int32(len(p.rec.Held))) }()
+	p.told, p.ofTasks = nil, nil
 	if err := p.read(); err != nil {
-		return []string{"Protected files could not be settled: " + err.Error() + "."}
+		p.note("What other hosts recorded of protected files cannot be read: %v.", err)
 	}
 	if p.settle(); len(p.stuck) == 0 {
 		_ = p.store.mark(false) // else the next command settles once more
 	}
-	return p.takeNotes()
 }
 
 // adopt takes what stands at protected names for known: no command has run since it was settled.
@@ -145,9 +213,9 @@ func (p *place) adopt() error {
 		if p.stuck[rel] || p.isUnchanged(rel, now) {
 			continue
 		}
-		id, st, err := p.at(rel)
+		id, st, kept, err := p.atWithCopy(rel)
 		if err != nil {
-			return fmt.Errorf("the protected file %s cannot be read: %w", p.path(rel), err)
+			return err
 		}
 		changed = true
 		if h := p.rec.Held[rel]; h != nil && id != h.Former {
@@ -159,13 +227,8 @@ func (p *place) adopt() error {
 			continue
 		}
 		next := file{ID: id, Stamp: st, Racy: st.racy()}
-		if classOf(rel) == Held {
-			if next.Copy, err = p.copyOf(rel); err != nil {
-				return fmt.Errorf("no copy of the protected file %s can be made: %w", p.path(rel), err)
-			}
-			if id.isKnowable() && !p.memory.made[rel][id] && !p.memory.known[rel][id] {
-				known = append(known, answer{knownWord, rel, id})
-			}
+		if next.Copy = kept; classOf(rel) == Held && id.isKnowable() && !p.memory.made[rel][id] && !p.memory.known[rel][id] {
+			known = append(known, answer{knownWord, rel, id})
 		}
 		p.rec.Files[rel] = next
 	}
@@ -175,7 +238,34 @@ func (p *place) adopt() error {
 		return nil
 	}
 	err := errors.Join(p.store.write(&p.memory, known), p.store.save(&p.rec))
-	return errors.Join(err, p.store.tidy(&p.rec))
+	if err = errors.Join(err, p.store.tidy(&p.rec)); err != nil {
+		return &stateError{err}
+	}
+	return nil
+}
+
+// copyTries is how often a file is looked at that another program replaces meanwhile.
+const copyTries = 10
+
+// atWithCopy returns what stands at a name, and the name of a copy of it.
+func (p *place) atWithCopy(rel name) (id identity, st stamp, kept string, err error) {
+	for range copyTries {
+		if id, st, err = p.at(rel); err != nil {
+			return id, st, "", fmt.Errorf("the protected file %s cannot be read: %w", p.path(rel), err)
+		}
+		if id == absent || classOf(rel) != Held {
+			return id, st, "", nil
+		}
+		if kept, err = p.copyOf(rel); err != nil && !missing(err) {
+			break
+		}
+		copied, _, _ := identify(p.store.slots, kept)
+		if err == nil && (kept == "" || copied == id || !id.isKnowable()) {
+			return id, st, kept, nil
+		}
+		err = errWritten
+	}
+	return id, st, "", &stateError{fmt.Errorf("no copy of %s can be made: %w", p.path(rel), err)}
 }
 
 // isUnchanged reports whether a name is as it was settled, and has the copy that it needs.
@@ -241,7 +331,7 @@ func (p *place) enter() {
 			if (h.Now == absent) != removed {
 				continue
 			}
-			if p.stuck[rel] {
+			if p.stuck[rel] || p.ofTasks[rel] {
 				continue
 			}
 			err := p.makeDirs(rel, h, true)

@@ -22,6 +22,9 @@ type scan struct {
 // scanOf looks at what stands at and below marks: the paths whose last element [IsMark] reports, below a directory.
 func scanOf(dir string, marks []string) scan {
 	s := scan{leaves: map[name]stamp{}, dirs: map[name]bool{}}
+	if info, err := os.Lstat(filepath.Join(dir, gitFile.Pattern)); err == nil && !info.IsDir() {
+		s.leaves[name(gitFile.Pattern)] = stampOf(info)
+	}
 	for _, mark := range marks {
 		_ = filepath.WalkDir(mark, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {

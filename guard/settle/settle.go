@@ -21,7 +21,7 @@ type change struct {
 }
 
 // settle compares every protected name with what stood there before the commands, and exchanges the former files back where
-// what stands there is not known. What could not be settled is stuck.
+// what stands there is not known. What could not be settled is stuck. Names of tasks that run are left as they are.
 func (p *place) settle() {
 	now := scanOf(p.dir, p.marks(p.dir))
 	p.mendCopies(now)
@@ -30,6 +30,9 @@ func (p *place) settle() {
 	var made []answer
 	var prompts, kept []string
 	for _, rel := range namesOf(&p.rec, now) {
+		if p.ofTasks[rel] {
+			continue
+		}
 		c, err := p.changeAt(rel, now)
 		switch {
 		case err != nil:
@@ -74,28 +77,6 @@ func (p *place) settle() {
 	}
 	p.noteAll("Changed by a command, kept because no question is asked in this mode: %s.", kept)
 	p.noteAll("Changed by a command, and read by agents as instructions: %s.", prompts)
-}
-
-// tell names changes that are not settled yet, because other commands run.
-func (p *place) tell() {
-	now := scanOf(p.dir, p.marks(p.dir))
-	var names []string
-	for _, rel := range namesOf(&p.rec, now) {
-		if was := p.rec.Files[rel]; classOf(rel) != Held || now.leaves[rel] == was.Stamp && !was.Racy {
-			continue
-		}
-		id, _, err := p.at(rel)
-		h := p.rec.Held[rel]
-		if err != nil || id == p.rec.Files[rel].ID || h != nil && id == h.Now || p.memory.known[rel][id] || p.told[rel] == id && id != absent {
-			continue
-		}
-		if p.told == nil {
-			p.told = map[name]identity{}
-		}
-		p.told[rel] = id
-		names = append(names, string(rel))
-	}
-	p.noteAll("Changed protected files, which are held as soon as no other command or task runs: %s. Until then programs outside see them: tell the user.", names)
 }
 
 // changeAt returns the change of a name; nil if there is none.

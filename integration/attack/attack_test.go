@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +200,9 @@ func attackProfile(t *testing.T, profile string, user int, rows []attack, held b
 	w.end(t, h)
 }
 
+// taskOf finds the id of a task in what was said of its start.
+var taskOf = regexp.MustCompile(`TaskOutput \{"task_id":"([^"]+)"\}`)
+
 // attack runs one row and judges it.
 func (w *world) attack(t *testing.T, h *witness, a attack, held bool) {
 	t.Helper()
@@ -215,6 +219,9 @@ func (w *world) attack(t *testing.T, h *witness, a attack, held bool) {
 			return
 		}
 		t.Error(text)
+	}
+	if task := taskOf.FindStringSubmatch(said.text); task != nil { // what it changes is settled when it has ended
+		h.call(t, "TaskOutput", `{"task_id":"`+task[1]+`"}`, a.place)
 	}
 	if leak := w.leaks(said.raw, args); leak != "" {
 		problem("%s was shown:\n%s", leak, host.Clip(said.raw, 600))

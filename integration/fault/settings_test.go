@@ -4,7 +4,9 @@ package fault
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -133,10 +135,16 @@ func swapSettings(file, content string, byRename bool) error {
 		return os.WriteFile(file, []byte(content), 0o644)
 	}
 	temp := filepath.Join(filepath.Dir(file), "new")
-	if err := os.WriteFile(temp, []byte(content), 0o644); err != nil {
-		return err
+	for {
+		if err := os.WriteFile(temp, []byte(content), 0o644); err != nil {
+			return err
+		}
+		err := os.Rename(temp, file)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// A command has just ended. It may have made the file for all that is known, so it was held.
 	}
-	return os.Rename(temp, file)
 }
 
 // TestFaultKillTrust kills the command that writes which workspaces are trusted. Trust that was given stays, and the

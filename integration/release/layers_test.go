@@ -75,7 +75,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 // guardMayImport lists, room by room, which rooms of guard a room in it may know: the judge all that it asks, and
 // what it asks not the judge.
 var guardMayImport = map[string][]string{
-	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings"},
+	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings", "guard/settle"},
 	"guard/alias":             {},
 	"guard/hook":              {"guard/hostprogram", "guard/settings"},
 	"guard/hostpreset":        {},
@@ -92,7 +92,7 @@ var guardMayImport = map[string][]string{
 	"guard/settle":            {"guard/internal/pathname", "guard/internal/realpath", "guard/privatefile", "guard/statedir"},
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
-	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile"},
+	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle"},
 	"guard/settings":          {"guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
 }
 

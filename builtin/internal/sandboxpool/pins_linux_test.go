@@ -29,7 +29,7 @@ func TestReplacedStaysHeld(t *testing.T) {
 	for _, path := range []string{envrc, tasks, lock, secret} {
 		put(t, path, kept)
 	}
-	_, c := sandboxOf(t, base, home, "Edit(*.lock)")
+	_, c := sandboxOf(t, base, home, "Edit({*.lock,.envrc,.vscode})")
 	in, tell, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

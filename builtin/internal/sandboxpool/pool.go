@@ -37,6 +37,7 @@ type Sandbox struct {
 	denied        deniedFiles             // files that rules deny
 	held          []string                // hooks of repositories, which commands must not write, besides those of paths
 	guarded       []sandbox.Guarded       // what no mount holds
+	mounts        bool                    // protected files are read-only, and not settled
 	shared        bool                    // it has no private directories
 	failed        bool                    // a denied file could not be covered again
 
@@ -279,7 +280,7 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 	if !policy.Commands().DeniesFiles() && time.Since(c.looked) < lookAgain {
 		return true
 	}
-	now := policy.Commands().SandboxPaths()
+	now := c.currentPaths()
 	c.looked = time.Now()
 	if !slices.Equal(now.ReadOnly, c.paths.ReadOnly) || !slices.Equal(now.Writable, c.paths.Writable) ||
 		!slices.Equal(now.Masked, c.paths.Masked) || !slices.Equal(now.Shown, c.paths.Shown) {

@@ -42,8 +42,9 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		return nil, fmt.Errorf("cannot create the directory for temporary files: %w", err)
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, scratch: env, paths: policy.Commands().SandboxPaths(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
+	c := &Sandbox{policy: policy, scratch: env, mounts: kind.cell != nil || kind.agent != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
+	c.paths = c.currentPaths()
 	if kind.cell.seesWorkspace() {
 		cs.baseline.Begin(c.dirs(), nil)
 		c.holdHooks(cs.baseline.Hooks(c.dirs()))

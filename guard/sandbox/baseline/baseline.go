@@ -21,13 +21,15 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // A Keeper keeps the baselines of the directories that commands of a host may write. Its methods may be called from
 // several goroutines.
 type Keeper struct {
-	state string // where baselines outlive the process; "": they do not
-	log   *slog.Logger
+	state  string // where baselines outlive the process; "": they do not
+	log    *slog.Logger
+	settle *settle.Keeper
 
 	mu    sync.Mutex
 	trees map[string]*tree
@@ -47,6 +49,7 @@ type tree struct {
 	stored *store
 	top    *node
 	hooks  map[string]*node // directories of hooks
+	marks  []string         // paths whose last element may begin a protected name, at the last scan
 	queue  []*node
 	forced bool // commands have run: what they made unreadable is made readable
 }
@@ -57,6 +60,7 @@ const maxNotes = 200
 // Open returns a keeper that keeps baselines in a directory below the state directory; "" keeps them in memory.
 func Open(state string, log *slog.Logger) *Keeper {
 	k := &Keeper{log: log, trees: map[string]*tree{}}
+	k.settle = settle.Open(state, k.marks, log)
 	if state != "" {
 		k.state = filepath.Join(state, "baseline")
 		if err := os.MkdirAll(k.state, 0o700); err != nil {
@@ -65,6 +69,22 @@ func Open(state string, log *slog.Logger) *Keeper {
 		}
 	}
 	return k
+}
+
+// Settle returns the keeper of protected files.
+func (k *Keeper) Settle() *settle.Keeper { return k.settle }
+
+// marks returns the paths below a directory whose last element may begin a protected name.
+func (k *Keeper) marks(dir string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.watch == nil {
+		k.watch = newWatcher(k.look)
+	}
+	k.watch.drain()
+	t := k.tree(dir)
+	t.scan(k.watch)
+	return slices.Clone(t.marks)
 }
 
 // Begin records the content of some directories before a command runs that may write them. While another command runs there,
@@ -77,11 +97,7 @@ func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 		k.watch = newWatcher(k.look)
 	}
 	for _, dir := range dirs {
-		t := k.trees[dir]
-		if t == nil {
-			t = &tree{dir: dir, stored: k.storeOf(dir), hooks: map[string]*node{}}
-			k.trees[dir] = t
-		}
+		t := k.tree(dir)
 		if t.users++; t.users == 1 {
 			k.renew(t, guarded)
 		}
@@ -89,6 +105,16 @@ func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 	k.left = nil
 	k.guard(guarded)
 	k.watch.attend(true)
+}
+
+// tree returns the tree of a directory.
+func (k *Keeper) tree(dir string) *tree {
+	t := k.trees[dir]
+	if t == nil {
+		t = &tree{dir: dir, stored: k.storeOf(dir), hooks: map[string]*node{}}
+		k.trees[dir] = t
+	}
+	return t
 }
 
 // End is called when a command that Begin was called for has ended, after Check.
@@ -321,6 +347,7 @@ func isGitName(name string) bool { return strings.EqualFold(name, gitName) }
 
 // Close ends the watch. No command may run any more.
 func (k *Keeper) Close() error {
+	settled := k.settle.Close()
 	k.mu.Lock()
 	busy := k.busy()
 	notes, err := k.check(busy) // their end may not have been reported
@@ -337,5 +364,5 @@ func (k *Keeper) Close() error {
 	}
 	k.trees = map[string]*tree{}
 	k.mu.Unlock() // the watch may be about to check
-	return errors.Join(err, w.close())
+	return errors.Join(settled, err, w.close())
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // A stamp tells whether a file or directory may have changed.
@@ -53,6 +55,7 @@ type node struct {
 	racy    bool
 	dirty   bool     // an event told of a change
 	lost    uint64   // how often events had been lost when it was listed
+	marks   []string // entries whose name may begin a protected one
 	kids    []*node  // the directories in it that are examined
 	files   []string // of hooks, in a directory of them
 	lead    bool     // a file or link named .git is in it
@@ -73,8 +76,9 @@ const (
 // A directory is examined only if it is not watched or has changed, and listed only if it has changed.
 func (t *tree) scan(watch *watcher) (repos, leads []string) {
 	if st, err := statOf(t.dir); t.top == nil || err == nil && (st.Ino != t.top.stamp.Ino || st.Dev != t.top.stamp.Dev) {
-		t.top = &node{path: t.dir}
+		t.top = &node{path: t.dir, place: topPlace(t.dir)}
 	}
+	t.marks = t.marks[:0]
 	t.queue = append(t.queue[:0], t.top)
 	for i := 0; i < len(t.queue); i++ {
 		n := t.queue[i]
@@ -83,6 +87,7 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 				continue
 			}
 		}
+		t.marks = append(t.marks, n.marks...)
 		if n.lead {
 			leads = append(leads, n.path)
 		}
@@ -94,6 +99,16 @@ func (t *tree) scan(watch *watcher) (repos, leads []string) {
 		}
 	}
 	return repos, leads
+}
+
+// topPlace returns the place of a directory that commands may write: that of a repository may be one.
+func topPlace(dir string) place {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return ordinary
+		}
+	}
+	return dotGit
 }
 
 // look examines a directory, and reports whether it exists.
@@ -132,9 +147,12 @@ func (n *node) list() {
 		known[filepath.Base(kid.path)] = kid
 	}
 	has := map[string]bool{}
-	n.kids, n.lead = nil, false
+	n.kids, n.marks, n.lead = nil, nil, false
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
+		if n.place == ordinary && settle.IsMark(e.Name()) {
+			n.marks = append(n.marks, filepath.Join(n.path, e.Name()))
+		}
 		switch name {
 		case "head", "objects", "refs", commonName, configName, configName + ".worktree", hooksName:
 			has[name] = true

@@ -128,6 +128,7 @@ func (s *store) save(r record) error {
 // Recover removes what commands of hosts that were killed have left. Call it before settings are read. The roots are
 // searched once more before the next command: such a command may have run for a moment longer.
 func (k *Keeper) Recover(roots []string) {
+	k.settle.Recover(roots)
 	names, _ := filepath.Glob(filepath.Join(k.state, "*"+recordSuffix))
 	for _, name := range names {
 		if k.state == "" {

@@ -1,0 +1,87 @@
+package settle
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Tasks may run for hours. While one runs, what it depends on must not be exchanged: a rebase that runs a build would find
+// other files than it had written. What a call changes while only tasks run besides is settled at its end all the same.
+
+// background counts a command as a task from now on. What has changed until now may be the task's.
+func (p *place) background() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls--
+	p.claimForTasks()
+	p.tell()
+	return p.takeNotes()
+}
+
+// claimForTasks leaves what has changed or is held inside to the tasks that run.
+func (p *place) claimForTasks() {
+	if p.ofTasks == nil {
+		p.ofTasks = map[name]bool{}
+	}
+	now := scanOf(p.dir, p.marks(p.dir))
+	for _, rel := range namesOf(&p.rec, now) {
+		was, h := p.rec.Files[rel], p.rec.Held[rel]
+		if h != nil && p.isIn(h) || h == nil && now.leaves[rel] != was.Stamp {
+			p.ofTasks[rel] = true
+		}
+	}
+}
+
+// joinTasks prepares the place for a call that begins while only tasks run.
+func (p *place) joinTasks() {
+	p.claimForTasks()
+	p.alone(p.enter)
+}
+
+// leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may be a
+// task that works.
+func (p *place) leaveTasks() {
+	if !p.gitWorks() {
+		p.alone(p.settle)
+	}
+}
+
+// alone calls a function that exchanges files, unless commands of another host run.
+func (p *place) alone(do func()) {
+	if tryLock(p.store.lock) {
+		do()
+	}
+	shareLock(p.store.lock)
+}
+
+// gitWorks reports whether a git command that takes several steps is under way in the repository of the directory.
+func (p *place) gitWorks() bool {
+	for _, state := range []string{"index.lock", "rebase-merge", "rebase-apply", "sequencer"} {
+		if _, err := os.Lstat(filepath.Join(p.dir, ".git", state)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// tell names changes that are not settled yet, because other commands run.
+func (p *place) tell() {
+	now := scanOf(p.dir, p.marks(p.dir))
+	var names []string
+	for _, rel := range namesOf(&p.rec, now) {
+		if was := p.rec.Files[rel]; classOf(rel) != Held || now.leaves[rel] == was.Stamp && !was.Racy {
+			continue
+		}
+		id, _, err := p.at(rel)
+		h := p.rec.Held[rel]
+		if err != nil || id == p.rec.Files[rel].ID || h != nil && id == h.Now || p.memory.known[rel][id] || p.told[rel] == id && id != absent {
+			continue
+		}
+		if p.told == nil {
+			p.told = map[name]identity{}
+		}
+		p.told[rel] = id
+		names = append(names, string(rel))
+	}
+	p.noteAll("Changed protected files, which are held as soon as no other command or task runs: %s. Until then programs outside see them: tell the user.", names)
+}

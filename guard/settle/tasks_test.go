@@ -1,0 +1,76 @@
+package settle
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestTasks looks at what stands outside while a task runs: what it has changed itself, but nothing that a call has changed
+// besides.
+func TestTasks(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	g.call(func() { g.write(".vimrc", "held") })
+	task := g.begin(false)
+	g.write(".envrc", "by the task")
+	if note := strings.Join(task.Background(), ""); !strings.Contains(note, ".envrc") {
+		t.Errorf("not told: %q", note)
+	}
+	g.want("the task runs", ".envrc=by the task .mcp.json=old .vimrc=held")
+	note := g.call(func() {
+		g.want("inside", ".envrc=by the task .mcp.json=old .vimrc=held")
+		g.write(".mcp.json", "by a call")
+		g.write(".idea/x", "by a call")
+	})
+	if !strings.Contains(note, ".mcp.json (changed)") || strings.Contains(note, ".envrc") {
+		t.Errorf("note of the call: %q", note)
+	}
+	g.want("the call has ended", ".envrc=by the task .mcp.json=old .vimrc=held")
+	g.write(".exrc", "by the task")
+	note = g.call(func() {
+		g.want("inside of the next call", ".envrc=by the task .exrc=by the task .idea/ .idea/x=by a call .mcp.json=by a call .vimrc=held")
+	})
+	if !strings.Contains(note, ".exrc") {
+		t.Errorf("not told: %q", note)
+	}
+	g.want("the next call has ended", ".envrc=by the task .exrc=by the task .mcp.json=old .vimrc=held")
+	task.End()
+	g.want("the task has ended", ".mcp.json=old")
+	all := ".envrc=by the task .exrc=by the task .idea/ .idea/x=by a call .mcp.json=by a call .vimrc=held"
+	g.call(func() { g.want("inside", all) })
+	if _, err := g.k.Keep(g.dir); err != nil {
+		t.Fatal(err)
+	}
+	g.want("kept", all)
+}
+
+// TestTaskOfGit leaves files alone while git works, in a task for all that is known.
+func TestTaskOfGit(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	task := g.begin(false)
+	task.Background()
+	os.MkdirAll(g.dir+"/.git/rebase-merge", 0o755)
+	g.call(func() { g.write(".mcp.json", "by the rebase") })
+	if text, _ := os.ReadFile(g.dir + "/.mcp.json"); string(text) != "by the rebase" {
+		t.Errorf("exchanged: %s", text)
+	}
+	os.RemoveAll(g.dir + "/.git")
+	task.End()
+	g.want("the task has ended", ".mcp.json=old")
+}
+
+// TestTaskKilled settles what a task had changed when its host was killed.
+func TestTaskKilled(t *testing.T) {
+	g := newGround(t)
+	g.write(".mcp.json", "old")
+	task := g.begin(false)
+	g.write(".envrc", "by the task")
+	task.Background()
+	g.call(func() { g.write(".mcp.json", "by a call") })
+	g.kill()
+	g.k.Recover([]string{g.dir})
+	g.want("after a kill", ".mcp.json=old")
+	g.call(func() { g.want("inside", ".envrc=by the task .mcp.json=by a call") })
+}
