@@ -105,7 +105,7 @@ func (c Commands) Settled() []string {
 	}
 	k := c.p.data
 	paths := SandboxPaths{Writable: k.outermost()}
-	k.files.widen(&paths)
+	k.files.widen(k, &paths)
 	return slices.DeleteFunc(paths.Writable, func(dir string) bool { return dir == k.scratch })
 }
 

@@ -183,6 +183,9 @@ func New(cfg Config) (*Policy, error) {
 	k.web, k.agents = newWebData(c, set), set.Agent.Runner.Text != ""
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
 	k.files = newCommandFiles(c, set.Sandbox, denySpelling)
+	if cfg.CopyOf == "" && !set.Sandbox.GitDirDenied {
+		k.addGit(realOf(c, cfg.StateDir))
+	}
 	k.private = cfg.Private.Without(append(k.outermost(), k.files.writable...))
 	for name, value := range set.Env {
 		k.environment = append(k.environment, name+"="+value)

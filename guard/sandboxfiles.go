@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/gitrepo"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/settings"
@@ -19,8 +19,9 @@ import (
 type commandFiles struct {
 	// unread and unwritten match what commands must not read and write.
 	unread, unwritten *rules.Matcher
-	// readable and writable are allowRead and allowWrite.
+	// readable and writable are allowRead and allowWrite. The directories of git outside the boundary are writable too.
 	readable, writable []string
+	git                []gitDir
 }
 
 func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spelling) commandFiles {
@@ -28,6 +29,36 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 	return commandFiles{
 		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.Withheld(f.DenyWrite, s),
 		readable: c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
+	}
+}
+
+// A gitDir is the directory of the repository of a root, outside of the boundary.
+type gitDir struct{ root, dir string }
+
+// firstNamed has the directories of git that a root named with a file or link of its own when this process first saw it: later
+// a command may have written another name. What it writes there is not named at the next start, see package settle.
+var firstNamed sync.Map
+
+// addGit makes the directories of git writable that lie outside of the boundary, but not in the state directory: git could not
+// commit otherwise.
+func (k *policyData) addGit(state string) {
+	for _, root := range k.outermost() {
+		if root == k.scratch || state != "" && withinAny(root, []string{state}) {
+			continue
+		}
+		found := gitrepo.Find(root)
+		if found.Named != "" && (withinAny(found.Named, k.outermost()) || withinAny(found.Named, k.files.writable)) {
+			first, _ := firstNamed.LoadOrStore(root, found)
+			found = first.(gitrepo.Found)
+		} else {
+			firstNamed.LoadOrStore(root, gitrepo.Found{})
+		}
+		dir := found.Dir
+		if dir == "" || withinAny(dir, k.outermost()) || withinAny(dir, k.files.writable) || state != "" && withinAny(dir, []string{state}) {
+			continue
+		}
+		k.files.git = append(k.files.git, gitDir{root, dir})
+		k.files.writable = append(k.files.writable, dir)
 	}
 }
 
@@ -50,8 +81,12 @@ func (f commandFiles) withholds(name string, dir bool) bool {
 }
 
 // widen adds the directories outside the boundary that commands may write.
-func (f commandFiles) widen(c *SandboxPaths) {
+func (f commandFiles) widen(k *policyData, c *SandboxPaths) {
 	for _, name := range f.writable {
+		at := slices.IndexFunc(f.git, func(g gitDir) bool { return g.dir == name })
+		if at >= 0 && k.readOnlyRoot(f.git[at].root) {
+			continue
+		}
 		if realpath.Exists(name) {
 			c.Writable = append(c.Writable, name)
 			c.addProtected(name)
@@ -127,6 +162,10 @@ func (c *SandboxPaths) mask(name, scratch string, open []string) {
 // addProtected adds the existing paths, in a directory that is opened to commands, that other programs run or read: the
 // hooks of a repository, settings.
 func (c *SandboxPaths) addProtected(dir string) {
+	if gitrepo.Is(dir) {
+		c.ReadOnly = append(c.ReadOnly, gitrepo.Hooks(dir)...)
+		return
+	}
 	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written by a command either
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())

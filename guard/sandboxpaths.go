@@ -46,7 +46,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	out := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(c.p.caller.Own)}
 	out.Denied = k.others()
 	bounds := out.Writable
-	k.files.widen(&out)
+	k.files.widen(k, &out)
 	for _, dir := range bounds {
 		if dir == k.scratch {
 			continue // large, and entirely the caller's own

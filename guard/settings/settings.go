@@ -213,6 +213,9 @@ type Sandbox struct {
 	// be enforced: OnFailureAsk (default), OnFailureDeny, or OnFailureAllow from
 	// sources outside the workspace.
 	OnUnavailable string
+	// GitDirDenied keeps commands from writing the directory of the repository where it lies outside of the roots. Default
+	// false.
+	GitDirDenied bool
 	// Seatbelt contains commands on macOS with sandbox-exec. Default false: nothing contains them there. It does not count
 	// from the workspace.
 	Seatbelt bool
