@@ -67,7 +67,7 @@ func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note s
 	case r == nil:
 		return b.continuesAsTask(soFar), nil
 	}
-	return b.taskText(r), nil
+	return b.askHeld(ctx, b.taskText(r)), nil
 }
 
 // track records the changes of the command. Files that the sandbox removes afterwards, and protected files that are held,

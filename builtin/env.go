@@ -35,6 +35,10 @@ type Env struct {
 	Prelude string
 	// Execs judges the programs that a command starts. It is nil if no rule is about commands.
 	Execs *Execs
+	// AskHeld asks a person whether protected files that a command has changed stay, and waits for the answer. It is nil if no
+	// person can be asked. AsksLater means that the question is asked by [Result].Asks.
+	AskHeld   func(ctx context.Context, q ExecQuestion) ExecAnswer
+	AsksLater bool
 	// ClientLimits is how much of the result reaches a model.
 	ClientLimits ClientLimits
 	// Durable requires writes that survive a power loss.

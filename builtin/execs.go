@@ -54,6 +54,8 @@ type ExecQuestion struct {
 	Dir string
 	// Background means that the call of the command has ended.
 	Background bool
+	// Held are protected files that the command has changed. Then the question is whether they stay, and not about a program.
+	Held []HeldFile
 }
 
 // An ExecAnswer is a person's answer to an [ExecQuestion]. The zero ExecAnswer refuses.

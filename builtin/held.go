@@ -3,9 +3,117 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/settle"
 )
+
+// A HeldFile is a protected file that a command has changed.
+type HeldFile struct {
+	Path, State string // State is new, changed or removed
+	Former, Now string // the lines that differ; "" if the file is absent, or no text
+}
+
+// Limits of a question about protected files.
+const (
+	// heldWait is how long the result of a command waits for the answer.
+	heldWait = time.Minute
+	// maxHeldText bounds the files whose content is shown, in bytes.
+	maxHeldText = 256 << 10
+)
+
+// heldFiles returns what a question shows of held files.
+func heldFiles(files []settle.File) (list []HeldFile) {
+	for _, f := range files {
+		h := HeldFile{Path: f.Path, State: f.State}
+		if f.State != "new" {
+			h.Former = heldText(f.Path)
+		}
+		if f.State != "removed" {
+			h.Now = heldText(f.Aside)
+		}
+		h.Former, h.Now = differing(h.Former, h.Now)
+		list = append(list, h)
+	}
+	return list
+}
+
+// heldText returns the content of a text, "" for other files.
+func heldText(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 && (!info.Mode().IsRegular() || info.Size() > maxHeldText) {
+		return ""
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		to, _ := os.Readlink(path)
+		return "a link to " + to
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || text.IsBinary(content) || !utf8.Valid(content) {
+		return ""
+	}
+	return string(content)
+}
+
+// differing returns two texts without the lines that both begin and end with.
+func differing(a, b string) (string, string) {
+	x, y := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
+	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {
+		x, y = x[1:], y[1:]
+	}
+	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+	}
+	return strings.Join(x, ""), strings.Join(y, "")
+}
+
+// askHeld asks whether the protected files that the command has changed stay, and returns the result of its call.
+func (b *bashRun) askHeld(ctx context.Context, result Result) Result {
+	if b.where.settling == nil || b.env.AskHeld == nil {
+		return result
+	}
+	files := b.where.settling.Fresh()
+	if len(files) == 0 {
+		return result
+	}
+	asked := ExecQuestion{Held: heldFiles(files), Dir: b.dir.Real()}
+	finish := func(answer ExecAnswer) Result {
+		if note := b.answerHeld(files, answer); note != "" {
+			result.Text += onLines([]string{note})
+		}
+		return result
+	}
+	if b.env.AsksLater {
+		shown := result
+		shown.Asks = &ExecAsked{Question: asked, Resume: func(_ context.Context, a ExecAnswer) (Result, error) { return finish(a), nil }}
+		return shown
+	}
+	ctx, cancel := context.WithTimeout(ctx, heldWait)
+	defer cancel()
+	return finish(b.env.AskHeld(ctx, asked))
+}
+
+// answerHeld does what a person has answered, and returns a note.
+func (b *bashRun) answerHeld(files []settle.File, answer ExecAnswer) string {
+	if !answer.Allowed {
+		return ""
+	}
+	keeper := b.env.Runtime.baseline.Settle()
+	var kept []string
+	for _, f := range files {
+		done, err := keeper.Keep(f.Dir, f.Path)
+		if err != nil {
+			return "A person kept protected files, but not all could be: " + err.Error() + "."
+		}
+		kept = append(kept, done...)
+	}
+	return "A person kept the changes of these protected files: " + strings.Join(kept, ", ") + "."
+}
 
 // seesHeld has a tool work on the files that commands see: the held ones are exchanged in while it looks and while it runs, but
 // not while a person is asked. What it writes with a person's consent is known.

@@ -97,6 +97,11 @@ func (k *policyData) writesHome() bool {
 	})
 }
 
+// AsksPersons reports whether the mode asks persons at all.
+func (c Commands) AsksPersons() bool {
+	return c.p.data.mode != settings.ModeBypass && c.p.data.mode != settings.ModeDontAsk
+}
+
 // Settled returns the directories, without links, whose protected files are settled after a command: those that commands write
 // in a sandbox. It returns none if commands write the home directory.
 func (c Commands) Settled() []string {

@@ -278,7 +278,7 @@ func (j *judge) protected(t *target) (Part, bool) {
 	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
 		why = "The host runs this file outside of any sandbox"
 	}
-	part := t.part(Ask, ruleProtected, why+", so writing it always requires approval: "+t.path.given+".",
+	part := t.part(Ask, RuleProtected, why+", so writing it always requires approval: "+t.path.given+".",
 		"A person must agree to each such write; no allow rule can.")
 	part.Final = true
 	return part, true

@@ -270,7 +270,7 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 		}
 		part := f.j.decide(t)
 		if part.Action == Ask && f.held() && f.autoAllowed() &&
-			(!part.Final && part.Rule != ruleHardLink || part.Rule == ruleProtected && f.protects(t)) {
+			(!part.Final && part.Rule != ruleHardLink || part.Rule == RuleProtected && f.protects(t)) {
 			continue // the containment keeps it in the workspace
 		}
 		f.j.add(part)

@@ -36,7 +36,7 @@ const (
 	// RuleSettings refuses every call: a settings file does not parse, or the host cannot serve.
 	RuleSettings     = "settings"
 	RuleBoundary     = "boundary"       // outside the roots and additional directories
-	ruleProtected    = "protected path" // writing what other programs run or obey
+	RuleProtected    = "protected path" // writing what other programs run or obey
 	ruleCritical     = "critical path"  // removing the root, home, a workspace
 	ruleSettingsFile = "settings file"  // writing the guard's own rules
 	ruleState        = "host state"     // the host's own directory

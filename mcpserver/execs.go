@@ -73,6 +73,15 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	return e
 }
 
+// asksHeld returns what asks whether protected files stay that the command of the call has changed, and whether that ends the
+// call. It is nil if no person can be asked.
+func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, builtin.ExecQuestion) builtin.ExecAnswer, later bool) {
+	if !policy.Commands().AsksPersons() || !c.req.CanAsk {
+		return nil, false
+	}
+	return c.ask, c.req.Repeats
+}
+
 // audit records an event of the call.
 func (c *execCall) audit(e builtin.ExecEvent) {
 	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
@@ -111,8 +120,26 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	return c.outcome(q, answer, key)
 }
 
+// heldQuestion returns the question about protected files for clients and the console.
+func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
+	const reason = "The command has changed files that other programs run or obey unasked. They are held: outside of commands the former files stand. " +
+		"Allow keeps the changes; otherwise they stay held"
+	v := guard.Verdict{Action: guard.Ask, Rule: guard.RuleProtected, Final: true, Reason: reason + "."}
+	d := guard.Description{Dir: asked.Dir}
+	for _, f := range asked.Held {
+		part := guard.Part{What: "keep " + f.Path + " (" + f.State + ")", Action: guard.Ask, Rule: guard.RuleProtected, Reason: reason, Final: true}
+		v.Parts = append(v.Parts, part)
+		d.Items = append(d.Items, guard.Item{What: part.What, Action: guard.Ask, Rule: part.Rule, Removed: f.Former, Added: f.Now})
+	}
+	o := offer{scopeOnly: true, none: notPersonal, by: c.host.children.label(c.admission.principal)}
+	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
+}
+
 // question returns the question about a program for clients and the console.
 func (c *execCall) question(asked builtin.ExecQuestion) *Question {
+	if len(asked.Held) > 0 {
+		return c.heldQuestion(asked)
+	}
 	reason := "The command of this call has come to start it, and waits for the answer"
 	if len(asked.Chain) > 0 {
 		reason += " (" + strings.Join(append(slices.Clone(asked.Chain), asked.Text), " → ") + ")"

@@ -8,9 +8,10 @@ type Command struct {
 	k    *Keeper
 	dirs []string
 
-	mu   sync.Mutex
-	task bool // it runs in the background
-	over bool
+	mu    sync.Mutex
+	task  bool // it runs in the background
+	over  bool
+	fresh []File
 }
 
 // Begin begins a command that may write some directories. It exchanges their held files in, unless other commands run there,
@@ -62,8 +63,16 @@ func (c *Command) End() (notes []string) {
 	c.over = true
 	for _, dir := range c.dirs {
 		if p, err := c.k.place(dir); err == nil {
-			notes = append(notes, p.end(c.task)...)
+			more, fresh := p.end(c.task)
+			notes, c.fresh = append(notes, more...), append(c.fresh, fresh...)
 		}
 	}
 	return notes
+}
+
+// Fresh returns the files that the end of the command has held, and that were not held with this content before.
+func (c *Command) Fresh() []File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fresh
 }

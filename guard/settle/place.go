@@ -31,6 +31,7 @@ type place struct {
 	holds  atomic.Int32      // how many files are held; read without mu
 	told   map[name]identity // changes that were named while other commands run
 	notes  []string          // for the next command that ends
+	fresh  []name            // held by the end of a command, and not before
 
 	ofTasks map[name]bool // names that had changed or were held inside when only tasks ran: they stay until the last has ended
 }
@@ -164,8 +165,9 @@ func (p *place) open() error {
 	return nil
 }
 
-// end ends a command, which ran in the background if task is set.
-func (p *place) end(task bool) []string {
+// end ends a command, which ran in the background if task is set. It returns notes, and the files that are held now and were
+// not before.
+func (p *place) end(task bool) (notes []string, fresh []File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users--
@@ -182,7 +184,13 @@ func (p *place) end(task bool) []string {
 		p.tell()
 	}
 	p.holds.Store(int32(len(p.rec.Held)))
-	return p.takeNotes()
+	for _, rel := range p.fresh {
+		if h := p.rec.Held[rel]; h != nil {
+			fresh = append(fresh, p.heldFile(rel, h))
+		}
+	}
+	p.fresh = nil
+	return p.takeNotes(), fresh
 }
 
 // endLast settles the place after the last command of this host, unless commands of another host run.
@@ -440,14 +448,17 @@ func isMarked(rel string) bool {
 // heldFiles returns the held files by name.
 func (p *place) heldFiles() (list []File) {
 	for _, rel := range p.heldNames() {
-		h := p.rec.Held[rel]
-		f := File{Dir: p.dir, Path: p.path(rel), State: h.state()}
-		if _, err := p.store.slots.Lstat(h.Slot); err == nil {
-			f.Aside = filepath.Join(p.store.dir, h.Slot)
-		}
-		list = append(list, f)
+		list = append(list, p.heldFile(rel, p.rec.Held[rel]))
 	}
 	return list
+}
+
+func (p *place) heldFile(rel name, h *held) File {
+	f := File{Dir: p.dir, Path: p.path(rel), State: h.state()}
+	if _, err := p.store.slots.Lstat(h.Slot); err == nil {
+		f.Aside = filepath.Join(p.store.dir, h.Slot)
+	}
+	return f
 }
 
 // state says what a command has done to a held file.

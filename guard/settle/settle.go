@@ -275,6 +275,7 @@ func (p *place) noteHeld(changes []change) {
 		case c.h == nil:
 		case c.fresh:
 			fresh = append(fresh, fmt.Sprintf("%s (%s)", c.rel, c.h.state()))
+			p.fresh = append(p.fresh, c.rel)
 		default:
 			others = append(others, string(c.rel))
 		}
