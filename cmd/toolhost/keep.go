@@ -133,6 +133,24 @@ func heldFiles(keeper *settle.Keeper, paths []string) (files []settle.File, err 
 	return files, nil
 }
 
+// heldLines returns a line for each workspace with held files: those within dirs, or all if there are none.
+func heldLines(state string, dirs ...string) (lines []string) {
+	if state == "" {
+		return nil
+	}
+	keeper := settle.Open(state, nil, slog.New(slog.DiscardHandler))
+	defer keeper.Close()
+	for _, dir := range keeper.Dirs() {
+		if len(dirs) > 0 && !slices.Contains(dirs, dir) {
+			continue
+		}
+		if files, err := keeper.Held(dir); err == nil && len(files) > 0 {
+			lines = append(lines, fmt.Sprintf("%d changes of protected files are held: cd %s && toolhost keep", len(files), shellQuote(dir)))
+		}
+	}
+	return lines
+}
+
 func printHeld(out io.Writer, files []settle.File) error {
 	if len(files) == 0 {
 		_, err := fmt.Fprintln(out, "nothing is held")

@@ -64,6 +64,7 @@ settings file cannot be parsed, which refuses every call until it is corrected.`
 			if err := flags.hold(args, &list); err != nil {
 				list.Warnings = append(list.Warnings, fmt.Sprintf("how rules are held here is not known: %v", err))
 			}
+			list.Warnings = append(list.Warnings, heldLines(where.StateDir, policy.Commands().Settled()...)...)
 			list.Hooks = hooksOf(set, policy)
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), list)

@@ -165,7 +165,7 @@ func statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "List the hosts that run", Args: cobra.NoArgs,
 		Long: `List the hosts that run on the state directory: process, transport and address, roots, who has called, since when, and where
-the console is. The link that opens a console is printed by toolhost console alone.`,
+the console is, and in which workspaces protected files are held. The link that opens a console is printed by toolhost console alone.`,
 		Example: "  toolhost status --json | jq -r '.[].roots[]'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			state, err := flags.stateDirectory()
@@ -179,7 +179,13 @@ the console is. The link that opens a console is printed by toolhost console alo
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
-			return printHosts(cmd.OutOrStdout(), all)
+			if err := printHosts(cmd.OutOrStdout(), all); err != nil {
+				return err
+			}
+			for _, line := range heldLines(state) {
+				fmt.Fprintln(cmd.OutOrStdout(), line)
+			}
+			return nil
 		},
 	}
 	flags.addState(cmd.Flags())

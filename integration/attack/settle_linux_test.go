@@ -66,6 +66,13 @@ func TestSettleCheckout(t *testing.T) {
 		t.Errorf("after a restart the command sees %s", text)
 	}
 	outside("{}")
+	for _, command := range []string{"status", "rules"} {
+		cmd := exec.Command(host.Binary, command)
+		cmd.Dir, cmd.Env = g.ws, host.CleanEnv(g.home)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), fmt.Sprint(len(settledNames), " changes of protected files are held")) {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	}
 	cmd := exec.Command(host.Binary, "keep", "--yes")
 	cmd.Dir, cmd.Env = g.ws, host.CleanEnv(g.home)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "kilo.json") {
