@@ -47,10 +47,18 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 		return ExecFinding{Words: words, Source: builtIn, Rule: RuleUnreadable, Reason: "it cannot be looked at before it starts: " + e.Unreadable.Error()}
 	}
 	for _, list := range []ruleList{k.deny, k.ask} {
+		var undecided *ExecFinding
 		for _, words := range all {
-			if r, _ := list.Commands.Denies(command.Argv(words)); r != nil {
+			r, maybe := list.Commands.Denies(command.Argv(words))
+			if r != nil {
 				return ExecFinding{Action: unasked(k.mode, list.action), Words: words, Rule: r.Text, Source: r.Source}
 			}
+			if maybe != nil && undecided == nil {
+				undecided = &ExecFinding{Action: unasked(k.mode, Ask), Words: words, Rule: maybe.Text, Source: maybe.Source, Reason: undecidedSubcommand}
+			}
+		}
+		if undecided != nil {
+			return *undecided
 		}
 	}
 	if e.Cut {
@@ -62,6 +70,9 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	}
 	return ExecFinding{Action: Allow, Words: e.Args, Confirm: len(all) > 0}
 }
+
+// undecidedSubcommand says why a rule on another subcommand applies.
+const undecidedSubcommand = "its settings or its correction of mistakes may make this the subcommand of the rule: write out the subcommand's own name"
 
 // unasked returns the action that replaces a in a mode that asks no person.
 func unasked(mode string, a Action) Action {

@@ -57,12 +57,15 @@ func execSpellings(e *sandbox.Exec, roots []string, rules ...*rules.Commands) []
 	}
 	id.file(0, e.Path, args)
 	for i := 1; i < len(e.Files); i++ {
+		name := e.Files[i].Name
 		if option, ok := interpreterLine(e.Files[i-1]); ok {
 			args = slices.Concat([]string{e.Files[i].Name}, option, []string{e.Path}, args[min(1, len(args)):])
 		} else {
-			args = loaded(args)
+			if name, args = sandbox.LoaderOperand(args); name == "" {
+				break
+			}
 		}
-		id.file(i, args[0], args)
+		id.file(i, name, args)
 	}
 	return id.spoken
 }
@@ -215,18 +218,4 @@ func interpreterLine(f sandbox.ExecFile) (option []string, ok bool) {
 		return nil, true
 	}
 	return []string{rest}, true
-}
-
-// loaded returns the arguments of the program that the dynamic loader must load.
-func loaded(args []string) []string {
-	valued := []string{"--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}
-	for i := 1; i < len(args); i++ {
-		switch {
-		case slices.Contains(valued, args[i]):
-			i++
-		case !strings.HasPrefix(args[i], "--"):
-			return args[i:]
-		}
-	}
-	return args
 }

@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -110,4 +113,37 @@ func (g *ExecGate) Judge(j ExecJudge) {
 func (g *ExecGate) Close() {
 	g.Judge(nil)
 	g.end()
+}
+
+// loaderOptions are the options of dynamic loaders that take a value, in the same argument after "=" or in the next one.
+var loaderOptions = []string{
+	"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
+}
+
+// LoaderOperand returns the program that a dynamic loader with these arguments loads, and the arguments that the program gets; "" if
+// there is none. The name that the program gets may be another one than its file's.
+func LoaderOperand(argv []string) (program string, args []string) {
+	called := ""
+	for i := 1; i < len(argv); i++ {
+		option, value, attached := strings.Cut(argv[i], "=")
+		switch {
+		case argv[i] == "--":
+			i++
+			fallthrough
+		case !strings.HasPrefix(argv[i], "--"):
+			if i >= len(argv) {
+				return "", nil
+			}
+			return argv[i], append([]string{cmp.Or(called, argv[i])}, argv[i+1:]...)
+		case slices.Contains(loaderOptions, option):
+			if !attached && i+1 < len(argv) {
+				i++
+				value = argv[i]
+			}
+			if option == "--argv0" {
+				called = value
+			}
+		}
+	}
+	return "", nil
 }

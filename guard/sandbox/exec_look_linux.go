@@ -319,7 +319,7 @@ func (l *execLook) followLoader(head []byte) error {
 			return nil
 		}
 		var program string
-		if program, argv = loaderOperand(argv); program == "" {
+		if program, argv = LoaderOperand(argv); program == "" {
 			return nil
 		}
 		if !strings.Contains(program, "/") {

@@ -96,27 +96,3 @@ func little(b []byte, n int) (v uint64) {
 	}
 	return v
 }
-
-// loaderOptions are the options of dynamic loaders that take a value, in the same argument after "=" or in the next one.
-var loaderOptions = []string{
-	"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
-}
-
-// loaderOperand returns the program that a dynamic loader with these arguments loads, and the arguments from its name on;
-// "" if there is none.
-func loaderOperand(argv []string) (string, []string) {
-	for i := 1; i < len(argv); i++ {
-		switch arg := argv[i]; {
-		case arg == "--":
-			if i+1 < len(argv) {
-				return argv[i+1], argv[i+1:]
-			}
-			return "", nil
-		case !strings.HasPrefix(arg, "--"):
-			return arg, argv[i:]
-		case slices.Contains(loaderOptions, arg):
-			i++
-		}
-	}
-	return "", nil
-}

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Spellings returns the words of a command, and other words that say the same: a rule
@@ -106,4 +108,125 @@ func shortForms(name string, args []Word) (forms []string) {
 		option = false
 	}
 	return forms
+}
+
+// NamesSubcommand reports whether a program takes a word for a name that a rule has, and whether it may do so by settings that only the
+// program knows. first is set for the subcommand itself, not for a word after it.
+func NamesSubcommand(program, word, name string, first bool) (same, perhaps bool) {
+	r, _ := recordOf("subcommands", program)
+	if word == name || r.flags["camel"] && strings.EqualFold(kebab(word), kebab(name)) {
+		return true, false
+	}
+	if word == "" || !plainName(name) {
+		return false, false
+	}
+	if !first {
+		return r.flags["prefixes"] && (strings.HasPrefix(name, word) || abbreviates(word, name)), false
+	}
+	usual := func(w string) string { return cmp.Or(r.lists[w], w) }
+	if r.flags["camel"] {
+		word = kebab(word)
+	}
+	switch {
+	case usual(word) == usual(name):
+		return true, false
+	case r.lists[word] != "" || oneOf(word, r.lists["names"]) || program == "git" && listed("git", word):
+		return false, false
+	case r.is("prefix prefixes") && (strings.HasPrefix(name, word) || abbreviates(word, name) || r.flags["camel"] && abbreviates(word, kebab(name))):
+		return true, false
+	}
+	if r.is("prefix prefixes") {
+		for other, its := range r.lists {
+			same = same || its == usual(name) && strings.HasPrefix(other, word)
+		}
+	}
+	return same, !same && (r.flags["closed"] || r.flags["similar"] && corrected(word, name, r))
+}
+
+// DefaultSubcommand returns the subcommand that a program runs if it is given none.
+func DefaultSubcommand(program string) string {
+	r, _ := recordOf("subcommands", program)
+	return r.lists["default"]
+}
+
+// IsSubcommandValue reports whether an option before the subcommand takes the next word. Of programs without a list, any may.
+func IsSubcommandValue(program, option string) bool {
+	r, _ := recordOf("subcommands", program)
+	return r.lists["takes"] == "" && !r.flags["closed"] || oneOf(option, r.lists["takes"])
+}
+
+// plainName reports whether a word may be the name of a subcommand: it is no file, and no pattern.
+func plainName(word string) bool {
+	return strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_") == ""
+}
+
+// kebab writes a name with dashes: distTag as dist-tag.
+func kebab(word string) string {
+	var b strings.Builder
+	for _, c := range word {
+		if 'A' <= c && c <= 'Z' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+// abbreviates reports whether each part of a word between dashes or colons begins the same part of a name: d:m is doctrine:migrate.
+func abbreviates(word, name string) bool {
+	ends := func(c rune) bool { return c == '-' || c == ':' }
+	parts, of := strings.FieldsFunc(word, ends), strings.FieldsFunc(name, ends)
+	for i, part := range parts {
+		if i >= len(of) || !strings.HasPrefix(of[i], part) {
+			return false
+		}
+	}
+	return len(parts) > 1
+}
+
+// corrected reports whether git may take one subcommand for a word that it does not know (help.autocorrect), as help_unknown_cmd in its
+// help.c decides: the one that is most similar, if there is no common one that the word begins.
+func corrected(word, name string, git record) bool {
+	for common := range strings.FieldsSeq(git.lists["names"]) {
+		if strings.HasPrefix(common, word) {
+			return false
+		}
+	}
+	const enough, longest = 7, 64 // git's limit, and the longest word that can be below it
+	best := distance(word, name)
+	if len(word) > longest || best+1 >= enough {
+		return false
+	}
+	for other := range table().lists["git"] {
+		if distance(word, other) < best {
+			return false
+		}
+	}
+	return true
+}
+
+// distance is git's measure of how much a word differs from another: swapped letters cost nothing, a letter that is changed 2, added 1,
+// removed 3.
+func distance(from, to string) int {
+	const changed, added, removed = 2, 1, 3
+	rows := [3][]int{make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)}
+	before, last, row := rows[0], rows[1], rows[2]
+	for j := range last {
+		last[j] = j * added
+	}
+	for i := range len(from) {
+		row[0] = (i + 1) * removed
+		for j := range len(to) {
+			row[j+1] = last[j]
+			if from[i] != to[j] {
+				row[j+1] += changed
+			}
+			if i > 0 && j > 0 && from[i-1] == to[j] && from[i] == to[j-1] {
+				row[j+1] = min(row[j+1], before[j-1])
+			}
+			row[j+1] = min(row[j+1], last[j+1]+removed, row[j]+added)
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(to)]
 }

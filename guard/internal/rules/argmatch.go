@@ -77,11 +77,13 @@ func (c *Commands) matchArgs(words []command.Word) (match, maybe *Rule) {
 type operand struct {
 	text    string
 	value   bool // follows an option, whose value it may be
+	takes   bool // follows an option whose value it is, as far as the tables of package command tell
 	unknown bool // may become any word
 }
 
 // A parsedArgs is a command, taken apart.
 type parsedArgs struct {
+	program  string
 	options  map[string]bool
 	operands []operand
 	tail     bool // options follow the last operand
@@ -90,6 +92,9 @@ type parsedArgs struct {
 
 // matches reports whether the rule applies to the command, and whether that is sure.
 func (l argRule) matches(t parsedArgs) (matches, sure bool) {
+	if l.undecided(t) {
+		return true, false
+	}
 	rest, sure := t.operands, true
 	for _, o := range l.options {
 		if !t.options[o] && !t.unknown {
@@ -97,14 +102,18 @@ func (l argRule) matches(t parsedArgs) (matches, sure bool) {
 		}
 		sure = sure && t.options[o]
 	}
-	for _, want := range l.operands {
-		for len(rest) > 0 && rest[0].text != want && rest[0].value {
+	for i, want := range l.operands {
+		is := func(o operand) bool {
+			same, _ := command.NamesSubcommand(t.program, o.text, want, i == 0)
+			return same
+		}
+		for len(rest) > 0 && !is(rest[0]) && rest[0].value {
 			rest = rest[1:]
 		}
 		switch {
 		case len(rest) == 0:
 			return false, false
-		case rest[0].text == want:
+		case is(rest[0]):
 		case rest[0].unknown && strings.Trim(want, "abcdefghijklmnopqrstuvwxyz0123456789:-_") == "": // not a file
 			sure = false
 		default:
@@ -121,6 +130,16 @@ func (l argRule) matches(t parsedArgs) (matches, sure bool) {
 		return len(rest) == 0 && !t.tail, sure
 	}
 	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
+}
+
+// undecided reports whether only the settings of the program tell which subcommand the command is.
+func (l argRule) undecided(t parsedArgs) bool {
+	i := slices.IndexFunc(t.operands, func(o operand) bool { return !o.takes })
+	if i < 0 || isOption(l.begins) && len(l.operands) == 0 {
+		return false
+	}
+	same, perhaps := command.NamesSubcommand(t.program, t.operands[i].text, first(append(l.operands[:len(l.operands):len(l.operands)], l.begins)), true)
+	return perhaps && !same
 }
 
 // matchPrefix reports whether an option, or the next operand, begins as the rule says: "git push --force*" applies
@@ -147,8 +166,8 @@ func (l argRule) matchPrefix(t parsedArgs, rest []operand) bool {
 
 // parseArgs separates the options of a command from its operands.
 func parseArgs(words []command.Word) parsedArgs {
-	t := parsedArgs{options: map[string]bool{}}
 	program, options := path.Base(words[0].Text), []string(nil)
+	t := parsedArgs{program: program, options: map[string]bool{}}
 	after, ended := false, false
 	for _, w := range words[1:] {
 		switch {
@@ -159,10 +178,17 @@ func parseArgs(words []command.Word) parsedArgs {
 			after, t.tail = !strings.Contains(w.Text, "="), true
 		default:
 			unknown := !w.Static && !w.Home && !w.Glob
-			t.operands = append(t.operands, operand{w.Text, after, unknown})
+			takes := after && command.IsSubcommandValue(program, options[len(options)-1])
+			if len(t.operands) == 0 && strings.HasPrefix(w.Text, "+") { // cargo +nightly build
+				after, takes = true, true
+			}
+			t.operands = append(t.operands, operand{w.Text, after, takes, unknown})
 			t.unknown = t.unknown || unknown && !ended && w.MayBeOption()
 			after, t.tail = false, false
 		}
+	}
+	if sub := command.DefaultSubcommand(program); sub != "" && len(t.operands) == 0 && !slices.ContainsFunc(options, asksHelp) {
+		t.operands = []operand{{text: sub}}
 	}
 	sub := ""
 	if len(t.operands) > 0 {
@@ -177,6 +203,11 @@ func parseArgs(words []command.Word) parsedArgs {
 		t.options["-D"] = true
 	}
 	return t
+}
+
+// asksHelp reports whether an option makes a program say something and do nothing.
+func asksHelp(option string) bool {
+	return slices.Contains([]string{"-h", "--help", "-v", "-V", "--version"}, option)
 }
 
 func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
