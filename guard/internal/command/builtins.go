@@ -110,10 +110,11 @@ func texts(words []Word) (out []string) {
 	return out
 }
 
-// asksVersion reports whether a command does nothing but print a version or a
-// help text.
+// asksVersion reports whether a command does nothing but print a version or a help text: with many programs the same word runs what they
+// read.
 func asksVersion(c Simple) bool {
-	return len(c.Args) == 2 && c.Args[1].Static && oneOf(c.Args[1].Text, "--version -V --help -v") && !(c.Args[1].Text == "-v" && !oneOf(c.Name, "node php ruby perl lua"))
+	r, _ := recordOf("versions", strings.TrimRight(c.Name, "0123456789."))
+	return len(c.Args) == 2 && c.Args[1].Static && r.flags[c.Args[1].Text]
 }
 
 // pages reports whether a pager is given files alone, and options that only say how to

@@ -40,7 +40,7 @@ func (c Simple) ReadOnly() bool {
 	}
 	p, _ := recordOf("programs", c.Name)
 	if !p.flags["looks"] {
-		return IsInterpreter(c.Name) && asksVersion(c) || reports(c)
+		return asksVersion(c) || reports(c)
 	}
 	switch c.Name {
 	case "git":

@@ -27,6 +27,7 @@ func TestReadOnly(t *testing.T) {
 		"f() { ls; }; f", "find . -type f | head", "find \"./$x\" -name '*.c'", "python3 --version", "node -v", "cat <<< hi", "export CI=1 && ls", "while read -r l; do echo \"$l\"; done < f",
 		"sort src/*.txt", "fd -e go", "bash -n f.sh", "trap 'echo bye' EXIT", "git grep -ine fOo", "git grep -neFOO", "git grep -nC2 fO", "git blame -wL1,3 f", "git log -S f",
 		"numfmt --to=iec 1000", "tsort f", "pr -l 20 f",
+		"node --version", "node -v; npm -v", "perl -v", "ruby --version", "php -v", "lua -v", "gdb --version", "psql --version", "sqlite3 -version", "bash --version", "python3.12 -V", "deno --version",
 	} {
 		if a := Analyze(text); !looks(a) {
 			t.Errorf("%q is not read-only: %q", text, a.Undecidable)
@@ -50,6 +51,8 @@ func TestNotReadOnly(t *testing.T) {
 		"jq -n 'import \"a\" as $d {search:\"/b\"}; $d'", "jq -n 'include \"a\"; .'", "jq -rf f", "jq -L d .",
 		"git diff /dev/null /etc/x", "git diff -- ../x y", "git diff ~/x y", "git diff $x", "git blame --ignore-revs-file=/etc/x f", "git blame -S f g", "git blame --ignore-revs /etc/x f",
 		"git grep -nOx y", "git grep -iO'x y' z", "git grep -nff y", "git blame -wSf g", "bash -n +n f", "bash -n +o noexec f",
+		"echo x | tclsh --version", "tclsh8.6 -v", "expect --version", "expect -v", "erl --help", "erl -version", "guile --help", "ocaml -v", "dc --version", "sh --version", "echo x | sh --help",
+		"ash --version", "mksh --version", "tcsh --version", "dash -V", "python3 --version x", "python3 -v", "lua --version", "mongo --help", "at -V", "batch --version", "expect -V", "fish --version", "zsh --version x",
 		"echo $(touch x)", "ls() { :; }; ls", "if x; then f() { ls; }; fi; f",
 	} {
 		if looks(Analyze(text)) {

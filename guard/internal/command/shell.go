@@ -65,7 +65,7 @@ func shellOptions(w *walker, c Simple) (first int, flags string, ok bool) {
 		case text == "+": // an option without letters
 		case strings.HasPrefix(text, "--"), listed("single dash", text):
 			name := "--" + strings.TrimLeft(text, "-")
-			if oneOf(name, "--help --version --dump-strings --dump-po-strings") {
+			if oneOf(name, "--help --version --dump-strings --dump-po-strings") && oneOf(c.Name, "bash rbash") { // ash runs its input
 				return 0, "", false
 			}
 			if oneOf(name, "--rcfile --init-file") {
