@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -38,7 +39,8 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	}
 	k := c.p.data
 	deny, ask := k.deny.Commands, k.ask.Commands
-	all := execSpellings(e, c.p.Roots(), deny, ask)
+	id := identify(e, c.p.Roots(), deny, ask)
+	all := id.spoken
 	if e.Unreadable != nil {
 		words := e.Args
 		if len(words) == 0 {
@@ -48,14 +50,23 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	}
 	for _, list := range []ruleList{k.deny, k.ask} {
 		var undecided *ExecFinding
-		for _, words := range all {
-			r, maybe := list.Commands.Denies(command.Argv(words))
+		undecide := func(words []string, r *rules.Rule, reason string) {
+			if undecided == nil {
+				undecided = &ExecFinding{Action: unasked(k.mode, Ask), Words: words, Rule: r.Text, Source: r.Source, Reason: reason}
+			}
+		}
+		for _, s := range id.commands() {
+			words := wordsOf(s.Simple)
+			r, maybe := list.Commands.Denies(s.Simple)
 			if r != nil {
 				return ExecFinding{Action: unasked(k.mode, list.action), Words: words, Rule: r.Text, Source: r.Source}
 			}
-			if maybe != nil && undecided == nil {
-				undecided = &ExecFinding{Action: unasked(k.mode, Ask), Words: words, Rule: maybe.Text, Source: maybe.Source, Reason: undecidedSubcommand}
+			if maybe != nil && (s.in == nil || holds(*s.in, s.Name+"\x00")) {
+				undecide(words, maybe, undecidedSubcommand)
 			}
+		}
+		if name := id.hides(list.Commands.Programs()); name != "" {
+			undecide(e.Args, list.Commands.About(name), "it can start its own "+name+", and its arguments do not tell whether it does")
 		}
 		if undecided != nil {
 			return *undecided
@@ -68,7 +79,7 @@ func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 			}
 		}
 	}
-	return ExecFinding{Action: Allow, Words: e.Args, Confirm: len(all) > 0}
+	return ExecFinding{Action: Allow, Words: e.Args, Confirm: len(all)+len(id.inside) > 0}
 }
 
 // undecidedSubcommand says why a rule on another subcommand applies.

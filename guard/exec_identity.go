@@ -46,10 +46,34 @@ type identity struct {
 	exec   *sandbox.Exec
 	roots  []string
 	spoken [][]string
+	inside []judged           // what files that are many programs start inside of themselves
+	hiding []sandbox.ExecFile // those of these files that may start more
 }
 
-// execSpellings returns the commands that a start of a program is, as far as these rules may apply to them.
-func execSpellings(e *sandbox.Exec, roots []string, rules ...*rules.Commands) [][]string {
+// A judged command is one that rules are matched with.
+type judged struct {
+	command.Simple
+	in *sandbox.ExecFile // the file that starts it inside of itself, if one does
+}
+
+// commands returns what rules are matched with.
+func (id *identity) commands() (all []judged) {
+	for _, words := range id.spoken {
+		all = append(all, judged{Simple: command.Argv(words)})
+	}
+	return append(all, id.inside...)
+}
+
+// wordsOf returns the words of a command.
+func wordsOf(s command.Simple) (words []string) {
+	for _, w := range s.Args {
+		words = append(words, w.Text)
+	}
+	return words
+}
+
+// identify returns the commands that a start of a program is, as far as these rules may apply to them.
+func identify(e *sandbox.Exec, roots []string, rules ...*rules.Commands) *identity {
 	id := &identity{rules: rules, exec: e, roots: roots}
 	args := e.Args
 	if len(args) == 0 {
@@ -67,7 +91,7 @@ func execSpellings(e *sandbox.Exec, roots []string, rules ...*rules.Commands) []
 		}
 		id.file(i, name, args)
 	}
-	return id.spoken
+	return id
 }
 
 // file adds the names of the i-th file, with these arguments.
@@ -81,10 +105,8 @@ func (id *identity) file(i int, name string, args []string) {
 	}
 	for _, n := range names {
 		id.named(n, args)
-		if execKnown().applets[n] {
-			id.applet(i, args)
-		}
 	}
+	id.multiCall(i, names, args)
 	if id.byPath() {
 		for _, p := range append(id.relative(name), real, args[0]) {
 			id.add(append([]string{p}, args[1:]...))
@@ -119,15 +141,6 @@ func (id *identity) named(name string, args []string) {
 	if ends, ok := known.runs[family(name)]; ok {
 		id.script(ends, words)
 	}
-}
-
-// applet adds the program that the first argument of a multi-call file names, unless the file is called by an applet's name.
-func (id *identity) applet(i int, args []string) {
-	called := path.Base(args[0])
-	if len(args) < 2 || !execKnown().applets[called] && slices.Contains(installed.namesOf(idOf(id.exec.Files[i])), called) {
-		return
-	}
-	id.add(append([]string{path.Base(strings.TrimPrefix(args[1], "--coreutils-prog="))}, args[2:]...))
 }
 
 // script adds the script that an interpreter runs, by its name. If an option may take the next argument, the argument after

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
@@ -161,6 +162,42 @@ func TestJudgeExec(t *testing.T) {
 			check(tt.refused, action, false)
 			check(tt.passes, Allow, true)
 			check(tt.not, Allow, false)
+		}
+	}
+}
+
+// A file that is many programs starts some of them itself.
+func TestJudgeExecOfManyPrograms(t *testing.T) {
+	m := newMachine(t)
+	m.write("bin/busybox", "\x00find\x00rm\x00sh\x00xargs\x00")
+	m.write("ws/sh", "BusyBox v1\x00rm\x00")
+	m.write("ws/find", "a find of another kind")
+	m.write("bin/lvm", "the program lvm")
+	m.link("bin/lvremove", "lvm")
+	installed.once = sync.Once{}
+	_, ws := workspace(t)
+	p := policy(t, ws, testRules(ws, "deny Bash(rm:*)\ndeny Bash(lvremove:*)\nask Bash(git push:*)"), contained)
+	for _, tt := range []struct {
+		lines []string
+		want  Action
+	}{
+		{[]string{"bin/busybox | busybox find . -exec rm {} ;", "bin/busybox | find . -exec rm {} +", "bin/busybox | xargs rm", "bin/busybox | busybox xargs -n 1 rm -f", "bin/busybox | sh -c rm",
+			"bin/busybox | busybox busybox rm", "bin/busybox | busybox env timeout 5 rm x", "ws/sh | sh -c rm", "bin/lvm | lvm lvremove x", "bin/busybox | renamed rm x"}, Deny},
+		{[]string{"bin/busybox | busybox sh script", "bin/busybox | ash script", "bin/busybox | sh", "ws/sh | sh script", "bin/busybox | busybox xargs -I{} {} x", "bin/busybox | busybox find . -exec {} x ;",
+			"bin/busybox | busybox sh --version"}, Ask},
+		{[]string{"bin/busybox | busybox find . -name rm", "bin/busybox | find . -exec ls {} ;", "bin/busybox | xargs ls", "bin/busybox | busybox xargs -I{} cp {} x", "bin/busybox | busybox ls rm",
+			"bin/busybox | sh -c ls", "bin/lvm | lvm lvs", "bin/lvm | lvs lvremove", "ws/find | find . -exec ls {} ;", "bin/busybox | busybox"}, Allow},
+	} {
+		for _, line := range tt.lines {
+			if got := p.Commands().JudgeExec(m.attempt(line)); got.Action != tt.want {
+				t.Errorf("%s: %v by %q, want %v", line, got.Action, got.Rule, tt.want)
+			}
+		}
+	}
+	other := policy(t, ws, testRules(ws, "deny Bash(git push:*)"), contained)
+	for _, line := range []string{"bin/busybox | busybox sh script", "ws/sh | sh script", "bin/busybox | xargs git"} {
+		if got := other.Commands().JudgeExec(m.attempt(line)); got.Action != Allow {
+			t.Errorf("%s has no git of its own: %v by %q", line, got.Action, got.Rule)
 		}
 	}
 }

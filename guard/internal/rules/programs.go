@@ -13,6 +13,7 @@ type programs struct {
 	// has no second word, or one that need not follow directly: an option, or a wildcard.
 	second map[string][]string
 	whole  map[string]*Rule // the rules on every use of a program: Bash(rm:*)
+	about  map[string]*Rule // a rule on each program
 	any    bool             // a rule begins with a wildcard
 	paths  bool             // a rule names a program by its path
 }
@@ -20,7 +21,7 @@ type programs struct {
 // note notes the program of a rule.
 func (p *programs) note(spec string, r *Rule) {
 	if p.second == nil {
-		p.second, p.whole = map[string][]string{}, map[string]*Rule{}
+		p.second, p.whole, p.about = map[string][]string{}, map[string]*Rule{}, map[string]*Rule{}
 	}
 	words := strings.Fields(spec)
 	if len(words) == 0 {
@@ -36,6 +37,7 @@ func (p *programs) note(spec string, r *Rule) {
 		second = words[1]
 	}
 	p.second[name] = append(p.second[name], second)
+	setFirst(p.about, name, r)
 	if len(words) == 2 && words[1] == "*" {
 		setFirst(p.whole, words[0], r)
 	}
@@ -43,6 +45,9 @@ func (p *programs) note(spec string, r *Rule) {
 
 // Programs returns the base names of the programs that rules name.
 func (c *Commands) Programs() []string { return slices.Sorted(maps.Keys(c.programs.second)) }
+
+// About returns a rule that names a program, by its base name.
+func (c *Commands) About(name string) *Rule { return c.programs.about[name] }
 
 // Whole returns the programs of which every use is ruled, as the rules name them.
 func (c *Commands) Whole() []string { return slices.Sorted(maps.Keys(c.programs.whole)) }
