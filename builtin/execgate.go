@@ -95,7 +95,7 @@ func (g *execGate) Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdi
 func (g *execGate) allowed(e *sandbox.Exec, confirm bool) sandbox.ExecVerdict {
 	args := e.Args
 	return sandbox.ExecVerdict{Allow: true, Confirm: confirm, Failed: func(why string) {
-		g.note(ExecEvent{Text: guard.ExecText(args), Action: guard.Deny, Rule: guard.RuleUnreadable, Reason: why})
+		g.note(ExecEvent{Text: lineOf(args), Action: guard.Deny, Rule: guard.RuleUnreadable, Reason: why})
 	}}
 }
 
@@ -106,7 +106,8 @@ func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.Ex
 		if err != nil {
 			return false
 		}
-		event.By, event.Reason, event.Action = answer.By, answer.Reason, guard.Deny
+		event.By, event.Action = answer.By, guard.Deny
+		event.Reason = strings.Join(slices.DeleteFunc([]string{finding.Reason, answer.Reason}, func(s string) bool { return s == "" }), "; ")
 		if answer.Allowed {
 			event.Action = guard.Allow
 		}
@@ -125,11 +126,17 @@ func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key st
 	if len(args) == 0 {
 		args = []string{e.Path}
 	}
-	event = ExecEvent{Text: guard.ExecText(args), Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Chain: asker.Chain}
-	if len(f.Words) > 0 && path.Base(args[0]) != f.Words[0] {
-		event.Text += " (as " + guard.ExecText(f.Words) + ")"
+	event = ExecEvent{Text: lineOf(args), Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Chain: asker.Chain}
+	if len(f.Words) > 0 && path.Base(args[0]) != path.Base(f.Words[0]) {
+		event.Text += " (as " + lineOf(f.Words) + ")"
 	}
 	return event, fmt.Sprintf("%d %d %d %s %s\x00%s", e.Thread, asker.Process, asker.Started, f.Action, f.Rule, strings.Join(f.Words, "\x00"))
+}
+
+// lineOf returns a program and its arguments for a line of a result or a log.
+func lineOf(words []string) string {
+	const longest = 400
+	return guard.Shorten(guard.Quote(words...), longest)
 }
 
 func (g *execGate) recall(key string) (guard.Action, bool) {
@@ -172,9 +179,16 @@ func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding
 		return ExecAnswer{Reason: "a person must approve it, and this client cannot ask one"}, nil
 	}
 	key := f.Rule + "\x00" + strings.Join(f.Words, "\x00")
-	asked := ExecQuestion{Text: guard.ExecText(f.Words), Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Chain: chain, Dir: e.Dir, Program: e.Path}
+	asked := ExecQuestion{Words: slices.Clone(f.Words), Rule: f.Rule, Source: f.Source, Why: f.Reason, Chain: chain, Dir: e.Dir, Program: e.Path}
 	if len(e.Files) > 0 && e.Files[0].Name != "" {
 		asked.Program = e.Files[0].Name
+	}
+	asked.Text = guard.Shorten(guard.Quote(append([]string{asked.Program}, e.Args[min(1, len(e.Args)):]...)...), maxExecText)
+	if len(f.Words) > 0 && path.Base(asked.Program) != path.Base(f.Words[0]) {
+		asked.Text += " (as " + lineOf(f.Words) + ")"
+	}
+	if e.Cut {
+		asked.Text += " … and more arguments, which are not shown"
 	}
 	if g.Known != nil && g.Known(asked) {
 		return ExecAnswer{Allowed: true, Reason: "it is always allowed in this conversation"}, nil

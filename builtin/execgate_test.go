@@ -130,6 +130,28 @@ func asking(t *testing.T, mode string) (*execGate, *person) {
 	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask, Granted: rules.Commands().ExecGrants("git push granted")}), p
 }
 
+// A question and the lines of a result show each argument with its end, the file of the program, and what is left out.
+func TestExecGateHidesNothing(t *testing.T) {
+	g, p := asking(t, settings.ModeAcceptEdits)
+	close(p.answers) // refused
+	long := strings.Repeat("x", 300)
+	e := attempt(1, "git push", "ma\nke", "sh")
+	e.Files = []sandbox.ExecFile{{Name: "/opt/evil/git"}}
+	e.Args = []string{"git", "push", "--dry-run prod", long, "--force", long, "two\nlines\u202e", ""}
+	if g.Judge(t.Context(), e).Allow {
+		t.Fatal("it was allowed")
+	}
+	want := "/opt/evil/git push '--dry-run prod' " + long + " --force " + long + ` $'two\nlines\U0000202e' ''`
+	if len(p.asked) != 1 || p.asked[0] != want {
+		t.Errorf("asked\n%q, want\n%q", p.asked, want)
+	}
+	lines := g.lines()
+	if len(lines) != 1 || strings.ContainsAny(lines[0], "\n\u202e") || !strings.Contains(lines[0], "git push '--dry-run prod'") || !strings.Contains(lines[0], "characters left out") ||
+		!strings.Contains(lines[0], `$'two\nlines\U0000202e' ''`) || !strings.Contains(lines[0], `$'ma\nke' → sh`) {
+		t.Errorf("lines: %q", lines)
+	}
+}
+
 func TestExecGateAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, p := asking(t, settings.ModeAcceptEdits)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +18,8 @@ const (
 	maxExecEvents = 100
 	// maxExecMemory limits the remembered decisions of one command.
 	maxExecMemory = 4096
+	// maxExecText limits the text of a question, in characters. Longer texts are shown by their beginning and end.
+	maxExecText = 10_000
 	// maxExecLines limits the lines about refusals and approvals in a result.
 	maxExecLines = 20
 )
@@ -41,13 +42,13 @@ type Execs struct {
 
 // An ExecQuestion is the question whether a program may start.
 type ExecQuestion struct {
-	// Text is the program with its arguments. Words are its words, with symbolic links of the program resolved.
+	// Text is the file of the program with its arguments, quoted as for a shell. Words are its words in the form that the rule matches.
 	Text  string
 	Words []string
 	// Program is the file of the program.
 	Program string
-	// Rule is the rule that requires approval, and Source its file.
-	Rule, Source string
+	// Rule is the rule that requires approval, and Source its file. Why says more, if the rule alone does not explain the question.
+	Rule, Source, Why string
 	// Chain are the programs from the command's shell to the one that starts it.
 	Chain []string
 	// Dir is the directory it starts in.
@@ -94,7 +95,7 @@ func (e ExecEvent) String() string {
 	}
 	line := what + e.Text
 	if len(e.Chain) > 0 {
-		line += " (" + strings.Join(append(slices.Clone(e.Chain), e.Text), " → ") + ")"
+		line += " (" + Chain(e.Chain) + " → " + e.Text + ")"
 	}
 	line += ": rule " + e.Rule
 	if e.Source != "" {
@@ -103,7 +104,16 @@ func (e ExecEvent) String() string {
 	if e.Reason != "" {
 		line += "; " + e.Reason
 	}
-	return line + "."
+	return guard.OneLine(line + ".")
+}
+
+// Chain returns the names of programs that start each other, for a line. The programs choose them.
+func Chain(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = guard.Quote(name)
+	}
+	return strings.Join(quoted, " → ")
 }
 
 // lines returns the lines about refusals and approvals in a result, without duplicates.

@@ -153,11 +153,7 @@ func (e Exec) describe() Description {
 		d.Notes = append(d.Notes, "in the background")
 	}
 	for _, s := range a.Commands {
-		what := s.Source
-		if what == "" {
-			what = s.Text
-		}
-		d.Items = append(d.Items, Item{What: "run " + what, judged: "run " + s.Text, danger: dangerOfCommand(s)})
+		d.Items = append(d.Items, Item{What: "run " + textOf(s), judged: "run " + s.Text, danger: dangerOfCommand(s)})
 	}
 	for _, w := range a.Writes {
 		d.Items = append(d.Items, e.redirect("write ", w, writes))

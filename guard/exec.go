@@ -2,8 +2,6 @@ package guard
 
 import (
 	"path"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/rules"
@@ -143,24 +141,4 @@ func coversWords(granted []command.Word, args []string) bool {
 		i++
 	}
 	return i == len(granted)
-}
-
-// ExecText returns the command of a program that starts, in one line for a person.
-func ExecText(words []string) string {
-	const longest = 200
-	var b strings.Builder
-	for i, w := range words {
-		if b.Len() > longest*utf8.UTFMax {
-			break
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(w)
-	}
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(b.String(), "\uFFFD")), " ")
-	if r := []rune(text); len(r) > longest {
-		text = string(r[:longest]) + "…"
-	}
-	return text
 }

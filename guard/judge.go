@@ -93,8 +93,9 @@ func (j *judge) add(p Part) {
 		if old := j.data.oldRoots.Names; len(old) > 0 { // in a worktree, which uses the settings of the old root
 			root = pathname.Native(old[0])
 		}
-		p.Remedy += " " + shellWords(append(p.remedyCommand, "--root", root))
+		p.Remedy += " " + Quote(append(p.remedyCommand, "--root", root)...)
 	}
+	p.Reason = OneLine(p.Reason) // names in it may have line breaks
 	j.parts = append(j.parts, p)
 }
 
@@ -179,7 +180,7 @@ func (t *target) byRule(a Action, r *rules.Rule) Part {
 	if t.access == writing {
 		verb = "Writing"
 	}
-	return byRule(t.what, verb+" "+t.path.given, a, r)
+	return byRule(t.what, verb+" "+Quote(t.path.given), a, r)
 }
 
 func (j *judge) denied(t *target) (Part, bool) {
@@ -201,11 +202,11 @@ func (j *judge) editedBy(t *target) bool {
 func (j *judge) selfProtection(t *target) (Part, bool) {
 	k := j.data
 	if state := k.isState(t.given) || k.isState(t.real); t.access == writing && !state && j.isControl(t.path) {
-		return t.part(Deny, ruleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+t.path.given+".",
+		return t.part(Deny, ruleSettingsFile, "Permission settings, and other files that the host obeys, can never be written by a tool: "+Quote(t.path.given)+".",
 			"Tell the user what to change; a person edits this file."), true
 	} else if state {
 		if t.access == writing || !j.policy.hidden.own.Hold(t.real) {
-			return t.part(Deny, ruleState, "The host's own state cannot be touched by a tool: "+t.path.given+".", "Work in the workspace instead."), true
+			return t.part(Deny, ruleState, "The host's own state cannot be touched by a tool: "+Quote(t.path.given)+".", "Work in the workspace instead."), true
 		}
 		return t.part(Allow, ruleState, "It is a stored result of this caller.", ""), true
 	}
@@ -215,7 +216,7 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 			if t.access == writing {
 				tool = "Edit"
 			}
-			return t.part(Deny, ruleSecret, "Tools cannot use keys and credentials in the home directory: "+t.path.given+".",
+			return t.part(Deny, ruleSecret, "Tools cannot use keys and credentials in the home directory: "+Quote(t.path.given)+".",
 				fmt.Sprintf("A person can open it with an allow rule such as %s(/%s).", tool, t.given)), true
 		}
 	}
@@ -278,7 +279,7 @@ func (j *judge) protected(t *target) (Part, bool) {
 	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
 		why = "The host runs this file outside of any sandbox"
 	}
-	part := t.part(Ask, RuleProtected, why+", so writing it always requires approval: "+t.path.given+".",
+	part := t.part(Ask, RuleProtected, why+", so writing it always requires approval: "+Quote(t.path.given)+".",
 		"A person must agree to each such write; no allow rule can.")
 	part.Final = true
 	return part, true
@@ -293,7 +294,7 @@ func (j *judge) sharedHardlink(t *target) (Part, bool) {
 	if s := j.data.namesOf(t.path); uint64(s.Inside[t.path.file]) >= t.path.links {
 		return Part{}, false
 	}
-	return t.part(Ask, ruleHardLink, "The file has names outside the workspace too, which would change with it: "+t.path.given+".",
+	return t.part(Ask, ruleHardLink, "The file has names outside the workspace too, which would change with it: "+Quote(t.path.given)+".",
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
@@ -306,7 +307,7 @@ func (j *judge) privateDirOfHost(t *target) (Part, bool) {
 	if _, ok := j.allowRule(t); ok {
 		return Part{}, false
 	}
-	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only read it: "+t.path.given+".",
+	return t.part(Deny, RuleBoundary, "The file belongs to other programs of this machine, and commands can only read it: "+Quote(t.path.given)+".",
 		"Choose a name that no other program has there: such a file is the caller's own."), true
 }
 
@@ -336,10 +337,10 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 		tool = "Edit"
 	}
 	if j.data.inside.Hold(t.given) {
-		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+t.path.given+".",
+		return t.part(Ask, RuleBoundary, "The path leads out of the workspace by a symbolic link: "+Quote(t.path.given)+".",
 			"A person adds the directory that it leads to, by its own name, to permissions.additionalDirectories or an allow rule."), true
 	}
-	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+t.path.given+".",
+	return t.part(Ask, RuleBoundary, "The path is outside the workspace: "+Quote(t.path.given)+".",
 		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule such as %s(/%s).",
 			strings.Join(j.policy.Roots(), ", "), tool, t.given)), true
 }
@@ -357,7 +358,7 @@ func (j *judge) byMode(t *target) Part {
 	}
 	return Part{
 		What: t.what, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn,
-		Reason: "No rule allows writing " + t.path.given + ".", Remedy: allowRemedy, remedyCommand: allowCommand("Edit(/" + t.given + ")"),
+		Reason: "No rule allows writing " + Quote(t.path.given) + ".", Remedy: allowRemedy, remedyCommand: allowCommand("Edit(/" + t.given + ")"),
 	}
 }
 
@@ -402,14 +403,3 @@ func (j *judge) verdict(silent bool) Verdict {
 const allowRemedy = "A person can agree, or allow it:"
 
 func allowCommand(rule string) []string { return []string{"toolhost", "allow", rule} }
-
-// shellWords returns these words as a command line.
-func shellWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		if quoted[i] = w; strings.Trim(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz0123456789/._-:@%+=,") != "" || w == "" {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}

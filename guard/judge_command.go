@@ -61,21 +61,21 @@ func (l *commandJudge) part(a Action, rule, reason, remedy string) Part {
 // denials applies the deny and ask rules on commands. A match on any simple command counts.
 func (l *commandJudge) denials() {
 	for _, list := range []ruleList{l.j.data.deny, l.j.data.ask} {
-		add := func(text string, r *rules.Rule) {
-			l.j.add(byRule("run "+text, "The command "+clip(text), list.action, r))
+		add := func(text, shown string, r *rules.Rule) {
+			l.j.add(byRule("run "+text, "The command "+clip(shown), list.action, r))
 		}
 		if r := list.Commands.Line(l.line.text); r != nil {
-			add(l.line.text, r)
+			add(l.line.text, l.line.text, r)
 		}
 		for _, s := range l.line.analysis.Commands {
 			r, maybe := list.Commands.Denies(s)
 			switch {
 			case r != nil:
-				add(s.Text, r)
+				add(s.Text, textOf(s), r)
 			case maybe != nil && l.j.data.execGate() != nil: // it may turn out to be the one that the rule names
 				l.j.add(Part{
 					What: "run " + s.Text, Action: Ask, Rule: maybe.Text, Source: maybe.Source, Final: true,
-					Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", maybe.Text, clip(s.Text)),
+					Reason: fmt.Sprintf("Whether the rule %s applies to %s is known only when it runs.", maybe.Text, clip(textOf(s))),
 					Remedy: "Write out the words that the rule speaks of.",
 				})
 			}
@@ -83,13 +83,22 @@ func (l *commandJudge) denials() {
 	}
 }
 
-// clip shortens a command for a message.
-func clip(text string) string {
-	const most = 120
-	if r := []rune(text); len(r) > most {
-		return "\"" + string(r[:most]) + "…\""
+// textOf returns a command as it is shown: as it was written, or with its words quoted.
+func textOf(s command.Simple) string {
+	known := func(w command.Word) bool { return w.Static && !w.Home }
+	switch {
+	case s.Source != s.Text && s.Source != "":
+		return s.Source
+	case slices.ContainsFunc(s.Args, func(w command.Word) bool { return !known(w) }):
+		return s.Text
 	}
-	return "\"" + text + "\""
+	return Quote(wordsOf(s)...)
+}
+
+// clip returns a command for a message.
+func clip(text string) string {
+	const most = 300
+	return `"` + strings.ReplaceAll(OneLine(Shorten(text, most)), `"`, `\"`) + `"`
 }
 
 // hiding judges a line whose text does not determine every program, if there are rules on commands.
@@ -105,7 +114,7 @@ func (l *commandJudge) hiding() {
 	case a.Hiding && !gated:
 		unknown = "What the command would run cannot be known before (" + strings.Join(a.Undecidable, "; ") + ")"
 	case handing >= 0 && gated && !l.held():
-		unknown = clip(a.Commands[handing].Text) + " hands a command to a program outside of this call"
+		unknown = clip(textOf(a.Commands[handing])) + " hands a command to a program outside of this call"
 	}
 	if unknown != "" {
 		l.ask("run "+l.line.text, ruleUndecidable, unknown+", and rules deny some commands or ask for them.", "Write the program's name out and run it directly.")
@@ -222,11 +231,11 @@ func (l *commandJudge) notReading() string {
 	for _, s := range l.line.analysis.Commands {
 		switch {
 		case len(s.Undecidable) > 0:
-			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(s.Text), strings.Join(s.Undecidable, "; "))
+			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(textOf(s)), strings.Join(s.Undecidable, "; "))
 		case !s.ReadOnly():
-			return fmt.Sprintf("run %s, which may change something", clip(s.Text))
+			return fmt.Sprintf("run %s, which may change something", clip(textOf(s)))
 		case !l.reads.reads(s):
-			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(s.Text))
+			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(textOf(s)))
 		}
 	}
 	return "run a command that may change something"
@@ -276,9 +285,9 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 	if l.reads.reads(s) {
 		return Part{What: what, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}
 	}
-	reason := "No rule allows the command " + clip(s.Text) + "."
+	reason := "No rule allows the command " + clip(textOf(s)) + "."
 	if len(s.Undecidable) > 0 {
-		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(s.Text), strings.Join(s.Undecidable, "; "))
+		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)), strings.Join(s.Undecidable, "; "))
 	}
 	return Part{What: what, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
 		Remedy: allowRemedy, remedyCommand: allowCommand("Bash(" + firstWords(s) + ")")}

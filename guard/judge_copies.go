@@ -39,7 +39,7 @@ func (f wordFiles) recursive(s command.Simple, files []command.Word, dirs []Path
 				what = rest
 			}
 			f.j.add(Part{What: "run " + s.Text, Action: Ask, Rule: r.Text, Source: r.Source, Final: true,
-				Reason: fmt.Sprintf("The command %s comes to %s, which requires approval by a rule.", clip(s.Text), what),
+				Reason: fmt.Sprintf("The command %s comes to %s, which requires approval by a rule.", clip(textOf(s)), what),
 				Remedy: "Name other files or directories, or use Grep, which leaves it out."})
 			return
 		}
@@ -171,7 +171,7 @@ func (f wordFiles) removals() {
 		}
 		for _, w := range s.Args[1:] {
 			if f.removesCritical(w, f.line.runsIn(s.Places)) {
-				f.ask("run "+s.Text, ruleCritical, clip(s.Text)+" would remove, or could remove, a root, home or workspace directory.",
+				f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+" would remove, or could remove, a root, home or workspace directory.",
 					"Name what is to be removed more closely; a person must agree to this in any mode.")
 				break
 			}

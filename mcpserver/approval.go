@@ -113,13 +113,10 @@ func (p *approver) offer(a *Admission, v guard.Verdict) offer {
 // notPersonal explains why nothing is remembered for a call that does not identify its conversation.
 const notPersonal = "several people may share this conversation, because the client names none"
 
-// clipped returns the beginning of a text from a client, for use in a message.
+// clipped returns a text from a client, for use in a message.
 func clipped(s string) string {
 	const longest = 40
-	if r := []rune(s); len(r) > longest {
-		return string(r[:longest]) + "…"
-	}
-	return s
+	return guard.Shorten(s, longest)
 }
 
 func refusal(v guard.Verdict, because string) guard.Verdict {

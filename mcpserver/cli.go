@@ -20,16 +20,16 @@ func Explain(v guard.Verdict) string {
 		{"rule", v.Rule}, {"source", v.Source}, {"reason", v.Reason}, {"next", v.Remedy}, {"held", v.Held},
 	} {
 		if line.value != "" {
-			fmt.Fprintf(&b, "%-7s %s\n", line.name, line.value)
+			fmt.Fprintf(&b, "%-7s %s\n", line.name, guard.OneLine(line.value))
 		}
 	}
 	for _, p := range v.Parts {
-		fmt.Fprintf(&b, "- %s: %s", p.What, p.Action)
+		fmt.Fprintf(&b, "- %s: %s", guard.OneLine(p.What), p.Action)
 		if p.Rule != "" {
-			fmt.Fprintf(&b, " by %s", p.Rule)
+			fmt.Fprintf(&b, " by %s", guard.OneLine(p.Rule))
 		}
 		if p.Source != "" {
-			fmt.Fprintf(&b, " (%s)", p.Source)
+			fmt.Fprintf(&b, " (%s)", guard.OneLine(p.Source))
 		}
 		fmt.Fprintln(&b)
 	}

@@ -85,7 +85,7 @@ func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, bui
 // audit records an event of the call.
 func (c *execCall) audit(e builtin.ExecEvent) {
 	rec := audit.Record{Time: time.Now(), Principal: c.admission.principal, Scope: c.admission.scope.Label, Tool: c.req.Tool, Event: audit.EventExec,
-		Command: e.Text, Chain: strings.Join(e.Chain, " → "), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
+		Command: e.Text, Chain: builtin.Chain(e.Chain), Verdict: e.Action.String(), Rule: e.Rule, Source: e.Source, Answered: e.By, Error: e.Reason}
 	_ = c.host.recorder.write(rec) // it logs its errors
 }
 
@@ -142,7 +142,10 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	}
 	reason := "The command of this call has come to start it, and waits for the answer"
 	if len(asked.Chain) > 0 {
-		reason += " (" + strings.Join(append(slices.Clone(asked.Chain), asked.Text), " → ") + ")"
+		reason += " (" + builtin.Chain(asked.Chain) + ")"
+	}
+	if asked.Why != "" {
+		reason += "; " + asked.Why
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
@@ -151,7 +154,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		o = offer{scopeOnly: true, rules: []string{asked.Text + " (in this conversation, until the host ends)"}}
 	}
 	o.by = c.host.children.label(c.admission.principal)
-	d := guard.Description{Dir: asked.Dir, Items: []guard.Item{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
+	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
 	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
 }
 

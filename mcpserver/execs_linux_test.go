@@ -108,7 +108,7 @@ func TestExecAskModern(t *testing.T) {
 		}
 	}
 	log, err := os.ReadFile(c.host.Operator().AuditPath())
-	if n := strings.Count(string(log), `"command":"`+python+`"`); err != nil || n < 3 || strings.Count(string(log), `"note":"touch done"`) < 6 {
+	if n := strings.Count(string(log), `"command":"`+python+`"`); err != nil || n < 3 || strings.Count(string(log), `"note":"/usr/bin/touch done"`) < 6 {
 		t.Errorf("the record has the command %d times, %v: %s", n, err, log)
 	}
 }

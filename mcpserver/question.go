@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -79,21 +78,21 @@ type offer struct {
 
 // newQuestion returns a question about a call.
 func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
-	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: Sanitize(d.Dir), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
+	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
 	if call != nil { // otherwise it is about an agent in a cell
 		q.Input, _ = call.Input() // cannot fail: the call was bound from JSON
 	}
 	q.Gist = gist(tool, d)
 	if o.by != "" {
-		q.Gist = shorten(o.by+": "+q.Gist, maxGist)
+		q.Gist = guard.Shorten(o.by+": "+q.Gist, maxGist)
 	}
 	for _, i := range d.Items {
-		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), Sanitize(i.Rule), Sanitize(i.Source), Sanitize(i.Reason)
+		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), guard.OneLine(i.Rule), guard.OneLine(i.Source), guard.OneLine(i.Reason)
 		i.Removed, i.Added = Sanitize(i.Removed), Sanitize(i.Added)
 		q.Items = append(q.Items, i)
 	}
 	for _, note := range d.Notes {
-		q.Notes = append(q.Notes, Sanitize(note))
+		q.Notes = append(q.Notes, guard.OneLine(note))
 	}
 	q.URL = p.pageOf(q.ID)
 	q.Message = q.message(tool)
@@ -153,11 +152,11 @@ func gist(tool string, d guard.Description) string {
 			b.WriteString("; ")
 			used += 2
 		}
-		text = shorten(oneLine(text), room)
+		text = guard.Shorten(guard.OneLine(text), room)
 		b.WriteString(text)
 		used += utf8.RuneCountInString(text)
 	}
-	return shorten(oneLine(b.String()), maxGist)
+	return guard.Shorten(guard.OneLine(b.String()), maxGist)
 }
 
 func countRuns(items []guard.Item) (n int) {
@@ -167,21 +166,6 @@ func countRuns(items []guard.Item) (n int) {
 		}
 	}
 	return n
-}
-
-// oneLine returns a text as one line in which every character is visible.
-func oneLine(s string) string {
-	return strings.NewReplacer("\n", "⏎", "\t", " ").Replace(Sanitize(strings.TrimSpace(s)))
-}
-
-// shorten cuts the middle out of a text of more than most characters: the end may be as important as the beginning.
-func shorten(s string, most int) string {
-	r := []rune(s)
-	if len(r) <= most {
-		return s
-	}
-	end := (most - 1) / 3
-	return string(r[:most-1-end]) + "…" + string(r[len(r)-end:])
 }
 
 // message returns the whole question as text.
@@ -207,25 +191,25 @@ func (q *Question) message(tool string) string {
 	if len(q.Items) == 0 || q.Text == "" && !slices.ContainsFunc(q.Items, func(i guard.Item) bool { return i.Removed+i.Added != "" }) {
 		b.WriteString("\nIts input:\n" + q.excerpt("", Sanitize(string(q.Input)), maxShown))
 	}
-	fmt.Fprintf(&b, "\n%s (rule: %s", Sanitize(q.Verdict.Reason), Sanitize(q.Verdict.Rule))
+	fmt.Fprintf(&b, "\n%s (rule: %s", guard.OneLine(q.Verdict.Reason), guard.OneLine(q.Verdict.Rule))
 	if q.Verdict.Source != "" {
-		fmt.Fprintf(&b, ", %s", Sanitize(q.Verdict.Source))
+		fmt.Fprintf(&b, ", %s", guard.OneLine(q.Verdict.Source))
 	}
 	b.WriteString(")\n\n")
 	if len(q.Always) > 0 {
-		fmt.Fprintf(&b, "Always allowing it remembers: %s", Sanitize(strings.Join(q.Always, ", ")))
+		fmt.Fprintf(&b, "Always allowing it remembers: %s", guard.OneLine(strings.Join(q.Always, ", ")))
 	} else {
-		fmt.Fprintf(&b, "It can be allowed once only: %s.", Sanitize(q.NoAlways))
+		fmt.Fprintf(&b, "It can be allowed once only: %s.", guard.OneLine(q.NoAlways))
 	}
 	return b.String()
 }
 
 // writeItem writes an effect, the verdict on it, and the text that it removes and adds.
 func (q *Question) writeItem(b *strings.Builder, i guard.Item) {
-	what := shorten(i.What, maxItem)
-	fmt.Fprintf(b, "- %s [%s", oneLine(what), verdictWord(i.Action))
+	what := guard.Shorten(i.What, maxItem)
+	fmt.Fprintf(b, "- %s [%s", guard.OneLine(what), verdictWord(i.Action))
 	if i.Rule != "" {
-		fmt.Fprintf(b, ": %s", oneLine(i.Rule))
+		fmt.Fprintf(b, ": %s", guard.OneLine(i.Rule))
 	}
 	b.WriteString("]\n" + q.leftOut(what != i.What))
 	b.WriteString(q.excerpt("-", i.Removed, 0) + q.excerpt("+", i.Added, 0))
@@ -254,7 +238,7 @@ func (q *Question) excerpt(mark, text string, whole int) string {
 			}
 			continue
 		}
-		if short := shorten(line, maxItem); cut && short != line {
+		if short := guard.Shorten(line, maxItem); cut && short != line {
 			line, shortened = short, true
 		}
 		b.WriteString("  |" + mark + " " + line + "\n")
@@ -278,26 +262,5 @@ func (q *Question) whereWhole() string {
 	return "the whole is in the call, and at the console (toolhost console)"
 }
 
-// Sanitize makes text from other programs safe to show on terminals, in dialogs and on pages. It replaces characters
-// that are invisible or that move other text: control characters, terminal escapes, directional marks, invisible
-// characters and unusual spaces. It keeps newlines and tabs.
-func Sanitize(s string) string {
-	s = strings.ToValidUTF8(s, string(utf8.RuneError))
-	if strings.IndexFunc(s, unseen) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case !unseen(r):
-			b.WriteRune(r)
-		case r < ' ':
-			b.WriteRune('\u2400' + r) // the control picture of the character
-		default:
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		}
-	}
-	return b.String()
-}
-
-func unseen(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+// Sanitize is [guard.Sanitize].
+func Sanitize(s string) string { return guard.Sanitize(s) }

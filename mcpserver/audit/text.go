@@ -34,16 +34,20 @@ func clipAll(paths []string) []string {
 	return all
 }
 
-// Clip cuts a text longer than [maxText] between two characters, and marks the cut.
+// Clip cuts the middle out of a text longer than [maxText], between characters, and says how much.
 func Clip(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
-	end := maxText
-	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
+	const end, mark = maxText / 4, 48 // what stays of the end, and the room for what is said
+	head, tail := maxText-end-mark, len(s)-end
+	for head > maxText-end-mark-utf8.UTFMax && !utf8.RuneStart(s[head]) {
+		head--
 	}
-	return s[:end] + "…"
+	for tail < len(s)-end+utf8.UTFMax && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s…(%d bytes left out)…%s", s[:head], tail-head, s[tail:])
 }
 
 // usualLine is the initial size of a line, in bytes. It suffices for most records.
