@@ -51,7 +51,7 @@ var editTool = declare(Tool[editInput]{
 		if in.OldString == in.NewString {
 			return Plan{}, errors.New("old_string and new_string are the same: give a new_string that differs")
 		}
-		path, err := env.Policy.Resolve(in.FilePath)
+		path, err := findEdited(env, in)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -60,11 +60,19 @@ var editTool = declare(Tool[editInput]{
 			note = "at every place of the text"
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path, Removed: in.OldString, Added: in.NewString, Note: note}}},
-			Run:    func(ctx context.Context) (Result, error) { return edit(ctx, env, path, in) },
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Removed: in.OldString, Added: in.NewString, Note: note}}},
+			Run:    func(ctx context.Context) (Result, error) { return path.say(edit(ctx, env, path.Path, in)) },
 		}, nil
 	},
 })
+
+// findEdited resolves the name of a file to change, or to create.
+func findEdited(env *Env, in editInput) (named, error) {
+	if in.OldString == "" {
+		return findNew(env, in.FilePath)
+	}
+	return findNamed(env, in.FilePath)
+}
 
 func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result, error) {
 	t, err := openTarget(ctx, env, path, in.OldString == "")

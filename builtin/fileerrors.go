@@ -15,6 +15,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 )
 
@@ -164,6 +165,11 @@ func missing(ctx context.Context, env *Env, path guard.Path) error {
 	if len(names) > shownNames {
 		names = names[:shownNames]
 	}
+	for i, name := range names {
+		if text.LookAlike(filepath.Base(name)) == text.LookAlike(filepath.Base(path.Real())) {
+			names[i] = text.Escaped(name)
+		}
+	}
 	return fmt.Errorf("%s does not exist. Did you mean:\n%s", path, strings.Join(names, "\n"))
 }
 
@@ -198,12 +204,13 @@ func nearest(env *Env, path guard.Path) []string {
 	}
 	var found []near
 	stem := strings.TrimSuffix(base, filepath.Ext(base))
+	like := func(name string) string { return strings.ToLower(text.LookAlike(name)) }
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		if path.Own() && env.Policy.Commands().Private().Named(filepath.Join(filepath.Dir(path.Location()), e.Name())) == "" {
 			continue
 		}
-		d := levenshtein.ComputeDistance(strings.ToLower(base), strings.ToLower(e.Name()))
+		d := levenshtein.ComputeDistance(like(base), like(e.Name()))
 		if stem != "" && strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())) == stem {
 			d = min(d, 1)
 		}

@@ -62,8 +62,8 @@ var globTool = declare(Tool[globInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path, Pattern: asked}}},
-			Run:    func(ctx context.Context) (Result, error) { return glob(ctx, env, path, in, asked) },
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path.Path, Pattern: asked}}},
+			Run:    func(ctx context.Context) (Result, error) { return path.say(glob(ctx, env, path.Path, in, asked)) },
 		}, nil
 	},
 })
@@ -82,11 +82,11 @@ func (in *globInput) fromHome() error {
 }
 
 // searchRoot resolves where a search starts: the first root when the call does not say.
-func searchRoot(env *Env, path string) (guard.Path, error) {
+func searchRoot(env *Env, path string) (named, error) {
 	if path == "" {
 		path = env.Policy.Roots()[0]
 	}
-	return env.Policy.Resolve(path)
+	return findNamed(env, path)
 }
 
 // searchScope returns the files that a search may see.

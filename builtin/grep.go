@@ -82,8 +82,8 @@ var grepTool = declare(Tool[grepInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path, Pattern: in.Pattern}}},
-			Run:    func(ctx context.Context) (Result, error) { return grep(ctx, env, path, in) },
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Search{Path: path.Path, Pattern: in.Pattern}}},
+			Run:    func(ctx context.Context) (Result, error) { return path.say(grep(ctx, env, path.Path, in)) },
 		}, nil
 	},
 })

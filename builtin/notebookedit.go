@@ -54,17 +54,17 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 		if in.NewSource == nil && in.EditMode != string(document.DeleteCell) {
 			return Plan{}, errors.New("new_source is missing: the new text of the cell. To remove the cell, set edit_mode to delete")
 		}
-		path, err := env.Policy.Resolve(in.NotebookPath)
+		path, err := findNamed(env, in.NotebookPath)
 		if err != nil {
 			return Plan{}, err
 		}
-		effect := guard.Write{Path: path, Note: strings.TrimSpace(cmp.Or(in.EditMode, string(document.ReplaceCell)) + " cell " + in.CellID)}
+		effect := guard.Write{Path: path.Path, Note: strings.TrimSpace(cmp.Or(in.EditMode, string(document.ReplaceCell)) + " cell " + in.CellID)}
 		if in.NewSource != nil {
 			effect.Added = *in.NewSource
 		}
 		return Plan{
 			Intent: guard.Intent{Effects: []guard.Effect{effect}},
-			Run:    func(ctx context.Context) (Result, error) { return editNotebook(ctx, env, path, in) },
+			Run:    func(ctx context.Context) (Result, error) { return path.say(editNotebook(ctx, env, path.Path, in)) },
 		}, nil
 	},
 })

@@ -70,16 +70,16 @@ var Read = declare(Tool[readInput]{
 	},
 	ConcurrencySafe: always[readInput],
 	Plan: func(_ context.Context, env *Env, in readInput) (Plan, error) {
-		path, err := env.Policy.Resolve(in.FilePath)
+		path, err := findNamed(env, in.FilePath)
 		if err != nil {
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Read{Path: path, Range: in.part()}}},
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Read{Path: path.Path, Range: in.part()}}},
 			Run: func(ctx context.Context) (Result, error) {
-				r, err := read(ctx, env, path, in)
+				r, err := read(ctx, env, path.Path, in)
 				r.Text = atMost(r.Text, env.ClientLimits)
-				return r, err
+				return path.say(r, err)
 			},
 		}, nil
 	},

@@ -33,13 +33,13 @@ var writeTool = declare(Tool[writeInput]{
 		if strings.HasSuffix(in.FilePath, "/") {
 			return Plan{}, errors.New("file_path ends in a slash: it names a directory, not a file")
 		}
-		path, err := env.Policy.Resolve(in.FilePath)
+		path, err := findNew(env, in.FilePath)
 		if err != nil {
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path, Added: in.Content, Note: "as the whole content of the file"}}},
-			Run:    func(ctx context.Context) (Result, error) { return write(ctx, env, path, in.Content) },
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Added: in.Content, Note: "as the whole content of the file"}}},
+			Run:    func(ctx context.Context) (Result, error) { return path.say(write(ctx, env, path.Path, in.Content)) },
 		}, nil
 	},
 })

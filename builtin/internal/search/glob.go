@@ -17,6 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 // ErrGlob is wrapped by errors about a Glob pattern.
@@ -24,20 +25,21 @@ var ErrGlob = errors.New("invalid glob")
 
 // Glob lists the files whose paths match a pattern, newest first. A literal
 // directory at the start of the pattern is searched whatever ignore files say
-// of it. Where no file matches, brackets are tried as the characters that they are.
+// of it. Where no file matches, brackets are tried as the characters that they are, and names that look the same.
 func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	r, err := e.glob(ctx, q)
-	if !q.inBrackets(r, err) {
-		return r, err
-	}
-	q.brackets = true
-	named, failed := e.glob(ctx, q)
-	switch {
-	case failed == nil && named.Total > 0:
-		named.Notes = append(named.Notes, bracketsNote)
-		return named, nil
-	case failed == nil && named.IgnoredFiles > 0 && (r == nil || r.IgnoredFiles == 0):
-		return named, nil
+	for _, as := range readings {
+		if !as.may(q, r, err) {
+			continue
+		}
+		named, failed := e.glob(ctx, as.read(q))
+		switch {
+		case failed == nil && named.Total > 0:
+			named.Notes = append(named.Notes, as.note)
+			return named, nil
+		case failed == nil && named.IgnoredFiles > 0 && (r == nil || r.IgnoredFiles == 0):
+			return named, nil
+		}
 	}
 	return r, err
 }
@@ -90,13 +92,13 @@ func (r *GlobResult) show(l *listing, paths *paths, found []byMtime) {
 		}
 		size += len(r.Paths[i]) + 1
 	}
-	var text strings.Builder
-	text.Grow(size)
+	var out strings.Builder
+	out.Grow(size)
 	for _, path := range r.Paths {
-		text.WriteString(printable(path))
-		text.WriteByte('\n')
+		out.WriteString(printable(path))
+		out.WriteByte('\n')
 	}
-	r.Text = validText(text.String())
+	r.Text = validText(out.String())
 }
 
 // compile reads the pattern, relative to Path.
@@ -119,6 +121,9 @@ func (q *GlobQuery) compile() (*fileName, error) {
 	if q.brackets {
 		p = escapeBrackets(p)
 	}
+	if q.alike {
+		p = text.LookAlike(p)
+	}
 	if strings.HasSuffix(p, "/") {
 		p += "**"
 	}
@@ -132,7 +137,7 @@ func (q *GlobQuery) compile() (*fileName, error) {
 		}
 		return nil, fmt.Errorf("%w %q: %w", ErrGlob, q.Pattern, err)
 	}
-	return &fileName{Pattern: want, text: p}, nil
+	return &fileName{Pattern: want, text: p, alike: q.alike}, nil
 }
 
 // A fileName is what a Glob asks for: a pattern of doublestar. The shapes that nearly all patterns have, such as
@@ -140,10 +145,15 @@ func (q *GlobQuery) compile() (*fileName, error) {
 type fileName struct {
 	*glob.Pattern
 	text string
+	// alike says that the pattern is compared with what the names look like.
+	alike bool
 }
 
 // Match reports whether the path, with slashes, matches.
 func (n *fileName) Match(path string) bool {
+	if n.alike {
+		path = text.LookAlike(path)
+	}
 	if n.Simple() {
 		return n.Pattern.Match(path)
 	}
@@ -154,7 +164,7 @@ func (n *fileName) Match(path string) bool {
 // with; one without a path when there is nothing.
 func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 	scope := q.Scope
-	if want.Dir() == "" {
+	if want.Dir() == "" || want.alike {
 		return scope, nil
 	}
 	info, err := os.Lstat(scope.Path)

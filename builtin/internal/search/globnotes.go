@@ -9,11 +9,28 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
-const bracketsNote = "No file matches with [ ] as a choice of characters: these have the brackets in their names."
+// readings are how a pattern is read that no file matches.
+var readings = []struct {
+	may  func(GlobQuery, *GlobResult, error) bool
+	read func(GlobQuery) GlobQuery
+	note string
+}{
+	{GlobQuery.inBrackets, func(q GlobQuery) GlobQuery { q.brackets = true; return q },
+		"No file matches with [ ] as a choice of characters: these have the brackets in their names."},
+	{GlobQuery.lookAlike, func(q GlobQuery) GlobQuery { q.alike = true; return q },
+		"No file matches exactly: these have names that look the same, with other spaces, quotes or accents. Read and Edit find them by the name that is asked for."},
+}
+
+// lookAlike reports whether files that match but for how their names look are searched for: the pattern has a space, a quote or a
+// character outside of ASCII.
+func (q GlobQuery) lookAlike(r *GlobResult, err error) bool {
+	return err == nil && r.Total == 0 && !r.TimedOut &&
+		strings.ContainsFunc(q.Pattern, func(c rune) bool { return c == ' ' || c == '\'' || c == '"' || c > '~' })
+}
 
 // inBrackets reports whether the result of a query may be other when brackets are taken as characters: the
 // routes of web frameworks have names such as [id], which people and models write as they are.
-func (q *GlobQuery) inBrackets(r *GlobResult, err error) bool {
+func (q GlobQuery) inBrackets(r *GlobResult, err error) bool {
 	if !strings.Contains(q.Pattern, "[") {
 		return false
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
@@ -43,6 +45,42 @@ func TestGlobBrackets(t *testing.T) {
 			notes := strings.Join(r.Notes, " ")
 			if got := strings.TrimSuffix(r.Text, "\n"); got != tt.want || (tt.note == "") != (notes == "") || !strings.Contains(notes, tt.note) {
 				t.Errorf("%s: %s: got %q %q, want %q %q", name, tt.pattern, got, notes, tt.want, tt.note)
+			}
+		}
+	}
+}
+
+// TestGlobLookAlike: names that look like those that match are found where none matches.
+func TestGlobLookAlike(t *testing.T) {
+	const shot, plain = "Screenshot 2026-01-02 at 3.04.05\u202fPM.png", "a\u00a0b/plain.txt"
+	korean, german := norm.NFD.String("한국어.md"), norm.NFD.String("Übung/é.md")
+	root := writeTree(t, map[string]string{
+		shot: "", plain: "", korean: "", german: "", "d\u2019été.txt": "", "one a.txt": "", "one\u00a0a.txt": "", "zero\u200b x.md": "",
+	})
+	for _, tt := range []struct{ pattern, want string }{
+		{"*3.04.05 PM.png", shot},
+		{"**/a b/*", plain},
+		{"a b/*.txt", plain},
+		{"한국어.*", korean},
+		{norm.NFC.String("Übung/*"), german},
+		{"**/" + norm.NFC.String("é.md"), german},
+		{"d'*.txt", "d\u2019été.txt"},
+		{"one a.txt", "one a.txt"},
+		{"zero x.md", "zero\u200b x.md"},
+		{"none *", ""},
+	} {
+		for name, e := range newEngines(t, Config{}) {
+			if name != walking {
+				settle(t, e, root)
+			}
+			r, err := e.Glob(context.Background(), GlobQuery{Scope: Scope{Base: root, Path: root}, Pattern: tt.pattern})
+			if err != nil || strings.TrimSuffix(r.Text, "\n") != tt.want {
+				t.Errorf("%s: %s: got %+v, %v, want %q", name, tt.pattern, r, err, tt.want)
+				continue
+			}
+			exact := tt.want == "" || tt.pattern == tt.want
+			if noted := strings.Contains(strings.Join(r.Notes, " "), "look the same"); noted == exact {
+				t.Errorf("%s: %s: notes %q", name, tt.pattern, r.Notes)
 			}
 		}
 	}

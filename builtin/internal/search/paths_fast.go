@@ -18,6 +18,9 @@ type pathSet struct {
 
 // newPathSet returns what a pattern asks for, of paths that are made relative to where it starts.
 func newPathSet(p *fileName, relative func(rel string) string) *pathSet {
+	if p.alike {
+		return &pathSet{match: func(rel string) bool { return p.Match(relative(rel)) }, names: make(nameSet, 1)}
+	}
 	ends := p.NameEnds()
 	whole := func(e glob.NameEnds) bool { return len(e.First) <= endBytes && len(e.Last) <= endBytes }
 	return &pathSet{

@@ -243,6 +243,8 @@ type GlobQuery struct {
 	Timeout time.Duration
 	// brackets says that [ and ] are characters.
 	brackets bool
+	// alike says that names match that look like those that match.
+	alike bool
 }
 
 // GlobResult is the result of a Glob, newest first.

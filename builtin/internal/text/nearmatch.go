@@ -260,7 +260,6 @@ func reason(want, have []string) string {
 		return true
 	}
 	trimRight := func(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }
-	lookalike := func(s string) string { return trimRight(unmarked(fold(s, true))) }
 	switch {
 	case same(trimRight):
 		return "only whitespace at the ends of lines differs"
@@ -268,29 +267,12 @@ func reason(want, have []string) string {
 		return "only the indentation differs" + indentStyles(want, have)
 	case same(squeeze):
 		return "only whitespace differs"
-	case same(lookalike):
+	case same(LookAlike):
 		return "only invisible or look-alike characters differ"
 	case same(func(s string) string { return strings.ToLower(squeeze(s)) }):
 		return "only upper and lower case differ"
 	}
 	return ""
-}
-
-// unmarked replaces the spaces that look like a common one, removes the
-// characters that do not show, makes hyphens of the dashes, and one character of
-// a letter and its accent.
-func unmarked(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t' || unicode.Is(unicode.Zs, r):
-			return ' '
-		case unicode.Is(unicode.Cf, r):
-			return -1
-		case unicode.Is(unicode.Pd, r) || r == '\u2212':
-			return '-'
-		}
-		return r
-	}, norm.NFC.String(s))
 }
 
 // indentStyles says when one side indents with tabs and the other does not.

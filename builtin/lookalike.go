@@ -1,0 +1,157 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/text"
+	"github.com/toolhost/toolhost/guard"
+)
+
+// This file finds files whose names look like the one that was asked for: with another kind of space, as screenshots of macOS have, with
+// accents as characters of their own, or with characters that do not show. A model types such a name as it sees it.
+
+// lookedNames is how many names of a directory are compared.
+const lookedNames = 100_000
+
+// A named is a path that a call has named.
+type named struct {
+	guard.Path
+	// note says that the file has another name than the one that was asked for. It is "" if it has not.
+	note string
+}
+
+// findNamed resolves the name of a file. If there is no such file, it returns the only one whose name looks the same, if the caller may
+// read it.
+func findNamed(env *Env, name string) (named, error) {
+	path, err := env.Policy.Resolve(name)
+	if err != nil || !isMissing(path) {
+		return named{Path: path}, err
+	}
+	for _, form := range []func(string) string{text.Indistinct, text.LookAlike} {
+		like, rest := lookAlikes(env, path, form)
+		if len(like) == 1 && rest == "" {
+			return named{like[0], alikeNote(like[0])}, nil
+		}
+	}
+	return named{Path: path}, nil
+}
+
+// findNew resolves the name of a file to write. If there is no such file, or not all of its directories, it returns the one that cannot
+// be told from it by looking: nobody could tell a second one from it either. It refuses if there are several.
+func findNew(env *Env, name string) (named, error) {
+	path, err := env.Policy.Resolve(name)
+	if err != nil || !isMissing(path) {
+		return named{Path: path}, err
+	}
+	like, rest := lookAlikes(env, path, text.Indistinct)
+	switch len(like) {
+	case 0:
+		return named{Path: path}, nil
+	case 1:
+		whole, err := env.Policy.Resolve(filepath.Join(like[0].String(), rest))
+		return named{whole, alikeNote(like[0])}, err
+	}
+	return named{}, fmt.Errorf("%s was not written: its name looks the same as each of these. Pass the escapes that are shown for the one you mean, or choose another name:\n%s",
+		path, strings.Join(escapedNames(like), "\n"))
+}
+
+// say adds the note to the result of a call.
+func (n named) say(r Result, err error) (Result, error) {
+	switch {
+	case n.note == "":
+	case err != nil:
+		err = fmt.Errorf("%w\n[%s]", err, n.note)
+	case r.Text == "":
+		r.Text = "[" + n.note + "]\n"
+	default:
+		r.Text = strings.TrimSuffix(r.Text, "\n") + "\n[" + n.note + "]\n"
+	}
+	return r, err
+}
+
+func isMissing(path guard.Path) bool {
+	if path.Regular() {
+		return false
+	}
+	_, err := path.Stat()
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// lookAlikes returns what stands in the place of the first missing element of a path, and of those after it, in the form that names that
+// look the same share. rest is what of the path is missing below.
+func lookAlikes(env *Env, path guard.Path, form func(string) string) (like []guard.Path, rest string) {
+	if _, err := os.Lstat(path.Real()); err == nil && !path.Own() {
+		return nil, "" // a link to a missing file
+	}
+	dir, elements := filepath.Dir(path.Real()), []string{filepath.Base(path.Real())}
+	at, err := env.Policy.Resolve(dir)
+	for ; err == nil && isMissing(at) && dir != filepath.Dir(dir); at, err = env.Policy.Resolve(dir) {
+		elements = append([]string{filepath.Base(dir)}, elements...)
+		dir = filepath.Dir(dir)
+	}
+	if err != nil {
+		return nil, ""
+	}
+	for i, element := range elements {
+		rest = filepath.Join(elements[i:]...)
+		next := namesLike(env, at, element, form)
+		if len(next) == 0 {
+			return like, rest
+		}
+		if like = next; len(next) > 1 {
+			return like, ""
+		}
+		at = next[0]
+	}
+	return like, ""
+}
+
+// namesLike returns the entries of a directory whose names have the same form as name, and that may be read: the one with that very name,
+// if there is one.
+func namesLike(env *Env, dir guard.Path, name string, form func(string) string) (like []guard.Path) {
+	f, err := dir.Open()
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.Readdirnames(lookedNames)
+	want := form(name)
+	for _, entry := range entries {
+		if entry != name && form(entry) != want {
+			continue
+		}
+		path, err := env.Policy.Resolve(filepath.Join(dir.Real(), entry))
+		if err != nil || !mayRead(env, path) {
+			continue
+		}
+		if entry == name {
+			return []guard.Path{path}
+		}
+		like = append(like, path)
+	}
+	return like
+}
+
+// mayRead reports whether the caller may read a file or directory without asking a person.
+func mayRead(env *Env, path guard.Path) bool {
+	info, err := path.Stat()
+	return err == nil && !env.Policy.Hidden(path.Real(), info.IsDir()) &&
+		env.Policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: path}}}).Action == guard.Allow
+}
+
+func alikeNote(path guard.Path) string {
+	return fmt.Sprintf("This is \"%s\", whose name looks like the one that was asked for.", text.Escaped(path.String()))
+}
+
+// escapedNames returns paths with the characters that do not show as escapes.
+func escapedNames(paths []guard.Path) (names []string) {
+	for _, path := range paths {
+		names = append(names, text.Escaped(path.String()))
+	}
+	return names
+}
