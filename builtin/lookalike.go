@@ -12,8 +12,9 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// This file finds files whose names look like the one that was asked for: with another kind of space, as screenshots of macOS have, with
-// accents as characters of their own, or with characters that do not show. A model types such a name as it sees it.
+// This file finds files whose names look like the one that was asked for: with another kind of space, as screenshots of
+// macOS have, with accents as characters of their own, or with characters that do not show. A model types such a name
+// as it sees it.
 
 // lookedNames is how many names of a directory are compared.
 const lookedNames = 100_000
@@ -25,8 +26,8 @@ type named struct {
 	note string
 }
 
-// findNamed resolves the name of a file. If there is no such file, it returns the only one whose name looks the same, if the caller may
-// read it.
+// findNamed resolves the name of a file. If there is no such file, it returns the only one whose name looks the same,
+// if the caller may read it.
 func findNamed(env *Env, name string) (named, error) {
 	path, err := env.Policy.Resolve(name)
 	if err != nil || !isMissing(path) {
@@ -41,8 +42,9 @@ func findNamed(env *Env, name string) (named, error) {
 	return named{Path: path}, nil
 }
 
-// findNew resolves the name of a file to write. If there is no such file, or not all of its directories, it returns the one that cannot
-// be told from it by looking: nobody could tell a second one from it either. It refuses if there are several.
+// findNew resolves the name of a file to write. If there is no such file, or not all of its directories, it returns the
+// one that cannot be told from it by looking: nobody could tell a second one from it either. It refuses if there are
+// several.
 func findNew(env *Env, name string) (named, error) {
 	path, err := env.Policy.Resolve(name)
 	if err != nil || !isMissing(path) {
@@ -82,8 +84,8 @@ func isMissing(path guard.Path) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// lookAlikes returns what stands in the place of the first missing element of a path, and of those after it, in the form that names that
-// look the same share. rest is what of the path is missing below.
+// lookAlikes returns what stands in the place of the first missing element of a path, and of those after it, in the
+// form that names that look the same share. rest is what of the path is missing below.
 func lookAlikes(env *Env, path guard.Path, form func(string) string) (like []guard.Path, rest string) {
 	if _, err := os.Lstat(path.Real()); err == nil && !path.Own() {
 		return nil, "" // a link to a missing file
@@ -111,8 +113,8 @@ func lookAlikes(env *Env, path guard.Path, form func(string) string) (like []gua
 	return like, ""
 }
 
-// namesLike returns the entries of a directory whose names have the same form as name, and that may be read: the one with that very name,
-// if there is one.
+// namesLike returns the entries of a directory whose names have the same form as name, and that may be read: the one
+// with that very name, if there is one.
 func namesLike(env *Env, dir guard.Path, name string, form func(string) string) (like []guard.Path) {
 	f, err := dir.Open()
 	if err != nil {

@@ -21,8 +21,8 @@ var readings = []struct {
 		"No file matches exactly: these have names that look the same, with other spaces, quotes or accents. Read and Edit find them by the name that is asked for."},
 }
 
-// lookAlike reports whether files that match but for how their names look are searched for: the pattern has a space, a quote or a
-// character outside of ASCII.
+// lookAlike reports whether files that match but for how their names look are searched for: the pattern has a space, a
+// quote or a character outside of ASCII.
 func (q GlobQuery) lookAlike(r *GlobResult, err error) bool {
 	return err == nil && r.Total == 0 && !r.TimedOut &&
 		strings.ContainsFunc(q.Pattern, func(c rune) bool { return c == ' ' || c == '\'' || c == '"' || c > '~' })

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Indistinct returns the form that a line shares with all lines from which it cannot be told by looking: with one character for a letter
-// and its accents, plain spaces, none at the end, and without the characters that do not show.
+// Indistinct returns the form that a line shares with all lines from which it cannot be told by looking: with one
+// character for a letter and its accents, plain spaces, none at the end, and without the characters that do not show.
 func Indistinct(s string) string {
 	if isPlain(s) && !strings.Contains(s, "\t") {
 		return strings.TrimRight(s, " ")
@@ -27,18 +27,37 @@ func Indistinct(s string) string {
 	}, norm.NFC.String(s)), " ")
 }
 
-// LookAlike is [Indistinct], and takes all dashes and all quotes of a kind as equal, which are easily confused.
+// LookAlike is [Indistinct], and takes as equal what is easily confused: all dashes, all quotes of a kind, letters of
+// other scripts that have the shape of a Latin one, and characters of another width.
 func LookAlike(s string) string {
-	return strings.Map(func(r rune) rune {
+	if isPlain(s) {
+		return Indistinct(s)
+	}
+	return homoglyphs.Replace(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Pd, r) || r == '\u2212' {
 			return '-'
 		}
 		return r
-	}, fold(Indistinct(s), true))
+	}, fold(norm.NFKC.String(Indistinct(s)), true)))
 }
 
-// Escaped returns s with each character outside of ASCII, and a space at an end, as JSON escapes it, so that what does not show is seen
-// and can be pasted into an argument.
+// homoglyphs are the letters of the Cyrillic and Greek alphabets that have the shape of a Latin one.
+var homoglyphs = func() *strings.Replacer {
+	var pairs []string
+	for _, alphabet := range [][2]string{
+		{"\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458\u0455\u04bb\u0501", "aceopxyijshd"},
+		{"\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0406\u0408\u0405", "ABEKMHOPCTXIJS"},
+		{"\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf", "ABEZHIKMNOPTYXo"},
+	} {
+		for i, r := range []rune(alphabet[0]) {
+			pairs = append(pairs, string(r), alphabet[1][i:i+1])
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// Escaped returns s with each character outside of ASCII, and a space at an end, as JSON escapes it, so that what does
+// not show is seen and can be pasted into an argument.
 func Escaped(s string) string {
 	var b strings.Builder
 	last := len(strings.TrimRight(s, " "))

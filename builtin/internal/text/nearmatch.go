@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -68,11 +69,16 @@ func (e *NotFoundError) Error() string {
 	if e.Reason != "" {
 		b.WriteString("; " + e.Reason)
 	}
-	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or beside another one, ⇥ a tab, ␍ a carriage return):\n")
-	b.WriteString(e.Region)
-	b.WriteString("Nothing was changed. Give old_string as it is in the file, without these marks.")
+	b.WriteString(" (- your old_string, + the file; in lines that differ · is a space at an end or beside another one, ⇥ a tab, ␍ a carriage return")
+	if code := charCode.FindStringSubmatch(e.Region); code != nil {
+		fmt.Fprintf(&b, `, %s the character \u%s`, code[0], strings.ToLower(code[1]))
+	}
+	b.WriteString("):\n" + e.Region + "Nothing was changed. Give old_string as it is in the file, without these marks.")
 	return b.String()
 }
+
+// charCode finds a character that is shown by its number.
+var charCode = regexp.MustCompile(`<U\+([0-9A-F]{4})>`)
 
 // diagnose finds the place in t most like old.
 func diagnose(t *Text, old string) *NotFoundError {
@@ -85,6 +91,14 @@ func diagnose(t *Text, old string) *NotFoundError {
 		s, e.Partial = s[:maxDiagnosed], true
 	}
 	want, have := splitLines(old), splitLines(s)
+	if !strings.Contains(old, "\r") { // then line endings are not what differs
+		for i := range have {
+			have[i] = strings.TrimSuffix(have[i], "\r")
+		}
+	}
+	if e.alike(old, want, have) {
+		return e
+	}
 	sample := want[:min(len(want), maxOldLines)]
 	best, score := 0, 0.0
 	for _, at := range candidates(sample, have) {
@@ -98,10 +112,13 @@ func diagnose(t *Text, old string) *NotFoundError {
 	if e.Reason = reason(want, have[best:min(len(have), best+len(want))]); e.Reason == "" && best+len(want) > len(have) {
 		e.Reason = "the file ends before old_string does"
 	}
-	r := compareRegion(want, have, best)
+	e.show(compareRegion(want, have, best))
+	return e
+}
+
+func (e *NotFoundError) show(r *region) {
 	e.First, e.Last = r.first, r.last
 	e.Region = r.show()
-	return e
 }
 
 // splitLines splits s into lines without "\n"; a carriage return stays, since
@@ -271,6 +288,8 @@ func reason(want, have []string) string {
 		return "only invisible or look-alike characters differ"
 	case same(func(s string) string { return strings.ToLower(squeeze(s)) }):
 		return "only upper and lower case differ"
+	case same(skeleton):
+		return "only whitespace, upper and lower case, and invisible or look-alike characters differ"
 	}
 	return ""
 }

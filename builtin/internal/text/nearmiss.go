@@ -44,13 +44,36 @@ func compareRegion(want, have []string, at int) *region {
 			}
 			r.addRun(want, have, deleted, inserted)
 			deleted, inserted, matched = nil, nil, true
-			r.add(row{' ', want[e.LineNoX], from + e.LineNoY + 1, -1})
+			r.add(row{mark: ' ', text: want[e.LineNoX], number: from + e.LineNoY + 1, differ: -1})
 		}
 	}
 	if !matched {
 		inserted = inserted[min(at-from, len(inserted)):]
 	}
 	r.addRun(want, have, deleted, inserted[:min(len(inserted), len(deleted))])
+	return r
+}
+
+// comparePlace sets want next to the lines of a place that looks like it, or the parts of lines, of which the first has
+// that number.
+func comparePlace(want, place []string, number int) *region {
+	r := &region{}
+	if len(want) != len(place) {
+		for _, line := range want {
+			r.add(row{mark: '-', text: line, differ: -1})
+		}
+		for i, line := range place {
+			r.add(row{mark: '+', text: line, number: number + i, differ: -1})
+		}
+		return r
+	}
+	for i, line := range place {
+		if want[i] == line {
+			r.add(row{mark: ' ', text: line, number: number + i, differ: -1})
+		} else {
+			r.addPair(want[i], line, number+i)
+		}
+	}
 	return r
 }
 
@@ -68,19 +91,43 @@ func (r *region) add(l row) {
 func (r *region) addRun(want, have []string, deleted, inserted []int) {
 	if len(deleted) == len(inserted) {
 		for k, j := range deleted {
-			i := inserted[k]
-			p := commonPrefix(want[j], have[i])
-			r.add(row{'-', want[j], 0, p})
-			r.add(row{'+', have[i], i + 1, p})
+			r.addPair(want[j], have[inserted[k]], inserted[k]+1)
 		}
 		return
 	}
 	for _, j := range deleted {
-		r.add(row{'-', want[j], 0, -1})
+		r.add(row{mark: '-', text: want[j], differ: -1})
 	}
 	for _, i := range inserted {
-		r.add(row{'+', have[i], i + 1, -1})
+		r.add(row{mark: '+', text: have[i], number: i + 1, differ: -1})
 	}
+}
+
+// addPair adds a line that was searched for and the one that the file has in its place.
+func (r *region) addPair(want, have string, number int) {
+	p := commonPrefix(want, have)
+	if LookAlike(visible(want)) == LookAlike(visible(have)) {
+		same := commonSuffix(want[p:], have[p:])
+		want, have = markUnlike(want, p, same), markUnlike(have, p, same)
+	}
+	r.add(row{'-', want, 0, p})
+	r.add(row{'+', have, number, p})
+}
+
+// markUnlike replaces each character outside of ASCII that visible keeps, except in the first p and the last q bytes,
+// by its number.
+func markUnlike(line string, p, q int) string {
+	var b strings.Builder
+	b.WriteString(line[:p])
+	for _, c := range line[p : len(line)-q] {
+		if c < 0x7f || !unicode.IsPrint(c) {
+			b.WriteRune(c)
+		} else {
+			fmt.Fprintf(&b, "<U+%04X>", c)
+		}
+	}
+	b.WriteString(line[len(line)-q:])
+	return b.String()
 }
 
 // show returns the rows from a little before the first that differs.

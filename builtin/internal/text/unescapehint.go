@@ -3,7 +3,11 @@ package text
 import (
 	"fmt"
 	"html"
+	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // unescaped are the readings of a text that was escaped once too often, or not as the file is. Each says what
@@ -16,6 +20,40 @@ var unescaped = []struct {
 		`old_string is escaped once too often: the file has a newline, a tab or a quote where it has \n, \t or \"`},
 	{html.UnescapeString, "old_string has &lt;, &amp; and the like where the file has the characters themselves"},
 	{strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace, "the file has &lt;, &amp; and the like where old_string has the characters themselves"},
+	{decodeEscapes, `old_string has \u00a0 and the like where the file has the characters themselves`},
+	{encodeEscapes("%04x"), `the file has \u00a0 and the like where old_string has the characters themselves`},
+	{encodeEscapes("%04X"), `the file has \u00A0 and the like where old_string has the characters themselves`},
+}
+
+// charEscape finds a character that is written by its number.
+var charEscape = regexp.MustCompile(`\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))`)
+
+// decodeEscapes replaces the numbers of characters by the characters.
+func decodeEscapes(s string) string {
+	return charEscape.ReplaceAllStringFunc(s, func(escape string) string {
+		n, err := strconv.ParseUint(strings.Trim(escape, `\uUx{}`), 16, 32)
+		if err != nil || !utf8.ValidRune(rune(n)) {
+			return escape
+		}
+		return string(rune(n))
+	})
+}
+
+// encodeEscapes replaces characters outside of ASCII by their numbers, in the form of JSON.
+func encodeEscapes(digits string) func(string) string {
+	return func(s string) string {
+		var b strings.Builder
+		for _, r := range s {
+			if r < 0x7f {
+				b.WriteRune(r)
+				continue
+			}
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u`+digits, unit)
+			}
+		}
+		return b.String()
+	}
 }
 
 // diagnoseEscaped finds old in t as it was probably meant; nil if it is not there.
@@ -47,7 +85,11 @@ func escapedError(reason string, first int, lines []string) *NotFoundError {
 	e := &NotFoundError{First: first, Last: first + len(lines) - 1, Reason: reason, Escaped: true}
 	var b strings.Builder
 	for i, line := range lines[:min(len(lines), maxRegionRows)] {
-		row{' ', strings.TrimSuffix(line, "\r"), first + i, -1}.show(&b)
+		shown := row{' ', strings.TrimSuffix(line, "\r"), first + i, -1}
+		if !isPlain(shown.text) && LookAlike(shown.text) != shown.text {
+			shown.mark = '+' // which shows what else is not seen
+		}
+		shown.show(&b)
 	}
 	if more := len(lines) - maxRegionRows; more > 0 {
 		fmt.Fprintf(&b, "       … %d more lines\n", more)
