@@ -233,7 +233,7 @@ func TestScopeErrors(t *testing.T) {
 			t.Errorf("Glob in %s: %v", path, err)
 		}
 	}
-	for _, q := range []GrepQuery{{Pattern: "("}, {Pattern: "x", Types: []string{"golang"}}, {Pattern: "x", Globs: []string{"{a"}}} {
+	for _, q := range []GrepQuery{{Pattern: "("}, {Pattern: "x", Types: []string{"zz9"}}, {Pattern: "x", Globs: []string{"{a"}}} {
 		q.Base, q.Path = root, root
 		if _, err := e.Grep(context.Background(), q); err == nil {
 			t.Errorf("%+v: no error", q)

@@ -33,6 +33,38 @@ var load = sync.OnceValue(func() map[string][]string {
 // A Set selects files by their name.
 type Set struct{ globs []*Pattern }
 
+// aliases are names of languages that ripgrep knows by others.
+var aliases = map[string]string{
+	"javascript": "js", "node": "js", "golang": "go", "c++": "cpp", "cxx": "cpp", "c#": "csharp", "f#": "fsharp",
+	"objective-c": "objc", "shell": "sh", "bash": "sh", "shellscript": "sh", "powershell": "ps", "text": "txt", "plaintext": "txt",
+	"dockerfile": "docker", "makefile": "make", "latex": "tex", "visualbasic": "vb", "assembly": "asm",
+	"restructuredtext": "rst", "emacs-lisp": "elisp", "hcl": "tf",
+}
+
+// globsOf returns the globs of a type: by the name that ripgrep has for it, in any case of its letters, by the name of
+// the language, or by an extension that some type has. It returns nil for an unknown name.
+func globsOf(types map[string][]string, name string) []string {
+	if name == "all" {
+		var all []string
+		for _, g := range types {
+			all = append(all, g...)
+		}
+		return all
+	}
+	plain := strings.ToLower(strings.TrimLeft(name, "*."))
+	for _, known := range []string{name, plain, aliases[plain]} {
+		if globs := types[known]; globs != nil {
+			return globs
+		}
+	}
+	for _, globs := range types {
+		if ext := "*." + plain; slices.Contains(globs, ext) {
+			return []string{ext}
+		}
+	}
+	return nil
+}
+
 // Select returns the set of the named types, or nil for no names. The special
 // name "all" means every type of the list, as in ripgrep. An unknown name is
 // an error that lists the similar ones.
@@ -43,12 +75,7 @@ func Select(names []string) (*Set, error) {
 	types := load()
 	s := &Set{}
 	for _, name := range names {
-		globs := types[name]
-		if name == "all" {
-			for _, g := range types {
-				globs = append(globs, g...)
-			}
-		}
+		globs := globsOf(types, name)
 		if globs == nil {
 			return nil, fmt.Errorf("%w %q%s", ErrUnknown, name, suggest(types, name))
 		}
@@ -68,13 +95,11 @@ func (s *Set) Match(name string) bool {
 	return slices.ContainsFunc(s.globs, func(g *Pattern) bool { return g.Match(name) })
 }
 
-// suggest names the types that carry the wrong name as their extension, or
-// that look like it.
+// suggest names the types that look like a wrong one.
 func suggest(types map[string][]string, name string) string {
-	ext := "*." + strings.ToLower(strings.TrimLeft(name, "*."))
 	var near []string
-	for t, globs := range types {
-		if slices.Contains(globs, ext) || strings.HasPrefix(t, name) || len(t) > 1 && strings.HasPrefix(name, t) {
+	for t := range types {
+		if strings.HasPrefix(t, name) || len(t) > 1 && strings.HasPrefix(name, t) {
 			near = append(near, t)
 		}
 	}
