@@ -48,7 +48,7 @@ func newCandidates(t *tree, s *snapshot) *candidates {
 		if !current {
 			c.stale++
 		}
-		if !current || !sure || k.content != contentText || k.nul || k.letters {
+		if !current || !sure || k.content != contentText || k.nul || k.letters || k.foreign {
 			c.rest = append(c.rest, int32(i))
 			continue
 		}
@@ -84,6 +84,7 @@ type candidateIter struct {
 	listing *listing
 	pattern *pattern.Pattern
 	folds   bool // see match.FoldsBeyond
+	foreign bool // see namesForeign
 	scans   bool // see match.ScansAll
 	age     uint64
 	adds    int
@@ -96,8 +97,8 @@ type candidateIter struct {
 }
 
 // narrow asks the index. It returns nil when the index excludes nothing, unless the
-// newest files are wanted first.
-func (l *listing) narrow(p *pattern.Pattern, newest bool) *candidateIter {
+// newest files are wanted first. With foreign it does not exclude files that are not in UTF-8.
+func (l *listing) narrow(p *pattern.Pattern, foreign, newest bool) *candidateIter {
 	t := l.tree
 	q := required(p)
 	t.mu.Lock()
@@ -112,7 +113,7 @@ func (l *listing) narrow(p *pattern.Pattern, newest bool) *candidateIter {
 	if !q.Selects() && !newest {
 		return nil
 	}
-	it := selectCandidates(l, p, q)
+	it := selectCandidates(l, p, q, foreign)
 	it.dates, it.left = c.dates, c.matching(it)
 	return it
 }
@@ -130,10 +131,11 @@ func required(p *pattern.Pattern) *index.Query {
 }
 
 // selectCandidates asks the index. It needs mu.
-func selectCandidates(l *listing, p *pattern.Pattern, q *index.Query) *candidateIter {
+func selectCandidates(l *listing, p *pattern.Pattern, q *index.Query, foreign bool) *candidateIter {
 	t := l.tree
 	it := &candidateIter{
-		listing: l, pattern: p, folds: pattern.FoldsBeyond(p), scans: pattern.ScansAll(p), age: t.contents.age, adds: t.contents.adds, selects: q.Selects(),
+		listing: l, pattern: p, folds: pattern.FoldsBeyond(p), foreign: foreign, scans: pattern.ScansAll(p),
+		age: t.contents.age, adds: t.contents.adds, selects: q.Selects(),
 	}
 	for _, s := range t.contents.segments {
 		q.Select(s, &it.may)
@@ -233,7 +235,8 @@ func (it *candidateIter) wants(f *file) bool {
 	if !it.listing.tree.contents.covers(k) {
 		return true
 	}
-	if it.selects && k.content == contentText && !it.may.Has(f.entry.id) && !(it.folds && k.letters) {
+	odd := it.folds && k.letters || it.foreign && k.foreign || k.wide
+	if it.selects && k.content == contentText && !it.may.Has(f.entry.id) && !odd {
 		f.excluded = k
 	}
 	counted := it.pattern.Lines && it.scans && k.nul // as binary

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin/internal/search/index"
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
+	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
 // contents holds the index of the contents of a tree's files: trigrams of all, and
@@ -54,6 +56,8 @@ type fileState struct {
 	indexed bool   // in the index with this content
 	nul     bool   // the decoded text holds a NUL byte
 	letters bool   // see pattern.FoldPartners
+	foreign bool   // not valid UTF-8
+	wide    bool   // in UTF-16 or UTF-32 without a byte-order mark
 }
 
 // content is the result of reading a file.
@@ -177,12 +181,14 @@ func currentState(t *tree, root *walk.Root, e *dirent, age uint64) *fileState {
 func (k *fileState) same(o *fileState) bool { return o != nil && k.at == o.at && k.stamp == o.stamp }
 
 // describe notes what a search needs to know of a text that was read.
-func (k *fileState) describe(raw []byte) (text []byte) {
-	text = pattern.Decode(raw)
+func (k *fileState) describe(raw []byte) (decoded []byte) {
+	decoded = pattern.Decode(raw)
 	k.content = contentText
-	k.nul = bytes.IndexByte(text, 0) >= 0
-	k.letters = pattern.FoldPartners(text)
-	return text
+	k.nul = bytes.IndexByte(decoded, 0) >= 0
+	k.wide = k.nul && !text.IsBinary(raw)
+	k.letters = pattern.FoldPartners(decoded)
+	k.foreign = !utf8.Valid(decoded)
+	return decoded
 }
 
 // refresh notes the state of an open file that is about to be read.

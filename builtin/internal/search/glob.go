@@ -55,7 +55,7 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	defer cancel()
 	scope, err := q.narrow(want)
 	if err != nil || scope.Path == "" {
-		return &GlobResult{}, err
+		return &GlobResult{Notes: want.throughLink(q)}, err
 	}
 	sel := &selection{noIgnore: q.NoIgnore}
 	l, err := e.list(limited, scope, sel)
@@ -77,6 +77,9 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	l.tell(anywhere)
 	r.Unreadable = l.errors.count
 	r.Notes = r.notes(l, q)
+	if note := w.linkNotes(l, want, l.within(q.Path), nothing); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	return r, nil
 }
 
@@ -147,6 +150,20 @@ type fileName struct {
 	text string
 	// alike says that the pattern is compared with what the names look like.
 	alike bool
+	// link is the first symbolic link in the literal directories of the pattern.
+	link string
+}
+
+// throughLink says that a pattern leads through a symbolic link.
+func (n *fileName) throughLink(q GlobQuery) []string {
+	if n.link == "" {
+		return nil
+	}
+	name := q.called(n.link)
+	if rel, ok := relativeTo(q.Base, name); ok {
+		name = strings.TrimSuffix(rel, "/")
+	}
+	return []string{linksText([]string{printable(name)}, 0)}
 }
 
 // Match reports whether the path, with slashes, matches.
@@ -183,7 +200,12 @@ func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist) && !walk.IsGone(err):
 			return scope, fmt.Errorf("%w %s: %s", ErrScope, scope.called(scope.Path), reason(err))
-		case err != nil || !info.IsDir() || scope.hides(scope.Path, true):
+		case err != nil || scope.hides(scope.Path, true):
+			return Scope{}, nil
+		case info.Mode()&fs.ModeSymlink != 0:
+			want.link = scope.Path
+			return Scope{}, nil
+		case !info.IsDir():
 			return Scope{}, nil
 		}
 	}

@@ -38,8 +38,10 @@ func (e *Engine) Grep(ctx context.Context, q GrepQuery) (*GrepResult, error) {
 		return nil, err
 	}
 	defer l.close()
+	l.overrides = sel.overrides
 	s := newSearch(e.config, &q, p, l)
 	s.runAll(limited)
+	s = s.orForeign(limited)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -85,18 +87,24 @@ type search struct {
 	page    page
 	files   []file // of the listing, of which a part is searched at a time
 	counts
+	names    bool // see namesForeign
+	others   others
+	charsets *charsets // nil: of the files as they are
 }
 
 // counts are of files that were not, or not wholly, searched.
 type counts struct{ binary, tooLarge atomic.Int64 }
 
 func newSearch(c Config, q *GrepQuery, p *pattern.Pattern, l *listing) *search {
-	s := &search{config: c, query: q, pattern: p, list: l, files: l.files}
+	s := &search{config: c, query: q, pattern: p, list: l, files: l.files, names: namesForeign(q.Pattern)}
 	s.page = page{limit: q.Limit, offset: q.Offset, maxText: c.MaxText, byTime: q.Mode == FilesWithMatches, context: q.contextual()}
 	s.page.room.L = &s.page.mu
 	s.page.waiting = map[int]*chunk{}
 	return s
 }
+
+// headed: the lines of the only file stand below its name.
+func (s *search) headed() bool { return s.list.direct && s.query.Mode == Content }
 
 // contextual: groups of lines are set apart by `--`.
 func (q *GrepQuery) contextual() bool { return q.Mode == Content && q.Before+q.After > 0 }
@@ -112,7 +120,7 @@ const maxEntries = math.MaxInt32 / 4
 func (s *search) runAll(ctx context.Context) {
 	var more *candidateIter
 	if s.list.age != 0 {
-		more = s.list.narrow(s.pattern, s.page.byTime && s.query.Limit > 0)
+		more = s.list.narrow(s.pattern, s.names, s.page.byTime && s.query.Limit > 0)
 	}
 	if more == nil {
 		s.run(ctx)
@@ -230,6 +238,9 @@ func (s *search) result() *GrepResult {
 		p.finishByTime()
 	}
 	r.Text = validText(p.text.String())
+	if s.headed() && r.Text != "" {
+		r.Text = validText(printable(s.list.printed(s.files[0]))) + "\n" + r.Text
+	}
 	r.Files, r.Matches, r.Shown = p.files, p.matches, p.shown
 	if p.more {
 		r.NextOffset = s.query.Offset + p.shown

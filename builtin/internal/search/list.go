@@ -39,6 +39,8 @@ type listing struct {
 	// direct says that Path is a file: it is searched whatever it is.
 	direct bool
 
+	overrides *ignore.Overrides // the globs of the query, if they are asked for notes
+
 	room *ignore.Budget // for ignore files, nil where none are examined
 
 	// tree is where the listing comes from, nil when the file system was listed; gen is
@@ -67,6 +69,7 @@ type listing struct {
 type skipped struct {
 	pruned  []*dir // ignored directories that were not entered
 	omitted []file // ignored files
+	links   []file // what is neither a file nor a directory, such as symbolic links, and is not ignored
 }
 
 // dir is a directory of a listing.
@@ -216,7 +219,7 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	d.children = make([]child, 0, len(entries))
 	var dirs []*dir
 	for _, e := range entries {
-		if e.Kind == walk.Other || e.Name == ".git" || !l.chooses(d, e, nil, sel, ignored) {
+		if l.isLink(d, e, nil, sel, ignored) || e.Name == ".git" || !l.chooses(d, e, nil, sel, ignored) {
 			continue
 		}
 		c := child{name: e.Name}
@@ -229,6 +232,17 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 	slices.SortFunc(d.children, func(a, b child) int { return strings.Compare(a.name, b.name) })
 	d.chain = nil // those below have what they need, and a listing may live longer than its rules must
 	return dirs
+}
+
+// isLink reports whether an entry is neither a file nor a directory, and notes it unless ignore files leave it out.
+func (l *listing) isLink(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
+	if e.Kind != walk.Other {
+		return false
+	}
+	if e.Name != ".git" && (sel.noIgnore || !ignored(e)) && !l.hides(d, e, kept) {
+		d.skipped.links = append(d.skipped.links, file{dir: d, name: e.Name, entry: kept})
+	}
+	return true
 }
 
 // chooses decides about one entry, and notes it if ignore files leave it out. What
@@ -314,6 +328,7 @@ func (d *dir) files() int {
 // flatten appends the files below d in path order, and gathers what was left out.
 func (l *skipped) flatten(files []file, d *dir) []file {
 	l.pruned, l.omitted = append(l.pruned, d.skipped.pruned...), append(l.omitted, d.skipped.omitted...)
+	l.links = append(l.links, d.skipped.links...)
 	for _, c := range d.children {
 		if c.dir != nil {
 			files = l.flatten(files, c.dir)

@@ -76,6 +76,7 @@ func (s *search) notes(r *GrepResult) []string {
 	if r.Binary > 0 && (r.Files == 0 || q.Mode != FilesWithMatches) {
 		note("%s not searched to the end: binary.", files(r.Binary))
 	}
+	out = append(out, s.foreignNotes(r)...)
 	if r.TooLarge > 0 {
 		note("%s not searched, larger than %d MiB: %s.", files(r.TooLarge), s.config.MaxFile>>20, s.list.errors.large)
 	}
@@ -102,6 +103,9 @@ func (s *search) nothing(r *GrepResult) []string {
 	var out []string
 	if r.Matches > 0 {
 		return []string{fmt.Sprintf("No entries from offset %d on; there are %d.", s.query.Offset, s.page.total())}
+	}
+	if note := s.linkNotes(); note != "" {
+		out = append(out, note)
 	}
 	if r.IgnoredFiles > 0 {
 		out = append(out, fmt.Sprintf("0 matches; %s not searched: pass no_ignore.", ignoredText(r.IgnoredFiles, r.IgnoredMore)))

@@ -34,7 +34,7 @@ func TestNameSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := newNameSet(p.NameEnds())
-		named := newPathSet(&fileName{p, text, false}, func(rel string) string { return rel }).named
+		named := newPathSet(&fileName{Pattern: p, text: text}, func(rel string) string { return rel }).named
 		for _, name := range []string{"a" + first, first + last, first + "a" + last, first + "bb", "b" + last, random(20) + "b"} {
 			in := set.has(endsOf(name))
 			if (p.Match(name) || p.Match("b/"+name)) && !in {
@@ -65,7 +65,7 @@ func TestAmong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newPathSet(&fileName{pattern, text, false}, func(rel string) string { return rel })
+		w := newPathSet(&fileName{Pattern: pattern, text: text}, func(rel string) string { return rel })
 		for range 200 {
 			from := draw.IntN(len(names))
 			to := from + draw.IntN(len(names)-from+1)

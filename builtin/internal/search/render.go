@@ -84,7 +84,7 @@ func (o *output) limit() bool {
 	if !binary {
 		return false
 	}
-	o.search.binary.Add(1)
+	o.search.addBinary(o.file)
 	if o.search.query.Mode == Count {
 		text = nil // ripgrep does not count a part
 	}
@@ -169,7 +169,7 @@ func (o *output) spans() {
 	}
 	if !o.whole && isBinary(o.text) {
 		if _, ok := o.matcher.NextMatch(0); ok {
-			o.search.binary.Add(1)
+			o.search.addBinary(o.file)
 		}
 		return
 	}
@@ -217,7 +217,7 @@ func (o *output) linesOf(m pattern.Span) pattern.Span {
 // of this file has ended.
 func (o *output) block(s pattern.Span, found int) bool {
 	if bytes.IndexByte(o.text[s.Start:s.End], 0) >= 0 {
-		o.search.binary.Add(1)
+		o.search.addBinary(o.file)
 		if o.search.query.Mode == Count {
 			o.matches = 0
 		}
@@ -249,7 +249,9 @@ func (o *output) block(s pattern.Span, found int) bool {
 // an entry that counts as matches matches. The separator is : for matches, - for context.
 func (o *output) emit(line, part pattern.Span, sep byte, matches int) {
 	q, c := o.search.query, o.chunk
-	c.text = append(append(c.text, o.name()...), sep)
+	if !o.search.headed() {
+		c.text = append(append(c.text, o.name()...), sep)
+	}
 	if q.LineNumbers {
 		o.line += bytes.Count(o.text[o.at:part.Start], newline)
 		o.at = part.Start

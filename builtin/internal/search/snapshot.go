@@ -196,7 +196,8 @@ func (r lister) visit(d *dir, buf *walk.Buffer) []*dir {
 	d.children = make([]child, 0, len(n.entries))
 	for _, e := range n.entries {
 		ignored := func(walk.Entry) bool { return e.ignored }
-		if e.kind == walk.Other || e.name == ".git" || !r.listing.chooses(d, walk.Entry{Name: e.name, Kind: e.kind}, e, r.sel, ignored) {
+		l, listed := r.listing, walk.Entry{Name: e.name, Kind: e.kind}
+		if l.isLink(d, listed, e, r.sel, ignored) || e.name == ".git" || !l.chooses(d, listed, e, r.sel, ignored) {
 			continue
 		}
 		c := child{name: e.name, entry: e}

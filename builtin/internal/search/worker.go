@@ -69,7 +69,7 @@ func (w *worker) recall(f file, k *fileState, c *chunk) bool {
 		s.tooLarge.Add(1)
 		s.list.errors.mention(s.list.printed(f))
 	case k.content == contentBinary:
-		s.binary.Add(1)
+		s.addBinary(f)
 	case k.same(f.excluded):
 		if k.nul && s.pattern.Lines && pattern.ScansAll(s.pattern) {
 			s.binary.Add(1)
@@ -112,6 +112,12 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
 	}
+	if s.charsets != nil {
+		if err := w.foreign(f, h, c); err != nil {
+			s.list.errors.add(s.list.printed(f), err)
+		}
+		return
+	}
 	raw, err := s.reader().read(h, w.buf)
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -119,7 +125,7 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 		s.list.errors.mention(s.list.printed(f))
 		return
 	case errors.Is(err, errBinary):
-		s.binary.Add(1)
+		s.addBinary(f)
 		return
 	case err != nil:
 		s.list.errors.add(s.list.printed(f), err)
@@ -189,7 +195,7 @@ type reader struct {
 }
 
 func (s *search) reader() reader {
-	return reader{maxFile: s.config.MaxFile, direct: s.list.direct, stop: &s.stop}
+	return reader{maxFile: s.config.MaxFile, direct: s.list.direct || s.charsets != nil, stop: &s.stop}
 }
 
 // read reads the whole file into the buffer. A file whose beginning shows
@@ -254,6 +260,7 @@ func (w *worker) text() {
 		o.lines()
 	}
 	if o.matches == 0 {
+		w.search.unmatched(o)
 		return
 	}
 	switch w.search.query.Mode {

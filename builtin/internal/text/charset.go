@@ -30,9 +30,9 @@ type charset struct {
 }
 
 const (
-	// sniffLen is how much of a file decides whether it is binary: the 8,000
+	// SniffLen is how much of a file decides whether it is binary: the 8,000
 	// bytes that git looks at (buffer_is_binary in xdiff-interface.c).
-	sniffLen = 8000
+	SniffLen = 8000
 
 	// detectLen bounds the lines given to the statistical detection. Its
 	// verdict does not get better with more than a few thousand characters.
@@ -233,7 +233,7 @@ func byNULs(raw []byte) *charset {
 // utf32ByUnits recognises UTF-32 without a mark: at least two units, all of them
 // printable characters.
 func utf32ByUnits(raw []byte) *charset {
-	head := raw[:min(len(raw), sniffLen)&^3]
+	head := raw[:min(len(raw), SniffLen)&^3]
 	if len(head) < 8 || head[0] != 0 && head[3] != 0 {
 		return nil
 	}
@@ -256,7 +256,7 @@ func utf32ByUnits(raw []byte) *charset {
 // printable characters, and half of those with a NUL be of ASCII, so that binary
 // tables of small numbers do not pass.
 func utf16ByParity(raw []byte) *charset {
-	head := raw[:min(len(raw), sniffLen)&^1]
+	head := raw[:min(len(raw), SniffLen)&^1]
 	if bytes.IndexByte(head, 0) < 0 {
 		return nil
 	}
@@ -372,7 +372,7 @@ func IsBinary(raw []byte) bool {
 	if fromBOM(raw) != nil {
 		return false
 	}
-	head := raw[:min(len(raw), sniffLen)]
+	head := raw[:min(len(raw), SniffLen)]
 	if bytes.IndexByte(head, 0) >= 0 {
 		return byNULs(raw) == nil
 	}

@@ -229,7 +229,7 @@ func TestIsBinary(t *testing.T) {
 		{"numbers that are letters beyond ASCII", []byte("\x00\xff\x00\xff"), true},
 		{"UTF-16 with some such", []byte("\x00h\x00\xe9\x00t\x00\xe9"), false},
 		{"16-bit numbers", []byte("\x01\x00\x02\x00\x03\x00\x04\x00"), true},
-		{"NUL behind the prefix", append(bytes.Repeat([]byte("a"), sniffLen), 0), false},
+		{"NUL behind the prefix", append(bytes.Repeat([]byte("a"), SniffLen), 0), false},
 	}
 	for _, tt := range tests {
 		if got := IsBinary(tt.raw); got != tt.want {
