@@ -176,11 +176,14 @@ func noScope(ctx context.Context, env *Env, err error, given string, path guard.
 
 // searchText is the result of a search with, last, what was left out.
 func searchText(found, none string, notes []string) string {
-	if found == "" {
+	if found == "" && none != "" {
 		found = none + "\n"
 	}
 	if len(notes) == 0 {
 		return found
 	}
-	return found + "\n[" + strings.Join(notes, " ") + "]\n"
+	if found != "" {
+		found += "\n"
+	}
+	return found + "[" + strings.Join(notes, " ") + "]\n"
 }

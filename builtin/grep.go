@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/toolhost/toolhost/builtin/internal/search"
+	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 	"github.com/toolhost/toolhost/guard"
 )
 
@@ -116,8 +117,12 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 	if len(rules) > 0 { // whatever they hold: whether one is left out must not tell of its contents
 		found.Notes = append(found.Notes, leftOut(rules))
 	}
+	none := "No matches."
+	if found.Matches > 0 { // the notes say where the entries end
+		none = ""
+	}
 	return Result{
-		Text: searchText(found.Text, "No matches.", found.Notes),
+		Text: searchText(found.Text, none, found.Notes),
 		Structured: grepOutput{
 			Files: found.Files, Matches: found.Matches, Shown: found.Shown,
 			NextOffset: found.NextOffset, IgnoredFiles: found.IgnoredFiles,
@@ -125,21 +130,37 @@ func grep(ctx context.Context, env *Env, path guard.Path, in grepInput) (Result,
 	}, nil
 }
 
-// grepEither searches for a pattern, and for what it is as plain text if it finds nothing as a regular expression, or is none.
+// grepEither searches for a pattern, and for what else it probably means if it finds nothing as a regular expression,
+// or is none.
 func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *search.GrepResult, err error) {
 	began := time.Now()
 	found, err = env.Runtime.search.Grep(ctx, query)
 	plain := asPlainText(query.Pattern)
-	if plain == "" || err == nil && found.Files > 0 || errors.Is(err, search.ErrScope) {
-		return found, err
+	for _, as := range []struct{ pattern, note string }{
+		{withReturns(query, query.Pattern), "The pattern finds nothing; this is what it finds where lines end in CRLF, written %s."},
+		{plain, "As a regular expression the pattern finds nothing; this is what it finds as plain text, written %s."},
+		{withReturns(query, plain), "The pattern finds nothing; this is what it finds as plain text where lines end in CRLF, written %s."},
+	} {
+		if as.pattern == "" || err == nil && found.Matches > 0 || errors.Is(err, search.ErrScope) {
+			continue
+		}
+		other := query
+		other.Pattern, other.Timeout = as.pattern, max(searchTimeout-time.Since(began), time.Second)
+		meant, failed := env.Runtime.search.Grep(ctx, other)
+		if failed == nil && meant.Files > 0 {
+			meant.Notes = append(meant.Notes, fmt.Sprintf(as.note, as.pattern))
+			return meant, nil
+		}
 	}
-	query.Pattern, query.Timeout = plain, max(searchTimeout-time.Since(began), time.Second)
-	other, otherErr := env.Runtime.search.Grep(ctx, query)
-	if otherErr != nil || other.Files == 0 {
-		return found, err
+	return found, err
+}
+
+// withReturns returns a pattern of a search across lines for files with CRLF, or "" if it is the same.
+func withReturns(query search.GrepQuery, text string) string {
+	if with, differs := pattern.AcceptReturns(text); query.Multiline && differs {
+		return with
 	}
-	other.Notes = append(other.Notes, fmt.Sprintf("As a regular expression the pattern finds nothing; this is what it finds as plain text, written %s.", plain))
-	return other, nil
+	return ""
 }
 
 // asPlainText returns a regular expression that matches a pattern literally, if the pattern is probably meant so: it has brackets or signs

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
@@ -124,7 +125,7 @@ func namesLike(env *Env, dir guard.Path, name string, form func(string) string) 
 	entries, _ := f.Readdirnames(lookedNames)
 	want := form(name)
 	for _, entry := range entries {
-		if entry != name && form(entry) != want {
+		if entry != name && (!utf8.ValidString(entry) || form(entry) != want) {
 			continue
 		}
 		path, err := env.Policy.Resolve(filepath.Join(dir.Real(), entry))
