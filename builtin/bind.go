@@ -27,6 +27,7 @@ type binder struct {
 	tool   string
 	schema *jsonschema.Schema
 	fields map[string]int // JSON name → index of the struct field
+	forms  func(given map[string]json.RawMessage)
 }
 
 func newBinder(tool string, schema *jsonschema.Schema, in reflect.Type) *binder {
@@ -68,6 +69,9 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 	if twice != "" {
 		problems = append(problems, fmt.Sprintf(repeated, quoted(twice)))
 	}
+	if b.forms != nil {
+		b.forms(given)
+	}
 	scalars := map[string]any{}
 	for _, name := range b.order(given) {
 		if len(problems) == maxProblems {
@@ -82,8 +86,8 @@ func (b *binder) bind(raw json.RawMessage, in reflect.Value) (map[string]any, er
 			}
 			continue
 		}
-		if isNull(value) && !slices.Contains(b.schema.Required, name) {
-			continue // models send null for "not given"
+		if isUnset(value, prop) && !slices.Contains(b.schema.Required, name) {
+			continue
 		}
 		field := in.Field(b.fields[name])
 		if err := decode(value, prop, field); err != nil {
@@ -311,6 +315,12 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		ok = isText
 	case "boolean":
 		value = bytes.ToLower(value)
+		switch string(value) {
+		case "1", "yes":
+			value = []byte("true")
+		case "0", "no":
+			value = []byte("false")
+		}
 		ok = string(value) == "true" || string(value) == "false"
 	case "integer":
 		f, err := strconv.ParseFloat(string(value), 64)
@@ -319,6 +329,7 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 			value = strconv.AppendInt(nil, int64(f), 10)
 		}
 	case "array":
+		value = oneElement(raw, value, want.Items)
 		ok = json.Valid(value) && len(value) > 0 && value[0] == '['
 	}
 	if !ok && want.Type == "integer" && integral(value) {
@@ -328,6 +339,30 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		return nil, fmt.Errorf("expected %s, got %s", article(want.Type), show(raw))
 	}
 	return value, nil
+}
+
+// oneElement makes a list of what stands in its place, if that is an element of such a list: raw, or value if raw is a text.
+func oneElement(raw, value json.RawMessage, element *jsonschema.Schema) json.RawMessage {
+	switch {
+	case element == nil || len(value) == 0 || value[0] == '[':
+		return value
+	case element.Type == "string" && raw[0] == '"':
+		return slices.Concat([]byte("["), raw, []byte("]"))
+	case element.Type == "object" && value[0] == '{':
+		return slices.Concat([]byte("["), value, []byte("]"))
+	}
+	return value
+}
+
+// numbersAsText makes texts of arguments that are whole numbers.
+func numbersAsText(names ...string) func(map[string]json.RawMessage) {
+	return func(given map[string]json.RawMessage) {
+		for _, name := range names {
+			if value := given[name]; integral(value) {
+				given[name] = json.RawMessage(strconv.Quote(string(value)))
+			}
+		}
+	}
 }
 
 // asText says how to give an object or a list to a parameter that is text.
@@ -396,6 +431,11 @@ func article(kind string) string {
 		return "an " + kind
 	}
 	return "a " + kind
+}
+
+// isUnset reports whether a value stands for "not given": null, and an empty text where the schema wants no text.
+func isUnset(raw json.RawMessage, want *jsonschema.Schema) bool {
+	return isNull(raw) || want.Type != "string" && slices.Contains([]string{`""`, `"null"`, `"undefined"`, `"None"`}, string(raw))
 }
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }

@@ -54,6 +54,10 @@ func TestBind(t *testing.T) {
 		{"an empty choice is none", `{"file_path":"a","mode":""}`, boundInput{FilePath: "a"}},
 		{"a pointer", `{"file_path":"a","head_limit":"3"}`, boundInput{FilePath: "a", Head: &three}},
 		{"a character in two halves, and what only looks like one", `{"file_path":"\ud83d\uDE00\\ud83d"}`, boundInput{FilePath: "😀\\ud83d"}},
+		{"0 and 1 for a boolean", `{"file_path":"a","all":1}`, boundInput{FilePath: "a", All: true}},
+		{"yes for a boolean", `{"file_path":"a","all":"yes"}`, boundInput{FilePath: "a", All: true}},
+		{"an empty text for not given", `{"file_path":"a","offset":"","all":"","head_limit":"null"}`, boundInput{FilePath: "a"}},
+		{"one element for a list", `{"file_path":"a","names":"x"}`, boundInput{FilePath: "a", Names: []string{"x"}}},
 		{"the whole object as a string", `"{\"file_path\":\"a\"}"`, boundInput{FilePath: "a"}},
 	}
 	for _, test := range tests {
@@ -96,6 +100,8 @@ func TestBindRefuses(t *testing.T) {
 		{"no such choice", `{"file_path":"a","mode":"maybe"}`, []string{"mode:", `"maybe"`, "on, off"}},
 		{"an unknown field, and the one that was meant", `{"path":"a"}`, []string{`"path" is not a parameter`, "did you mean file_path?", "file_path is missing"}},
 		{"a slip of the pen", `{"file_path":"a","ofset":1}`, []string{`"ofset"`, "did you mean offset?"}},
+		{"a number for a boolean", `{"file_path":"a","all":2}`, []string{"all:", "expected a boolean, got the number 2"}},
+		{"a number for a list of texts", `{"file_path":"a","names":2}`, []string{"names:", "expected an array"}},
 		{"half a character", `{"file_path":"a\ud83d"}`, []string{`file_path: \ud83d is half of a character`}},
 		{"the other half", `{"file_path":"\\\uDE00"}`, []string{`file_path: \uDE00 is half of a character`}},
 		{"halves in the wrong order", `{"file_path":"\ude00\ud83d"}`, []string{`\ude00 is half`}},
@@ -121,6 +127,41 @@ func TestBindRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestForms: other forms of arguments that have one meaning.
+func TestForms(t *testing.T) {
+	for _, tt := range []struct {
+		tool      *Def
+		raw, want string // the input as JSON, "" if it is refused
+	}{
+		{writeTool, `{"file_path":"a.json","content":{"b":1,"a":[true,"\u00e9<"],"n":1.50}}`, `{"file_path":"a.json","content":"{\n  \"b\": 1,\n  \"a\": [\n    true,\n    \"\\u00e9\u003c\"\n  ],\n  \"n\": 1.50\n}\n"}`},
+		{writeTool, `{"file_path":"d/.eslintrc","contents":[]}`, `{"file_path":"d/.eslintrc","content":"[]\n"}`},
+		{writeTool, `{"file_path":"a.json","content":5}`, `{"file_path":"a.json","content":"5\n"}`},
+		{writeTool, `{"file_path":"a.json","content":"{}"}`, `{"file_path":"a.json","content":"{}"}`},
+		{writeTool, `{"file_path":"a.txt","content":{"b":1}}`, ""},
+		{writeTool, `{"file_path":".bashrc","content":[]}`, ""},
+		{writeTool, `{"file_path":"a.json","content":null}`, ""},
+		{Read, `{"file_path":"a.pdf","pages":2}`, `{"file_path":"a.pdf","pages":"2"}`},
+		{Read, `{"file_path":"a.pdf","pages":2.5}`, ""},
+		{grepTool, `{"pattern":404,"glob":["*.ts","*.{js,mjs}"],"type":["go"]}`, `{"pattern":"404","glob":"*.ts,*.{js,mjs}","type":"go"}`},
+		{grepTool, `{"pattern":1.5}`, ""},
+		{grepTool, `{"pattern":"x","glob":[1]}`, ""},
+		{grepTool, `{"pattern":"x","glob":null}`, `{"pattern":"x"}`},
+		{notebookEditTool, `{"notebook_path":"a.ipynb","cell_id":"c","new_source":["a\n","b"]}`, `{"notebook_path":"a.ipynb","cell_id":"c","new_source":"a\nb"}`},
+		{notebookEditTool, `{"notebook_path":"a.ipynb","cell_id":"c","new_source":["a","b"]}`, `{"notebook_path":"a.ipynb","cell_id":"c","new_source":"a\nb"}`},
+	} {
+		call, err := tt.tool.Bind(json.RawMessage(tt.raw))
+		if err != nil {
+			if tt.want != "" {
+				t.Errorf("%s: %v", tt.raw, err)
+			}
+			continue
+		}
+		if got, err := call.Input(); err != nil || !sameJSON(got, []byte(tt.want)) {
+			t.Errorf("%s: %s, %v, want %s", tt.raw, got, err, tt.want)
+		}
 	}
 }
 

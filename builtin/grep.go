@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -63,6 +64,7 @@ var grepTool = declare(Tool[grepInput]{
 	Hints:           Hints{ReadOnly: true, Closed: true},
 	Permission:      guard.ToRead,
 	Limit:           searchLimit,
+	Forms:           grepForms,
 	ConcurrencySafe: always[grepInput],
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["output_mode"].Enum = []any{"files_with_matches", "content", "count"}
@@ -180,6 +182,17 @@ func leftOut(rules []string) string {
 		names += " and others"
 	}
 	return "Left out is what a rule asks for: " + names + ". Name such a file as path, and a person is asked."
+}
+
+// grepForms makes a text of a pattern that is a number, and of lists of globs and of types.
+func grepForms(given map[string]json.RawMessage) {
+	numbersAsText("pattern")(given)
+	for _, name := range []string{"glob", "type"} {
+		var all []string
+		if json.Unmarshal(given[name], &all) == nil && !isNull(given[name]) {
+			given[name], _ = json.Marshal(strings.Join(all, ","))
+		}
+	}
 }
 
 // fromHere removes ./ from the start of globs: with it they match no path.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -45,6 +46,7 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 	Permission:   guard.ToWrite,
 	Limit:        changeLimit,
 	Uncancelable: true,
+	Forms:        linesOfSource,
 	Refine: func(s *jsonschema.Schema) {
 		s.Properties["new_source"].Type, s.Properties["new_source"].Types = "string", nil
 		s.Properties["cell_type"].Enum = []any{"code", "markdown", "raw"}
@@ -68,6 +70,17 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 		}, nil
 	},
 })
+
+// linesOfSource joins a source that is sent as a list of lines, as it is in the file.
+func linesOfSource(given map[string]json.RawMessage) {
+	var lines []string
+	if source := given["new_source"]; json.Unmarshal(source, &lines) == nil && !isNull(source) {
+		for i, line := range lines[:max(len(lines)-1, 0)] {
+			lines[i] = strings.TrimSuffix(line, "\n") + "\n"
+		}
+		given["new_source"], _ = json.Marshal(strings.Join(lines, "")) // a string never fails
+	}
+}
 
 func editNotebook(ctx context.Context, env *Env, path guard.Path, in notebookEditInput) (Result, error) {
 	t, err := openTarget(ctx, env, path, false)

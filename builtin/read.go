@@ -68,6 +68,7 @@ var Read = declare(Tool[readInput]{
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)
 		s.Properties["limit"].Minimum = jsonschema.Ptr(0.0)
 	},
+	Forms:           numbersAsText("pages"),
 	ConcurrencySafe: always[readInput],
 	Plan: func(_ context.Context, env *Env, in readInput) (Plan, error) {
 		path, err := findNamed(env, in.FilePath)

@@ -79,6 +79,8 @@ type Tool[In any] struct {
 	Configured func(*guard.Policy) bool
 	// Refine adds to the schema what struct tags cannot say: ranges, enumerations, defaults.
 	Refine func(*jsonschema.Schema)
+	// Forms replaces arguments in another form than the schema has, which models send and which have one meaning.
+	Forms func(given map[string]json.RawMessage)
 	// ConcurrencySafe reports whether a call with this input may run while other such calls run. It sees the bound
 	// input alone, so that the gate can decide before anything is touched. Nil: never.
 	ConcurrencySafe func(In) bool
@@ -200,6 +202,7 @@ func Define[In any](t Tool[In]) (*Def, error) {
 		Limit: t.Limit, MaxResult: t.MaxResult, Uncancelable: t.Uncancelable, SkipQueue: t.SkipQueue, OptIn: t.OptIn, NeedsPerson: t.NeedsPerson, NeedsForm: t.NeedsForm, Schema: schema, enabled: t.Enabled, configured: t.Configured,
 	}
 	b := newBinder(t.Name, schema, reflect.TypeFor[In]())
+	b.forms = t.Forms
 	d.bind = func(raw json.RawMessage) (*Call, error) {
 		var in In
 		args, err := b.bind(raw, reflect.ValueOf(&in).Elem())

@@ -3,8 +3,10 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/toolhost/toolhost/builtin/internal/history"
@@ -29,6 +31,7 @@ var writeTool = declare(Tool[writeInput]{
 	Permission:   guard.ToWrite,
 	Limit:        changeLimit,
 	Uncancelable: true,
+	Forms:        jsonContent,
 	Plan: func(_ context.Context, env *Env, in writeInput) (Plan, error) {
 		if strings.HasSuffix(in.FilePath, "/") {
 			return Plan{}, errors.New("file_path ends in a slash: it names a directory, not a file")
@@ -43,6 +46,24 @@ var writeTool = declare(Tool[writeInput]{
 		}, nil
 	},
 })
+
+// jsonFile finds the names of files that hold one JSON value.
+var jsonFile = regexp.MustCompile(`(?i)\.(json[c5]?|jsonld|geojson|topojson|ipynb|webmanifest|har|code-workspace|avsc)$` +
+	`|(^|[/\\])\.(babel|eslint|jshint|lintstaged|markdownlint|nyc|prettier|renovate|stylelint|sw)rc$`)
+
+// jsonContent makes a text of JSON that is sent as the content of a JSON file.
+func jsonContent(given map[string]json.RawMessage) {
+	var name string
+	content := given["content"]
+	if json.Unmarshal(given["file_path"], &name) != nil || !jsonFile.MatchString(name) || len(content) == 0 || content[0] == '"' || isNull(content) {
+		return
+	}
+	var text bytes.Buffer
+	if json.Indent(&text, content, "", "  ") == nil {
+		text.WriteByte('\n')
+		given["content"], _ = json.Marshal(text.String()) // a string never fails
+	}
+}
 
 func write(ctx context.Context, env *Env, path guard.Path, content string) (Result, error) {
 	t, err := openTarget(ctx, env, path, true)
