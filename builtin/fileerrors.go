@@ -104,39 +104,6 @@ const (
 	nameEdits   = 3 // the most letters by which a name may differ, and no more than a third of them
 )
 
-// Suggest adds the file that was probably meant to the refusal of a path outside of the roots: an existing file inside with
-// the same last elements, which the caller may read.
-func (e *Env) Suggest(in guard.Intent, v guard.Verdict) guard.Verdict {
-	paths := in.Files()
-	if v.Action == guard.Allow || v.Rule != guard.RuleBoundary || len(paths) != 1 {
-		return v
-	}
-	if name := sameTail(e, paths[0]); name != "" {
-		v.Remedy = fmt.Sprintf("Did you mean %s?", name)
-	}
-	return v
-}
-
-// sameTail returns the file below a root with the longest common tail with a path outside of the roots, or "".
-func sameTail(env *Env, path guard.Path) string {
-	_, tail, ok := strings.Cut(filepath.ToSlash(path.String()), "/")
-	for ok && tail != "" {
-		for _, root := range env.Policy.Roots() {
-			inside, err := env.Policy.Resolve(filepath.Join(root, filepath.FromSlash(tail)))
-			if err != nil || isBelow(path.String(), root) {
-				continue
-			}
-			info, err := inside.Stat()
-			if err == nil && !env.Policy.Hidden(inside.Real(), info.IsDir()) &&
-				env.Policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: inside}}}).Action == guard.Allow {
-				return inside.String()
-			}
-		}
-		_, tail, ok = strings.Cut(tail, "/")
-	}
-	return ""
-}
-
 // missing returns the error for a file that does not exist, with similar names.
 func missing(ctx context.Context, env *Env, path guard.Path) error {
 	if info, err := os.Lstat(path.String()); err == nil && !path.Own() && info.Mode()&fs.ModeSymlink != 0 {
