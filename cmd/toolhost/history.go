@@ -42,18 +42,32 @@ func historyCommand() *cobra.Command {
 				if asJSON {
 					return printJSON(cmd.OutOrStdout(), callsOf(changes))
 				}
+				if len(changes) == 0 {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), nothingChanged(filter))
+					return err
+				}
 				return printChanges(cmd.OutOrStdout(), changes)
 			})
 		},
 	}
 	flags.addState(cmd.PersistentFlags())
 	cmd.Flags().StringVar(&filter.Path, "path", "", "only changes of this `FILE`, or below this directory")
+	cmd.Flags().StringVar(&filter.Path, "root", "", "only changes in this `DIR`; the same as --path")
+	cmd.MarkFlagsMutuallyExclusive("path", "root")
 	cmd.Flags().StringVar(&filter.Scope, "scope", "", "only changes made in this `SCOPE`, as the list names it")
 	cmd.Flags().StringVar(&since, "since", "", "only changes since this `TIME`: 2026-01-31T15:04, or how long ago: 10m, 30d")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.AddCommand(showCommand(&flags), usageCommand(&flags), purgeCommand(&flags))
 	return cmd
+}
+
+// nothingChanged says that the filter finds no change.
+func nothingChanged(filter builtin.ChangeFilter) string {
+	if filter.Path == "" && filter.Scope == "" && filter.Since.IsZero() {
+		return "no change is recorded"
+	}
+	return "no change is recorded that --path, --root, --scope and --since select"
 }
 
 func purgeCommand(flags *hostFlags) *cobra.Command {
