@@ -341,7 +341,8 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 	return value, nil
 }
 
-// oneElement makes a list of what stands in its place, if that is an element of such a list: raw, or value if raw is a text.
+// oneElement makes a list of what stands in its place, if that is an element of such a list: raw, or value if raw is a
+// text.
 func oneElement(raw, value json.RawMessage, element *jsonschema.Schema) json.RawMessage {
 	switch {
 	case element == nil || len(value) == 0 || value[0] == '[':

@@ -53,8 +53,8 @@ func (e *Env) commandsRead(path guard.Path) bool {
 	return e.Policy.Judge(guard.Intent{Tool: Bash.Name, Effects: []guard.Effect{effect}}).Action == guard.Allow
 }
 
-// sameTail returns the file below a root with the longest common tail with a path outside of the roots, or "". A path in a
-// directory that exists, or that may be another project, is not one of the roots by another name.
+// sameTail returns the file below a root with the longest common tail with a path outside of the roots, or "". A path
+// in a directory that exists, or that may be another project, is not one of the roots by another name.
 func sameTail(env *Env, path guard.Path) string {
 	given := filepath.ToSlash(path.String())
 	if slices.ContainsFunc(env.Policy.Roots(), func(root string) bool { return isBelow(path.String(), root) }) {

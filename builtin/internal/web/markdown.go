@@ -47,6 +47,8 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 	p := &page{doc: doc, at: at, base: at}
 	p.unmark()
 	p.inspect()
+	p.findLeads()
+	p.codeTables()
 	d.Title, d.Date = p.title, p.date
 	p.prepare(fragment)
 	if p.added > maxAdded {
@@ -56,7 +58,7 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 	content := doc
 	if !raw {
 		if p.cut(); p.madeByScripts() {
-			d.Text = p.scripted()
+			d.Text = p.withLeads(p.scripted())
 			return nil
 		}
 		content = p.article(len(source) <= maxReadable)
@@ -70,6 +72,10 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 		return nil
 	}
 	d.Text = string(bytes.TrimSpace(out)) + "\n"
+	if d.Text == "\n" && p.scripts > 0 {
+		d.Text = p.scripted()
+	}
+	d.Text = p.withLeads(d.Text)
 	return err
 }
 
@@ -82,7 +88,9 @@ type page struct {
 	description string
 	headline    string
 	scripts     int
-	ticks       bool // texts outside of code have the syntax of code
+	refresh     string   // to what page it refreshes, as a line
+	leads       []string // lines about what it embeds, and where its scripts lead
+	ticks       bool     // texts outside of code have the syntax of code
 }
 
 // unmark removes the characters of this package from texts and attributes, where entities may have made them. It looks
