@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -231,7 +230,7 @@ func (f webFetch) text(resp *web.Response, d *web.Document, out *webFetchOutput)
 		if v.Next > 0 {
 			r.Text += fmt.Sprintf(" Go on with offset=%d.", v.Next)
 		}
-		path, err := f.keep([]byte(d.Text))
+		path, err := f.env.keep("web", []byte(d.Text))
 		if r.SavedPath = path; err != nil {
 			r.Text += fmt.Sprintf(" The whole could not be kept: %v.]\n", err)
 		} else {
@@ -239,22 +238,6 @@ func (f webFetch) text(resp *web.Response, d *web.Document, out *webFetchOutput)
 		}
 	}
 	return r
-}
-
-// keep keeps content among the results of the caller.
-func (f webFetch) keep(content []byte) (path string, err error) {
-	if f.env.Results == nil {
-		return "", errors.New("this host keeps no results")
-	}
-	file, err := f.env.Results.Create("web")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Close(), file.Kept().Err); err != nil {
-		return "", errors.Join(err, file.Discard())
-	}
-	return file.Kept().Path, nil
 }
 
 func (f webFetch) image(ctx context.Context, resp *web.Response, d *web.Document) (Result, error) {
@@ -295,7 +278,7 @@ func (f webFetch) pdf(ctx context.Context, resp *web.Response, d *web.Document, 
 	}
 	out.Shown = utf8.RuneCountInString(b.String())
 	out.Characters = out.Shown
-	if path, err := f.keep(resp.Body); err == nil {
+	if path, err := f.env.keep("web", resp.Body); err == nil {
 		pages.Notes = append(pages.Notes, fmt.Sprintf("The file is kept in %s: Read shows its pages.", path))
 	}
 	writeNotes(&b, pages.Notes, pages.Pictures)

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -74,7 +73,7 @@ func toResult(r Reply) *mcp.CallToolResult {
 		IsError:           r.IsError,
 	}
 	for _, image := range r.Images {
-		result.Content = append(result.Content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(image.Data), image.MIME))
+		result.Content = append(result.Content, mcp.NewImageContent(image.Base64(), image.MIME))
 	}
 	return attachSession(result, r.Session)
 }

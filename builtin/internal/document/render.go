@@ -1,8 +1,8 @@
 package document
 
 import (
-	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,11 +21,6 @@ const (
 	// bytes that another one takes at least, with what surrounds it.
 	maxOutputs = 100
 	minOutput  = 500
-
-	// maxNotebookPixels is how many pixels all pictures of a notebook that are
-	// decoded for one answer have together: a small file can hold very many large
-	// pictures of one color.
-	maxNotebookPixels = MaxPixels
 )
 
 // RenderOptions say which part of a notebook to show. Zero fields have defaults.
@@ -103,8 +98,7 @@ type renderer struct {
 	maxOutput int
 	alone     bool // one cell was asked for
 	text      strings.Builder
-	pictures  int // bytes of base64
-	pixels    int // of what was decoded
+	album     Album
 	number    int // of the cell, counted from 1
 	room      int // for its next output, in bytes
 	out       *Rendered
@@ -253,29 +247,20 @@ func (r *renderer) picture(kind string, value json.RawMessage) {
 		fmt.Fprintf(&r.text, "<output type=%q>"+format+"</output>\n", append([]any{kind}, args...)...)
 	}
 	encoded, _ := multiline(value)
-	raw, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(strings.TrimSpace(encoded)))
+	raw, err := Decode(encoded)
 	if err != nil {
 		say("[This picture is not valid base64 and is not shown.]")
 		return
 	}
-	if n := pixelsOf(raw); n <= MaxPixels { // more are refused without being decoded
-		if r.pixels+n > maxNotebookPixels {
-			say("[This picture is not shown: with those before it there are too many pixels. %s]", r.wayToSee("outputs"))
-			return
-		}
-		r.pixels += n
+	pic, err := r.album.Picture(raw)
+	if full, ok := errors.AsType[FullError](err); ok {
+		say("[This picture is not shown: %v. %s]", full, r.wayToSee("outputs"))
+		return
 	}
-	pic, err := Image(raw)
 	if err != nil {
 		say("[This picture is not shown: %v.]", err)
 		return
 	}
-	size := base64.StdEncoding.EncodedLen(len(pic.Data))
-	if r.pictures+size > MaxPictures {
-		say("[This picture is not shown: there are too many. %s]", r.wayToSee("outputs"))
-		return
-	}
-	r.pictures += size
 	pic.Note = fmt.Sprintf("output of cell %d; %s", r.number, pic.Note)
 	r.out.Pictures = append(r.out.Pictures, pic)
 	say("[picture %d: %d×%d pixels]", len(r.out.Pictures), pic.Width, pic.Height)

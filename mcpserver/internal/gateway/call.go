@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,8 +36,8 @@ type request struct {
 	id, pin string
 }
 
-// A reader converts the response of a server to a result.
-type reader func(raw json.RawMessage) (builtin.Result, error)
+// A reader converts the response of a server to a result for a caller.
+type reader func(ctx context.Context, env *builtin.Env, raw json.RawMessage) (builtin.Result, error)
 
 // A caller sends requests to a server on behalf of a caller of this host.
 type caller struct {
@@ -73,7 +72,7 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	} else if _, ok := errors.AsType[*errWithheld](err); !ok && err != nil {
 		err = fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
 	} else if err == nil {
-		out, err = read(raw)
+		out, err = read(ctx, c.env, raw)
 	}
 	out.Served.Era, out.Served.Replayed = c.s.store.era(), retry
 	if r.tool != nil {
@@ -164,7 +163,7 @@ type part struct {
 }
 
 // result converts the result of a server. Unknown content is included as raw JSON.
-func (s *server) result(env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
+func (s *server) result(ctx context.Context, env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
 	var r struct {
 		Content           []json.RawMessage
 		StructuredContent json.RawMessage
@@ -173,15 +172,16 @@ func (s *server) result(env *builtin.Env, raw json.RawMessage) (builtin.Result, 
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return builtin.Result{}, fmt.Errorf("cannot decode its result: %w", err)
 	}
-	out := builtin.Result{IsError: r.IsError}
+	out, attached := builtin.Result{IsError: r.IsError}, env.Attachments()
 	var texts []string
 	for _, c := range r.Content {
-		text, image := s.content(c)
+		image, text := s.content(ctx, attached, c)
 		if image != nil {
 			out.Images = append(out.Images, *image)
-			continue
 		}
-		texts = append(texts, text)
+		if image == nil || text != "" {
+			texts = append(texts, text)
+		}
 	}
 	if has := len(r.StructuredContent) > 0 && string(r.StructuredContent) != "null"; has {
 		if len(texts) == 0 && len(out.Images) == 0 {
@@ -200,48 +200,35 @@ func (s *server) result(env *builtin.Env, raw json.RawMessage) (builtin.Result, 
 	return out, nil
 }
 
-// content converts one part of a result to text or an image. URIs of resources are those that [Consults.Read] accepts.
-func (s *server) content(raw json.RawMessage) (string, *builtin.Image) {
+// content converts one part of a result to an image or text, or to both. URIs of resources are those that [Consults.Read]
+// accepts.
+func (s *server) content(ctx context.Context, attached *builtin.Attachments, raw json.RawMessage) (*builtin.Image, string) {
 	var p part
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return "[A part that cannot be decoded: " + cleanText(string(raw), maxErrorBody) + "]", nil
+		return nil, "[A part that cannot be decoded: " + cleanText(string(raw), maxErrorBody) + "]"
 	}
 	switch p.Type {
 	case "text":
-		return p.Text, nil
-	case "image":
-		data, err := base64.StdEncoding.DecodeString(p.Data)
-		if err != nil || !knownImage(p.MIMEType) {
-			return fmt.Sprintf("[An image of the type %q that cannot be shown.]", cleanText(p.MIMEType, 80)), nil
-		}
-		return "", &builtin.Image{Data: data, MIME: p.MIMEType}
+		return nil, p.Text
+	case "image", "audio":
+		return attached.Show(ctx, fmt.Sprintf("Content of the type %s (%q)", p.Type, cleanText(p.MIMEType, maxType)), p.Data)
 	case "resource_link":
-		return strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200), s.address(cleanText(p.URI, maxLine)), cleanText(p.Description, maxLine))), nil
+		return nil, strings.TrimSpace(fmt.Sprintf("[Resource %s: %s] %s", cleanText(p.Name, 200), s.address(cleanText(p.URI, maxLine)), cleanText(p.Description, maxLine)))
 	case "resource":
 		if p.Resource == nil {
-			return "[A resource without content.]", nil
+			return nil, "[A resource without content.]"
 		}
 		uri := s.address(cleanText(p.Resource.URI, maxLine))
 		if p.Resource.Text != nil {
-			return fmt.Sprintf("[Resource %s]\n%s", uri, *p.Resource.Text), nil
+			return nil, fmt.Sprintf("[Resource %s]\n%s", uri, *p.Resource.Text)
 		}
-		if data, err := base64.StdEncoding.DecodeString(p.Resource.Blob); err == nil && knownImage(p.Resource.MIMEType) {
-			return "", &builtin.Image{Data: data, MIME: p.Resource.MIMEType}
-		}
-		return fmt.Sprintf("[Resource %s: %d bytes of %s, which cannot be shown.]", uri, len(p.Resource.Blob)*3/4, cleanText(p.Resource.MIMEType, 80)), nil
-	case "audio":
-		return fmt.Sprintf("[%d bytes of %s, which cannot be shown.]", len(p.Data)*3/4, cleanText(p.MIMEType, 80)), nil
+		return attached.Show(ctx, fmt.Sprintf("Resource %s (%q)", uri, cleanText(p.Resource.MIMEType, maxType)), p.Resource.Blob)
 	}
-	return fmt.Sprintf("[A part of the unknown type %q: %s]", cleanText(p.Type, 80), cleanText(string(raw), maxErrorBody)), nil
+	return nil, fmt.Sprintf("[A part of the unknown type %q: %s]", cleanText(p.Type, maxType), cleanText(string(raw), maxErrorBody))
 }
 
-func knownImage(kind string) bool {
-	switch kind {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return true
-	}
-	return false
-}
+// maxType is the longest shown type of content, in characters.
+const maxType = 80
 
 // keepJSON saves JSON that is too long for a result, and returns a note with its path.
 func keepJSON(env *builtin.Env, what string, raw json.RawMessage) string {

@@ -212,10 +212,7 @@ func (p Prompt) Def() *builtin.Def {
 		}
 		listed := len(given) == 0 || p.server.Trust != Project // arguments can send data of the caller to the server
 		r := request{method: "prompts/get", params: map[string]any{"name": p.own.name, "arguments": args}, idempotent: p.server.trustsHints(), id: p.own.id(), pin: p.own.pin, parallel: true}
-		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own.name, Reads: "prompt", Listed: listed}, r, func(raw json.RawMessage) (builtin.Result, error) {
-			result, text, err := p.server.prompt(raw)
-			return builtin.Result{Text: text, Passed: result}, err
-		}), nil
+		return caller{p.g, env, p.server}.plan(guard.CallTool{Tool: p.own.name, Reads: "prompt", Listed: listed}, r, p.server.prompt), nil
 	})
 }
 
@@ -263,8 +260,8 @@ func (s *server) listsTo(principal, uri string) bool {
 	return all != nil && slices.ContainsFunc(resourceKind.read(all.Resources), func(d definition) bool { return d.refused == nil && d.name == uri })
 }
 
-// prompt decodes a response to prompts/get, and returns it with its text.
-func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, error) {
+// prompt converts a response to prompts/get.
+func (s *server) prompt(ctx context.Context, env *builtin.Env, raw json.RawMessage) (builtin.Result, error) {
 	var r struct {
 		Description string
 		Messages    []struct {
@@ -273,13 +270,13 @@ func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, erro
 		}
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, "", fmt.Errorf("cannot decode the prompt of the server %s: %w", s.Name, err)
+		return builtin.Result{}, fmt.Errorf("cannot decode the prompt of the server %s: %w", s.Name, err)
 	}
-	out := &mcp.GetPromptResult{Description: cleanText(r.Description, maxDescription)}
+	out, attached := &mcp.GetPromptResult{Description: cleanText(r.Description, maxDescription)}, env.Attachments()
 	var texts []string
 	for _, m := range r.Messages {
-		text, _ := s.content(m.Content)
-		content, err := mcp.UnmarshalContent(s.addressed(m.Content))
+		image, text := s.content(ctx, attached, m.Content)
+		content, err := mcp.UnmarshalContent(s.passed(m.Content, image, text))
 		if err != nil { // an unknown type of content
 			content = mcp.NewTextContent(text)
 		}
@@ -288,11 +285,12 @@ func (s *server) prompt(raw json.RawMessage) (*mcp.GetPromptResult, string, erro
 		}
 		texts, out.Messages = append(texts, text), append(out.Messages, mcp.NewPromptMessage(m.Role, content))
 	}
-	return out, strings.Join(texts, "\n"), nil
+	return builtin.Result{Text: strings.Join(texts, "\n"), Passed: out}, nil
 }
 
-// addressed returns content with the URI of its resource replaced by the one that clients use.
-func (s *server) addressed(raw json.RawMessage) json.RawMessage {
+// passed returns content as it is passed on to clients: with the URI of its resource that clients use, and with the image or
+// text that was made of its binary content.
+func (s *server) passed(raw json.RawMessage, image *builtin.Image, text string) json.RawMessage {
 	var content map[string]any
 	if json.Unmarshal(raw, &content) != nil {
 		return raw
@@ -303,24 +301,49 @@ func (s *server) addressed(raw json.RawMessage) json.RawMessage {
 			m["uri"] = s.address(uri)
 		}
 	}
+	switch {
+	case inner != nil:
+		replaceBlob(inner, image, text)
+	case content["type"] == "image" && image != nil:
+		content["data"], content["mimeType"] = image.Base64(), image.MIME
+	case content["type"] == "image":
+		content = map[string]any{"type": "text", "text": text}
+	}
 	return marshal(content)
 }
 
+// replaceBlob replaces the blob of a resource that clients show as an image by the image or text that was made of it. Other
+// blobs are passed on unchanged.
+func replaceBlob(resource map[string]any, image *builtin.Image, text string) {
+	if _, ok := resource["blob"].(string); !ok {
+		return
+	}
+	declared, _ := resource["mimeType"].(string)
+	if image != nil {
+		resource["blob"], resource["mimeType"] = image.Base64(), image.MIME
+	} else if declared = strings.ToLower(strings.TrimSpace(declared)); strings.HasPrefix(declared, "image/") {
+		delete(resource, "blob")
+		resource["text"], resource["mimeType"] = text, "text/plain"
+	}
+}
+
 // contents converts a response to resources/read.
-func (s *server) contents(raw json.RawMessage) (result builtin.Result, err error) {
-	all := []mcp.ResourceContents{}
+func (s *server) contents(ctx context.Context, env *builtin.Env, raw json.RawMessage) (result builtin.Result, err error) {
+	all, attached := []mcp.ResourceContents{}, env.Attachments()
 	var r struct{ Contents []map[string]any }
 	err = json.Unmarshal(raw, &r)
 	var texts []string
 	for _, c := range r.Contents {
-		text, image := s.content(marshal(map[string]any{"type": "resource", "resource": c}))
+		image, text := s.content(ctx, attached, marshal(map[string]any{"type": "resource", "resource": c}))
 		if image != nil {
 			result.Images = append(result.Images, *image)
-		} else {
+		}
+		if image == nil || text != "" {
 			texts = append(texts, text)
 		}
 		uri, _ := c["uri"].(string)
 		c["uri"] = s.address(uri)
+		replaceBlob(c, image, text)
 		one, wrong := mcp.ParseResourceContents(c)
 		all, err = append(all, one), cmp.Or(err, wrong)
 	}

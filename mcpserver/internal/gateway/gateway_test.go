@@ -132,11 +132,26 @@ func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
 
 // env is that of each call: of one conversation, whose person answers questions.
 func (b *bench) env() *builtin.Env {
-	return &builtin.Env{Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return &builtin.Env{Runtime: openRuntime(b.t), Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 		b.asked = string(params)
 		b.forms++
 		return filled(params), nil
 	}}
+}
+
+// openRuntime opens what calls share.
+func openRuntime(t *testing.T) *builtin.Runtime {
+	box, err := builtin.OpenRuntime(builtin.RuntimeConfig{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { box.Close() })
+	return box
+}
+
+// noReader drops the result of a call.
+func noReader(context.Context, *builtin.Env, json.RawMessage) (builtin.Result, error) {
+	return builtin.Result{}, nil
 }
 
 // filled fills in a form: with "Ann", 7, true, or the first choice.

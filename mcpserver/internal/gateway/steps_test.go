@@ -90,7 +90,7 @@ func stepped(t *testing.T, as *stepWire) (g *Gateway, s *server, connected *int)
 // sayAt calls the tool of a server.
 func sayAt(ctx context.Context, g *Gateway, s *server) error {
 	_, err := caller{g, &builtin.Env{Principal: localPrincipal, Scope: "one"}, s}.runHere(ctx, request{method: "tools/call", params: map[string]any{"name": "say"}},
-		func(json.RawMessage) (builtin.Result, error) { return builtin.Result{}, nil })
+		noReader)
 	return err
 }
 

@@ -293,7 +293,7 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 		}
 		r := request{method: "tools/call", params: map[string]any{"name": t.Name, "arguments": args}, tool: t, id: id, pin: t.pin, parallel: parallel}
 		r.idempotent = s.trustsHints() && (is(t.Annotations.ReadOnlyHint) || is(t.Annotations.IdempotentHint))
-		return caller{g, env, s}.plan(guard.CallTool{Tool: t.Name}, r, func(raw json.RawMessage) (builtin.Result, error) { return s.result(env, raw) }), nil
+		return caller{g, env, s}.plan(guard.CallTool{Tool: t.Name}, r, s.result), nil
 	})
 }
 
