@@ -309,10 +309,27 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		}
 		value = json.RawMessage(strings.TrimSpace(text))
 	}
-	ok := false
-	switch want.Type {
-	case "string":
-		ok = isText
+	ok := isText
+	if want.Type == "array" {
+		value = oneElement(raw, value, want.Items)
+	}
+	if want.Type != "string" {
+		value, ok = spelled(value, want.Type)
+	}
+	if !ok && want.Type == "integer" && integral(value) {
+		return nil, fmt.Errorf("expected %s of at most %d, got %s", article(want.Type), int64(largestInteger), show(raw))
+	}
+	if !ok {
+		return nil, fmt.Errorf("expected %s, got %s", article(want.Type), show(raw))
+	}
+	return value, nil
+}
+
+// spelled returns the JSON value of a type, other than string, that a text without surrounding space spells.
+func spelled(text []byte, kind string) (value json.RawMessage, ok bool) {
+	value = text
+	starts := func(with byte) bool { return len(text) > 0 && text[0] == with && json.Valid(text) }
+	switch kind {
 	case "boolean":
 		value = bytes.ToLower(value)
 		switch string(value) {
@@ -328,17 +345,16 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		if ok {
 			value = strconv.AppendInt(nil, int64(f), 10)
 		}
+	case "number":
+		ok = len(text) > 0 && bytes.IndexByte([]byte("-0123456789"), text[0]) >= 0 && json.Valid(text)
+	case "null":
+		ok = string(text) == "null"
 	case "array":
-		value = oneElement(raw, value, want.Items)
-		ok = json.Valid(value) && len(value) > 0 && value[0] == '['
+		ok = starts('[')
+	case "object":
+		ok = starts('{')
 	}
-	if !ok && want.Type == "integer" && integral(value) {
-		return nil, fmt.Errorf("expected %s of at most %d, got %s", article(want.Type), int64(largestInteger), show(raw))
-	}
-	if !ok {
-		return nil, fmt.Errorf("expected %s, got %s", article(want.Type), show(raw))
-	}
-	return value, nil
+	return value, ok
 }
 
 // oneElement makes a list of what stands in its place, if that is an element of such a list: raw, or value if raw is a

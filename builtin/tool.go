@@ -10,7 +10,6 @@
 package builtin
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -232,13 +231,14 @@ func Define[In any](t Tool[In]) (*Def, error) {
 // always lets every call of a tool run concurrently with others.
 func always[In any](In) bool { return true }
 
-// External completes the definition d of a tool of another server or program. plan gets the arguments unchanged, after a
-// check that they are one JSON object. The effects of such a tool are not known: its plan has the effect
+// External completes the definition d of a tool of another server or program. plan gets the arguments as one JSON object; those
+// for another server are converted to its schema as those of the tools of this host are. The effects of such a tool are not known: its plan has the effect
 // [guard.CallTool], so that an allow rule or a person must permit each call. concurrent means that calls may run
 // concurrently with others.
 func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
+	schema := looseSchemaOf(d.RawSchema)
 	d.bind = func(raw json.RawMessage) (*Call, error) {
-		args, text, err := externalArgs(&d, raw)
+		args, text, err := externalArgs(&d, schema, raw)
 		if err != nil {
 			return nil, &bindError{Tool: d.Name, Problems: []string{err.Error()}}
 		}
@@ -254,39 +254,4 @@ func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, a
 		}, nil
 	}
 	return &d
-}
-
-// externalArgs decodes the arguments of an external tool. text is made of what was decoded, so that the tool gets what
-// rules see, also where a member was given twice in a nested object.
-func externalArgs(d *Def, raw json.RawMessage) (args map[string]any, text json.RawMessage, err error) {
-	given, twice, err := object(raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	if twice != "" {
-		return nil, nil, fmt.Errorf(repeated, quoted(twice))
-	}
-	if text, err = json.Marshal(given); err != nil {
-		return nil, nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	if err = dec.Decode(&args); err != nil {
-		return nil, nil, err
-	}
-	if args == nil {
-		args = map[string]any{}
-	}
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if json.Unmarshal(d.RawSchema, &schema) == nil && d.Server != "" {
-		for _, name := range clientFields {
-			if schema.Properties[name] == nil {
-				delete(args, name)
-			}
-		}
-	}
-	text, err = json.Marshal(args)
-	return args, text, err
 }

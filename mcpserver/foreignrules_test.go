@@ -93,14 +93,18 @@ func TestForeignArguments(t *testing.T) {
 		{`{"path":"x","wait_for_previous":true}`, `ran with {"path":"x"}`}, // which a client adds
 		{`{"path":"x","o":{"a":1,"a":2}}`, `ran with {"o":{"a":2},"path":"x"}`},
 		{`{"path":"x","n":9007199254740993}`, `ran with {"n":9007199254740993,"path":"x"}`},
+		{`{"path":"5","n":"5","o":"{\"a\":\"1\"}"}`, `ran with {"n":5,"o":{"a":"1"},"path":"5"}`}, // as models send them
+		{`{"path":"x","n":null}`, `ran with {"path":"x"}`},
+		{`{"path":"x","n":"five"}`, "n: "},
+		{`{"path":"x","o":"{\"path\":\"a secret\"}"}`, "denied by a rule"},
 		{`[]`, "one JSON object"},
 	} {
-		h, full, _ := servesLong(t, schema, func(c *Config) { c.ToolSearch = "on" })
+		h, full, _ := servesLong(t, schema, func(c *Config) { c.ToolSearch, c.Deny = "on", []string{"mcp__s(path:*secret*)"} })
 		direct, wrapped := do(h, full, tt.args), through(h, full, tt.args)
 		if !strings.Contains(direct.Text, tt.want) || direct.IsError != wrapped.IsError {
 			t.Errorf("%s: got %q, through ToolCall %q, want %q", tt.args, direct.Text, wrapped.Text, tt.want)
 		}
-		if direct.IsError && !strings.HasPrefix(tt.args, "[") && !strings.Contains(tt.want, "twice") && !strings.Contains(direct.Text, "Its schema: {") {
+		if direct.IsError && !strings.HasPrefix(tt.args, "[") && !strings.Contains(tt.want, "twice") && !strings.Contains(tt.want, "denied") && !strings.Contains(direct.Text, "Its schema: {") {
 			t.Errorf("%s: the schema is missing: %q", tt.args, direct.Text)
 		}
 	}
