@@ -3,8 +3,8 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,17 +71,32 @@ func (p *position) note(line []byte) {
 }
 
 // find returns the response to the request with an id, or nil if the stream ends before it.
-func (w *httpWire) find(body io.Reader, at *position, id string) (found *message, err error) {
+func (w *httpWire) find(body io.Reader, at *position, id int64) (found *message, err error) {
+	var wrong error
 	err = readEvents(body, at, func(data []byte) bool {
-		var m message
-		if json.Unmarshal(data, &m) == nil && m.Method == "" && string(m.ID) == id {
-			found = &m
-			return false
+		all, odd := messagesIn(data)
+		for _, m := range all {
+			if found == nil && m.answers(id) {
+				found = &m
+			} else {
+				w.handle(m)
+			}
 		}
-		w.take(data)
-		return true
+		if odd {
+			w.noise.add(data)
+		}
+		if odd && len(all) == 0 && isDamaged(data) {
+			wrong = &notMessage{bytes.Clone(data)}
+		}
+		return found == nil && wrong == nil
 	})
-	return found, err
+	return found, cmp.Or(wrong, err)
+}
+
+// answers reports whether a message on the stream of a request is the response to it. An error that names no request is.
+func (m message) answers(id int64) bool {
+	n, ok := m.number()
+	return m.Method == "" && (ok && n == id || m.isNull() && m.Error != nil)
 }
 
 // resume requests the rest of a stream, after the delay that the server has set.
@@ -107,35 +122,40 @@ type resumeKey struct{}
 
 // expect calls cancel if the response to a request arrives on another stream. The returned function ends that, and returns
 // the response or nil.
-func (w *httpWire) expect(id string, cancel context.CancelCauseFunc) func() *message {
+func (w *httpWire) expect(id int64, cancel context.CancelCauseFunc) func() *message {
 	var found atomic.Pointer[message]
 	w.expected.Store(id, func(m message) { found.Store(&m); cancel(nil) })
 	return func() *message { w.expected.Delete(id); return found.Load() }
 }
 
-// take handles a message that is not the response to the request of its stream. It reports whether data is a message.
+// take handles the messages of an event that is not on the stream of a request. It reports whether there are any.
 func (w *httpWire) take(data []byte) bool {
-	var m message
-	switch err := json.Unmarshal(data, &m); {
-	case err != nil:
-		return false
+	all, _ := messagesIn(data)
+	for _, m := range all {
+		w.handle(m)
+	}
+	return len(all) > 0
+}
+
+// handle handles a message that is not the response to the request of its stream.
+func (w *httpWire) handle(m message) {
+	switch {
 	case m.Method == "":
-		if deliver, ok := w.expected.Load(string(m.ID)); ok {
+		id, _ := m.number()
+		if deliver, ok := w.expected.Load(id); ok {
 			deliver.(func(message))(m)
 		}
-		return true
 	case len(m.ID) == 0:
 		w.to.notified(m.Method, m.Params)
-		return true
+	default:
+		w.to.asked(m.ID, m.Method, m.Params, func(reply message) {
+			ctx, cancel := context.WithTimeout(w.ctx, connectTime)
+			defer cancel()
+			if resp, err := w.post(ctx, reply); err == nil {
+				resp.Body.Close()
+			}
+		})
 	}
-	w.to.asked(m.ID, m.Method, m.Params, func(reply message) {
-		ctx, cancel := context.WithTimeout(w.ctx, connectTime)
-		defer cancel()
-		if resp, err := w.post(ctx, reply); err == nil {
-			resp.Body.Close()
-		}
-	})
-	return true
 }
 
 // listen reads the GET event stream of a legacy server, if it has one. It calls asked after the request was sent.

@@ -252,7 +252,7 @@ func (g *Gateway) look(s *server, principal string) {
 	leave := sync.OnceFunc(func() { <-g.looks })
 	defer leave()
 	defer time.AfterFunc(lookShare, leave).Stop() // a server that does not answer must not delay others
-	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal}
+	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal, patient: true}
 	defer u.stop()
 	sess, err := u.acquire(g.ctx)
 	if err != nil {

@@ -210,6 +210,11 @@ func (b *bench) run(lines string) {
 					b.t.Fatalf("the list stays %v", b.listed())
 				}
 			}
+		case "noise": // the error of a first call
+			name, rest, _ := strings.Cut(rest, " ")
+			if _, _, err := b.use(name, "ann", "one"); err == nil || !strings.Contains(err.Error(), rest) {
+				b.t.Errorf("noise of %s: want %q, got %v", name, rest, err)
+			}
 		case "as":
 			b.as = rest
 		case "wait-resources":

@@ -68,6 +68,7 @@ type httpWire struct {
 	to      listener
 	pinned  bool // see authError
 
+	noise    noise
 	expected sync.Map // id → func(message), which takes a response that arrives on another stream
 
 	mu      sync.Mutex
@@ -219,7 +220,7 @@ func (w *httpWire) status(resp *http.Response, session string) error {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxSchema))
 	var m message
-	if json.Unmarshal(text, &m) == nil && m.Error != nil {
+	if json.Unmarshal(text, &m) == nil && m.Error != nil && m.Error.Code != 0 {
 		return m.Error
 	}
 	return fmt.Errorf("HTTP %d: %s", resp.StatusCode, cleanText(strings.TrimSpace(string(text)), maxErrorBody))
@@ -234,7 +235,7 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.ctx, func() { cancel(errStopped) })()
-	elsewhere := w.expect(string(raw), cancel)
+	elsewhere := w.expect(id, cancel)
 	resp, err := w.post(ctx, message{ID: raw, Method: method, Params: params})
 	if err == nil {
 		defer resp.Body.Close()
@@ -244,7 +245,7 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 			w.mu.Unlock()
 		}
 		var m message
-		if m, err = w.answer(ctx, resp, string(raw)); err == nil {
+		if m, err = w.answer(ctx, resp, id); err == nil {
 			return m.outcome()
 		}
 	}
@@ -262,7 +263,7 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 
 // answer reads the response to the request with an id, and handles the messages before it. A stream that ends too early is
 // resumed after its last event, if that has an id.
-func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (message, error) {
+func (w *httpWire) answer(ctx context.Context, resp *http.Response, id int64) (message, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var m message
 	switch kind {
@@ -274,10 +275,14 @@ func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (
 		if len(text) > maxMessage {
 			return m, fmt.Errorf("its answer has more than %d bytes", maxMessage)
 		}
-		if err := json.Unmarshal(text, &m); err != nil {
-			return m, fmt.Errorf("its answer is not a message: %w", err)
+		all, _ := messagesIn(text)
+		for i := range all {
+			if all[i].answers(id) || len(all) == 1 && all[i].Method == "" {
+				return all[i], nil
+			}
+			w.handle(all[i])
 		}
-		return m, nil
+		return m, &notMessage{text}
 	case "text/event-stream":
 		at := position{retry: retryUsual}
 		found, err := w.find(resp.Body, &at, id)
@@ -296,7 +301,28 @@ func (w *httpWire) answer(ctx context.Context, resp *http.Response, id string) (
 		}
 		return m, err
 	}
-	return m, fmt.Errorf("its answer has the type %q: application/json or text/event-stream is expected", cleanText(kind, maxLine))
+	return m, fmt.Errorf("its answer has the type %q: application/json or text/event-stream is expected%s", cleanText(kind, maxLine), beginning(resp.Body))
+}
+
+// beginning returns, for an error, the first characters of a body that arrive within probeTime.
+func beginning(body io.ReadCloser) string {
+	defer time.AfterFunc(probeTime, func() { body.Close() }).Stop()
+	text, _ := io.ReadAll(io.LimitReader(body, 4*maxErrorBody))
+	if shown := cleanText(strings.TrimSpace(string(text)), maxErrorBody); shown != "" {
+		return ". It begins with: " + shown
+	}
+	return ""
+}
+
+// unexpected returns what the server sent besides messages, or "".
+func (w *httpWire) unexpected() string { return w.noise.text() }
+
+// words returns the same for an error.
+func (w *httpWire) words() string {
+	if odd := w.unexpected(); odd != "" {
+		return ". Where only messages are expected, it sent:\n" + odd
+	}
+	return ""
 }
 
 func (w *httpWire) notify(method string, params json.RawMessage) {

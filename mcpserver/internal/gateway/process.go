@@ -62,7 +62,10 @@ type processWire struct {
 	hosts *processHosts
 }
 
-func (w *processWire) initialized() { w.hosts.close() }
+func (w *processWire) initialized() {
+	w.hosts.close()
+	w.stdioWire.initialized()
+}
 
 // processHosts records whether a process may still reach the package registries.
 type processHosts struct {

@@ -270,8 +270,14 @@ func (s *session) latest() (found *activeCall) {
 	return found
 }
 
-// errSilent is the cause of ending a call without a response or progress.
-var errSilent = fmt.Errorf("it was silent for %s", silence)
+// silent returns the cause of ending a call without a response or progress.
+func (s *session) silent() error {
+	text := ""
+	if w, ok := s.w.(talker); ok {
+		text = w.words()
+	}
+	return fmt.Errorf("it was silent for %s%s", silence, text)
+}
 
 // call sends a request that may take long and waits for its result.
 func (s *session) call(ctx context.Context, method string, params map[string]any, c *activeCall) (json.RawMessage, error) {
@@ -279,8 +285,15 @@ func (s *session) call(ctx context.Context, method string, params map[string]any
 	defer cancel(nil)
 	limit := s.u.srv.callTime()
 	defer time.AfterFunc(limit, func() { cancel(fmt.Errorf("it did not answer within %s", limit)) }).Stop()
-	c.ctx, c.alive = ctx, time.AfterFunc(silence, func() { cancel(errSilent) })
+	c.ctx, c.alive = ctx, time.AfterFunc(silence, func() { cancel(s.silent()) })
 	defer c.alive.Stop()
+	if w, ok := s.w.(talker); ok && c.progress != nil {
+		defer time.AfterFunc(noiseTime, func() {
+			if odd := w.unexpected(); odd != "" {
+				c.progress("it does not answer, and has written: " + odd)
+			}
+		}).Stop()
+	}
 	s.mu.Lock()
 	s.token++
 	token := fmt.Sprintf("t%d", s.token)

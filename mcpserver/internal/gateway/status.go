@@ -14,6 +14,7 @@ const (
 	StateRefused    = "refused"    // cannot be used; Reason says why
 	StateConfigured = "configured" // nothing is known yet
 	StateKnown      = "known"      // the tools are listed, but the server does not run
+	StateStarting   = "starting"   // it does not become ready; Reason says what it writes
 	StateRunning    = "running"
 	StateFailed     = "failed" // the last connection failed; the next call tries again
 	StateParked     = "parked" // died too often; waits for a restart
@@ -85,6 +86,8 @@ func (s *server) status(running int) Status {
 		out.State, out.Reason = StateRefused, s.Refused
 	case s.parked():
 		out.State, out.Reason = StateParked, s.reason
+	case s.starting != "":
+		out.State, out.Reason = StateStarting, s.starting
 	case running > 0:
 		out.State = StateRunning
 	case s.reason != "":
@@ -127,10 +130,11 @@ func (s *server) note(problems []string, g *Gateway) {
 
 // failures are the recent failures of connections to a server.
 type failures struct {
-	reason  string      // of the last one
-	deaths  []time.Time // within deathsWithin
-	retryAt time.Time
-	wait    time.Duration
+	reason   string      // of the last one
+	starting string      // why a start takes long
+	deaths   []time.Time // within deathsWithin
+	retryAt  time.Time
+	wait     time.Duration
 }
 
 // forgive resets the failures, so that the server may be started again.
@@ -174,6 +178,13 @@ func (s *server) mayStart() error {
 func (s *server) parked() bool {
 	s.deaths = slices.DeleteFunc(s.deaths, func(t time.Time) bool { return time.Since(t) > deathsWithin })
 	return len(s.deaths) >= deathsToPark
+}
+
+// slow records why a start takes long. It is "" for one that has ended.
+func (s *server) slow(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting = why
 }
 
 func (s *server) failed(err error) {

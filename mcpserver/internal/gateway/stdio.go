@@ -16,40 +16,6 @@ import (
 	"time"
 )
 
-// A message is a JSON-RPC message.
-type message struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id,omitempty"`
-	Method  string          `json:"method,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *rpcError       `json:"error,omitempty"`
-}
-
-// An rpcError is the error response of a server.
-type rpcError struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-func (e *rpcError) Error() string {
-	return fmt.Sprintf("%s (error %d)", cleanText(e.Message, maxDescription), e.Code)
-}
-
-// supports reports whether an error about the protocol version lists a version as supported.
-func (e *rpcError) supports(version string) bool {
-	var data struct{ Supported []string }
-	return json.Unmarshal(e.Data, &data) == nil && slices.Contains(data.Supported, version)
-}
-
-// JSON-RPC error codes.
-const (
-	codeNoMethod = -32601
-	codeParams   = -32602
-	codeBusy     = -32000
-)
-
 // A wire carries messages to a server and back.
 type wire interface {
 	// request sends a request and waits for its result. An error response is an *rpcError.
@@ -90,13 +56,15 @@ type stdioWire struct {
 	process Process
 	to      listener
 	stderr  *lastLines
+	noise   noise
 	in      *os.File
 	out     chan []byte
 
 	mu       sync.Mutex
-	pending  map[int64]chan message
+	pending  map[int64]chan answer
 	next     int64
 	reason   error
+	ready    bool // it is initialized
 	stopping atomic.Bool
 	gone     chan struct{}
 	once     sync.Once
@@ -104,7 +72,7 @@ type stdioWire struct {
 
 // newStdioWire returns a wire over the pipes of a process. It takes ownership of in and out.
 func newStdioWire(p Process, in, out *os.File, stderr *lastLines, to listener) *stdioWire {
-	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue), pending: map[int64]chan message{}, gone: make(chan struct{})}
+	w := &stdioWire{process: p, to: to, stderr: stderr, in: in, out: make(chan []byte, maxQueue), pending: map[int64]chan answer{}, gone: make(chan struct{})}
 	go w.write()
 	go w.read(out)
 	return w
@@ -128,7 +96,7 @@ func (w *stdioWire) write() {
 // read handles messages of the server until its output ends.
 func (w *stdioWire) read(out *os.File) {
 	defer out.Close()
-	in := bufio.NewReaderSize(out, 64<<10)
+	in := bufio.NewReaderSize(io.TeeReader(out, &w.noise), 64<<10)
 	for {
 		line, err := readLine(in)
 		if err != nil {
@@ -161,34 +129,86 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// take handles a line. It ignores lines that are not messages, because some servers log to standard output.
+// initialized is called when the server is ready.
+func (w *stdioWire) initialized() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready = true
+	w.noise.reset()
+}
+
+// take handles a line. Some servers log to standard output: what is not a message is kept for errors.
 func (w *stdioWire) take(line []byte) {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 || line[0] != '{' {
+	all, odd := messagesIn(line)
+	for _, m := range all {
+		switch {
+		case m.Method != "" && len(m.ID) == 0:
+			w.to.notified(m.Method, m.Params)
+		case m.Method != "":
+			w.to.asked(m.ID, m.Method, m.Params, func(reply message) { w.send(reply, nil) })
+		default:
+			w.deliver(m)
+		}
+	}
+	if !odd {
 		return
 	}
-	var m message
-	if json.Unmarshal(line, &m) != nil {
-		return
+	w.noise.add(line)
+	if len(all) == 0 && isDamaged(line) {
+		w.damaged(line)
 	}
-	switch {
-	case m.Method != "" && len(m.ID) == 0:
-		w.to.notified(m.Method, m.Params)
-	case m.Method != "":
-		w.to.asked(m.ID, m.Method, m.Params, func(reply message) { w.send(reply, nil) })
-	default:
-		var id int64
-		if json.Unmarshal(m.ID, &id) != nil {
+}
+
+// deliver passes a response to its request. An error that names no request belongs to the only one, unless the server is
+// still starting.
+func (w *stdioWire) deliver(m message) {
+	id, ok := m.number()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !ok && m.isNull() && m.Error != nil {
+		if id, ok = w.only(); !w.ready {
+			w.noise.add(marshal(m))
 			return
 		}
-		w.mu.Lock()
-		waiting := w.pending[id]
-		delete(w.pending, id)
-		w.mu.Unlock()
-		if waiting != nil {
-			waiting <- m
-		}
 	}
+	if waiting := w.pending[id]; ok && waiting != nil {
+		delete(w.pending, id)
+		waiting <- answer{m, nil}
+	}
+}
+
+// damaged ends the request whose response cannot be decoded.
+func (w *stdioWire) damaged(line []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id, ok := w.only()
+	if found := damagedAnswer.FindSubmatch(line); found != nil {
+		id, ok = message{ID: found[1]}.number()
+	}
+	if waiting := w.pending[id]; ok && waiting != nil {
+		delete(w.pending, id)
+		waiting <- answer{err: &notMessage{bytes.Clone(line)}}
+	}
+}
+
+// only returns the id of the only request without a response. The caller holds the lock.
+func (w *stdioWire) only() (id int64, ok bool) {
+	for id = range w.pending {
+	}
+	return id, len(w.pending) == 1
+}
+
+// An answer is a response, or the reason why there is none.
+type answer struct {
+	message
+	err error
+}
+
+func (a answer) outcome() (json.RawMessage, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	return a.message.outcome()
 }
 
 // send queues a message. It drops the message and reports false if the queue stays full until full is closed. A nil
@@ -218,11 +238,11 @@ func (w *stdioWire) send(m message, full <-chan struct{}) bool {
 }
 
 func (w *stdioWire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	answer := make(chan message, 1)
+	answered := make(chan answer, 1)
 	w.mu.Lock()
 	w.next++
 	id := w.next
-	w.pending[id] = answer
+	w.pending[id] = answered
 	w.mu.Unlock()
 	raw, _ := json.Marshal(id)
 	// The queue is also full for a moment while the server reads the answers to many requests of its own.
@@ -241,11 +261,11 @@ func (w *stdioWire) request(ctx context.Context, method string, params json.RawM
 		}
 	}
 	select {
-	case m := <-answer:
+	case m := <-answered:
 		return m.outcome()
 	case <-w.gone:
 		select {
-		case m := <-answer: // arrived before the end
+		case m := <-answered: // arrived before the end
 			return m.outcome()
 		default:
 		}
@@ -263,17 +283,6 @@ func (w *stdioWire) forget(id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pending, id)
-}
-
-// outcome returns the result or the error of a response.
-func (m message) outcome() (json.RawMessage, error) {
-	if m.Error != nil {
-		return nil, m.Error
-	}
-	if len(m.Result) == 0 {
-		return nil, errors.New("it answered with neither a result nor an error")
-	}
-	return m.Result, nil
 }
 
 func (w *stdioWire) notify(method string, params json.RawMessage) {
@@ -301,10 +310,7 @@ func (w *stdioWire) end(reason error) {
 		if w.stopping.Load() {
 			reason = errStopped
 		}
-		text := reason.Error()
-		if lines := w.stderr.text(); lines != "" {
-			text += ". It wrote last:\n" + lines
-		}
+		text := reason.Error() + w.words()
 		w.mu.Lock()
 		if w.reason = error(&errDied{text}); reason == errStopped {
 			w.reason = errStopped
@@ -313,6 +319,20 @@ func (w *stdioWire) end(reason error) {
 		close(w.gone)
 		w.in.Close()
 	})
+}
+
+// unexpected returns what the server wrote to its standard output besides messages since it was initialized, or "".
+func (w *stdioWire) unexpected() string { return w.noise.text() }
+
+// words returns, for an error, what the server wrote last besides messages.
+func (w *stdioWire) words() (text string) {
+	if lines := w.stderr.text(); lines != "" {
+		text = ". It wrote last:\n" + lines
+	}
+	if odd := w.unexpected(); odd != "" {
+		text += ". On its standard output, where only messages are expected, it wrote:\n" + odd
+	}
+	return text
 }
 
 // close closes the input of the process, and kills it if it does not exit within graceTime.
@@ -369,6 +389,12 @@ func (l *lastLines) add(part string) {
 		}
 	}
 	l.cut = !whole
+}
+
+func (l *lastLines) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = nil
 }
 
 func (l *lastLines) text() string {

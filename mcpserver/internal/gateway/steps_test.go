@@ -233,7 +233,7 @@ func TestTurns(t *testing.T) {
 // TestFullQueue: a request waits while the server reads what was queued before, but not for a server that reads nothing.
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &stdioWire{out: make(chan []byte, 1), pending: map[int64]chan message{}, gone: make(chan struct{})}
+		w := &stdioWire{out: make(chan []byte, 1), pending: map[int64]chan answer{}, gone: make(chan struct{})}
 		w.notify("first", nil)
 		w.notify("dropped", nil)
 		began := time.Now()

@@ -19,6 +19,7 @@ type upstream struct {
 	srv       *server
 	key       string
 	principal string
+	patient   bool // it waits until a start has ended, whatever the server writes
 
 	// alone is held by a call that must not run concurrently with others. It is nil if conversations share the connection.
 	alone chan struct{}
@@ -36,6 +37,9 @@ type start struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when err is set
 	err    error
+	noisy  chan struct{} // closed when noise is set
+	noise  error
+	w      wire // nil until the server was started
 }
 
 // sharing returns the "share" of the entry. It is ignored in entries of a project.
@@ -111,8 +115,14 @@ func (u *upstream) acquire(ctx context.Context) (*session, error) {
 		}
 		now := u.starting
 		u.mu.Unlock()
+		noisy := now.noisy
+		if u.patient {
+			noisy = nil
+		}
 		select {
 		case <-now.done:
+		case <-noisy:
+			return nil, now.noise
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -125,19 +135,54 @@ func (u *upstream) acquire(ctx context.Context) (*session, error) {
 // start connects in the background: a cancelled call does not stop it, nor wait for it. The caller holds the lock.
 func (u *upstream) start() {
 	ctx, cancel := context.WithTimeout(u.g.ctx, connectTime)
-	now, closing := &start{cancel: cancel, done: make(chan struct{})}, u.closing
+	now, closing := &start{cancel: cancel, done: make(chan struct{}), noisy: make(chan struct{})}, u.closing
 	u.starting, u.closing = now, nil
 	go func() {
 		defer cancel()
 		if closing != nil {
 			<-closing
 		}
+		go u.listenForNoise(now)
 		s, err := u.connect(ctx)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.starting, u.live, now.err = nil, s, err
+		u.srv.slow("")
 		close(now.done)
 	}()
+}
+
+// listenForNoise tells the callers that wait for a start if the server is not ready after noiseTime and has written something
+// else than messages. The start goes on: some servers log while they load.
+func (u *upstream) listenForNoise(now *start) {
+	tick := time.NewTicker(noiseTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-now.done:
+			return
+		case <-tick.C:
+		}
+		if u.tellNoise(now) {
+			u.g.cfg.Changed(u.g, false) // its state has changed
+			return
+		}
+		tick.Reset(noiseTime / 5)
+	}
+}
+
+// tellNoise tells the callers that wait for a start what the server has written, if it has.
+func (u *upstream) tellNoise(now *start) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w, ok := now.w.(talker)
+	if !ok || u.starting != now || w.unexpected() == "" {
+		return false
+	}
+	now.noise = fmt.Errorf("it is not ready after %s and is still starting: repeat the call later%s", noiseTime, w.words())
+	u.srv.slow(now.noise.Error())
+	close(now.noisy)
+	return true
 }
 
 // takeTurn waits for the earlier calls on the connection that must run alone, each for at most most. leave ends the turn;
@@ -201,6 +246,11 @@ func (u *upstream) begin(ctx context.Context) (*session, error) {
 	if err := u.g.dial(u, ctx, s); err != nil {
 		return nil, err
 	}
+	u.mu.Lock()
+	if u.starting != nil {
+		u.starting.w = s.w
+	}
+	u.mu.Unlock()
 	err := s.agree(ctx, u.srv.store.era())
 	if err == nil {
 		err = s.learn(ctx)
@@ -211,8 +261,8 @@ func (u *upstream) begin(ctx context.Context) (*session, error) {
 		}
 		return s, nil
 	}
-	if lines := stderrOf(s.w); lines != "" && !isDeath(err) {
-		err = fmt.Errorf("%w. It wrote last:\n%s", err, lines)
+	if w, ok := s.w.(talker); ok && !isDeath(err) {
+		err = fmt.Errorf("%w%s", err, w.words())
 	}
 	s.w.close()
 	return nil, err
@@ -241,11 +291,10 @@ func isDeath(err error) bool {
 	return ok
 }
 
-func stderrOf(w wire) string {
-	if w, ok := w.(*stdioWire); ok {
-		return w.stderr.text()
-	}
-	return ""
+// A talker is a wire that records what the server writes besides messages.
+type talker interface {
+	unexpected() string
+	words() string
 }
 
 // follow watches for the end of a session, and subscribes to changes of the lists.
