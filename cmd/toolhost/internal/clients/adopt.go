@@ -69,7 +69,7 @@ func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, 
 			if isOurs(servers[name], r.Server) {
 				continue
 			}
-			entry, err := generalEntry(servers[name])
+			entry, err := c.generalEntry(servers[name], r.Env)
 			if err == nil && !r.DryRun {
 				err = settings.SetServer(into, name, entry)
 			}
@@ -171,18 +171,71 @@ func asWritten(v any) any {
 
 // Keys of entries: those that mean the same in mcpServers, and those that say how the client treats the server and nothing about it.
 var (
-	entryKeys = strings.Fields("command cmd args env environment envs url serverUrl uri httpUrl headers http_headers type transport")
+	entryKeys = strings.Fields("command cmd args env environment envs env_vars cwd url serverUrl uri httpUrl headers http_headers env_http_headers bearer_token_env_var type transport")
 	ownKeys   = strings.Fields("alwaysAllow autoApprove description disabled enabled name timeout tools trust startup_timeout_sec tool_timeout_sec")
 )
 
-// reference is a variable as some clients write it; others have what no host can ask for.
+// A variable is how clients refer to a variable of the environment. The first group is its name.
 var (
-	reference = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	foreign   = regexp.MustCompile(`\$\{(input|command|config|workspace)[^}]*\}`)
+	prefixed = regexp.MustCompile(`\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)       // ${env:X} of VS Code and others, {env:X} of opencode
+	bare     = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)                // $X of shells
+	portable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)    // ${X}, which hosts replace
+	only     = regexp.MustCompile(`\$\{[^}]*\}?|\{(env|file):[^}]*\}?|\$\(.*`) // what is left and only the client replaces
+	editors  = regexp.MustCompile(`^\$\{(workspace(Folder|Root)[A-Za-z]*|(relative)?[fF]ile(Basename|Dirname|Extname|Workspace)[A-Za-z]*|file|relativeFile|cwd|execPath|lineNumber|columnNumber|selectedText|defaultBuildTask)\}$`)
 )
 
+// translated returns a text of an entry with the placeholders of the client as those of hosts. The error names one that only the
+// client replaces.
+func (c Client) translated(text string, e Env) (string, error) {
+	separator := "/"
+	if e.OS == "windows" {
+		separator = `\`
+	}
+	text = strings.NewReplacer("${userHome}", e.Home, "${pathSeparator}", separator, "${/}", separator).Replace(text)
+	text = prefixed.ReplaceAllString(text, "$${$1}")
+	if c.BareVariables {
+		text = bare.ReplaceAllString(text, "$${$1}")
+	}
+	rest := portable.ReplaceAllStringFunc(text, func(found string) string {
+		if editors.MatchString(found) {
+			return found
+		}
+		return ""
+	})
+	if found := only.FindString(rest); found != "" && (!strings.HasPrefix(found, "$(") || c.BareVariables) {
+		return "", fmt.Errorf("its entry has %s, which only this client replaces", found)
+	}
+	return text, nil
+}
+
+// translate is translated for each text of a value.
+func (c Client) translate(v any, e Env) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case string:
+		return c.translated(v, e)
+	case []string:
+		out := slices.Clone(v)
+		for i := range out {
+			if out[i], err = c.translated(out[i], e); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]string:
+		out := map[string]string{}
+		for name := range v {
+			if out[name], err = c.translated(v[name], e); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
 // generalEntry returns an entry of a client as mcpServers of toolhost says it.
-func generalEntry(entry any) (json.RawMessage, error) {
+func (c Client) generalEntry(entry any, e Env) (json.RawMessage, error) {
 	m, ok := entry.(map[string]any)
 	if !ok {
 		return nil, errors.New("its entry is not a set of members")
@@ -208,21 +261,60 @@ func generalEntry(entry any) (json.RawMessage, error) {
 	default:
 		return nil, errors.New("its entry has neither a command nor a URL")
 	}
-	for key, names := range map[string][]string{"env": {"env", "environment", "envs"}, "headers": {"headers", "http_headers"}} {
-		for _, name := range names {
-			if values, ok := m[name].(map[string]any); ok && len(values) > 0 {
-				general[key] = texts(values)
-			}
-		}
+	if dir, ok := m["cwd"].(string); ok {
+		general["cwd"] = dir
 	}
 	if text := fmt.Sprint(m["type"], m["transport"]); strings.Contains(text, "sse") {
 		return nil, errors.New("it is reached by SSE, which is not supported")
 	}
-	raw, err := json.Marshal(general)
-	if err == nil && foreign.Match(raw) {
-		err = fmt.Errorf("its entry has %s, which only this client replaces", foreign.Find(raw))
+	for key, value := range general {
+		value, err := c.translate(value, e)
+		if err != nil {
+			return nil, err
+		}
+		general[key] = value
 	}
-	return reference.ReplaceAll(raw, []byte("$${$1}")), err
+	for key, values := range map[string]map[string]string{"env": variables(m), "headers": headers(m)} {
+		value, err := c.translate(values, e)
+		if err != nil {
+			return nil, err
+		}
+		if len(values) > 0 {
+			general[key] = value
+		}
+	}
+	return json.Marshal(general)
+}
+
+// variables returns the environment of an entry.
+func variables(m map[string]any) map[string]string {
+	all := members(m, "env", "environment", "envs")
+	for _, name := range strs(m["env_vars"]) {
+		all[name] = "${" + name + "}"
+	}
+	return all
+}
+
+// headers returns the headers of an entry.
+func headers(m map[string]any) map[string]string {
+	all := members(m, "headers", "http_headers")
+	for name, variable := range members(m, "env_http_headers") {
+		all[name] = "${" + variable + "}"
+	}
+	if variable, ok := m["bearer_token_env_var"].(string); ok {
+		all["Authorization"] = "Bearer ${" + variable + "}"
+	}
+	return all
+}
+
+// members returns the values of the members of these names.
+func members(m map[string]any, names ...string) map[string]string {
+	all := map[string]string{}
+	for _, name := range names {
+		values, _ := m[name].(map[string]any)
+		maps.Copy(all, texts(values))
+	}
+	return all
 }
 
 func texts(values map[string]any) map[string]string {

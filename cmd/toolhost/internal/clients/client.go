@@ -40,6 +40,8 @@ type Client struct {
 	ToolSearch string
 	// Token is how the file refers to the environment variable of the token; empty when it cannot.
 	Token string
+	// BareVariables: it replaces $NAME in entries, as a shell does.
+	BareVariables bool
 	// PrivateNote is what else must be done for an entry with an address that is not on the Internet to work.
 	PrivateNote string
 	// ViaProgram: the change is made by the client's own command where that is installed, because the client itself
