@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,10 +40,10 @@ it was first seen is withheld until you have reviewed and accepted it. Hosts tha
 func mcpListCommand(flags *hostFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the servers, and why those that are not served are not", Args: cobra.NoArgs,
+		Use: "list", Short: "Connect to the servers, and list them with what they offer or why they fail", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(nil, func(host *mcpserver.Host) error {
-				servers := host.Operator().Gateway().Servers()
+				servers := host.Operator().Gateway().TryAll(cmd.Context())
 				if asJSON {
 					return printJSON(cmd.OutOrStdout(), map[string]any{"servers": listed(servers)})
 				}
@@ -92,10 +93,12 @@ type serverNetwork struct {
 
 func mcpAddCommand(flags *hostFlags) *cobra.Command {
 	var env, headers, hosts []string
+	var noTry bool
 	cmd := &cobra.Command{
 		Use: "add NAME COMMAND|URL [ARGUMENT]...", Short: "Add a server to your own settings", Args: atLeast(2, "toolhost mcp add files npx -y @modelcontextprotocol/server-filesystem ."),
 		Long: `Add a server to your own settings: a program that speaks MCP over stdin and stdout, or the address of one that speaks it over HTTP.
-Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file.`,
+Give the flags of toolhost before NAME. With --mcp-config FILE it is added to that file. The server is started once, to show what it
+offers or why it cannot be used.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] == "--" {
 				args = slices.Delete(args, 1, 2)
@@ -118,15 +121,40 @@ Give the flags of toolhost before NAME. With --mcp-config FILE it is added to th
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s\n", args[0], sanitized(file))
-			return err
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s\n", args[0], sanitized(file)); err != nil || noTry {
+				return err
+			}
+			return flags.with(nil, func(host *mcpserver.Host) error {
+				return tryAdded(cmd.Context(), cmd.OutOrStdout(), host, args[0])
+			})
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the server's
 	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "a variable `KEY=VALUE` for the server; ${NAME} stands for one of the host; repeatable")
 	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "a header `NAME: VALUE` of requests to a URL; repeatable")
+	cmd.Flags().BoolVar(&noTry, "no-try", false, "do not start the server now")
 	cmd.Flags().StringArrayVar(&hosts, "allow-host", nil, "a `HOST` that the server's process may reach; it then does not see the workspace; repeatable")
 	return cmd
+}
+
+// tryAdded starts a server that was added, and prints what it offers or why it cannot be used.
+func tryAdded(ctx context.Context, w io.Writer, host *mcpserver.Host, name string) error {
+	g := host.Operator().Gateway()
+	if err := g.Try(ctx, name); err != nil {
+		_, err = fmt.Fprintf(w, "it cannot be used yet: %s\ntoolhost mcp list tries again, and toolhost mcp remove %s removes it\n", mcpserver.Sanitize(err.Error()), sanitized(name))
+		return err
+	}
+	var tools []string
+	for _, d := range g.Tools() {
+		if d.Server == name && !d.Unlisted {
+			tools = append(tools, strings.TrimPrefix(d.Name, "mcp__"+name+"__"))
+		}
+	}
+	_, err := fmt.Fprintf(w, "connected; tools: %d\n", len(tools))
+	if err == nil && len(tools) > 0 {
+		_, err = fmt.Fprintf(w, "  %s\nWithout a rule each call is asked: toolhost allow mcp__%s allows them\n", sanitized(strings.Join(tools, ", ")), sanitized(name))
+	}
+	return err
 }
 
 // newMCPServer makes the entry of a server of the words of a command line.

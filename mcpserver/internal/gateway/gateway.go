@@ -252,19 +252,25 @@ func (g *Gateway) look(s *server, principal string) {
 	leave := sync.OnceFunc(func() { <-g.looks })
 	defer leave()
 	defer time.AfterFunc(lookShare, leave).Stop() // a server that does not answer must not delay others
-	u := &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal, patient: true}
-	defer u.stop()
-	sess, err := u.acquire(g.ctx)
-	if err != nil {
+	if err := g.try(g.ctx, &upstream{g: g, srv: s, key: "look " + s.Name, principal: principal, patient: true}, leave); err != nil {
 		g.cfg.Log.Warn("cannot list the tools of a server", "server", s.Name, "error", err)
 		g.cfg.Changed(g, false) // its state has changed
-		return
 	}
-	leave()
-	if sess.first {
+}
+
+// try connects to a server, and stops it when it has listed what it offers. It calls connected before it waits for tools that
+// the server adds.
+func (g *Gateway) try(ctx context.Context, u *upstream, connected func()) error {
+	defer u.stop()
+	sess, err := u.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	if connected(); sess.first {
 		sess.settle()
 	}
 	u.release(sess)
+	return nil
 }
 
 // Close ends all servers.

@@ -210,6 +210,13 @@ func (b *bench) run(lines string) {
 					b.t.Fatalf("the list stays %v", b.listed())
 				}
 			}
+		case "tried": // what `toolhost mcp list` says of a server
+			name, rest, _ := strings.Cut(rest, " ")
+			for _, s := range b.g.TryAll(b.t.Context()) {
+				if text := s.State + " " + s.Reason; s.Name == name && !strings.Contains(text, rest) {
+					b.t.Errorf("%s: want %q, got %q", name, rest, text)
+				}
+			}
 		case "noise": // the error of a first call
 			name, rest, _ := strings.Cut(rest, " ")
 			if _, _, err := b.use(name, "ann", "one"); err == nil || !strings.Contains(err.Error(), rest) {

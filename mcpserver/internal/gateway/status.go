@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,8 +19,9 @@ const (
 	StateKnown      = "known"      // the tools are listed, but the server does not run
 	StateStarting   = "starting"   // it does not become ready; Reason says what it writes
 	StateRunning    = "running"
-	StateFailed     = "failed" // the last connection failed; the next call tries again
-	StateParked     = "parked" // died too often; waits for a restart
+	StateConnected  = "connected" // [Gateway.TryAll] could connect
+	StateFailed     = "failed"    // the last connection failed; the next call tries again
+	StateParked     = "parked"    // died too often; waits for a restart
 )
 
 // A Status is the state of a server.
@@ -94,6 +98,50 @@ func (s *server) status(running int) Status {
 		out.State, out.Reason = StateFailed, s.reason
 	}
 	return out
+}
+
+// Try connects to a server, also to one that has just failed, and returns why it cannot. The server is stopped again.
+func (g *Gateway) Try(ctx context.Context, name string) error {
+	s, err := g.server(name)
+	if err != nil {
+		return err
+	}
+	if s.Refused != "" {
+		return errors.New(s.Refused)
+	}
+	s.forgive()
+	return g.try(ctx, &upstream{g: g, srv: s, key: "try " + s.Name, principal: localPrincipal}, func() {})
+}
+
+// tryTime is how long [Gateway.TryAll] waits for servers.
+const tryTime = 10 * time.Second
+
+// TryAll connects to all servers at once, and returns their states: connected, or why not.
+func (g *Gateway) TryAll(ctx context.Context) []Status {
+	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("it is not ready after %s", tryTime))
+	defer cancel()
+	var tries sync.WaitGroup
+	var mu sync.Mutex
+	failed := map[string]error{}
+	for _, s := range g.sorted() {
+		tries.Go(func() {
+			err := g.Try(ctx, s.Name)
+			mu.Lock()
+			defer mu.Unlock()
+			failed[s.Name] = err
+		})
+	}
+	tries.Wait()
+	all := g.Servers()
+	for i := range all {
+		switch err := failed[all[i].Name]; {
+		case err == nil:
+			all[i].State, all[i].Reason = StateConnected, ""
+		case all[i].State != StateRefused && all[i].State != StateParked:
+			all[i].State, all[i].Reason = StateFailed, err.Error()
+		}
+	}
+	return all
 }
 
 // Restart stops a server, resets its failures, and starts it again to list what it offers.

@@ -179,7 +179,7 @@ func (u *upstream) tellNoise(now *start) bool {
 	if !ok || u.starting != now || w.unexpected() == "" {
 		return false
 	}
-	now.noise = fmt.Errorf("it is not ready after %s and is still starting: repeat the call later%s", noiseTime, w.words())
+	now.noise = fmt.Errorf("it is not ready after %s; a later attempt may succeed%s", noiseTime, w.words())
 	u.srv.slow(now.noise.Error())
 	close(now.noisy)
 	return true
