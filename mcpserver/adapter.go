@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
@@ -195,7 +196,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	call := Request{
 		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answer,
-		Origin: originOf(ctx, c, req, program), ClientLimits: program.passes,
+		Origin: originOf(ctx, c, req, program), ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
 	}
 	if call.Repeats = repeats; asks && !repeats {
 		call.AskUser = put

@@ -17,7 +17,7 @@ func TestResultsFitTheClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	const claude, codex, copilot = "claude-code", "codex-mcp-client", "copilot-cli"
+	const claude, codex, copilot, qwen = "claude-code", "codex-mcp-client", "copilot-cli", "qwen-cli-mcp-client-toolhost"
 	read := func(limit int) string { return fmt.Sprintf(`{"file_path":"lines.txt","limit":%d}`, limit) }
 	cell := fmt.Sprintf(`{"cell_type":"markdown","id":"c%%d","metadata":{},"source":["%s"]}`, strings.Repeat("x", 400))
 	var cells []string
@@ -49,6 +49,9 @@ func TestResultsFitTheClient(t *testing.T) {
 		{"a program", "Bash", `{"command":"seq 5000; exit 1"}`, 23_000, 24_000, ""},
 		{"a program", "Read", read(2000), 45_000, 48_000, `Go on with offset=(\d+)`},
 		{"a program", "Grep", `{"pattern":"x","output_mode":"content","head_limit":0}`, 29_000, 30_000, `The whole is kept in (\S+\.txt)`},
+		{qwen, "Bash", `{"command":"seq 5000"}`, 22_000, 24_500, ""},
+		{qwen, "Bash", `{"command":"seq 5000; exit 1"}`, 900, 1_500, `The whole is kept in (\S+\.txt)`},
+		{qwen, "Bash", `{"command":"seq 5000; exit 1 #` + strings.Repeat("x", 700) + `"}`, 400, 1_100, `The whole is kept in (\S+\.txt)`},
 		{"kilo", "Read", read(2000), 47_500, 50_000, `Go on with offset=(\d+)`},
 		{"kimi-code", "Read", read(2000), 47_000, 49_500, `Go on with offset=(\d+)`},
 	} {

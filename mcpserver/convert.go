@@ -180,27 +180,36 @@ func clientOf(ctx context.Context, req mcp.CallToolRequest) (c clientInfo) {
 // and show a part: Copilot shows 500 characters of 20,000. Claude Code takes its limit for other results from the
 // description of a tool. Observed with Claude Code 2.0.0, 2.1.200 and 2.1.330, Codex 0.169.0, Copilot CLI 1.0.102,
 // Gemini CLI 0.61.0, opencode 1.18.33, Qwen Code 0.24.4, Cline CLI 3.0.65, Kilo and Kimi Code 2.1.0.
+//
+// Qwen Code shows 2,000 characters of an error, in which the JSON of the call comes before that of the result.
 var passing = []struct {
 	name string
 	builtin.ClientLimits
+	repeats bool // errors contain the arguments of the call
 }{
-	{"claude", builtin.ClientLimits{Error: 10_000}},
-	{"codex", builtin.ClientLimits{Result: 40_000}}, // 10,000 tokens
-	{"copilot", builtin.ClientLimits{Result: 19_500}},
-	{"gemini", builtin.ClientLimits{Result: 39_500}},
-	{"opencode", builtin.ClientLimits{Result: 50_000}},
-	{"kilo", builtin.ClientLimits{Result: 50_000}}, // 50 KiB
-	{"kimi", builtin.ClientLimits{Result: 49_500}},
-	{"qwen", builtin.ClientLimits{Result: 24_500}},
-	{"@cline", builtin.ClientLimits{Result: 6_500}}, // 8,000 of the JSON of a result, in which newlines and quotes count twice
+	{name: "claude", ClientLimits: builtin.ClientLimits{Error: 10_000}},
+	{name: "codex", ClientLimits: builtin.ClientLimits{Result: 40_000}}, // 10,000 tokens
+	{name: "copilot", ClientLimits: builtin.ClientLimits{Result: 19_500}},
+	{name: "gemini", ClientLimits: builtin.ClientLimits{Result: 39_500}},
+	{name: "opencode", ClientLimits: builtin.ClientLimits{Result: 50_000}},
+	{name: "kilo", ClientLimits: builtin.ClientLimits{Result: 50_000}}, // 50 KiB
+	{name: "kimi", ClientLimits: builtin.ClientLimits{Result: 49_500}},
+	{name: "qwen", ClientLimits: builtin.ClientLimits{Result: 24_500, Error: 1_500}, repeats: true},
+	{name: "@cline", ClientLimits: builtin.ClientLimits{Result: 6_500}}, // 8,000 of the JSON of a result, in which newlines and quotes count twice
 }
 
+// leastError is the lowest limit of an error, however long the arguments are, in characters.
+const leastError = 700
+
 // passes returns how much of a result the client passes on to a model, or other (in characters) if the client is not
-// known.
-func (c clientInfo) passes(other int) builtin.ClientLimits {
-	for i := range passing {
-		if strings.HasPrefix(c.Name, passing[i].name) {
-			return passing[i].ClientLimits
+// known. arguments is the length of the arguments of the call.
+func (c clientInfo) passes(other, arguments int) builtin.ClientLimits {
+	for _, p := range passing {
+		if strings.HasPrefix(c.Name, p.name) {
+			if p.repeats {
+				p.Error = max(p.Error-arguments, leastError)
+			}
+			return p.ClientLimits
 		}
 	}
 	return builtin.ClientLimits{Result: other}

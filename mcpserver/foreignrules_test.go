@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/alias"
 )
@@ -106,6 +107,20 @@ func TestForeignArguments(t *testing.T) {
 		}
 		if direct.IsError && !strings.HasPrefix(tt.args, "[") && !strings.Contains(tt.want, "twice") && !strings.Contains(tt.want, "denied") && !strings.Contains(direct.Text, "Its schema: {") {
 			t.Errorf("%s: the schema is missing: %q", tt.args, direct.Text)
+		}
+	}
+}
+
+// TestErrorLimit: an error of a call that did not run is as long as the client passes on.
+func TestErrorLimit(t *testing.T) {
+	schema := `{"type":"object","required":["path"],"properties":{"path":{"type":"string","description":"` + strings.Repeat("long ", 3000) + `"}}}`
+	h, full, _ := servesLong(t, schema, func(*Config) {})
+	for client, most := range map[string]int{"claude-code": 10_000, "qwen-code": 1_500, "copilot": 19_500} {
+		r := h.Call(t.Context(), h.AdmitNamed("one"), Request{Tool: full, Args: []byte("{}"), ClientLimits: func(other int) builtin.ClientLimits {
+			return clientInfo{Name: client}.passes(other, len("{}"))
+		}})
+		if n := len([]rune(r.Text)); !r.IsError || n > most || !strings.Contains(r.Text, "path is missing") || n < most/2 {
+			t.Errorf("%s: %d characters: %.100s", client, n, r.Text)
 		}
 	}
 }

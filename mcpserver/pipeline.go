@@ -129,6 +129,7 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	defer func() { h.recorder.end(ctx, info, &rec, &h.approvals.waiting, &reply) }() // audit, however the call ends
 	defer h.recoverPanic(req.Tool, &reply)
 	defer h.reportEndedTasks(ctx, a, req, &reply)
+	defer h.limitError(a, req, &reply)
 	if a.err != nil {
 		return Reply{Result: refused(a.err)}
 	}
@@ -378,6 +379,19 @@ func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builti
 		r.Text, r.SavedPath = fitted.Text, fitted.Path
 	}
 	return c.hooks.after(ctx, r)
+}
+
+// limitError truncates an error to the limit of its client. Errors of calls that did not run have no other limit.
+func (h *Host) limitError(a *Admission, req Request, reply *Reply) {
+	if !reply.IsError || req.ClientLimits == nil || a.scope == nil || reply.SavedPath != "" {
+		return
+	}
+	most := req.ClientLimits(h.policies.settings.Current().Clients.MaxResult).Of(true)
+	fitted, err := h.results.For(a.principal).Fit(reply.Text, most)
+	if err != nil {
+		h.log.Warn("cannot save a long error", "tool", req.Tool, "error", err)
+	}
+	reply.Text, reply.SavedPath = fitted.Text, fitted.Path
 }
 
 // maxEndedReported is the number of ended tasks that one result reports. The next result reports further tasks.
