@@ -310,8 +310,16 @@ func coerce(raw json.RawMessage, want *jsonschema.Schema) (json.RawMessage, erro
 		value = json.RawMessage(strings.TrimSpace(text))
 	}
 	ok := isText
-	if want.Type == "array" {
+	switch want.Type {
+	case "array":
 		value = oneElement(raw, value, want.Items)
+	case "boolean":
+		switch string(bytes.ToLower(value)) {
+		case "1", "yes":
+			value = []byte("true")
+		case "0", "no":
+			value = []byte("false")
+		}
 	}
 	if want.Type != "string" {
 		value, ok = spelled(value, want.Type)
@@ -332,12 +340,6 @@ func spelled(text []byte, kind string) (value json.RawMessage, ok bool) {
 	switch kind {
 	case "boolean":
 		value = bytes.ToLower(value)
-		switch string(value) {
-		case "1", "yes":
-			value = []byte("true")
-		case "0", "no":
-			value = []byte("false")
-		}
 		ok = string(value) == "true" || string(value) == "false"
 	case "integer":
 		f, err := strconv.ParseFloat(string(value), 64)
