@@ -31,7 +31,10 @@ type Keeper struct {
 	log    *slog.Logger
 	settle *settle.Keeper
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// patient leaves a configuration that has just changed to a later check; postponed says that there was one.
+	patient, postponed bool
+
 	trees map[string]*tree
 	watch *watcher          // nil where the system has none
 	left  []sandbox.Guarded // that commands of a killed host may make: they may live until the first command begins
@@ -50,8 +53,10 @@ type tree struct {
 	top    *node
 	hooks  map[string]*node // directories of hooks
 	marks  []string         // paths whose last element may begin a protected name, at the last scan
-	queue  []*node
-	forced bool // commands have run: what they made unreadable is made readable
+
+	remotes map[string]bool // addresses of remotes that were named as changed
+	queue   []*node
+	forced  bool // commands have run: what they made unreadable is made readable
 }
 
 // maxNotes bounds how many notes are kept for the commands that run.
@@ -299,12 +304,21 @@ func (k *Keeper) look(always bool) time.Duration {
 		return 0 // closed
 	}
 	if w.drain(); always || w.heard {
+		k.patient, k.postponed = !always, false
 		if err := k.report(k.check(k.busy())); err != nil {
 			k.log.Debug("a command leaves something behind", "error", err)
+		}
+		if k.patient = false; k.postponed {
+			w.heard = true
+			time.AfterFunc(configQuiet, func() { k.look(false) })
 		}
 	}
 	return time.Since(began)
 }
+
+// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run, but for the examination
+// every [lookAgain]: git config fails where another process has locked the file, and commands often set several values.
+const configQuiet = 100 * time.Millisecond
 
 // Hooks creates the hooks directory of each repository that has none in some of the directories that Begin was called for,
 // and returns those that a sandbox must make read-only: git runs the programs in them.

@@ -35,6 +35,7 @@ var conditions = map[string]func(value string) bool{
 var effects = map[string]string{
 	"runs":     "git or one of its tools can execute a command because of it",
 	"includes": "it reads settings from another file, which can execute commands",
+	"drives":   "it belongs to a driver, and git fails without the commands of the driver, which are taken out",
 	"connects": "it leads connections of git elsewhere, or weakens them",
 }
 

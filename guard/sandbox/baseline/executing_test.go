@@ -34,7 +34,7 @@ func TestExecutes(t *testing.T) {
 		"delta.pager=x", "gitflow.path.hooks=x", "lfs.customtransfer.a.path=x", "lfs.https://a/.standalonetransferagent=x", "lfs.extension.a.clean=x",
 		"difftool.a.cmd=x", "mergetool.a.b.path=x", "sendemail.a.smtpserver=x", "sendemail.smtpserver=x", "sendemail.tocmd=x", "interactive.difffilter=x",
 		"credential.helper=x", "credential.https://a.b.helper=x", "gpg.x509.program=x", "core.sshcommand=x", "core.askpass=x", "core.hookspath=x", "include.path=x",
-		"includeif.gitdir:a.b/.path=x", "filter.a.b.process=x", "merge.a.driver=x", "diff.a.textconv=x", "remote.a.b.vcs=x", "submodule.a.update=!x", "alias.a=!x",
+		"includeif.gitdir:a.b/.path=x", "filter.a.b.process=x", "filter.a.required=true", "merge.a.driver=x", "merge.a.name=x", "diff.a.textconv=x", "remote.a.b.vcs=x", "submodule.a.update=!x", "alias.a=!x",
 		"alias.a=-c x=y log", "trailer.a.cmd=x", "browser.a.cmd=x", "man.a.path=x", "instaweb.modulepath=x", "secrets.providers=x", "core.fsmonitor=./x", "pager.log=x",
 		"remote.o.url=ext::sh -c x", "tar.x.command=x", "hook.a.command=x",
 	} {
@@ -53,7 +53,7 @@ func TestExecutes(t *testing.T) {
 		"alias.st=status -s", "http.sslverify=true", "http.postbuffer=1", "lfs.https://a/info/lfs.locksverify=true", "lfs.repositoryformatversion=0", "gitflow.branch.master=main",
 		"gitflow.prefix.feature=feature/", "commit.gpgsign=true", "pull.rebase=true", "push.default=simple", "rebase.autosquash=true", "merge.conflictstyle=diff3", "diff.algorithm=patience",
 		"diff.a.xfuncname=x", "pager.log=false", "color.ui=auto", "annex.uuid=x", "annex.version=10", "svn-remote.svn.url=x", "svn-remote.svn.fetch=x", "gui.recentrepo=x", "merge.tool=vimdiff",
-		"filter.a.required=true", "delta.navigate=true", "core.hookspathx=x", "maintenance.auto=false", "gc.auto=0",
+		"delta.navigate=true", "core.hookspathx=x", "maintenance.auto=false", "gc.auto=0",
 	} {
 		key, value, _ := strings.Cut(line, "=")
 		if why := executes(gitrepo.Setting{Key: key, Value: value}); why != "" {

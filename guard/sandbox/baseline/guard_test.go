@@ -26,7 +26,7 @@ func TestGuard(t *testing.T) {
 		{"quoted", before + "[core]\n\t\"x\n", "", before},
 		{"quoted value", before + "[core]\n\thooksPath = \"a # b\" ; c\n", "core.hookspath", before + "[core]\n"},
 		{"alias", before + "[alias]\n\tx = \"!sh\"\n\ty = log\n\tz = -c core.pager=x log\n", "alias.x alias.z", before + "[alias]\n\ty = log\n"},
-		{"filter", before + "[filter \"a.b\"]\n\tclean = evil\n\tsmudge=evil\n\trequired\n", "filter.a.b.clean filter.a.b.smudge", before + "[filter \"a.b\"]\n\trequired\n"},
+		{"filter", before + "[filter \"a.b\"]\n\tclean = evil\n\tsmudge=evil\n\trequired\n", "filter.a.b.clean filter.a.b.smudge filter.a.b.required", before + "[filter \"a.b\"]\n"},
 		{"old subsection", before + "[diff.x]\n\ttextconv = evil\n", "diff.x.textconv", before + "[diff.x]\n"},
 		{"include", before + "[include]\n\tpath = ../evil\n[includeIf \"gitdir:/\"]\n\tpath = evil\n", "include.path includeif.gitdir:/.path", before + "[include]\n[includeIf \"gitdir:/\"]\n"},
 		{"credential of a host", before + "[credential \"https://x.y\"]\n\thelper = !evil\n", "credential.https://x.y.helper", before + "[credential \"https://x.y\"]\n"},

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -145,10 +147,15 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 	case bytes.Equal(text, was.Text) && !was.Odd:
 		return nil, nil
 	}
+	notes := it.changedRemotes(text, was)
 	if _, gone, err := it.cut(text, was.Text); err != nil {
 		return it.replace(was, err.Error())
 	} else if len(gone) == 0 {
-		return nil, nil
+		return notes, nil
+	}
+	if k.patient && time.Since(time.Unix(0, it.stamp.Changed)) < configQuiet {
+		k.postponed = true
+		return notes, nil
 	}
 	var gone []removed
 	err = it.tree.within(it.path, func(root *os.Root, rel string) error {
@@ -168,11 +175,42 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 		return nil, fmt.Errorf("sandbox: a command has put settings that execute programs into %s, and they could not be taken out: %w", it.path, err)
 	}
 	where := k.keep(it.path, gone)
-	var notes []string
 	for _, r := range gone {
 		notes = append(notes, fmt.Sprintf("The setting %s was taken out of %s: %s.%s", r.key, it.path, r.why, where))
 	}
 	return notes, nil
+}
+
+// changedRemotes returns notes on the addresses of remotes that a command has changed in a repository that was there before.
+// Each address is named once.
+func (it item) changedRemotes(text []byte, was file) (notes []string) {
+	before, err := gitrepo.Parse(was.Text)
+	now, err2 := gitrepo.Parse(text)
+	if was.Stamp == (stamp{}) || err != nil || err2 != nil {
+		return nil
+	}
+	for _, s := range now {
+		key := it.path + "\x00" + s.Key + "\x00" + s.Value
+		name, isRemote := strings.CutPrefix(s.Key, "remote.")
+		name, isURL := strings.CutSuffix(name, ".url")
+		if !isURL {
+			name, isURL = strings.CutSuffix(name, ".pushurl")
+		}
+		same := func(b gitrepo.Setting) bool { return b.Key == s.Key && b.Value == s.Value }
+		if !isRemote || !isURL || it.tree.remotes[key] || slices.ContainsFunc(before, same) {
+			continue
+		}
+		if it.tree.remotes == nil {
+			it.tree.remotes = map[string]bool{}
+		}
+		it.tree.remotes[key] = true
+		address := s.Value
+		if u, err := url.Parse(address); err == nil {
+			address = u.Redacted()
+		}
+		notes = append(notes, fmt.Sprintf("A command has changed the remote %q in %s: git fetches from or pushes to %q.", name, it.path, address))
+	}
+	return notes
 }
 
 // removed is a setting that was removed.
