@@ -69,6 +69,7 @@ var Bash = declare(Tool[bashInput]{
 		s.Properties["timeout"].Default = []byte("120000")
 	},
 	Plan: func(_ context.Context, env *Env, in bashInput) (Plan, error) {
+		in.Command = unixLines(in.Command)
 		if strings.TrimSpace(in.Command) == "" {
 			return Plan{}, errors.New("command: expected a command, got an empty text")
 		}
@@ -85,6 +86,14 @@ var Bash = declare(Tool[bashInput]{
 		}, nil
 	},
 })
+
+// unixLines makes the line breaks of a command LF if all of them are CRLF: bash takes a CR for a part of a word.
+func unixLines(command string) string {
+	if breaks := strings.Count(command, "\n"); breaks == 0 || breaks != strings.Count(command, "\r\n") {
+		return command
+	}
+	return strings.TrimSuffix(strings.ReplaceAll(command, "\r\n", "\n"), "\r")
+}
 
 func (in bashInput) effect(dir guard.Path) guard.Exec {
 	return guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed, Background: in.Background, Description: in.Description}

@@ -104,3 +104,14 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestUnixLines(t *testing.T) {
+	for in, want := range map[string]string{
+		"a": "a", "a\r": "a\r", "a\nb": "a\nb", "a\r\nb": "a\nb", "if true\r\nthen\r\n x\r\nfi\r\n": "if true\nthen\n x\nfi\n", "a\r\nb\r": "a\nb",
+		"printf 'a\r\n'\nb": "printf 'a\r\n'\nb", "": "",
+	} {
+		if got := unixLines(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func taskOutput(ctx context.Context, env *Env, in taskOutputInput, r task.Readin
 	}
 	switch {
 	case chunk.Matched:
-		b.WriteString("[until matches the last line below.]\n")
+		b.WriteString("[until matches the last line below.]\n") // which may be incomplete
 	case r.Until != nil:
 		b.WriteString("[until matches no line.]\n")
 	}

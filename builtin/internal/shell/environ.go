@@ -42,6 +42,8 @@ var forced = []string{
 	// ssh and git would open a window to ask. GIT_ASKPASS is not changed: it
 	// names a program that answers by itself.
 	"SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never",
+	// Python would keep the output to a pipe back until it ends.
+	"PYTHONUNBUFFERED=1",
 	// apt and dpkg ask by default, even without a terminal.
 	"DEBIAN_FRONTEND=noninteractive",
 }

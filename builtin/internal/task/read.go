@@ -22,7 +22,7 @@ type Chunk struct {
 	Skipped int64  // requested bytes before Text that were dropped; set by [Task.Read]
 	Next    int64  // offset for the next reading
 	Line    string // the incomplete last line, which is returned again when it is complete
-	Matched bool   // [Reading.Until] matches the last line of Text
+	Matched bool   // [Reading.Until] matches the last line of Text, or Line
 	More    bool   // there is output after Text
 	Done    bool
 	Result  *shell.Result // of a task that is done
@@ -38,8 +38,8 @@ type Reading struct {
 	Offset *int64
 	// Wait limits the wait for the end of the task. 0 means not to wait.
 	Wait time.Duration
-	// Until, if not nil, ends the wait at the first complete line that it matches. The
-	// text ends with that line.
+	// Until, if not nil, ends the wait at the first line that it matches. The text ends with that line, unless it is the
+	// incomplete last one, which is matched if it stays for [lineQuiet].
 	Until *regexp.Regexp
 }
 
@@ -51,21 +51,35 @@ func (t *Task) Read(ctx context.Context, r Reading) (Chunk, error) {
 		return Chunk{}, err
 	}
 	var found *match
+	var prompt string // an incomplete line that matches
 	search := from
-	err = t.wait(ctx, r.Wait, func() (stop bool, more <-chan struct{}) {
+	err = t.wait(ctx, r.Wait, func(quiet bool) (stop bool, more <-chan struct{}, again time.Duration) {
 		if r.Until == nil {
-			return false, nil
+			return false, nil, 0
 		}
 		chunk, more := t.after(search)
 		found, search = chunk.find(r.Until)
-		return found != nil, more
+		switch {
+		case found != nil:
+			return true, more, 0
+		case chunk.Line == "" || !r.Until.MatchString(chunk.Line):
+			prompt = ""
+			return false, more, 0
+		case quiet && prompt == chunk.Line:
+			return true, more, 0
+		}
+		prompt = chunk.Line
+		return false, more, lineQuiet
 	})
 	if err != nil {
 		return Chunk{}, err
 	}
 	chunk, _ := t.after(from)
-	if found != nil {
+	switch {
+	case found != nil:
 		chunk.endWith(*found)
+	case prompt != "" && chunk.Line == prompt:
+		chunk.Matched = true
 	}
 	chunk.Skipped = max(chunk.Offset-from, 0)
 	t.answered(r.Scope, chunk)
@@ -78,9 +92,9 @@ func (t *Task) Output(ctx context.Context, offset int64, limit time.Duration) (c
 	if offset < 0 {
 		return Chunk{}, negative(offset)
 	}
-	err = t.wait(ctx, limit, func() (stop bool, more <-chan struct{}) {
+	err = t.wait(ctx, limit, func(bool) (stop bool, more <-chan struct{}, again time.Duration) {
 		chunk, more = t.after(offset)
-		return chunk.Text != "", more
+		return chunk.Text != "", more, 0
 	})
 	if err == nil {
 		err = chunk.Err
@@ -88,19 +102,28 @@ func (t *Task) Output(ctx context.Context, offset int64, limit time.Duration) (c
 	return chunk, err
 }
 
+// lineQuiet is how long an incomplete line must stay as it is to be matched: a prompt stays, a progress bar is drawn over.
+const lineQuiet = 250 * time.Millisecond
+
 // wait waits until look returns true, the task has ended, or the time is over. It calls look again when the channel is
-// closed that look has returned, and once after the end of the task.
-func (t *Task) wait(ctx context.Context, limit time.Duration, look func() (stop bool, more <-chan struct{})) error {
+// closed that look has returned, once after the end of the task, and with quiet if again has passed without either.
+func (t *Task) wait(ctx context.Context, limit time.Duration, look func(quiet bool) (stop bool, more <-chan struct{}, again time.Duration)) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for {
+	for quiet := false; ; {
 		done := t.Over()
-		stop, more := look()
+		stop, more, again := look(quiet)
 		if stop || done || limit <= 0 {
 			return nil
 		}
+		var passed <-chan time.Time
+		if quiet = false; again > 0 {
+			passed = time.After(again)
+		}
 		select {
 		case <-more:
+		case <-passed:
+			quiet = true
 		case <-t.done:
 		case <-timer.C:
 			limit = 0

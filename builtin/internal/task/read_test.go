@@ -164,6 +164,27 @@ func TestReadUntil(t *testing.T) {
 	}
 }
 
+// TestReadPrompt waits for an incomplete line that stays, and for none that is drawn over.
+func TestReadPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Table
+		one := start(t, &s)
+		go func() {
+			one.write("one\n 5%")
+			time.Sleep(lineQuiet / 2)
+			one.write("\r50%")
+			time.Sleep(lineQuiet / 2)
+			one.write("\rContinue? [Y/n] ")
+		}()
+		c, err := one.Read(t.Context(), until("%$|Y/n"))
+		if err != nil || !c.Matched || c.Text != "one\n" || !strings.Contains(c.Line, "Continue?") {
+			t.Errorf("%+v, %v", c, err)
+		}
+		exit(one, 0)
+		s.StopAll(me)
+	})
+}
+
 // Two wait for the same task at once, each for its own line, and a third stops it.
 func TestReadTogether(t *testing.T) {
 	var s Table
