@@ -2,7 +2,11 @@ package guard
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/internal/rules"
@@ -329,7 +333,7 @@ func (j *judge) allowRule(t *target) (Part, bool) {
 func (j *judge) inside(t *target) bool { return t.path.Own() || j.data.inside.Hold(t.real) }
 
 func (j *judge) outsideRoots(t *target) (Part, bool) {
-	if j.inside(t) || t.access == reading && j.data.oldRoots.Hold(t.real) {
+	if j.inside(t) || t.access == reading && j.data.oldRoots.Hold(t.real) || j.isScratch(t) {
 		return Part{}, false
 	}
 	tool := "Read"
@@ -344,6 +348,26 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 		fmt.Sprintf("Stay within %s, or a person adds the directory to permissions.additionalDirectories or an allow rule such as %s(/%s).",
 			strings.Join(j.policy.Roots(), ", "), tool, t.given)), true
 }
+
+// isScratch reports whether a command names a temporary file where the user has turned the sandbox off: in the sandbox it would
+// have a private /tmp.
+func (j *judge) isScratch(t *target) bool {
+	k := j.data
+	if !k.sandbox.OffByChoice || k.containment().Writes || j.in.Command() == nil {
+		return false
+	}
+	return slices.ContainsFunc(tempDirs(), func(dir string) bool { return t.real != dir && pathname.Within(t.real, dir) })
+}
+
+// tempDirs are the directories of temporary files, without links.
+var tempDirs = sync.OnceValue(func() (dirs []string) {
+	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dirs = append(dirs, pathname.Slashed(real))
+		}
+	}
+	return dirs
+})
 
 // byMode decides on a file inside the boundary to which no rule applies.
 func (j *judge) byMode(t *target) Part {
