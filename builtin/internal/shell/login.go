@@ -118,10 +118,7 @@ func (l *Login) ask(ctx context.Context, bash string, env []string) string {
 	}
 	defer r.Close()
 	proc, err := l.start(supervise.Spec{
-		// fish prints its list variable PATH with colons when it is quoted, so
-		// one form serves bash, zsh, ksh, dash and fish. A shell that does not
-		// understand it prints no answer.
-		Argv:  []string{loginShell(l.env, bash), "-l", "-i", "-c", `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`},
+		Argv:  askPath(loginShell(l.env, bash)),
 		Dir:   rootDir,
 		Env:   setVar(slices.Clone(env), "PATH="+systemPath(lookup(env, "PATH"))),
 		Files: []*os.File{null, w, null},
@@ -137,6 +134,36 @@ func (l *Login) ask(ctx context.Context, bash string, env []string) string {
 	proc.Kill()
 	proc.Wait()
 	return answer
+}
+
+// printPath prints the answer. Fish prints its list variable PATH with colons when it is quoted, so one form serves all shells.
+const printPath = `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`
+
+// askBash has bash read the start-up files of a login shell and those of an interactive one, as a terminal does either way. The
+// answer is printed at the end, and before a start-up file starts another shell in the place of this one (exec zsh, exec tmux).
+const askBash = `trap '` + `printf "` + answerStart + `%s` + answerEnd + `\n" "$PATH"` + `' EXIT
+exec() {
+	if [ $# -gt 0 ]; then ` + printPath + `; fi
+	builtin exec "$@"
+}
+[ ! -r /etc/profile ] || . /etc/profile
+asked=
+for file in ~/.bash_profile ~/.bash_login ~/.profile; do
+	if [ -r "$file" ]; then
+		case $(<"$file") in *bashrc*) asked=1 ;; esac
+		. "$file"
+		break
+	fi
+done
+[ -n "$asked" ] || [ ! -r ~/.bashrc ] || . ~/.bashrc
+`
+
+// askPath returns the command that prints the PATH of a shell. A shell that does not understand it prints no answer.
+func askPath(shell string) []string {
+	if filepath.Base(shell) == "bash" {
+		return []string{shell, "--norc", "-i", "-c", askBash}
+	}
+	return []string{shell, "-l", "-i", "-c", printPath}
 }
 
 // readAnswer reads up to the end of the answer: what the start-up files left
