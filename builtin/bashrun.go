@@ -324,6 +324,9 @@ func (s execEnv) remarks(r *shell.Result, dir string) []string {
 	if r.Dir != "" {
 		dir = r.Dir
 	}
+	if hint := sandboxHint(r); hint != "" {
+		notes = append(notes, hint)
+	}
 	return slices.Concat(notes, s.sandbox.DeniedNotes(r.Text, dir), s.refused())
 }
 
