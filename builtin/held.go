@@ -90,7 +90,8 @@ func (b *bashRun) askHeld(ctx context.Context, result Result) Result {
 	}
 	if b.env.AsksLater {
 		shown := result
-		shown.Asks = &ExecAsked{Question: asked, Resume: func(_ context.Context, a ExecAnswer) (Result, error) { return finish(a), nil }}
+		resume := func(_ context.Context, a ExecAnswer) (Result, error) { return finish(a), nil }
+		shown.Asks = &ExecAsked{Question: asked, Resume: resume}
 		return shown
 	}
 	ctx, cancel := context.WithTimeout(ctx, heldWait)
@@ -115,8 +116,8 @@ func (b *bashRun) answerHeld(files []settle.File, answer ExecAnswer) string {
 	return "A person kept the changes of these protected files: " + strings.Join(kept, ", ") + "."
 }
 
-// seesHeld has a tool work on the files that commands see: the held ones are exchanged in while it looks and while it runs, but
-// not while a person is asked. What it writes with a person's consent is known.
+// seesHeld has a tool work on the files that commands see: the held ones are exchanged in while it looks and while it
+// runs, but not while a person is asked. What it writes with a person's consent is known.
 func seesHeld(ctx context.Context, env *Env, plan func(context.Context, *Env) (Plan, error)) (Plan, error) {
 	leave, err := env.enterHeld()
 	if err != nil {
@@ -141,7 +142,8 @@ func seesHeld(ctx context.Context, env *Env, plan func(context.Context, *Env) (P
 				continue
 			}
 			if err := env.Runtime.baseline.Settle().Know(w.Path.Real()); err != nil {
-				env.Runtime.log.Warn("cannot record that a person agreed to a protected file", "file", w.Path.String(), "error", err)
+				env.Runtime.log.Warn("cannot record that a person agreed to a protected file",
+					"file", w.Path.String(), "error", err)
 			}
 		}
 		return result, err

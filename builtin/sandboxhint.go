@@ -6,8 +6,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 )
 
-// sandboxHints say what a program needs that no sandbox gives, by a part of its complaint. The parts are from the sources of
-// sudo, apt, dpkg, dnf, systemd and docker.
+// sandboxHints say what a program needs that no sandbox gives, by a part of its complaint. The parts are from the
+// sources of sudo, apt, dpkg, dnf, systemd and docker.
 var sandboxHints = []struct{ complaint, hint string }{
 	{`The "no new privileges" flag is set`, noRoot},
 	{"sudo: effective uid is not 0", noRoot},

@@ -18,13 +18,13 @@ type Containment struct {
 	Writes bool
 	// Denies says that commands cannot reach what Read and Edit rules deny, nor write what is protected.
 	Denies bool
-	// Name is the name of the backend ("namespaces", "landlock"). Why says what the backend cannot enforce and why, for the
-	// refusal.
+	// Name is the name of the backend ("namespaces", "landlock"). Why says what the backend cannot enforce and why, for
+	// the refusal.
 	Name, Why string
 }
 
-// Commands is the part of a policy on the caller's commands: their containment, what they see of the host, and which programs
-// they may start.
+// Commands is the part of a policy on the caller's commands: their containment, what they see of the host, and which
+// programs they may start.
 type Commands struct{ p *Policy }
 
 // Excluded reports whether the settings want the command run outside of the containment: every command in it matches
@@ -55,7 +55,8 @@ func (p *Policy) SameRules(q *Policy) bool { return q != nil && p.data == q.data
 // Scratch returns the caller's directory for temporary files of commands, "" if there is none.
 func (c Commands) Scratch() string { return c.p.data.scratch }
 
-// Private returns the directories that the caller's commands see in place of the host's, if the containment can mount them.
+// Private returns the directories that the caller's commands see in place of the host's, if the containment can mount
+// them.
 func (c Commands) Private() privatedir.Set {
 	if !c.p.data.hasPrivateDirs() {
 		return nil
@@ -63,8 +64,8 @@ func (c Commands) Private() privatedir.Set {
 	return c.p.data.private
 }
 
-// DeniesFiles reports whether commands are denied any file: by a rule on reading or writing, by the settings of the sandbox, or
-// because files of the host itself lie where commands write.
+// DeniesFiles reports whether commands are denied any file: by a rule on reading or writing, by the settings of the
+// sandbox, or because files of the host itself lie where commands write.
 func (c Commands) DeniesFiles() bool {
 	k := c.p.data
 	return k.deny.HasPaths() || k.files.any() || k.ownFilesWritable
@@ -87,8 +88,8 @@ func (c Commands) ReadRule(real string) string {
 // KeepsChanges reports whether changes of protected files stay without a question: in the mode that asks nothing.
 func (c Commands) KeepsChanges() bool { return c.p.data.mode == settings.ModeBypass }
 
-// WritesHome reports whether commands write the home directory as a whole. It has too many protected files, in caches and
-// extensions, for a copy of each.
+// WritesHome reports whether commands write the home directory as a whole. It has too many protected files, in caches
+// and extensions, for a copy of each.
 func (c Commands) WritesHome() bool { return c.p.data.writesHome() }
 
 func (k *policyData) writesHome() bool {
@@ -102,8 +103,8 @@ func (c Commands) AsksPersons() bool {
 	return c.p.data.mode != settings.ModeBypass && c.p.data.mode != settings.ModeDontAsk
 }
 
-// Settled returns the directories, without links, whose protected files are settled after a command: those that commands write
-// in a sandbox. It returns none if commands write the home directory.
+// Settled returns the directories, without links, whose protected files are settled after a command: those that
+// commands write in a sandbox. It returns none if commands write the home directory.
 func (c Commands) Settled() []string {
 	if c.WritesHome() {
 		return nil
@@ -117,8 +118,8 @@ func (c Commands) Settled() []string {
 // Environment returns the variables, as NAME=value, that the settings give commands.
 func (c Commands) Environment() []string { return c.p.data.environment }
 
-// PassedVariables returns which variables of the host's environment commands get. all is true if the caller is the user.
-// Otherwise commands get the variables that hold no credentials and those whose names match the patterns.
+// PassedVariables returns which variables of the host's environment commands get. all is true if the caller is the
+// user. Otherwise commands get the variables that hold no credentials and those whose names match the patterns.
 func (c Commands) PassedVariables() (patterns []string, all bool) {
 	return texts(c.p.data.passed), !c.p.caller.Remote
 }
@@ -128,8 +129,8 @@ func (c Commands) SecretVariables() []string { return texts(c.p.data.sandbox.Cre
 
 // A network is the settings on the hosts that commands may reach.
 type network struct {
-	// Allowed and Denied are domains; "*.example.com" means its subdomains. Denied includes the domains that WebFetch rules
-	// deny.
+	// Allowed and Denied are domains; "*.example.com" means its subdomains. Denied includes the domains that WebFetch
+	// rules deny.
 	Allowed, Denied []string
 	// Private lets allowed names resolve to addresses of private networks.
 	Private bool

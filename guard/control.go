@@ -14,8 +14,8 @@ import (
 )
 
 // A control is the set of files that the host obeys or writes itself, such as settings, as their names resolve at one
-// moment. No tool and no command may write one by any of its names, or change where such a name leads. The judge and the
-// sandbox both take their lists from it.
+// moment. No tool and no command may write one by any of its names, or change where such a name leads. The judge and
+// the sandbox both take their lists from it.
 type control struct {
 	// ends are the files and directories that the names lead to, existing or not.
 	ends pathname.Places
@@ -44,8 +44,8 @@ func controlNames(cfg Config, bounds []pathname.Place) []string {
 // control resolves the names of control files.
 func (k *policyData) control() *control { return controlOf(k, k.controlNames) }
 
-// settledNames returns the names of control files that are protected by settlement: files of a workspace that are reached
-// without a link.
+// settledNames returns the names of control files that are protected by settlement: files of a workspace that are
+// reached without a link.
 func (k *policyData) settledNames() (settled, others []string) {
 	for _, name := range k.controlNames {
 		if end, err := realpath.Trace(name, os.Lstat); err == nil && k.isSettled(name, end) {
@@ -57,8 +57,8 @@ func (k *policyData) settledNames() (settled, others []string) {
 	return settled, others
 }
 
-// isSettled reports whether a name that leads to an end is that of a file in a directory of the boundary, without a link
-// below that directory.
+// isSettled reports whether a name that leads to an end is that of a file in a directory of the boundary, without a
+// link below that directory.
 func (k *policyData) isSettled(name, end string) bool {
 	return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool {
 		rel, err := filepath.Rel(b.Given, name)
@@ -115,12 +115,12 @@ func (c *control) holds(p Path) bool {
 	return c.ends.Hold(pathname.Slashed(p.real)) || c.ends.Hold(pathname.Slashed(p.given)) || c.files[p.file]
 }
 
-// isStep reports whether renaming or removing the link or directory of this name changes where the name of a control file
-// leads.
+// isStep reports whether renaming or removing the link or directory of this name changes where the name of a control
+// file leads.
 func (c *control) isStep(name string) bool { return c.steps[name] != nil }
 
-// ControlPaths are the files that commands must leave unchanged because the host obeys or writes them, existing or not. The
-// paths have no links before the last element and are sorted. They may change whenever a link does.
+// ControlPaths are the files that commands must leave unchanged because the host obeys or writes them, existing or not.
+// The paths have no links before the last element and are sorted. They may change whenever a link does.
 type ControlPaths struct {
 	Ends  []string // the files and directories themselves
 	Steps []string // links and directories whose names lead there
@@ -152,8 +152,8 @@ func (c ControlPaths) Equal(other ControlPaths) bool {
 	return slices.Equal(c.Ends, other.Ends) && slices.Equal(c.Steps, other.Steps) && c.Names == other.Names
 }
 
-// PlantedLink returns an error if the way to a file that the host opens by name has a link that commands may have made: the
-// host would write elsewhere.
+// PlantedLink returns an error if the way to a file that the host opens by name has a link that commands may have made:
+// the host would write elsewhere.
 func (p *Policy) PlantedLink(name string) error {
 	var found string
 	_, err := realpath.Trace(name, func(path string) (fs.FileInfo, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// commandFiles is the settings, beyond the rules, on the files that contained commands may access: sandbox.filesystem and
-// sandbox.credentials.files. The kernel enforces them.
+// commandFiles is the settings, beyond the rules, on the files that contained commands may access: sandbox.filesystem
+// and sandbox.credentials.files. The kernel enforces them.
 type commandFiles struct {
 	// unread and unwritten match what commands must not read and write.
 	unread, unwritten *rules.Matcher
@@ -35,12 +35,13 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 // A gitDir is the directory of the repository of a root, outside of the boundary.
 type gitDir struct{ root, dir string }
 
-// firstNamed has the directories of git that a root named with a file or link of its own when this process first saw it: later
-// a command may have written another name. What it writes there is not named at the next start, see package settle.
+// firstNamed has the directories of git that a root named with a file or link of its own when this process first saw
+// it: later a command may have written another name. What it writes there is not named at the next start, see package
+// settle.
 var firstNamed sync.Map
 
-// addGit makes the directories of git writable that lie outside of the boundary, but not in the state directory: git could not
-// commit otherwise.
+// addGit makes the directories of git writable that lie outside of the boundary, but not in the state directory: git
+// could not commit otherwise.
 func (k *policyData) addGit(state string) {
 	for _, root := range k.outermost() {
 		if root == k.scratch || state != "" && withinAny(root, []string{state}) {
@@ -126,8 +127,8 @@ func (f commandFiles) hide(c *SandboxPaths, name, scratch string) {
 	}
 }
 
-// aroundScratch reports whether the directory of the commands' own temporary files, which no program works without, lies in
-// a denied path: a rule on all of the home directory means the files of the user.
+// aroundScratch reports whether the directory of the commands' own temporary files, which no program works without,
+// lies in a denied path: a rule on all of the home directory means the files of the user.
 func (c *SandboxPaths) aroundScratch(name, scratch string) bool {
 	if scratch == "" {
 		return false

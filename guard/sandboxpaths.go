@@ -14,33 +14,35 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/rules"
 )
 
-// SandboxPaths are the rules on files as lists of real paths that a sandbox can enforce. Patterns are expanded to the existing
-// files; [Policy.Hidden] decides on files that appear later.
+// SandboxPaths are the rules on files as lists of real paths that a sandbox can enforce. Patterns are expanded to the
+// existing files; [Policy.Hidden] decides on files that appear later.
 type SandboxPaths struct {
 	// Writable are the directories of the boundary, and those of sandbox.filesystem.allowWrite.
 	Writable []string
-	// ReadOnly are files and directories in Writable that must stay unchanged: what Edit rules and sandbox.filesystem.denyWrite
-	// deny, protected paths, and [Commands.ControlPaths], which are listed even if absent.
+	// ReadOnly are files and directories in Writable that must stay unchanged: what Edit rules and
+	// sandbox.filesystem.denyWrite deny, protected paths, and [Commands.ControlPaths], which are listed even if absent.
 	ReadOnly []string
-	// Settled are protected files and directories of other programs, and control files of the workspace: package settle protects
-	// them from commands. [SandboxPaths.Mount] adds them to ReadOnly for a program that runs for as long as a person works.
+	// Settled are protected files and directories of other programs, and control files of the workspace: package settle
+	// protects them from commands. [SandboxPaths.Mount] adds them to ReadOnly for a program that runs for as long as a
+	// person works.
 	Settled []string
-	// Control are the control files that are not Settled, which are in ReadOnly or Masked too, and the links and directories that lead to
-	// them: these must not be renamed, removed or replaced. AllControl has the settled ones too.
+	// Control are the control files that are not Settled, which are in ReadOnly or Masked too, and the links and
+	// directories that lead to them: these must not be renamed, removed or replaced. AllControl has the settled ones too.
 	Control, AllControl ControlPaths
-	// Denied are the files and directories that Read rules and sandbox.filesystem.denyRead deny. Those named without a wildcard
-	// are listed even if absent.
+	// Denied are the files and directories that Read rules and sandbox.filesystem.denyRead deny. Those named without a
+	// wildcard are listed even if absent.
 	Denied []string
 	// Masked are the host's state, the home directory's secrets, and paths of denyRead of which a part is open.
 	Masked []string
 	// Shown are the paths in Masked that this caller, or any command, may read.
 	Shown []string
-	// Originals are the places that a worktree was made of, with the additional directories of its workspace. Rules apply there
-	// too, including to files that are created later.
+	// Originals are the places that a worktree was made of, with the additional directories of its workspace. Rules apply
+	// there too, including to files that are created later.
 	Originals []string
 }
 
-// SandboxPaths walks the boundary and returns what a sandbox must enforce. It takes about a millisecond for a thousand files.
+// SandboxPaths walks the boundary and returns what a sandbox must enforce. It takes about a millisecond for a thousand
+// files.
 func (c Commands) SandboxPaths() SandboxPaths {
 	k := c.p.data
 	out := SandboxPaths{Writable: k.outermost(), Shown: slices.Clone(c.p.caller.Own)}
@@ -98,7 +100,8 @@ func (c Commands) SandboxPaths() SandboxPaths {
 	return out
 }
 
-// Mount has settled files protected by mounts: for programs such as servers, whose changes are not settled while they run.
+// Mount has settled files protected by mounts: for programs such as servers, whose changes are not settled while they
+// run.
 func (c *SandboxPaths) Mount() {
 	c.ReadOnly = slices.Concat(c.ReadOnly, c.Settled)
 	slices.Sort(c.ReadOnly)
@@ -202,8 +205,8 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 	})
 }
 
-// gitRules says how rules may apply to names in a repository's own directory. Git must work, so a rule on a name that a branch
-// may have too does not apply to the branch.
+// gitRules says how rules may apply to names in a repository's own directory. Git must work, so a rule on a name that a
+// branch may have too does not apply to the branch.
 type gitRules struct {
 	any  bool // anything
 	all  bool // including names that git chooses

@@ -73,8 +73,8 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	return e
 }
 
-// asksHeld returns what asks whether protected files stay that the command of the call has changed, and whether that ends the
-// call. It is nil if no person can be asked.
+// asksHeld returns what asks whether protected files stay that the command of the call has changed, and whether that
+// ends the call. It is nil if no person can be asked.
 func (c *execCall) asksHeld(policy *guard.Policy) (ask func(context.Context, builtin.ExecQuestion) builtin.ExecAnswer, later bool) {
 	if !policy.Commands().AsksPersons() || !c.req.CanAsk {
 		return nil, false
@@ -173,8 +173,8 @@ func (c *execCall) outcome(q *Question, a *Answer, key string) builtin.ExecAnswe
 	return builtin.ExecAnswer{By: a.By, Reason: refusedBecause(a)}
 }
 
-// A modern client gets a question about a program as the result of the call, whose command continues as a task. The client
-// repeats the call with the answer, and the call continues.
+// A modern client gets a question about a program as the result of the call, whose command continues as a task. The
+// client repeats the call with the answer, and the call continues.
 
 // resumePrefix is the prefix of the states of questions about programs. The rest is a state of package approvals.
 const resumePrefix = "exec."

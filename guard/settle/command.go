@@ -2,8 +2,8 @@ package settle
 
 import "sync"
 
-// A Command is a command that runs in some directories, or a tool that looks at the files that commands see. Its methods may
-// be called from several goroutines.
+// A Command is a command that runs in some directories, or a tool that looks at the files that commands see. Its
+// methods may be called from several goroutines.
 type Command struct {
 	k    *Keeper
 	dirs []string
@@ -14,9 +14,9 @@ type Command struct {
 	fresh []File
 }
 
-// Begin begins a command that may write some directories. It exchanges their held files in, unless other commands run there,
-// and returns notes on what other programs or a killed host have done. With keep, which a mode without questions sets,
-// changes stay. An error means that the command must not run.
+// Begin begins a command that may write some directories. It exchanges their held files in, unless other commands run
+// there, and returns notes on what other programs or a killed host have done. With keep, which a mode without questions
+// sets, changes stay. An error means that the command must not run.
 func (k *Keeper) Begin(dirs []string, keep bool) (c *Command, notes []string, err error) {
 	c = &Command{k: k}
 	for _, dir := range dirs {
@@ -35,8 +35,8 @@ func (k *Keeper) Begin(dirs []string, keep bool) (c *Command, notes []string, er
 	return c, notes, nil
 }
 
-// Background says that the command goes on as a task, and returns notes. Files that have changed until now stay as they are
-// until the last task has ended: the task may depend on them.
+// Background says that the command goes on as a task, and returns notes. Files that have changed until now stay as they
+// are until the last task has ended: the task may depend on them.
 func (c *Command) Background() (notes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,8 +52,8 @@ func (c *Command) Background() (notes []string) {
 	return notes
 }
 
-// End says that everything that the command has started has ended. It settles the directories in which no command runs any
-// more. Where only tasks run, it settles what has changed since they run alone. It returns notes on what is held.
+// End says that everything that the command has started has ended. It settles the directories in which no command runs
+// any more. Where only tasks run, it settles what has changed since they run alone. It returns notes on what is held.
 func (c *Command) End() (notes []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,8 @@ func (s stamp) racy() bool { return time.Now().UnixNano()-s.Changed < int64(racy
 
 func stampOf(info fs.FileInfo) stamp {
 	id, names := realpath.Identify(info)
-	s := stamp{Dev: id.Device, Ino: id.Inode, Names: names, Mode: info.Mode(), Size: info.Size(), Modified: info.ModTime().UnixNano()}
+	s := stamp{Dev: id.Device, Ino: id.Inode, Names: names, Mode: info.Mode(), Size: info.Size(),
+		Modified: info.ModTime().UnixNano()}
 	if at, ok := realpath.Of(info); ok {
 		s.Changed = at.UnixNano()
 	} else {
@@ -43,8 +44,8 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// An identity says what stands at a name: the kind of file, whether it can be executed or other users can write it, and a
-// digest of its content, for which CRLF and LF are equal. Absent is the zero value.
+// An identity says what stands at a name: the kind of file, whether it can be executed or other users can write it, and
+// a digest of its content, for which CRLF and LF are equal. Absent is the zero value.
 type identity string
 
 const absent identity = ""
@@ -173,7 +174,8 @@ func copyAs(from *os.Root, name string, to *os.Root, copied string) (err error) 
 	return nil
 }
 
-// missing reports whether an error says that nothing has that name, be it because a file is in the place of a directory.
+// missing reports whether an error says that nothing has that name, be it because a file is in the place of a
+// directory.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// errWritten reports that another program wrote a file while it was exchanged; it has been left as that program wrote it.
+// errWritten reports that another program wrote a file while it was exchanged; it has been left as that program wrote
+// it.
 var errWritten = errors.New("another program wrote it at the same moment")
 
 // A side is a name in an opened directory.
@@ -19,7 +20,8 @@ type side struct {
 	name string
 }
 
-// Suffixes and prefixes of names for copies between file systems. A killed host leaves them; [place.mendCopies] removes them.
+// Suffixes and prefixes of names for copies between file systems. A killed host leaves them; [place.finishCopies] removes
+// them.
 const (
 	freshSuffix = ".new"            // of a slot
 	copyPrefix  = ".toolhost-held-" // of a copy of a slot, in the directory of the file
@@ -106,11 +108,12 @@ func replace(fresh, slot side) error {
 
 // sameFile reports whether a stamp is that of the same file with the same content. A rename changes the time of change.
 func (s stamp) sameFile(other stamp) bool {
-	return s.Dev == other.Dev && s.Ino == other.Ino && s.Mode == other.Mode && s.Size == other.Size && s.Modified == other.Modified
+	return s.Dev == other.Dev && s.Ino == other.Ino && s.Mode == other.Mode &&
+		s.Size == other.Size && s.Modified == other.Modified
 }
 
-// inDir calls f with the directory of a path opened, without following a link. If a command has removed the permission to
-// write there, the owner gets it for as long as that takes.
+// inDir calls f with the directory of a path opened, without following a link. If a command has removed the permission
+// to write there, the owner gets it for as long as that takes.
 func inDir(path string, f func(file side) error) error {
 	dir := filepath.Dir(path)
 	root, err := realpath.OpenDir(dir)

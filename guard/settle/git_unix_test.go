@@ -81,8 +81,9 @@ func (g *gitGround) begin() {
 	}
 }
 
-// TestGitAsPlain runs random scripts of git over several calls, without an answer to any question: what commands see and
-// commit is what they would without settlement, and outside stands what stood there before. In the end everything is kept.
+// TestGitAsPlain runs random scripts of git over several calls, without an answer to any question: what commands see
+// and commit is what they would without settlement, and outside stands what stood there before. In the end everything
+// is kept.
 func TestGitAsPlain(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)

@@ -26,8 +26,8 @@ type Keeper struct {
 // stateName is the directory of all workspaces in the state directory.
 const stateName = "settle"
 
-// Open returns a keeper that keeps held files below the state directory of a host; "" keeps them in a temporary directory.
-// marks returns the paths below a directory whose last element [IsMark] reports; nil means [Marks].
+// Open returns a keeper that keeps held files below the state directory of a host; "" keeps them in a temporary
+// directory. marks returns the paths below a directory whose last element [IsMark] reports; nil means [Marks].
 func Open(state string, marks func(dir string) []string, log *slog.Logger) *Keeper {
 	if marks == nil {
 		marks = Marks
@@ -62,8 +62,8 @@ func (k *Keeper) place(dir string) (*place, error) {
 	return p, nil
 }
 
-// Recover settles all directories in which commands ran when their host was killed. It is called before settings are read,
-// with the directories whose settings these are.
+// Recover settles all directories in which commands ran when their host was killed. It is called before settings are
+// read, with the directories whose settings these are.
 func (k *Keeper) Recover(dirs []string) {
 	locks, _ := filepath.Glob(filepath.Join(k.state, "*", lockName))
 	for _, lock := range locks {
@@ -229,7 +229,7 @@ func (k *Keeper) Refuse(dir string, paths ...string) ([]string, error) {
 	return k.answer(dir, paths, (*place).refuseFile)
 }
 
-func (k *Keeper) answer(dir string, paths []string, do func(p *place, rel name, alone bool) error) (done []string, err error) {
+func (k *Keeper) answer(dir string, paths []string, do func(*place, name, bool) error) (done []string, err error) {
 	p, err := k.place(dir)
 	if err != nil {
 		return nil, err

@@ -56,8 +56,8 @@ func commandOf(dir string, i int) {
 	}
 }
 
-// TestKilled kills a host at random moments of commands and exchanges: at the next start the former files stand outside, each once,
-// and what a command had written is seen by the next.
+// TestKilled kills a host at random moments of commands and exchanges: at the next start the former files stand
+// outside, each once, and what a command had written is seen by the next.
 func TestKilled(t *testing.T) {
 	const outside = ".mcp.json=former .vscode/ .vscode/tasks.json=former in-place.code-workspace=former"
 	g := newGround(t)

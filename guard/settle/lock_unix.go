@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks a file for this process alone, if no other process has it locked. A shared lock of this process is given up
-// in any case.
+// tryLock locks a file for this process alone, if no other process has it locked. A shared lock of this process is
+// given up in any case.
 func tryLock(f *os.File) bool { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
 
 // shareLock locks a file so that other processes may share it.

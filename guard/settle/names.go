@@ -44,7 +44,8 @@ var table = sync.OnceValue(func() (t struct {
 		if len(fields) != 4 || strings.HasPrefix(line, "#") {
 			continue
 		}
-		row := Name{Pattern: fields[1], Reason: fields[2], Source: fields[3], elements: strings.Split(pathname.Folded.Of(fields[1]), "/")}
+		row := Name{Pattern: fields[1], Reason: fields[2], Source: fields[3],
+			elements: strings.Split(pathname.Folded.Of(fields[1]), "/")}
 		switch fields[0] {
 		case "control":
 			row.Class, row.Agent, row.Control = Held, true, true
@@ -72,7 +73,8 @@ var table = sync.OnceValue(func() (t struct {
 // Names returns the table of protected names.
 func Names() []Name { return table().rows }
 
-// dependencies are directories whose content a package manager brings: there only what configures an agent is protected.
+// dependencies are directories whose content a package manager brings: there only what configures an agent is
+// protected.
 var dependencies = map[string]bool{"node_modules": true, "vendor": true, ".venv": true, "venv": true, "target": true}
 
 // IsMark reports whether a protected name may begin with an element of a path.
@@ -92,8 +94,9 @@ func startingWith(element string) []*Name {
 	return rows
 }
 
-// ClassOf returns the class of a slashed path below a directory that commands write. Case does not count: on many systems
-// it does not count for the programs that obey these files either. Of several rows the innermost and longest decides.
+// ClassOf returns the class of a slashed path below a directory that commands write. Case does not count: on many
+// systems it does not count for the programs that obey these files either. Of several rows the innermost and longest
+// decides.
 func ClassOf(rel string) Class {
 	row := RowOf(rel)
 	if row == nil {
@@ -104,7 +107,8 @@ func ClassOf(rel string) Class {
 
 // gitFile is the file or link that says where the repository of a workspace is. A directory of that name is package
 // baseline's.
-var gitFile = Name{Pattern: ".git", Class: Held, Agent: true, Control: true, Reason: "git and this host go where it leads", Source: "git-scm.com/docs/gitrepository-layout"}
+var gitFile = Name{Pattern: ".git", Class: Held, Agent: true, Control: true,
+	Reason: "git and this host go where it leads", Source: "git-scm.com/docs/gitrepository-layout"}
 
 // RowOf returns the row that decides about a slashed path below a directory that commands write, or nil.
 func RowOf(rel string) *Name {
@@ -119,7 +123,8 @@ func RowOf(rel string) *Name {
 			return nil // git's own; see package baseline
 		}
 		for _, row := range startingWith(element) {
-			if row.matches(elements[i:]) && (best == nil || i+len(row.elements) >= end) && (row.Agent || row.Class != Held || !dependency) {
+			if row.matches(elements[i:]) && (best == nil || i+len(row.elements) >= end) &&
+				(row.Agent || row.Class != Held || !dependency) {
 				best, end = row, i+len(row.elements)
 			}
 		}

@@ -33,7 +33,8 @@ type place struct {
 	notes  []string          // for the next command that ends
 	fresh  []name            // held by the end of a command, and not before
 
-	ofTasks map[name]bool // names that had changed or were held inside when only tasks ran: they stay until the last has ended
+	// ofTasks are names that had changed or were held inside when only tasks ran. They stay until the last has ended.
+	ofTasks map[name]bool
 }
 
 // note adds a note for the reader of a result.
@@ -124,7 +125,8 @@ func (p *place) useTemporary(why error) error {
 		_ = p.store.close()
 	}
 	p.store, p.temporary, p.memory.read = s, true, 0
-	p.note("The state of protected files cannot be used (%v). Until this host ends, what commands write to them is held in %s.", why, dir)
+	p.note("The state of protected files cannot be used (%v). Until this host ends, what commands write to them is held in %s.",
+		why, dir)
 	for rel, was := range p.rec.Files { // its copy is lost
 		was.Copy = ""
 		p.rec.Files[rel] = was
@@ -145,8 +147,8 @@ func (p *place) read() error {
 	return err
 }
 
-// open prepares the place for the first command: what a killed host has left is settled, what has changed since the last
-// command was done by other programs, and held files are exchanged in.
+// open prepares the place for the first command: what a killed host has left is settled, what has changed since the
+// last command was done by other programs, and held files are exchanged in.
 func (p *place) open() error {
 	if err := p.read(); err != nil {
 		return &stateError{err}
@@ -165,8 +167,8 @@ func (p *place) open() error {
 	return nil
 }
 
-// end ends a command, which ran in the background if task is set. It returns notes, and the files that are held now and were
-// not before.
+// end ends a command, which ran in the background if task is set. It returns notes, and the files that are held now and
+// were not before.
 func (p *place) end(task bool) (notes []string, fresh []File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -285,8 +287,8 @@ func (p *place) isUnchanged(rel name, now scan) bool {
 
 func classOf(rel name) Class { return ClassOf(filepath.ToSlash(string(rel))) }
 
-// copyOf makes a copy of a file, for the case that a command writes into it. Of a pipe, a socket, a device and what cannot be
-// read there is none.
+// copyOf makes a copy of a file, for the case that a command writes into it. Of a pipe, a socket, a device and what
+// cannot be read there is none.
 func (p *place) copyOf(rel name) (string, error) {
 	to := p.store.next(&p.rec, copyLetter)
 	err := inDir(p.path(rel), func(f side) error { return copyAs(f.dir, f.name, p.store.slots, to) })
@@ -365,8 +367,8 @@ func (p *place) heldNames() []name {
 	return order
 }
 
-// move exchanges what stands at a name, which has a stamp, with what its slot has. Directories that were not there before the
-// first command and become empty are removed.
+// move exchanges what stands at a name, which has a stamp, with what its slot has. Directories that were not there
+// before the first command and become empty are removed.
 func (p *place) move(rel name, h *held, was stamp) error {
 	slot := side{p.store.slots, h.Slot}
 	_, err := slot.dir.Lstat(slot.name)
@@ -402,8 +404,8 @@ func (p *place) move(rel name, h *held, was stamp) error {
 	return err
 }
 
-// makeDirs makes the directories of a name for what its slot has. With marked, only protected ones are made: a person has
-// removed the others.
+// makeDirs makes the directories of a name for what its slot has. With marked, only protected ones are made: a person
+// has removed the others.
 func (p *place) makeDirs(rel name, h *held, marked bool) error {
 	if _, err := p.store.slots.Lstat(h.Slot); err != nil {
 		return nil // there is nothing to put there
@@ -413,11 +415,12 @@ func (p *place) makeDirs(rel name, h *held, marked bool) error {
 	})
 }
 
-// prune removes the directories of a name that are empty: those of a new file that were not there before the first command,
-// or those of a removed one that the command has removed.
+// prune removes the directories of a name that are empty: those of a new file that were not there before the first
+// command, or those of a removed one that the command has removed.
 func (p *place) prune(rel name, h *held) {
 	for dir := filepath.Dir(string(rel)); dir != "."; dir = filepath.Dir(dir) {
-		if h.Now == absent && (h.Gone == "" || len(dir) < len(h.Gone)) || h.Now != absent && (p.rec.Dirs[name(dir)] || !isMarked(dir)) {
+		if h.Now == absent && (h.Gone == "" || len(dir) < len(h.Gone)) ||
+			h.Now != absent && (p.rec.Dirs[name(dir)] || !isMarked(dir)) {
 			return
 		}
 		if err := inDir(filepath.Join(p.dir, dir), func(d side) error { return d.dir.Remove(d.name) }); err != nil {

@@ -9,8 +9,9 @@ import (
 )
 
 // rewrite deals with a file that has several names and into which a command has written: the other names, which may lie
-// elsewhere, have the new content too. What the command wrote is copied to a slot, and the former content written back into
-// the file, which is then that of its names again. A copy of what the command wrote stands in its place until it is held.
+// elsewhere, have the new content too. What the command wrote is copied to a slot, and the former content written back
+// into the file, which is then that of its names again. A copy of what the command wrote stands in its place until it
+// is held.
 func (p *place) rewrite(h *held, c *change) error {
 	was := p.rec.Files[c.rel]
 	return inDir(p.path(c.rel), func(f side) error {

@@ -56,7 +56,8 @@ func scanOf(dir string, marks []string) scan {
 	return s
 }
 
-// Marks returns the paths below a directory whose last element may begin a protected name. It walks the whole directory.
+// Marks returns the paths below a directory whose last element may begin a protected name. It walks the whole
+// directory.
 func Marks(dir string) (marks []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {

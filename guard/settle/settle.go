@@ -20,11 +20,12 @@ type change struct {
 	fresh bool // it was not held before, or was other than now
 }
 
-// settle compares every protected name with what stood there before the commands, and exchanges the former files back where
-// what stands there is not known. What could not be settled is stuck. Names of tasks that run are left as they are.
+// settle compares every protected name with what stood there before the commands, and exchanges the former files back
+// where what stands there is not known. What could not be settled is stuck. Names of tasks that run are left as they
+// are.
 func (p *place) settle() {
 	now := scanOf(p.dir, p.marks(p.dir))
-	p.mendCopies(now)
+	p.finishCopies(now)
 	p.stuck = map[name]bool{}
 	var holds []change
 	var made []answer
@@ -36,7 +37,8 @@ func (p *place) settle() {
 		c, err := p.changeAt(rel, now)
 		switch {
 		case err != nil:
-			p.note("The protected file %s could not be compared: %v. A command may have changed it: look at it.", p.path(rel), err)
+			p.note("The protected file %s could not be compared: %v. A command may have changed it: look at it.",
+				p.path(rel), err)
 			p.stuck[rel] = true
 			continue
 		case c == nil:
@@ -72,7 +74,8 @@ func (p *place) settle() {
 	}
 	p.hold(holds)
 	if now.over {
-		p.note("There are more than %d protected files: not all were compared. Remove those that a command has made.", maxLeaves)
+		p.note("There are more than %d protected files: not all were compared. Remove those that a command has made.",
+			maxLeaves)
 		p.stuck[""] = true
 	}
 	p.noteAll("Changed by a command, kept because no question is asked in this mode: %s.", kept)
@@ -108,8 +111,8 @@ func (p *place) former(c *change) identity {
 	return p.rec.Files[c.rel].ID
 }
 
-// restored takes a name whose former content stands there again. A file that has got another name is replaced: who writes
-// the other one would write it.
+// restored takes a name whose former content stands there again. A file that has got another name is replaced: who
+// writes the other one would write it.
 func (p *place) restored(c *change) error {
 	was := p.rec.Files[c.rel]
 	linked := c.id != absent && c.st.Names > 1 && (was.Stamp.Ino != c.st.Ino || was.Stamp.Names < c.st.Names)
@@ -165,9 +168,11 @@ func (p *place) hold(changes []change) {
 	for i := range changes {
 		c := &changes[i]
 		if c.h == nil {
-			c.h = &held{Slot: p.store.next(&p.rec, slotLetter), Former: p.rec.Files[c.rel].ID, Since: time.Now().UTC().Truncate(time.Second)}
+			now := time.Now().UTC().Truncate(time.Second)
+			c.h = &held{Slot: p.store.next(&p.rec, slotLetter), Former: p.rec.Files[c.rel].ID, Since: now}
 			if err := p.fill(c.h, c); err != nil {
-				p.note("%s was changed by a command, and its former content could not be copied: %v. Look at it.", p.path(c.rel), err)
+				p.note("%s was changed by a command, and its former content could not be copied: %v. Look at it.",
+					p.path(c.rel), err)
 				p.stuck[c.rel], c.h = true, nil
 				continue
 			}
@@ -209,7 +214,8 @@ func (p *place) fill(h *held, c *change) error {
 	return nil
 }
 
-// leave exchanges the former files back: first what is new, the innermost first, then what was changed, then what was removed.
+// leave exchanges the former files back: first what is new, the innermost first, then what was changed, then what was
+// removed.
 func (p *place) leave(changes []change) {
 	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(string(b.rel), string(a.rel)) })
 	for _, step := range []func(h *held) bool{
@@ -229,15 +235,16 @@ func (p *place) leave(changes []change) {
 				err = p.renew(c.rel)
 			}
 			if err != nil {
-				p.note("%s was changed by a command, and the former file could not be put back: %v. It stands there: look at it.", p.path(c.rel), err)
+				p.note("%s was changed by a command, and the former file could not be put back: %v. Look at it.",
+					p.path(c.rel), err)
 				p.stuck[c.rel] = true
 			}
 		}
 	}
 }
 
-// mendCopies removes or completes what a host left that was killed while it copied between file systems.
-func (p *place) mendCopies(now scan) {
+// finishCopies removes or completes what a host left that was killed while it copied between file systems.
+func (p *place) finishCopies(now scan) {
 	for rel, h := range p.rec.Held {
 		_ = inDir(p.path(rel), func(f side) error {
 			outer := side{f.dir, copyPrefix + h.Slot}
@@ -280,7 +287,7 @@ func (p *place) noteHeld(changes []change) {
 			others = append(others, string(c.rel))
 		}
 	}
-	p.noteAll("Protected files are held until a person answers: %s. Commands see them as they are now; outside of commands the former files stand. "+
-		"Tell the user: `toolhost keep` shows and keeps them.", fresh)
+	p.noteAll("Protected files are held until a person answers: %s. Commands see them as they are now; "+
+		"outside of commands the former files stand. Tell the user: `toolhost keep` shows and keeps them.", fresh)
 	p.noteAll("Still held: %s.", others)
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Settled returns the name of a file with the content that stands at a path outside of commands: the path itself, unless a
-// command runs that has changed it; then that of a copy, or "" if nothing stood there. A host reads its settings so: what a
-// command writes counts once it is settled.
+// Settled returns the name of a file with the content that stands at a path outside of commands: the path itself,
+// unless a command runs that has changed it; then that of a copy, or "" if nothing stood there. A host reads its
+// settings so: what a command writes counts once it is settled.
 func (k *Keeper) Settled(path string) string {
 	k.mu.Lock()
 	var busy []*place
@@ -53,8 +53,8 @@ func (p *place) settled(path string, rel name) string {
 	return filepath.Join(p.store.dir, was.Copy)
 }
 
-// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those of a
-// settings file, links stay.
+// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those
+// of a settings file, links stay.
 func realAbove(path string) string {
 	dir := filepath.Dir(filepath.Dir(path))
 	if real, err := filepath.EvalSymlinks(dir); err == nil {

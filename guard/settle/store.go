@@ -67,8 +67,8 @@ type file struct {
 	Copy  string `json:",omitempty"` // the name of a copy
 }
 
-// A held file is the change of a protected name that no person has answered for. Its slot has what does not stand at the
-// name: between commands the held file, and while commands run the former one. An absent file has no slot.
+// A held file is the change of a protected name that no person has answered for. Its slot has what does not stand at
+// the name: between commands the held file, and while commands run the former one. An absent file has no slot.
 type held struct {
 	Slot        string
 	Former, Now identity
@@ -82,8 +82,8 @@ type memory struct {
 	read        int64 // how much of the file has been read
 }
 
-// A store keeps the record and the answers of one workspace. Its lock is held shared while commands run, so that another
-// host sees whether they do.
+// A store keeps the record and the answers of one workspace. Its lock is held shared while commands run, so that
+// another host sees whether they do.
 type store struct {
 	dir   string
 	slots *os.Root
@@ -313,7 +313,8 @@ func (s *store) write(m *memory, list []answer) error {
 		fmt.Fprintf(&text, "%s %s %q\n", a.word, a.id, a.rel)
 		m.take(a.word, a.rel, a.id)
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, answersName), os.O_WRONLY|os.O_CREATE|os.O_APPEND|privatefile.NoFollow, 0o600)
+	path := filepath.Join(s.dir, answersName)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|privatefile.NoFollow, 0o600)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 )
 
-// Tasks may run for hours. While one runs, what it depends on must not be exchanged: a rebase that runs a build would find
-// other files than it had written. What a call changes while only tasks run besides is settled at its end all the same.
+// Tasks may run for hours. While one runs, what it depends on must not be exchanged: a rebase that runs a build would
+// find other files than it had written. What a call changes while only tasks run besides is settled at its end all the
+// same.
 
 // background counts a command as a task from now on. What has changed until now may be the task's.
 func (p *place) background() []string {
@@ -38,8 +39,8 @@ func (p *place) joinTasks() {
 	p.alone(p.enter)
 }
 
-// leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may be a
-// task that works.
+// leaveTasks settles what the last call has changed while only tasks go on. While git works, nothing is settled: it may
+// be a task that works.
 func (p *place) leaveTasks() {
 	if !p.gitWorks() {
 		p.alone(p.settle)
@@ -74,7 +75,8 @@ func (p *place) tell() {
 		}
 		id, _, err := p.at(rel)
 		h := p.rec.Held[rel]
-		if err != nil || id == p.rec.Files[rel].ID || h != nil && id == h.Now || p.memory.known[rel][id] || p.told[rel] == id && id != absent {
+		if err != nil || id == p.rec.Files[rel].ID || h != nil && id == h.Now || p.memory.known[rel][id] ||
+			p.told[rel] == id && id != absent {
 			continue
 		}
 		if p.told == nil {
@@ -83,5 +85,6 @@ func (p *place) tell() {
 		p.told[rel] = id
 		names = append(names, string(rel))
 	}
-	p.noteAll("Changed protected files, which are held as soon as no other command or task runs: %s. Until then programs outside see them: tell the user.", names)
+	p.noteAll("Changed protected files, which are held as soon as no other command or task runs: %s. "+
+		"Until then programs outside see them: tell the user.", names)
 }

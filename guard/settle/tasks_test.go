@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTasks looks at what stands outside while a task runs: what it has changed itself, but nothing that a call has changed
-// besides.
+// TestTasks looks at what stands outside while a task runs: what it has changed itself, but nothing that a call has
+// changed besides.
 func TestTasks(t *testing.T) {
 	g := newGround(t)
 	g.write(".mcp.json", "old")

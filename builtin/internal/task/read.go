@@ -102,7 +102,8 @@ func (t *Task) Output(ctx context.Context, offset int64, limit time.Duration) (c
 	return chunk, err
 }
 
-// lineQuiet is how long an incomplete line must stay as it is to be matched: a prompt stays, a progress bar is drawn over.
+// lineQuiet is how long an incomplete line must stay as it is to be matched: a prompt stays, a progress bar is drawn
+// over.
 const lineQuiet = 250 * time.Millisecond
 
 // wait waits until look returns true, the task has ended, or the time is over. It calls look again when the channel is

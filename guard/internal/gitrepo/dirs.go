@@ -10,10 +10,11 @@ import (
 
 // A Found is where git, started in a directory, finds its repository.
 type Found struct {
-	// Dir is the directory that all work trees of the repository share. The directory of this work tree is it, or lies in it.
+	// Dir is the directory that all work trees of the repository share. The directory of this work tree is it, or lies in
+	// it.
 	Dir string
-	// Named is the file or link .git that names the directory, which does not name the work tree in turn; "" otherwise. Who
-	// writes Named chooses Dir.
+	// Named is the file or link .git that names the directory, which does not name the work tree in turn; "" otherwise.
+	// Who writes Named chooses Dir.
 	Named string
 }
 

@@ -2,8 +2,8 @@
 // of git that execute programs, hooks, files that lead git to other settings, and new settings files of the
 // host.
 //
-// A [Keeper] records what is in the writable directories when the first command begins, and removes what is added
-// while commands run: when it appears, after each command, and if a host was killed, at the next start. Changes that are made
+// A [Keeper] records what is in the writable directories when the first command begins, and removes what is added while
+// commands run: when it appears, after each command, and if a host was killed, at the next start. Changes that are made
 // while no command runs are the user's, and stay.
 //
 // Its Go API is not stable.
@@ -92,9 +92,9 @@ func (k *Keeper) marks(dir string) []string {
 	return slices.Clone(t.marks)
 }
 
-// Begin records the content of some directories before a command runs that may write them. While another command runs there,
-// also of another host, the record from before that command holds. The guarded paths are those of the sandbox, if it is known
-// by now; see [Keeper.Guard]. Every Begin needs an End.
+// Begin records the content of some directories before a command runs that may write them. While another command runs
+// there, also of another host, the record from before that command holds. The guarded paths are those of the sandbox,
+// if it is known by now; see [Keeper.Guard]. Every Begin needs an End.
 func (k *Keeper) Begin(dirs []string, guarded []sandbox.Guarded) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,8 +217,8 @@ func guardedIn(dir string, list []sandbox.Guarded) []sandbox.Guarded {
 	return slices.DeleteFunc(slices.Clone(list), func(g sandbox.Guarded) bool { return filepath.Clean(g.Root) != dir })
 }
 
-// Withheld reports whether a settings file did not exist before the commands that run, or before those of a host that was killed,
-// so that a command may have created it.
+// Withheld reports whether a settings file did not exist before the commands that run, or before those of a host that
+// was killed, so that a command may have created it.
 func (k *Keeper) Withheld(path string) bool {
 	path = realAbove(path)
 	k.mu.Lock()
@@ -232,8 +232,8 @@ func (k *Keeper) Withheld(path string) bool {
 	})
 }
 
-// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those of a settings
-// file, links stay.
+// realAbove follows the links of a path as far as what a command can replace: in the last two elements, which are those
+// of a settings file, links stay.
 func realAbove(path string) string {
 	dir := filepath.Dir(filepath.Dir(path))
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -242,8 +242,8 @@ func realAbove(path string) string {
 	return path
 }
 
-// Check removes what commands have added to the directories in which they run. [Keeper.Since] returns the notes of it. An
-// error means that something is still in effect.
+// Check removes what commands have added to the directories in which they run. [Keeper.Since] returns the notes of it.
+// An error means that something is still in effect.
 func (k *Keeper) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -316,12 +316,13 @@ func (k *Keeper) look(always bool) time.Duration {
 	return time.Since(began)
 }
 
-// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run, but for the examination
-// every [lookAgain]: git config fails where another process has locked the file, and commands often set several values.
+// configQuiet is how long a configuration must be unchanged before it is rewritten while commands run, but for the
+// examination every [lookAgain]: git config fails where another process has locked the file, and commands often set
+// several values.
 const configQuiet = 100 * time.Millisecond
 
-// Hooks creates the hooks directory of each repository that has none in some of the directories that Begin was called for,
-// and returns those that a sandbox must make read-only: git runs the programs in them.
+// Hooks creates the hooks directory of each repository that has none in some of the directories that Begin was called
+// for, and returns those that a sandbox must make read-only: git runs the programs in them.
 func (k *Keeper) Hooks(dirs []string) (hooks []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -337,7 +338,8 @@ func (k *Keeper) Hooks(dirs []string) (hooks []string) {
 	return hooks
 }
 
-// makeHooks returns the hooks directory of a repository called .git, or of a submodule, and creates it if it does not exist.
+// makeHooks returns the hooks directory of a repository called .git, or of a submodule, and creates it if it does not
+// exist.
 func (t *tree) makeHooks(repo string) (string, bool) {
 	if _, err := os.Lstat(filepath.Join(repo, commonName)); err == nil { // git takes those of another directory
 		return "", false

@@ -133,8 +133,8 @@ func (it item) replace(was file, why string) ([]string, error) {
 	return []string{fmt.Sprintf("%s was created or changed by a command, and %s: it was moved to %s.", it.path, why, filepath.Join(it.tree.dir, moved))}, nil
 }
 
-// judgeSettings removes settings that execute programs from a file, unless they were there before. A file that cannot be
-// parsed is restored.
+// judgeSettings removes settings that execute programs from a file, unless they were there before. A file that cannot
+// be parsed is restored.
 func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 	text, err := readText(it.path, it.stamp)
 	switch {
@@ -181,8 +181,8 @@ func (k *Keeper) judgeSettings(it item, was file) ([]string, error) {
 	return notes, nil
 }
 
-// changedRemotes returns notes on the addresses of remotes that a command has changed in a repository that was there before.
-// Each address is named once.
+// changedRemotes returns notes on the addresses of remotes that a command has changed in a repository that was there
+// before. Each address is named once.
 func (it item) changedRemotes(text []byte, was file) (notes []string) {
 	before, err := gitrepo.Parse(was.Text)
 	now, err2 := gitrepo.Parse(text)
@@ -257,8 +257,8 @@ func (it item) holdsTree(name string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// within calls f with the directory of the tree opened, so that no link leads out of it, and once more if a command has removed
-// the right to read the directories above path.
+// within calls f with the directory of the tree opened, so that no link leads out of it, and once more if a command has
+// removed the right to read the directories above path.
 func (t *tree) within(path string, f func(root *os.Root, rel string) error) error {
 	err := t.inRoot(path, f)
 	if errors.Is(err, fs.ErrPermission) && t.forced {
