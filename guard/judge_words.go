@@ -33,6 +33,7 @@ func (f wordFiles) words() {
 		for _, t := range f.files(named, dirs, reading) {
 			f.file(s, t)
 		}
+		f.literal(s, reads, dirs)
 		f.recursive(s, reads, dirs)
 		for _, t := range f.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
 			f.file(s, t)
@@ -53,6 +54,20 @@ func (f wordFiles) words() {
 	}
 	if unknown { // it may be any file that the text names
 		f.mayName()
+	}
+}
+
+// literal refuses a line that reads a denied file by a word that is known from the text, so that no other part of it runs. The kernel
+// enforces the rule for whatever else the line reads.
+func (f wordFiles) literal(s command.Simple, reads []command.Word, dirs []Path) {
+	if !f.contained() || len(dirs) != 1 || s.Local || command.Talks(s) || s.Name == "file" {
+		return
+	}
+	static := slices.DeleteFunc(slices.Clone(reads), func(w command.Word) bool { return !w.Static })
+	for _, t := range f.line.targets(static, dirs, reading) {
+		if !t.path.dir {
+			f.through(t, f.j.denied)
+		}
 	}
 }
 
@@ -264,6 +279,9 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 			continue
 		}
 		t := newTarget(p, access, verbOf(access))
+		if access == reading && w.Static {
+			f.literal(command.Simple{}, []command.Word{w}, []Path{dir})
+		}
 		if access == reading && f.autoAllowed() && (f.contained() || f.offByChoice()) {
 			f.file(command.Simple{}, t)
 			continue
