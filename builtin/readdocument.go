@@ -39,7 +39,7 @@ func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result
 	case document.PDFFile:
 		r, err = f.pdf(ctx, env, in)
 	case document.NotebookFile:
-		r, err = f.notebook(env, in)
+		r, err = f.notebook(ctx, env, in)
 	default:
 		return Result{}, fmt.Errorf("%s is not text (%s, %s): it cannot be shown. Use Bash with a program that understands it",
 			f.path, f.what, count(int(f.info.Size()), "byte"))
@@ -50,38 +50,41 @@ func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result
 	return r, nil
 }
 
-// content reads the whole file, up to a limit, and remembers that it was seen.
-func (f opened) content(env *Env, limit int64) ([]byte, error) {
+// content reads the whole file, up to a limit, and remembers that it was seen. Until release is called, its memory is reserved, and few
+// other files are converted.
+func (f opened) content(ctx context.Context, env *Env, limit int64) (raw []byte, release func(), err error) {
 	if f.info.Size() > limit {
-		return nil, fmt.Errorf("it has %d bytes (%s); at most %d are read", f.info.Size(), f.what, limit)
+		return nil, nil, fmt.Errorf("it has %d bytes (%s); at most %d are read", f.info.Size(), f.what, limit)
 	}
 	if _, err := f.file.Seek(0, 0); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	release, err := memory.Take(f.info.Size())
+	converted, err := env.Runtime.convert(ctx, f.info.Size())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer release() // what is decoded of it is taken by itself
-	raw, err := readAll(f.file, f.info.Size(), limit)
+	freed, err := memory.Take(f.info.Size())
 	if err != nil {
-		return nil, err
+		converted()
+		return nil, nil, err
+	}
+	release = func() { freed(); converted() }
+	if raw, err = readAll(f.file, f.info.Size(), limit); err != nil {
+		release()
+		return nil, nil, err
 	}
 	v := readstate.VersionOf(f.info)
 	v.Size = int64(len(raw))
 	env.ReadState.MarkRead(f.path.Real(), v, raw)
-	return raw, nil
+	return raw, release, nil
 }
 
 func (f opened) image(ctx context.Context, env *Env) (Result, error) {
-	raw, err := f.content(env, maxImage)
+	raw, release, err := f.content(ctx, env, maxImage)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := env.Runtime.decoding.Acquire(ctx, 1); err != nil {
-		return Result{}, err
-	}
-	defer env.Runtime.decoding.Release(1)
+	defer release()
 	picture, err := document.Image(raw)
 	if err != nil {
 		return Result{}, err
@@ -97,6 +100,11 @@ func (f opened) pdf(ctx context.Context, env *Env, in readInput) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
+	release, err := env.Runtime.convert(ctx, 0)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{CacheDir: env.Runtime.cache, MaxText: pageBytes(env.ClientLimits)})
 	if err != nil {
 		return Result{}, err
@@ -109,11 +117,12 @@ func (f opened) pdf(ctx context.Context, env *Env, in readInput) (Result, error)
 	return Result{Text: out.String(), Images: images(pages.Pictures)}, nil
 }
 
-func (f opened) notebook(env *Env, in readInput) (Result, error) {
-	raw, err := f.content(env, document.MaxNotebook)
+func (f opened) notebook(ctx context.Context, env *Env, in readInput) (Result, error) {
+	raw, release, err := f.content(ctx, env, document.MaxNotebook)
 	if err != nil {
 		return Result{}, err
 	}
+	defer release()
 	decoded, source := text.Decode(raw), raw
 	if decoded.Charset() != "utf-8" {
 		source = []byte(decoded.String())

@@ -47,7 +47,7 @@ type Runtime struct {
 	settling    sync.Mutex // held while the commands of killed hosts are settled
 	log         *slog.Logger
 	questions   openQuestions
-	// decoding limits how many images are decoded concurrently: each may take up to document.MaxDecoded bytes.
+	// decoding limits how many documents are converted concurrently, see convert: each may take up to document.MaxDecoded bytes.
 	decoding *semaphore.Weighted
 	// cache is the directory for results that are slow to compute. Commands cannot access it. "" if there is none.
 	cache string
@@ -94,7 +94,20 @@ type RuntimeConfig struct {
 	Log *slog.Logger
 }
 
-// imagesAtOnce is how many images are decoded concurrently.
+// convert waits until a document of that many bytes may be converted: two at once, and a large one alone. The caller calls release.
+func (r *Runtime) convert(ctx context.Context, size int64) (release func(), err error) {
+	const large = 16 << 20 // bytes; a notebook or picture takes several times as much memory
+	weight := int64(1)
+	if size > large {
+		weight = imagesAtOnce
+	}
+	if err := r.decoding.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	return func() { r.decoding.Release(weight) }, nil
+}
+
+// imagesAtOnce is how many small documents are converted concurrently.
 const imagesAtOnce = 2
 
 // OpenRuntime opens a runtime, and repairs files that a killed host has left incomplete. [Runtime.Warm] or the first command

@@ -144,7 +144,8 @@ func (f webFetch) run(ctx context.Context) (Result, error) {
 
 // show shows what a server sent.
 func (f webFetch) show(ctx context.Context, resp *web.Response, out *webFetchOutput) (Result, error) {
-	if err := f.env.Runtime.decoding.Acquire(ctx, 1); err != nil {
+	release, err := f.env.Runtime.convert(ctx, int64(len(resp.Body)))
+	if err != nil {
 		return Result{}, err
 	}
 	fragment := f.request.URL.Fragment
@@ -152,7 +153,7 @@ func (f webFetch) show(ctx context.Context, resp *web.Response, out *webFetchOut
 		fragment = ""
 	}
 	d, err := resp.Document(f.in.Raw, fragment)
-	f.env.Runtime.decoding.Release(1)
+	release()
 	if err != nil {
 		return Result{}, fmt.Errorf("the page cannot be shown: %w", err)
 	}
@@ -241,10 +242,11 @@ func (f webFetch) text(resp *web.Response, d *web.Document, out *webFetchOutput)
 }
 
 func (f webFetch) image(ctx context.Context, resp *web.Response, d *web.Document) (Result, error) {
-	if err := f.env.Runtime.decoding.Acquire(ctx, 1); err != nil {
+	release, err := f.env.Runtime.convert(ctx, int64(len(resp.Body)))
+	if err != nil {
 		return Result{}, err
 	}
-	defer f.env.Runtime.decoding.Release(1)
+	defer release()
 	picture, err := document.Image(resp.Body)
 	if err != nil {
 		return Result{}, fmt.Errorf("the image cannot be shown: %w", err)
@@ -264,6 +266,11 @@ func (f webFetch) pdf(ctx context.Context, resp *web.Response, d *web.Document, 
 	if _, err = file.Write(resp.Body); err == nil {
 		_, err = file.Seek(0, 0)
 	}
+	release, busy := f.env.Runtime.convert(ctx, 0)
+	if busy != nil {
+		return Result{}, busy
+	}
+	defer release()
 	var pages *document.Pages
 	if err == nil {
 		pages, err = document.PDF(ctx, file, 1, document.MaxPages, document.PDFOptions{CacheDir: f.env.Runtime.cache, MaxText: webLimit - webNotesRoom})

@@ -1,8 +1,8 @@
 package document
 
 import (
-	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // JSON is edited by spans: a walk finds where members and elements stand in the
@@ -25,10 +25,13 @@ type member struct {
 
 // Both walks below expect valid JSON, with whatever after it.
 
-// members returns the members of the object at raw[at].
+// maxMembers is how many members of an object are looked at. A notebook has some dozens; a hostile one could have millions.
+const maxMembers = 10_000
+
+// members returns the members of the object at raw[at], at most maxMembers.
 func members(raw []byte, at int) []member {
 	var all []member
-	for i := skipSpace(raw, at+1); raw[i] != '}'; {
+	for i := skipSpace(raw, at+1); raw[i] != '}' && len(all) < maxMembers; {
 		if raw[i] == ',' {
 			i = skipSpace(raw, i+1)
 		}
@@ -43,10 +46,10 @@ func members(raw []byte, at int) []member {
 	return all
 }
 
-// elements returns the elements of the array at raw[at].
-func elements(raw []byte, at int) []span {
+// elements returns the elements of the array at raw[at], at most so many.
+func elements(raw []byte, at, most int) []span {
 	var all []span
-	for i := skipSpace(raw, at+1); raw[i] != ']'; {
+	for i := skipSpace(raw, at+1); raw[i] != ']' && len(all) < most; {
 		if raw[i] == ',' {
 			i = skipSpace(raw, i+1)
 		}
@@ -117,7 +120,7 @@ func skipString(raw []byte, i int) int {
 
 // skipWord passes over a number, true, false or null.
 func skipWord(raw []byte, i int) int {
-	for i < len(raw) && !isSpace(raw[i]) && !bytes.ContainsRune([]byte(`,:[]{}"`), rune(raw[i])) {
+	for i < len(raw) && !isSpace(raw[i]) && strings.IndexByte(`,:[]{}"`, raw[i]) < 0 {
 		i++
 	}
 	return i

@@ -13,6 +13,16 @@ import (
 // ones hold data, not code.
 const MaxNotebook = 256 << 20
 
+const (
+	// maxCells is how many cells a notebook may have. Each takes some hundred bytes of memory.
+	maxCells = 100_000
+	// maxValue is how long the source of a cell, or one text of an output, may be as it stands in the file, in bytes: a list of empty
+	// lines takes five times as much memory.
+	maxValue = 16 << 20
+	// maxPicture is how long a picture may be, in bytes of the file.
+	maxPicture = 64 << 20
+)
+
 // A Notebook is a Jupyter notebook of nbformat 4
 // (https://nbformat.readthedocs.io/en/latest/format_description.html).
 type Notebook struct {
@@ -65,16 +75,20 @@ func ParseNotebook(raw []byte) (*Notebook, error) {
 	if err := n.checkFormat(); err != nil {
 		return nil, err
 	}
-	cells := find(n.top, "cells")
-	if cells == nil || raw[cells.value.start] != '[' {
+	list := find(n.top, "cells")
+	if list == nil || raw[list.value.start] != '[' {
 		return nil, errors.New(`the file is JSON but no notebook: it has no array "cells"`)
 	}
-	n.cells = cells.value
+	n.cells = list.value
 	if gap := n.gapBefore(n.top[0].key.start); strings.Contains(gap, "\n") {
 		n.indent = gap[strings.LastIndexByte(gap, '\n')+1:]
 	}
 	n.Language = n.language()
-	for i, at := range elements(raw, n.cells.start) {
+	cells := elements(raw, n.cells.start, maxCells+1)
+	if len(cells) > maxCells {
+		return nil, fmt.Errorf("the notebook has more than the %d cells that are read", maxCells)
+	}
+	for i, at := range cells {
 		c, err := n.cell(i, at)
 		if err != nil {
 			return nil, err
@@ -156,7 +170,7 @@ func (n *Notebook) cell(index int, at span) (Cell, error) {
 	}
 	source, ok := multiline(m.value.of(n.raw))
 	if !ok {
-		return Cell{}, fmt.Errorf("the source of cell %s of the notebook is neither text nor a list of lines", c.ID)
+		return Cell{}, fmt.Errorf("the source of cell %s of the notebook is neither text nor a list of lines, or longer than %d MB", c.ID, maxValue>>20)
 	}
 	c.Source = source
 	return c, nil
@@ -173,8 +187,11 @@ func (c *Cell) text(raw []byte, name string) string {
 // indexID names a cell without an id.
 func indexID(index int) string { return "cell-" + strconv.Itoa(index) }
 
-// multiline reads text that nbformat keeps as a string or as a list of lines.
+// multiline reads text that nbformat keeps as a string or as a list of lines. It is false for what is longer than maxValue.
 func multiline(raw []byte) (string, bool) {
+	if len(raw) > maxValue {
+		return "", false
+	}
 	var lines []string
 	if json.Unmarshal(raw, &lines) == nil && len(raw) > 0 && raw[0] == '[' {
 		return strings.Join(lines, ""), true

@@ -3,6 +3,7 @@ package document
 import (
 	"encoding/base64"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -278,4 +279,43 @@ func TestRenderPixels(t *testing.T) {
 			t.Errorf("%q is not there once:\n%s", want, r.Text)
 		}
 	}
+}
+
+// A notebook with millions of small parts takes little memory, and its other cells are shown.
+func TestNotebookBoundsMemory(t *testing.T) {
+	const many = 1_000_000
+	cell := func(outputs string) string {
+		return `{"cells":[{"cell_type":"code","id":"a","metadata":{},"source":"x","outputs":[` + outputs + `]},{"cell_type":"markdown","id":"b","metadata":{},"source":"after"}],"metadata":{},"nbformat":4}`
+	}
+	for name, tt := range map[string]struct{ text, want string }{
+		"lines":     {cell(`{"output_type":"stream","name":"stdout","text":[` + strings.Repeat(`"",`, 10*many) + `""]}`), "MB and is not shown"},
+		"outputs":   {cell(strings.Repeat(`{},`, 10*many) + `{}`), "more outputs are not shown"},
+		"kinds":     {cell(`{"output_type":"display_data","data":{` + strings.Repeat(`"k":1,`, 5*many) + `"x":1}}`), "not shown"},
+		"traceback": {cell(`{"output_type":"error","ename":"E","evalue":"v","traceback":[` + strings.Repeat(`"",`, 10*many) + `""]}`), "E: v"},
+		"odd":       {cell(`1,{"output_type":"stream","name":"stdout","text":"fine\n"}`), "fine"},
+	} {
+		n, err := ParseNotebook([]byte(tt.text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		before := allocated()
+		shown := n.Render(RenderOptions{}).Text
+		if took := allocated() - before; took > 40<<20 {
+			t.Errorf("%s: showing it took %d MiB", name, took>>20)
+		}
+		if !strings.Contains(shown, tt.want) || !strings.Contains(shown, "after") {
+			t.Errorf("%s: it is shown as %.300s", name, shown)
+		}
+	}
+	_, err := ParseNotebook([]byte(`{"cells":[` + strings.Repeat(`{"source":""},`, maxCells) + `{"source":""}],"nbformat":4}`))
+	if err == nil || !strings.Contains(err.Error(), "more than the 100000 cells") {
+		t.Errorf("too many cells: %v", err)
+	}
+}
+
+// allocated returns how many bytes were allocated so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }

@@ -158,7 +158,7 @@ func (n *Notebook) replace(e NotebookEdit) ([]splice, NotebookResult, error) {
 // whether there were outputs.
 func (n *Notebook) clear(c Cell, newType string) (edits []splice, outputs bool) {
 	if m := find(c.members, "outputs"); m != nil && n.raw[m.value.start] == '[' {
-		outputs = len(elements(n.raw, m.value.start)) > 0
+		outputs = len(elements(n.raw, m.value.start, 1)) > 0
 	}
 	if newType != "code" {
 		return n.removeKey(c, "outputs", "execution_count"), outputs

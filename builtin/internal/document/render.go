@@ -121,19 +121,26 @@ func (r *renderer) cell(index int, c *Cell, maxBytes int) {
 	if m == nil || c.Type != "code" {
 		return
 	}
-	var outputs []output
-	if json.Unmarshal(m.value.of(r.raw), &outputs) != nil {
-		r.text.WriteString("[The outputs of this cell are not as nbformat 4 has them and are not shown.]\n")
+	if r.raw[m.value.start] != '[' {
+		r.text.WriteString(strangeOutputs)
 		return
 	}
-	for i, o := range outputs {
+	const counted = 100_000
+	outputs := elements(r.raw, m.value.start, counted)
+	for i, at := range outputs {
 		if r.room = end - r.text.Len() - minOutput; i == maxOutputs || r.room < 0 {
 			fmt.Fprintf(&r.text, "[%d more outputs are not shown. %s]\n", len(outputs)-i, r.wayToSee("outputs"))
 			return
 		}
-		r.output(o)
+		if o, ok := readOutput(r.raw, at); ok {
+			r.output(o)
+		} else {
+			r.text.WriteString(strangeOutputs)
+		}
 	}
 }
+
+const strangeOutputs = "[The outputs of this cell are not as nbformat 4 has them and are not shown.]\n"
 
 // wayToSee says how to see what is not shown of a cell.
 func (r *renderer) wayToSee(member string) string {
@@ -166,24 +173,68 @@ func (r *renderer) clipped(s string, limit int, member string) {
 	}
 }
 
-// An output is one of a code cell's.
+// An output is one of a code cell's. Its values are those of the file: only what is shown of it is decoded.
 type output struct {
-	Type      string                     `json:"output_type"`
-	Name      string                     `json:"name"` // of a stream
-	Text      json.RawMessage            `json:"text"`
-	Data      map[string]json.RawMessage `json:"data"` // by MIME type
-	ErrName   string                     `json:"ename"`
-	ErrValue  string                     `json:"evalue"`
-	Traceback []string                   `json:"traceback"`
+	Type      string
+	Name      string // of a stream
+	Text      []byte
+	Data      map[string][]byte // by MIME type
+	ErrName   string
+	ErrValue  string
+	Traceback []byte
+}
+
+// readOutput finds the members of an output.
+func readOutput(raw []byte, at span) (o output, ok bool) {
+	if raw[at.start] != '{' {
+		return o, false
+	}
+	for _, m := range members(raw, at.start) {
+		value := m.value.of(raw)
+		switch m.name {
+		case "output_type":
+			o.Type = shortText(value)
+		case "name":
+			o.Name = shortText(value)
+		case "text":
+			o.Text = value
+		case "ename":
+			o.ErrName = shortText(value)
+		case "evalue":
+			o.ErrValue = shortText(value)
+		case "traceback":
+			o.Traceback = value
+		case "data":
+			if value[0] != '{' {
+				continue
+			}
+			o.Data = map[string][]byte{}
+			for _, form := range members(raw, m.value.start) {
+				o.Data[form.name] = form.value.of(raw)
+			}
+		}
+	}
+	return o, true
+}
+
+// shortText decodes a string that is no longer than a text of an output may be.
+func shortText(value []byte) string {
+	if len(value) > maxValue {
+		return ""
+	}
+	return unquote(value)
 }
 
 func (r *renderer) output(o output) {
 	switch o.Type {
 	case "stream":
-		s, _ := multiline(o.Text)
-		r.block(o.Name, s)
+		r.block(o.Name, r.outputText(o.Text))
 	case "error":
-		s := strings.Join(o.Traceback, "\n")
+		var trace []string
+		if len(o.Traceback) <= maxValue {
+			_ = json.Unmarshal(o.Traceback, &trace) // none: the name of the error tells
+		}
+		s := strings.Join(trace, "\n")
 		if s == "" {
 			s = o.ErrName + ": " + o.ErrValue
 		}
@@ -191,6 +242,18 @@ func (r *renderer) output(o output) {
 	default:
 		r.mimeBundle(o.Data)
 	}
+}
+
+// outputText decodes the text of an output, or says why it does not.
+func (r *renderer) outputText(value []byte) string {
+	if len(value) > maxValue {
+		return fmt.Sprintf("[This output has %d MB and is not shown.]", len(value)>>20)
+	}
+	s, ok := multiline(value)
+	if !ok {
+		return string(value)
+	}
+	return s
 }
 
 // block writes an output that is text.
@@ -211,7 +274,7 @@ var (
 )
 
 // mimeBundle writes an output that is there in several forms.
-func (r *renderer) mimeBundle(data map[string]json.RawMessage) {
+func (r *renderer) mimeBundle(data map[string][]byte) {
 	shown := false
 	for _, kind := range pictureTypes {
 		if value, ok := data[kind]; ok {
@@ -224,11 +287,7 @@ func (r *renderer) mimeBundle(data map[string]json.RawMessage) {
 		if !ok || shown && kind == "image/svg+xml" {
 			continue
 		}
-		s, ok := multiline(value)
-		if !ok {
-			s = string(value)
-		}
-		r.block(kind, s)
+		r.block(kind, r.outputText(value))
 		return
 	}
 	if !shown && len(data) > 0 {
@@ -237,16 +296,25 @@ func (r *renderer) mimeBundle(data map[string]json.RawMessage) {
 			kinds = append(kinds, kind)
 		}
 		slices.Sort(kinds)
-		r.block("not shown", fmt.Sprintf("%q", kinds))
+		r.block("not shown", fmt.Sprintf("%q", kinds[:min(len(kinds), maxOutputs)]))
 	}
 }
 
 // picture adds a picture, or says why there is none.
-func (r *renderer) picture(kind string, value json.RawMessage) {
+func (r *renderer) picture(kind string, value []byte) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(&r.text, "<output type=%q>"+format+"</output>\n", append([]any{kind}, args...)...)
 	}
-	encoded, _ := multiline(value)
+	var encoded string
+	switch {
+	case len(value) > maxPicture:
+		say("[This picture is not shown: it has %d MB.]", len(value)>>20)
+		return
+	case value[0] == '"':
+		encoded = unquote(value)
+	default:
+		encoded, _ = multiline(value)
+	}
 	raw, err := Decode(encoded)
 	if err != nil {
 		say("[This picture is not valid base64 and is not shown.]")
