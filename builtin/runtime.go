@@ -95,16 +95,16 @@ type RuntimeConfig struct {
 }
 
 // convert waits until a document of that many bytes may be converted: two at once, and a large one alone. The caller calls release.
-func (r *Runtime) convert(ctx context.Context, size int64) (release func(), err error) {
+func (b *Runtime) convert(ctx context.Context, size int64) (release func(), err error) {
 	const large = 16 << 20 // bytes; a notebook or picture takes several times as much memory
 	weight := int64(1)
 	if size > large {
 		weight = imagesAtOnce
 	}
-	if err := r.decoding.Acquire(ctx, weight); err != nil {
+	if err := b.decoding.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}
-	return func() { r.decoding.Release(weight) }, nil
+	return func() { b.decoding.Release(weight) }, nil
 }
 
 // imagesAtOnce is how many small documents are converted concurrently.
