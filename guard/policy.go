@@ -87,9 +87,10 @@ type Policy struct {
 
 // policyData is the part of a policy that all callers share.
 type policyData struct {
-	roots  []pathname.Place
-	bounds []pathname.Place // roots and additional directories
-	home   pathname.Place
+	manyNames manyNames // the mounts of bounds that give one file several names
+	roots     []pathname.Place
+	bounds    []pathname.Place // roots and additional directories
+	home      pathname.Place
 	// scratch is the real path of Config.Scratch, "" if there is none.
 	scratch string
 	// private are those of Config.Private that no rule replaces by the host's directories for commands.
@@ -180,6 +181,7 @@ func New(cfg Config) (*Policy, error) {
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
+	k.findManyNames(bounds)
 	k.web, k.agents = newWebData(c, set), set.Agent.Runner.Text != ""
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)
 	k.files = newCommandFiles(c, set.Sandbox, denySpelling)
@@ -223,6 +225,22 @@ func containmentOf(cfg Config) func() Containment {
 		return func() Containment { return Containment{} }
 	}
 	return sync.OnceValue(cfg.Contain)
+}
+
+// findManyNames finds the file systems that give one file several names, where the containment holds no rules on files.
+func (k *policyData) findManyNames(bounds []pathname.Place) {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // other systems have none
+	if k.manyNames = findManyNames(bounds, string(mounts)); len(k.manyNames) == 0 {
+		return
+	}
+	contain := k.containment
+	k.containment = func() Containment {
+		c := contain()
+		if c.Denies {
+			c.Denies, c.Why = false, k.manyNames.why()
+		}
+		return c
+	}
 }
 
 // errExecGateOff is the reason if the settings turn the exec gate off.

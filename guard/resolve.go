@@ -57,6 +57,11 @@ func (k *policyData) resolve(dir Path, name string) (Path, error) {
 	if err != nil {
 		return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
 	}
+	if len(k.manyNames) > 0 {
+		if p.real, err = k.manyNames.stored(p.real); err != nil {
+			return Path{}, fmt.Errorf("the path %s cannot be resolved: %w", p.given, err)
+		}
+	}
 	if k.inPrivate(p.real) || k.inPrivate(p.given) {
 		if !filepath.IsAbs(name) {
 			name = dir.real + "/" + name

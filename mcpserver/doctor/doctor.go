@@ -69,6 +69,7 @@ func Examine(ctx context.Context, s *Subject) []Finding {
 	all = append(all, s.rules()...)
 	all = append(all, s.sandbox()...)
 	all = append(all, s.execGate()...)
+	all = append(all, s.manyNames()...)
 	all = append(all, web()...)
 	all = append(all, s.shell(ctx))
 	all = append(all, s.state()...)
@@ -158,6 +159,15 @@ func (s *Subject) sandbox() []Finding {
 		return []Finding{{LevelOK, "sandbox", held, ""}}
 	}
 	return []Finding{{LevelWarn, "sandbox", held + "; not held: " + strings.Join(lacks, ", ") + ". " + why, remedy}}
+}
+
+// manyNames says that rules on files hold for fewer programs where one file has several names.
+func (s *Subject) manyNames() []Finding {
+	why := s.Policy.ManyNames()
+	if why == "" {
+		return nil
+	}
+	return []Finding{{LevelWarn, "file names", why + ": tools hold rules against the name that the directory has; commands are asked where rules deny files", "work on a file system of Linux"}}
 }
 
 // execGate says how rules on commands are held, where there are any.

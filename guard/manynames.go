@@ -1,0 +1,143 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+	"github.com/toolhost/toolhost/guard/internal/realpath"
+)
+
+// aliasing are kinds of file systems that give one file several names, such as ENV~1 for .env. Those that may do so, as what
+// a virtual machine shares or a FUSE program serves, are probed.
+const (
+	aliasing      = "cifs drvfs exfat fuseblk hfs hfsplus msdos ntfs ntfs3 smb3 smbfs vfat"
+	mayBeAliasing = "9p fakeowner fuse grpcfuse prl_fs vboxsf virtiofs vmhgfs"
+)
+
+// A mount is a file system in the tree.
+type mount struct{ dir, kind string }
+
+// manyNames are the mounts in and above some directories that give one file several names. Rules are held against the name that the
+// directory has for a file. The kernel hides and protects files by one name, so that commands reach them by another one.
+type manyNames []mount
+
+// findManyNames looks for such mounts in and above directories. mounts is what the kernel says of mounts (proc_pid_mountinfo(5)).
+func findManyNames(bounds []pathname.Place, mounts string) (found manyNames) {
+	var all []mount
+	for line := range strings.Lines(mounts) {
+		const dir, least = 4, 10
+		fields := strings.Fields(line)
+		i := slices.Index(fields, "-")
+		if len(fields) < least || i < 0 || i+1 >= len(fields) {
+			continue
+		}
+		all = append(all, mount{mountName(fields[dir]), fields[i+1]})
+	}
+	for _, b := range bounds {
+		root := mount{}
+		for _, m := range all { // a later one hides an earlier one at the same place
+			switch {
+			case pathname.Within(b.Real, m.dir) && len(m.dir) >= len(root.dir):
+				root = m
+			case pathname.Within(m.dir, b.Real):
+				found = found.with(m)
+			}
+		}
+		if root.dir != "" {
+			found = found.with(mount{b.Real, root.kind})
+		}
+	}
+	return found
+}
+
+// with adds a mount if it gives one file several names.
+func (a manyNames) with(m mount) manyNames {
+	base, _, _ := strings.Cut(m.kind, ".") // fuse.sshfs
+	known := slices.Contains(strings.Fields(aliasing), m.kind)
+	if known || slices.Contains(strings.Fields(mayBeAliasing), base) && pathname.IgnoresCase(m.dir) {
+		return append(a, m)
+	}
+	return a
+}
+
+// mountName decodes a name of mountinfo, in which spaces are \040.
+func mountName(name string) string {
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		const digits = 3
+		if c, err := strconv.ParseUint(name[min(i+1, len(name)):min(i+1+digits, len(name))], 8, 8); name[i] == '\\' && err == nil {
+			b.WriteByte(byte(c))
+			i += digits
+		} else {
+			b.WriteByte(name[i])
+		}
+	}
+	return b.String()
+}
+
+// why says what the mounts are, "" if there are none.
+func (a manyNames) why() string {
+	if len(a) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s is a file system (%s) that gives one file several names, and the kernel hides a file by one of them", Quote(a[0].dir), a[0].kind)
+}
+
+// stored returns a path with the names that its directories have for what it leads to. The error says that there is no such name.
+func (a manyNames) stored(path string) (string, error) {
+	for _, m := range a {
+		rest, err := filepath.Rel(m.dir, path)
+		if err != nil || !filepath.IsLocal(rest) || rest == "." {
+			continue
+		}
+		at := m.dir
+		for name := range strings.SplitSeq(rest, string(filepath.Separator)) {
+			if name, err = storedName(at, name); err != nil {
+				return "", err
+			}
+			at = filepath.Join(at, name)
+		}
+		path = at
+	}
+	return path, nil
+}
+
+// errNoStoredName says that the entry of a file is not found.
+var errNoStoredName = errors.New("its directory lists no such name, but leads to a file by it: use the name that the directory lists")
+
+// storedName returns the name that a directory has for what a name in it leads to; the name itself if there is nothing.
+func storedName(dir, name string) (string, error) {
+	info, err := os.Lstat(filepath.Join(dir, name))
+	if err != nil {
+		return name, nil // what does not exist has no other name
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name }) {
+		return name, nil
+	}
+	id, _ := realpath.Identify(info)
+	for _, e := range entries {
+		if pathname.Folded.Of(e.Name()) == pathname.Folded.Of(name) {
+			return e.Name(), nil
+		}
+		if other, err := e.Info(); err == nil {
+			if same, _ := realpath.Identify(other); same == id {
+				return e.Name(), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: %w", Quote(filepath.Join(dir, name)), errNoStoredName)
+}
+
+// ManyNames returns what gives one file several names in the directories of the policy, "" if nothing is known to.
+func (p *Policy) ManyNames() string { return p.data.manyNames.why() }
