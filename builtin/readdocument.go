@@ -105,7 +105,9 @@ func (f opened) pdf(ctx context.Context, env *Env, in readInput) (Result, error)
 		return Result{}, err
 	}
 	defer release()
-	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{CacheDir: env.Runtime.cache, MaxText: pageBytes(env.ClientLimits)})
+	pages, err := document.PDF(ctx, f.file, from, to, document.PDFOptions{
+		CacheDir: env.Runtime.cache, Compiler: &env.Runtime.pdf, MaxText: pageBytes(env.ClientLimits),
+	})
 	if err != nil {
 		return Result{}, err
 	}

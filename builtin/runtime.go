@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
+	"github.com/toolhost/toolhost/builtin/internal/document"
 	"github.com/toolhost/toolhost/builtin/internal/history"
 	"github.com/toolhost/toolhost/builtin/internal/memory"
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
@@ -51,6 +52,7 @@ type Runtime struct {
 	decoding *semaphore.Weighted
 	// cache is the directory for results that are slow to compute. Commands cannot access it. "" if there is none.
 	cache string
+	pdf   document.Compiler
 	// journal is the directory for the old content of a file while it is written in place. "" without a state directory.
 	journal   string
 	baseline  *baseline.Keeper
@@ -257,6 +259,7 @@ func (b *Runtime) Close() error {
 	b.closing.Store(true)
 	b.probe() // waits for a test that runs
 	defer b.temps.Close()
+	b.pdf.Close()
 	err := b.sandboxes.Close()
 	unwatched := make(chan error) // ending a watch is slow in the kernel, so end all concurrently
 	go func() { unwatched <- b.checkpoints.close() }()

@@ -273,7 +273,9 @@ func (f webFetch) pdf(ctx context.Context, resp *web.Response, d *web.Document, 
 	defer release()
 	var pages *document.Pages
 	if err == nil {
-		pages, err = document.PDF(ctx, file, 1, document.MaxPages, document.PDFOptions{CacheDir: f.env.Runtime.cache, MaxText: webLimit - webNotesRoom})
+		pages, err = document.PDF(ctx, file, 1, document.MaxPages, document.PDFOptions{
+			CacheDir: f.env.Runtime.cache, Compiler: &f.env.Runtime.pdf, MaxText: webLimit - webNotesRoom,
+		})
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("the PDF cannot be shown: %w", err)

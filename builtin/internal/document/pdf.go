@@ -18,8 +18,7 @@ import (
 
 // Limits of reading a PDF.
 const (
-	// DefaultPDFTimeout bounds one reading. The first one compiles PDFium, which
-	// takes 4 s on an idle machine.
+	// DefaultPDFTimeout bounds one reading.
 	DefaultPDFTimeout = 60 * time.Second
 
 	// MaxPDFText is how much text the pages of one answer hold, in bytes: as
@@ -51,11 +50,15 @@ type PDFOptions struct {
 	// Timeout bounds the reading; default [DefaultPDFTimeout].
 	Timeout time.Duration
 
-	// CacheDir is where the compiled PDFium is kept, which saves 4 s each time.
+	// CacheDir is where the compiled PDFium is kept: to compile it takes 4 s.
 	// It is created, for the owner only. A program that can write there can run programs as
 	// the user: it must be outside of the directories that a sandbox may write. Empty: nothing
 	// is kept.
 	CacheDir string
+
+	// Compiler compiles PDFium after an answer that was read without. Nil: only
+	// answers that take long have it compiled.
+	Compiler *Compiler
 
 	// program is what to run as a worker, instead of this very program. Tests
 	// under the race detector set it: PDFium is 30 times slower there.
@@ -105,9 +108,12 @@ func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, e
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errSlow)
 	defer cancel()
-	err = p.work(ctx, f, o.program, request{
-		From: from, To: to, Draw: o.Draw, CacheDir: cache, Seconds: int(o.Timeout/time.Second) + 1,
-	})
+	order := request{From: from, To: to, Draw: o.Draw, CacheDir: cache, Seconds: int(o.Timeout/time.Second) + 1}
+	if isCompiled(cache) {
+		err = p.work(ctx, f, o.program, order)
+	} else if p, err = p.race(ctx, f, o.program, order); cache != "" && !isCompiled(cache) {
+		o.Compiler.start(o.program, order)
+	}
 	if err != nil && len(p.Text) == 0 {
 		return nil, err
 	}
@@ -138,21 +144,13 @@ func (p *Pages) finish(to int) {
 
 // work runs a worker and takes its pages.
 func (p *Pages) work(ctx context.Context, f *os.File, program string, o request) error {
-	arg, err := json.Marshal(o)
+	cmd, err := workerCommand(ctx, program, o)
 	if err != nil {
 		return err
 	}
-	if program == "" {
-		if program, err = ownProgram(); err != nil {
-			return err
-		}
-	}
 	// The file is the standard input because that is inherited on every system.
-	// An environment is not needed, and may hold secrets.
 	stderr := &headWriter{limit: 2000}
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Args = []string{"toolhost", workerArg, string(arg)}
-	cmd.Env, cmd.Stdin, cmd.Stderr, cmd.WaitDelay = []string{}, f, stderr, waitDelay
+	cmd.Stdin, cmd.Stderr = f, stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -174,6 +172,23 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o request)
 		return fmt.Errorf("cannot decode the answer of the PDF reader: %w", takeErr)
 	}
 	return fmt.Errorf("the PDF reader failed on this file (%w)%s", waitErr, stderr.words())
+}
+
+// workerCommand returns the command of a worker.
+func workerCommand(ctx context.Context, program string, o request) (*exec.Cmd, error) {
+	arg, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	if program == "" {
+		if program, err = ownProgram(); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Args = []string{"toolhost", workerArg, string(arg)}
+	cmd.Env, cmd.WaitDelay = []string{}, waitDelay // an environment is not needed, and may hold secrets
+	return cmd, nil
 }
 
 // take reads up to count pages that a worker sends. It reports whether that

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -40,7 +41,9 @@ type request struct {
 	From, To int
 	Draw     bool
 	CacheDir string
-	Seconds  int // it ends itself then, if it was not ended before
+	// Interpret reads without compiling PDFium, and Compile does nothing else.
+	Interpret, Compile bool
+	Seconds            int // it ends itself then, if it was not ended before
 }
 
 // A response is one message of a worker: the number of pages first, then each
@@ -80,6 +83,14 @@ func runWorker(args []string, out *json.Encoder) error {
 	if err := limitProcess(o.Seconds); err != nil {
 		return fmt.Errorf("the PDF reader could not limit itself: %w", err)
 	}
+	if o.Compile {
+		go func() { // until whichever process started this one is gone
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(1)
+		}()
+		_, err := openLibrary(o)
+		return err
+	}
 	info, err := os.Stdin.Stat()
 	if err != nil {
 		return err
@@ -87,7 +98,7 @@ func runWorker(args []string, out *json.Encoder) error {
 	if info.Size() == 0 {
 		return errors.New("the file is empty")
 	}
-	lib, err := openLibrary(o.CacheDir)
+	lib, err := openLibrary(o)
 	if err != nil {
 		return fmt.Errorf("the PDF reader could not be started: %w", err)
 	}
@@ -101,20 +112,24 @@ func runWorker(args []string, out *json.Encoder) error {
 	return r.run(o, out)
 }
 
-// openLibrary compiles and starts PDFium. It sees no file system.
-func openLibrary(cacheDir string) (pdfium.Pdfium, error) {
-	cfg := wazero.NewRuntimeConfig().
+// openLibrary compiles PDFium unless it is interpreted, and starts it. It sees no file system.
+func openLibrary(o request) (pdfium.Pdfium, error) {
+	cfg := wazero.NewRuntimeConfig()
+	if o.Interpret {
+		cfg, o.CacheDir = wazero.NewRuntimeConfigInterpreter(), ""
+	}
+	cfg = cfg.
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
 		WithMemoryLimitPages(memoryPages)
-	if cacheDir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
+	if o.CacheDir != "" {
+		cache, err := wazero.NewCompilationCacheWithDir(o.CacheDir)
 		if err != nil {
 			return nil, err
 		}
 		cfg = cfg.WithCompilationCache(cache)
 	}
 	pool, err := webassembly.Init(webassembly.Config{
-		Context: context.Background(), MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: cfg,
+		Context: experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0)), MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: cfg,
 		Stdout: io.Discard, Stderr: io.Discard,
 	})
 	if err != nil {
