@@ -69,9 +69,9 @@ var editTool = declare(Tool[editInput]{
 // findEdited resolves the name of a file to change, or to create.
 func findEdited(env *Env, in editInput) (named, error) {
 	if in.OldString == "" {
-		return findNew(env, in.FilePath)
+		return findNew(env.Policy, in.FilePath)
 	}
-	return findNamed(env, in.FilePath)
+	return findNamed(env.Policy, in.FilePath)
 }
 
 func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result, error) {

@@ -86,7 +86,7 @@ func searchRoot(env *Env, path string) (named, error) {
 	if path == "" {
 		path = env.Policy.Roots()[0]
 	}
-	return findNamed(env, path)
+	return findNamed(env.Policy, path)
 }
 
 // searchScope returns the files that a search may see.

@@ -154,6 +154,12 @@ func grepEither(ctx context.Context, env *Env, query search.GrepQuery) (found *s
 			return meant, nil
 		}
 	}
+	if with := withReturns(query, query.Pattern); with != "" && err == nil && found.NextOffset == 0 && !found.TimedOut {
+		query.Pattern, query.Mode, query.Timeout = with, search.FilesWithMatches, max(searchTimeout-time.Since(began), time.Second)
+		if all, failed := env.Runtime.search.Grep(ctx, query); failed == nil && all.Files > found.Files {
+			found.Notes = append(found.Notes, fmt.Sprintf("More files match where lines end in CRLF: pass %s.", with))
+		}
+	}
 	return found, err
 }
 
@@ -184,9 +190,12 @@ func leftOut(rules []string) string {
 	return "Left out is what a rule asks for: " + names + ". Name such a file as path, and a person is asked."
 }
 
-// grepForms makes a text of a pattern that is a number, and of lists of globs and of types.
+// grepForms makes a text of a pattern that is a number, and of lists of globs and of types. A limit of -1 is none.
 func grepForms(given map[string]json.RawMessage) {
 	numbersAsText("pattern")(given)
+	if string(given["head_limit"]) == "-1" {
+		given["head_limit"] = json.RawMessage("0")
+	}
 	for _, name := range []string{"glob", "type"} {
 		var all []string
 		if json.Unmarshal(given[name], &all) == nil && !isNull(given[name]) {

@@ -29,13 +29,18 @@ type named struct {
 
 // findNamed resolves the name of a file. If there is no such file, it returns the only one whose name looks the same,
 // if the caller may read it.
-func findNamed(env *Env, name string) (named, error) {
-	path, err := env.Policy.Resolve(name)
+func findNamed(policy *guard.Policy, name string) (named, error) {
+	path, err := policy.Resolve(name)
 	if err != nil || !isMissing(path) {
 		return named{Path: path}, err
 	}
+	if plain := text.Unescaped(name); plain != name {
+		if meant, err := policy.Resolve(plain); err == nil && mayRead(policy, meant) {
+			return named{meant, alikeNote(meant)}, nil
+		}
+	}
 	for _, form := range []func(string) string{text.Indistinct, text.LookAlike} {
-		like, rest := lookAlikes(env, path, form)
+		like, rest := lookAlikes(policy, path, form)
 		if len(like) == 1 && rest == "" {
 			return named{like[0], alikeNote(like[0])}, nil
 		}
@@ -46,21 +51,38 @@ func findNamed(env *Env, name string) (named, error) {
 // findNew resolves the name of a file to write. If there is no such file, or not all of its directories, it returns the
 // one that cannot be told from it by looking: nobody could tell a second one from it either. It refuses if there are
 // several.
-func findNew(env *Env, name string) (named, error) {
-	path, err := env.Policy.Resolve(name)
+func findNew(policy *guard.Policy, name string) (named, error) {
+	path, err := policy.Resolve(name)
 	if err != nil || !isMissing(path) {
 		return named{Path: path}, err
 	}
-	like, rest := lookAlikes(env, path, text.Indistinct)
+	like, rest := lookAlikes(policy, path, text.Indistinct)
 	switch len(like) {
 	case 0:
 		return named{Path: path}, nil
 	case 1:
-		whole, err := env.Policy.Resolve(filepath.Join(like[0].String(), rest))
+		whole, err := policy.Resolve(filepath.Join(like[0].String(), rest))
 		return named{whole, alikeNote(like[0])}, err
 	}
 	return named{}, fmt.Errorf("%s was not written: its name looks the same as each of these. Pass the escapes that are shown for the one you mean, or choose another name:\n%s",
 		path, strings.Join(escapedNames(like), "\n"))
+}
+
+// Meant returns the path of the file that a tool takes a name for, which may differ from [guard.Policy.Resolve] in characters
+// that look the same. creates says that the call creates the file.
+func Meant(policy *guard.Policy, tool, name string, creates bool) (guard.Path, error) {
+	find := findNamed
+	switch tool {
+	case "Read", "Glob", "Grep", "NotebookEdit":
+	case "Edit", "Write":
+		if creates || tool == "Write" {
+			find = findNew
+		}
+	default:
+		return policy.Resolve(name)
+	}
+	found, err := find(policy, name)
+	return found.Path, err
 }
 
 // say adds the note to the result of a call.
@@ -87,13 +109,13 @@ func isMissing(path guard.Path) bool {
 
 // lookAlikes returns what stands in the place of the first missing element of a path, and of those after it, in the
 // form that names that look the same share. rest is what of the path is missing below.
-func lookAlikes(env *Env, path guard.Path, form func(string) string) (like []guard.Path, rest string) {
+func lookAlikes(policy *guard.Policy, path guard.Path, form func(string) string) (like []guard.Path, rest string) {
 	if _, err := os.Lstat(path.Real()); err == nil && !path.Own() {
 		return nil, "" // a link to a missing file
 	}
 	dir, elements := filepath.Dir(path.Real()), []string{filepath.Base(path.Real())}
-	at, err := env.Policy.Resolve(dir)
-	for ; err == nil && isMissing(at) && dir != filepath.Dir(dir); at, err = env.Policy.Resolve(dir) {
+	at, err := policy.Resolve(dir)
+	for ; err == nil && isMissing(at) && dir != filepath.Dir(dir); at, err = policy.Resolve(dir) {
 		elements = append([]string{filepath.Base(dir)}, elements...)
 		dir = filepath.Dir(dir)
 	}
@@ -102,7 +124,7 @@ func lookAlikes(env *Env, path guard.Path, form func(string) string) (like []gua
 	}
 	for i, element := range elements {
 		rest = filepath.Join(elements[i:]...)
-		next := namesLike(env, at, element, form)
+		next := namesLike(policy, at, element, form)
 		if len(next) == 0 {
 			return like, rest
 		}
@@ -116,7 +138,7 @@ func lookAlikes(env *Env, path guard.Path, form func(string) string) (like []gua
 
 // namesLike returns the entries of a directory whose names have the same form as name, and that may be read: the one
 // with that very name, if there is one.
-func namesLike(env *Env, dir guard.Path, name string, form func(string) string) (like []guard.Path) {
+func namesLike(policy *guard.Policy, dir guard.Path, name string, form func(string) string) (like []guard.Path) {
 	f, err := dir.Open()
 	if err != nil {
 		return nil
@@ -128,8 +150,8 @@ func namesLike(env *Env, dir guard.Path, name string, form func(string) string) 
 		if entry != name && (!utf8.ValidString(entry) || form(entry) != want) {
 			continue
 		}
-		path, err := env.Policy.Resolve(filepath.Join(dir.Real(), entry))
-		if err != nil || !mayRead(env, path) {
+		path, err := policy.Resolve(filepath.Join(dir.Real(), entry))
+		if err != nil || !mayRead(policy, path) {
 			continue
 		}
 		if entry == name {
@@ -141,10 +163,10 @@ func namesLike(env *Env, dir guard.Path, name string, form func(string) string) 
 }
 
 // mayRead reports whether the caller may read a file or directory without asking a person.
-func mayRead(env *Env, path guard.Path) bool {
+func mayRead(policy *guard.Policy, path guard.Path) bool {
 	info, err := path.Stat()
-	return err == nil && !env.Policy.Hidden(path.Real(), info.IsDir()) &&
-		env.Policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: path}}}).Action == guard.Allow
+	return err == nil && !policy.Hidden(path.Real(), info.IsDir()) &&
+		policy.Judge(guard.Intent{Tool: "Read", Effects: []guard.Effect{guard.Read{Path: path}}}).Action == guard.Allow
 }
 
 func alikeNote(path guard.Path) string {

@@ -56,7 +56,7 @@ var notebookEditTool = declare(Tool[notebookEditInput]{
 		if in.NewSource == nil && in.EditMode != string(document.DeleteCell) {
 			return Plan{}, errors.New("new_source is missing: the new text of the cell. To remove the cell, set edit_mode to delete")
 		}
-		path, err := findNamed(env, in.NotebookPath)
+		path, err := findNamed(env.Policy, in.NotebookPath)
 		if err != nil {
 			return Plan{}, err
 		}

@@ -64,7 +64,7 @@ func sameTail(env *Env, path guard.Path) string {
 	for ok && tail != "" {
 		for _, root := range env.Policy.Roots() {
 			inside, err := env.Policy.Resolve(filepath.Join(root, filepath.FromSlash(tail)))
-			if err == nil && standsFor(env, strings.TrimSuffix(given, tail), root, tail) && mayRead(env, inside) {
+			if err == nil && standsFor(env, strings.TrimSuffix(given, tail), root, tail) && mayRead(env.Policy, inside) {
 				return inside.String()
 			}
 		}

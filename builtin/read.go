@@ -3,6 +3,7 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,10 +69,10 @@ var Read = declare(Tool[readInput]{
 		s.Properties["offset"].Minimum = jsonschema.Ptr(0.0)
 		s.Properties["limit"].Minimum = jsonschema.Ptr(0.0)
 	},
-	Forms:           numbersAsText("pages"),
+	Forms:           readForms,
 	ConcurrencySafe: always[readInput],
 	Plan: func(_ context.Context, env *Env, in readInput) (Plan, error) {
-		path, err := findNamed(env, in.FilePath)
+		path, err := findNamed(env.Policy, in.FilePath)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -85,6 +86,14 @@ var Read = declare(Tool[readInput]{
 		}, nil
 	},
 })
+
+// readForms makes a text of a page that is a number. A limit of -1 is none.
+func readForms(given map[string]json.RawMessage) {
+	numbersAsText("pages")(given)
+	if string(given["limit"]) == "-1" {
+		delete(given, "limit")
+	}
+}
 
 // part returns the part of the file that is read, or "" for its beginning.
 func (in readInput) part() string {

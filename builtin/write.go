@@ -36,7 +36,7 @@ var writeTool = declare(Tool[writeInput]{
 		if strings.HasSuffix(in.FilePath, "/") {
 			return Plan{}, errors.New("file_path ends in a slash: it names a directory, not a file")
 		}
-		path, err := findNew(env, in.FilePath)
+		path, err := findNew(env.Policy, in.FilePath)
 		if err != nil {
 			return Plan{}, err
 		}

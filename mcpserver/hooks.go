@@ -132,14 +132,14 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	if call, err = tool.Bind(hc.before.UpdatedInput); err != nil {
 		return nil, nil, fmt.Errorf("a hook (%s) changed the input of this call, and the new one cannot be used. %w", hc.before.From, err)
 	}
-	hc.call.Input = hookInput(policy, hc.before.UpdatedInput)
+	hc.call.Input = hookInput(policy, tool.Name, hc.before.UpdatedInput)
 	return hc, call, nil
 }
 
 // hookCall describes a call to hooks.
 func (s *hookset) hookCall(a *Admission, policy *guard.Policy, tool string, input json.RawMessage) hook.Call {
 	cwd := cmp.Or(a.scope.Dir.Get(), policy.Roots()[0])
-	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, input)}
+	return hook.Call{SessionID: a.scope.Label, Cwd: cwd, Mode: policy.Mode(), Tool: tool, ToolUseID: "toolu_" + rand.Text(), Input: hookInput(policy, tool, input)}
 }
 
 // hookRule is the rule name in verdicts and records for decisions of a hook.
@@ -262,9 +262,9 @@ func outputText(raw json.RawMessage) string {
 var pathFields = []string{"file_path", "notebook_path", "path"}
 
 // hookInput returns the input of a call for hooks, with absolute paths as Claude Code gives them. Otherwise a relative
-// name, "~/x" or "a/../b" would evade a hook that compares tool_input.file_path with a directory. A path that cannot be
-// resolved is left unchanged, because the call will fail to plan.
-func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
+// name, "~/x" or "a/../b", or one that only looks the same, would evade a hook that compares tool_input.file_path. A path
+// that cannot be resolved is left unchanged, because the call will fail to plan.
+func hookInput(policy *guard.Policy, tool string, input json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
 		return input
@@ -275,7 +275,7 @@ func hookInput(policy *guard.Policy, input json.RawMessage) json.RawMessage {
 		if json.Unmarshal(fields[field], &name) != nil || name == "" {
 			continue
 		}
-		path, err := policy.Resolve(name)
+		path, err := builtin.Meant(policy, tool, name, string(fields["old_string"]) == `""`)
 		if err != nil {
 			continue
 		}

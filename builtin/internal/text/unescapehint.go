@@ -20,7 +20,7 @@ var unescaped = []struct {
 		`old_string is escaped once too often: the file has a newline, a tab or a quote where it has \n, \t or \"`},
 	{html.UnescapeString, "old_string has &lt;, &amp; and the like where the file has the characters themselves"},
 	{strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace, "the file has &lt;, &amp; and the like where old_string has the characters themselves"},
-	{decodeEscapes, `old_string has \u00a0 and the like where the file has the characters themselves`},
+	{Unescaped, `old_string has \u00a0 and the like where the file has the characters themselves`},
 	{encodeEscapes("%04x"), `the file has \u00a0 and the like where old_string has the characters themselves`},
 	{encodeEscapes("%04X"), `the file has \u00A0 and the like where old_string has the characters themselves`},
 }
@@ -28,8 +28,8 @@ var unescaped = []struct {
 // charEscape finds a character that is written by its number.
 var charEscape = regexp.MustCompile(`\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))`)
 
-// decodeEscapes replaces the numbers of characters by the characters.
-func decodeEscapes(s string) string {
+// Unescaped replaces numbers of characters, such as \u00a0, by the characters.
+func Unescaped(s string) string {
 	return charEscape.ReplaceAllStringFunc(s, func(escape string) string {
 		n, err := strconv.ParseUint(strings.Trim(escape, `\uUx{}`), 16, 32)
 		if err != nil || !utf8.ValidRune(rune(n)) {
