@@ -41,6 +41,8 @@ type Env struct {
 	AsksLater bool
 	// ClientLimits is how much of the result reaches a model.
 	ClientLimits ClientLimits
+	// MaskSecrets masks keys and tokens in results of other servers and of the web.
+	MaskSecrets bool
 	// Durable requires writes that survive a power loss.
 	Durable bool
 	// Progress reports progress to the client. It is nil if the client did not ask for it.

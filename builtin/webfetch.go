@@ -158,11 +158,14 @@ func (f webFetch) show(ctx context.Context, resp *web.Response, out *webFetchOut
 		return Result{}, fmt.Errorf("the page cannot be shown: %w", err)
 	}
 	out.Type, out.Title = d.Type, d.Title
+	kinds := f.env.maskSecrets(&d.Text) // before it is kept
 	switch {
 	case resp.Status/100 != 2:
 		return serverError(resp, d), nil
 	case d.Kind == document.TextFile:
-		return f.text(resp, d, out), nil
+		r := f.text(resp, d, out)
+		r.Text += f.env.secretsNote(kinds)
+		return r, nil
 	case d.Kind == document.ImageFile:
 		return f.image(ctx, resp, d)
 	case d.Kind == document.PDFFile:

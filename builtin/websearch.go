@@ -95,8 +95,10 @@ func webSearch(ctx context.Context, env *Env, in webSearchInput) (Result, error)
 			fmt.Fprintf(&b, "   %s\n", r.Snippet)
 		}
 	}
+	text := b.String()
+	kinds := env.maskSecrets(&text)
 	return Result{
-		Text: b.String(), Structured: webSearchOutput{Provider: found.Provider, Results: found.Results, Cached: found.Cached},
+		Text: text + env.secretsNote(kinds), Structured: webSearchOutput{Provider: found.Provider, Results: found.Results, Cached: found.Cached},
 		Summary: fmt.Sprintf("%s: %s", found.Provider, count(len(found.Results), "result")),
 	}, nil
 }

@@ -332,7 +332,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
 			KeepChanges: set.History.Commands != settings.Off,
 		},
-		Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
+		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.who) },

@@ -132,6 +132,7 @@ type Settings struct {
 	Env map[string]string
 
 	Clients clientSettings
+	Results resultSettings
 	Write   writeSettings
 	Gate    gateSettings
 	Bash    bashSettings
@@ -261,6 +262,12 @@ type sandboxNetwork struct {
 type clientSettings struct {
 	// MaxResult is how many characters of a result a client gets whose own bound is not known. Default 48,000.
 	MaxResult int
+}
+
+// resultSettings says what results contain (results.*).
+type resultSettings struct {
+	// MaskSecrets masks keys and tokens in results of other servers and of the web. Default false.
+	MaskSecrets bool
 }
 
 // writeSettings is how files are written (write.*).

@@ -73,6 +73,7 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 		err = fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
 	} else if err == nil {
 		out, err = read(ctx, c.env, raw)
+		c.env.TellSecrets(&out)
 	}
 	out.Served.Era, out.Served.Replayed = c.s.store.era(), retry
 	if r.tool != nil {
@@ -235,9 +236,12 @@ func keepJSON(env *builtin.Env, what string, raw json.RawMessage) string {
 	if env.Results == nil {
 		return fmt.Sprintf("[%s is %d bytes long and left out.]", what, len(raw))
 	}
+	kept := builtin.Result{Structured: raw}
+	env.TellSecrets(&kept)
+	raw, _ = kept.Structured.(json.RawMessage)
 	fitted, err := env.Results.Fit(string(raw), 1)
 	if err != nil || fitted.Path == "" {
 		return fmt.Sprintf("[%s is %d bytes long and could not be saved.]", what, len(raw))
 	}
-	return fmt.Sprintf("[%s is %d bytes long and was saved in %s]", what, len(raw), fitted.Path)
+	return fmt.Sprintf("[%s is %d bytes long and was saved in %s]%s", what, len(raw), fitted.Path, kept.Text)
 }
