@@ -50,6 +50,8 @@ type Env struct {
 	// Elicit makes the client ask its user a question of another server while the call waits: it gets the params of
 	// elicitation/create and returns the result. It is nil if the client cannot do that.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	// OpensPages means that the client can show the address of a page that another server asks its user to open.
+	OpensPages bool
 	// ElicitLater means that the client gets such questions as the result, and repeats the call: see [ExecAsked].Elicit.
 	ElicitLater bool
 

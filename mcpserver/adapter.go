@@ -198,6 +198,9 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answer,
 		Origin: originOf(ctx, c, req, program), ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
 	}
+	if can := elicitation(ctx); asks && can != nil {
+		call.OpensPages = can.URL != nil
+	}
 	if call.Repeats = repeats; asks && !repeats {
 		call.AskUser = put
 		if s.canAsk(ctx) {

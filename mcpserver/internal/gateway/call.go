@@ -59,6 +59,7 @@ func (c caller) run(ctx context.Context, name string, r request, read reader) (b
 
 func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Result, error) {
 	c.env = limited(c.env)
+	ctx = context.WithValue(ctx, pagesKey{}, c.env.OpensPages)
 	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
 	raw, err := c.ask(ctx, u, r)
 	retry := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.idempotent || u.renewed(err))
@@ -68,7 +69,7 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	var out builtin.Result
 	if refusal, ok := errors.AsType[*rpcError](err); ok {
 		out.Served.Code = refusal.Code
-		err = fmt.Errorf("the server %s answered with an error: %w", c.s.Name, refusal)
+		err = fmt.Errorf("the server %s answered with an error: %w%s", c.s.Name, refusal, c.openPages(ctx, refusal, u))
 	} else if _, ok := errors.AsType[*errWithheld](err); !ok && err != nil {
 		err = fmt.Errorf("the server %s did not answer: %w", c.s.Name, err)
 	} else if err == nil {
@@ -113,12 +114,12 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 		ctx = context.WithValue(ctx, paramHeaderKey{}, r.tool)
 	}
 	params := maps.Clone(r.params)
-	raw, err := sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit})
+	raw, err := sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit, pages: c.env.OpensPages})
 	for range maxRounds {
 		if err != nil || !sess.fulfil(ctx, c.env, raw, params) {
 			break
 		}
-		raw, err = sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit})
+		raw, err = sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit, pages: c.env.OpensPages})
 	}
 	if auth, ok := errors.AsType[*authError](err); ok {
 		u.remember(auth)

@@ -47,6 +47,7 @@ type bench struct {
 	forms   int    // how many questions were asked
 	effect  string // of the last call
 	as      string // the caller, the local user at first
+	pages   bool   // the client shows the addresses of pages
 }
 
 // newBench makes a gateway of the servers of a script: the file "server" or "server NAME" holds what it does.
@@ -132,7 +133,7 @@ func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
 
 // env is that of each call: of one conversation, whose person answers questions.
 func (b *bench) env() *builtin.Env {
-	return &builtin.Env{Runtime: openRuntime(b.t), Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return &builtin.Env{Runtime: openRuntime(b.t), OpensPages: b.pages, Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 		b.asked = string(params)
 		b.forms++
 		return filled(params), nil
@@ -224,6 +225,8 @@ func (b *bench) run(lines string) {
 			}
 		case "as":
 			b.as = rest
+		case "pages":
+			b.pages = true
 		case "wait-resources":
 			b.g.Consults(b.as).Wait(b.t.Context(), "")
 		case "prompts":

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +40,7 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 	for _, id := range slices.Sorted(maps.Keys(asked.InputRequests)) {
 		switch r := asked.InputRequests[id]; r.Method {
 		case "elicitation/create":
-			answer, err := s.u.ask(ctx, r.Params, env.Elicit)
+			answer, err := s.u.ask(ctx, r.Params, env.Elicit, env.OpensPages)
 			if err != nil {
 				answer = answered("decline", nil) // a form that cannot be shown
 			}
@@ -57,20 +59,92 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 // An asker shows a form to a person, see [builtin.Env].
 type asker = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
-// ask shows the question of a server to a person, and returns the response for the server.
-func (u *upstream) ask(ctx context.Context, params json.RawMessage, elicit asker) (json.RawMessage, error) {
-	f, err := newForm(params)
+// ask shows the question of a server to a person, and returns the response for the server. pages says that the client shows the
+// addresses of pages.
+func (u *upstream) ask(ctx context.Context, params json.RawMessage, elicit asker, pages bool) (json.RawMessage, error) {
+	var ask interface {
+		params(server string) json.RawMessage
+		answer(result json.RawMessage) json.RawMessage
+	}
+	page, err := newPage(params)
+	if ask = page; err == nil && page == nil || !pages {
+		ask, err = newForm(params)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if elicit == nil {
 		return answered("decline", nil), nil
 	}
-	result, err := elicit(ctx, f.params(u.srv.Name))
+	result, err := elicit(ctx, ask.params(u.srv.Name))
 	if err != nil {
 		return answered("cancel", nil), nil
 	}
-	return f.answer(result), nil
+	return ask.answer(result), nil
+}
+
+// A page is a page that a server asks the user to open, such as one that asks for a key. The client shows its whole address, and the
+// answer is only whether the user agrees to open it.
+type page struct {
+	message, url, id string
+}
+
+// maxPageURL is the longest address of a page, in bytes.
+const maxPageURL = 2000
+
+// newPage reads the params of a question. It returns nil if they are not about a page.
+func newPage(params json.RawMessage) (*page, error) {
+	var p struct{ Mode, Message, URL, ElicitationID string }
+	if json.Unmarshal(params, &p) != nil || p.Mode != "url" {
+		return nil, nil
+	}
+	u, err := url.Parse(p.URL)
+	switch {
+	case err != nil || u.Host == "" || len(p.URL) > maxPageURL || p.URL != cleanText(p.URL, maxPageURL):
+		return nil, formErrorf("url: an address of at most %d characters is expected", maxPageURL)
+	case u.User != nil:
+		return nil, formErrorf("url: a user in the address is not supported")
+	case u.Scheme != "https" && (u.Scheme != "http" || permittedAddress(u.Host, u.Hostname(), User) != nil && u.Hostname() != "localhost"):
+		return nil, formErrorf("url: https is expected, not %q", cleanText(u.Scheme, maxFieldTitle))
+	}
+	return &page{p.Message, p.URL, p.ElicitationID}, nil
+}
+
+// params returns the params of the question for a client.
+func (p *page) params(server string) json.RawMessage {
+	message := strings.Join(strings.Fields(cleanText(p.message, maxQuestionText)), " ")
+	out := map[string]any{"mode": "url", "message": "The server " + server + " asks you to open a page: " + message, "url": p.url}
+	if p.id != "" {
+		out["elicitationId"] = cleanText(p.id, maxLine)
+	}
+	return marshal(out)
+}
+
+// answer returns the response for the server.
+func (p *page) answer(result json.RawMessage) json.RawMessage {
+	var r struct{ Action string }
+	if json.Unmarshal(result, &r) != nil || r.Action != "accept" && r.Action != "decline" {
+		r.Action = "cancel"
+	}
+	return answered(r.Action, nil)
+}
+
+// codePages is the error code of a call that needs pages to be opened first.
+const codePages = -32042
+
+// openPages shows the pages that an error of a server names. It returns what became of them, for the error.
+func (c caller) openPages(ctx context.Context, refusal *rpcError, u *upstream) string {
+	var data struct{ Elicitations []json.RawMessage }
+	if refusal.Code != codePages || json.Unmarshal(refusal.Data, &data) != nil || !c.env.OpensPages || c.env.Elicit == nil {
+		return ""
+	}
+	for _, params := range data.Elicitations[:min(len(data.Elicitations), maxForms)] {
+		result, err := u.ask(ctx, params, c.env.Elicit, true)
+		if err != nil || !strings.Contains(string(result), `"accept"`) {
+			return ". The user did not open the page"
+		}
+	}
+	return ". The user was shown the page: repeat the call when the user has completed it"
 }
 
 func answered(action string, content map[string]any) json.RawMessage {

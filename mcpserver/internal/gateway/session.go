@@ -54,6 +54,7 @@ type session struct {
 type activeCall struct {
 	progress func(string)
 	elicit   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	pages    bool // see [builtin.Env.OpensPages]
 	ctx      context.Context
 	alive    *time.Timer // fires after silence
 	shown    time.Time
@@ -115,7 +116,7 @@ func (s *session) discover(ctx context.Context) (bool, error) {
 func (s *session) initialize(ctx context.Context) error {
 	s.era = legacyEra
 	raw, err := s.w.request(ctx, "initialize", marshal(map[string]any{
-		"protocolVersion": mcp.LATEST_LEGACY_PROTOCOL_VERSION, "capabilities": s.u.declared(), "clientInfo": s.clientInfo(),
+		"protocolVersion": mcp.LATEST_LEGACY_PROTOCOL_VERSION, "capabilities": s.u.declared(s.u.opensPages()), "clientInfo": s.clientInfo(),
 	}))
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (s *session) request(ctx context.Context, method string, params map[string]
 		if meta == nil {
 			meta = map[string]any{}
 		}
-		meta[mcp.MetaKeyProtocolVersion], meta[mcp.MetaKeyClientInfo], meta[mcp.MetaKeyClientCapabilities] = s.version, s.clientInfo(), s.u.declared()
+		meta[mcp.MetaKeyProtocolVersion], meta[mcp.MetaKeyClientInfo], meta[mcp.MetaKeyClientCapabilities] = s.version, s.clientInfo(), s.u.declared(pagesOf(ctx))
 		params["_meta"] = meta
 	}
 	var raw json.RawMessage
@@ -246,7 +247,7 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 			c.alive.Stop()
 			defer c.alive.Reset(silence)
 		}
-		result, err := s.u.ask(c.ctx, params, c.elicit)
+		result, err := s.u.ask(c.ctx, params, c.elicit, c.pages)
 		if err != nil {
 			return nil, &rpcError{Code: codeParams, Message: err.Error()}
 		}

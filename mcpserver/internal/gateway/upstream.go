@@ -26,6 +26,7 @@ type upstream struct {
 
 	mu       sync.Mutex
 	live     *session
+	pages    bool            // see opensPages
 	starting *start          // nil if no start is in progress
 	closing  <-chan struct{} // closed when the last session that was idle has ended; nil if there was none
 	users    int
@@ -111,6 +112,7 @@ func (u *upstream) acquire(ctx context.Context) (*session, error) {
 				u.mu.Unlock()
 				return nil, err
 			}
+			u.pages = pagesOf(ctx)
 			u.start()
 		}
 		now := u.starting
@@ -376,9 +378,28 @@ func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) 
 	}
 }
 
-// declared returns the client capabilities for a server.
-func (u *upstream) declared() map[string]any {
-	return map[string]any{"elicitation": map[string]any{}, "roots": map[string]any{}}
+// declared returns the client capabilities for a server. pages says that the client shows the addresses of pages.
+func (u *upstream) declared(pages bool) map[string]any {
+	elicitation := map[string]any{}
+	if pages {
+		elicitation = map[string]any{"form": map[string]any{}, "url": map[string]any{}}
+	}
+	return map[string]any{"elicitation": elicitation, "roots": map[string]any{}}
+}
+
+// pagesKey is the context key of [builtin.Env.OpensPages] of the call.
+type pagesKey struct{}
+
+func pagesOf(ctx context.Context) bool {
+	pages, _ := ctx.Value(pagesKey{}).(bool)
+	return pages
+}
+
+// opensPages reports whether the client of the call that started the connection shows the addresses of pages.
+func (u *upstream) opensPages() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.pages
 }
 
 // roots returns the response to roots/list. It is empty for a server that does not see the workspace.
