@@ -115,6 +115,8 @@ type Def struct {
 	Listed string
 	// Unlisted keeps the tool off the list; a call says why it does not run.
 	Unlisted bool
+	// View is the _meta.ui of the tool: the view that clients of MCP Apps show.
+	View json.RawMessage
 	// AlwaysLoad asks for the tool to be listed where others are left to a search.
 	AlwaysLoad bool
 

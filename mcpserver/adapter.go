@@ -236,7 +236,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		return own.answer(reply), nil
 	}
 	result := toResult(s.host.tools.tellSession(reply))
-	if !s.host.cfg.Structured.to(program) {
+	if view := program.Views && tool.def != nil && tool.def.View != nil; !view && !s.host.cfg.Structured.to(program) { // views show it
 		result.StructuredContent = nil
 	}
 	return result, nil

@@ -52,6 +52,7 @@ func (s *Server) consultable(c *mcp.ServerCapabilities) {
 func (s *Server) serveConsults(hooks *server.Hooks) {
 	s.mcp.AddPrompt(mcp.NewPrompt(foreignHandler), s.getPrompt)
 	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate(gateway.Scheme+"{+address}", foreignHandler), s.readResource)
+	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate("ui://{+address}", foreignHandler), s.readResource)
 	hooks.AddBeforeGetPrompt(func(_ context.Context, _ any, req *mcp.GetPromptRequest) {
 		if strings.HasPrefix(req.Params.Name, foreignHandler) {
 			if req.Params.Arguments == nil {

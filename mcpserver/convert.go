@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -140,6 +141,24 @@ var modelClients = []string{
 // viewsExtension is declared by clients that show the views of MCP Apps in a conversation with a model. It is the only
 // way to recognise Mastra, which uses the configured name of the server as its client name.
 const viewsExtension = "io.modelcontextprotocol/ui"
+
+// showsViews reports whether the client of a request declares that it shows views.
+func showsViews(ctx context.Context) bool {
+	if info := server.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
+		return info.ClientCapabilities != nil && info.ClientCapabilities.Extensions[viewsExtension] != nil
+	}
+	s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
+	return ok && s.GetClientCapabilities().Extensions[viewsExtension] != nil
+}
+
+// withView returns the _meta of a tool with its view.
+func withView(meta *mcp.Meta, view json.RawMessage) *mcp.Meta {
+	all := map[string]any{"ui": view}
+	if meta != nil {
+		maps.Copy(all, meta.AdditionalFields)
+	}
+	return &mcp.Meta{AdditionalFields: all}
+}
 
 // to reports whether a client gets structuredContent. A client without a name counts as a program.
 func (s Structured) to(c clientInfo) bool {

@@ -128,10 +128,13 @@ func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy
 // contribute.
 func (s *Server) filterTools(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 	s.host.gateway.Wait(ctx)
-	now, list := s.host.tools.now(), []mcp.Tool{}
+	now, list, views := s.host.tools.now(), []mcp.Tool{}, showsViews(ctx)
 	for _, d := range s.listed(ctx, now, s.host.policies.of(transport.PeerOf(ctx).Who.Principal)) {
 		tool := now.shown[now.byName[d.Name].def]
 		tool.Description = d.Doc // the description of ToolSearch depends on the caller
+		if d.View != nil && views {
+			tool.Meta = withView(tool.Meta, d.View)
+		}
 		list = append(list, tool)
 	}
 	for _, t := range result.Tools {

@@ -38,10 +38,10 @@ type Template struct {
 	Server string
 }
 
-// address returns the URI by which clients name a resource of the server.
+// address returns the URI by which clients name a resource of the server. Views keep theirs, which is in the definitions of tools.
 func (s *server) address(uri string) string {
-	if uri == "" {
-		return ""
+	if uri == "" || strings.HasPrefix(uri, viewScheme) {
+		return uri
 	}
 	return Scheme + s.Name + "/" + uri
 }
@@ -226,6 +226,12 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 		}
 		server, uri = name, own
 	}
+	if server == "" && strings.HasPrefix(uri, viewScheme) {
+		var err error
+		if server, err = c.serverOfView(uri); err != nil {
+			return builtin.Plan{}, err
+		}
+	}
 	if server == "" {
 		return builtin.Plan{}, fmt.Errorf("server is missing: give the server of the resource, or a uri that starts with %s", Scheme)
 	}
@@ -240,7 +246,34 @@ func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, erro
 		return builtin.Plan{}, fmt.Errorf("the resources of the server %s are withheld until a person has reviewed them: `toolhost mcp review %s`, then `toolhost mcp accept %s`", s.Name, s.Name, s.Name)
 	}
 	r := request{method: "resources/read", params: map[string]any{"uri": uri}, idempotent: s.trustsHints(), id: resourcesID, pin: fingerprint(offersResources), parallel: true}
-	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri)}, r, s.contents), nil
+	return caller{c.g, env, s}.plan(guard.CallTool{Tool: uri, Reads: "resource", Listed: s.listsTo(c.principal, uri) || s.shows(uri)}, r, s.contents), nil
+}
+
+// serverOfView returns the server that a view belongs to: one of its tools shows it, or it is listed as a resource.
+func (c Consults) serverOfView(uri string) (found string, err error) {
+	for _, s := range c.g.sorted() {
+		if s.Refused != "" || !s.shows(uri) && (s.withholdsResources() || !s.listsTo(c.principal, uri)) {
+			continue
+		}
+		if found != "" {
+			return "", fmt.Errorf("the servers %s and %s both have %s: give the server", found, s.Name, cleanText(uri, maxLine))
+		}
+		found = s.Name
+	}
+	return found, nil
+}
+
+// shows reports whether an accepted tool of the server shows a view.
+func (s *server) shows(uri string) bool {
+	if !strings.HasPrefix(uri, viewScheme) {
+		return false
+	}
+	for _, t := range s.tools().served {
+		if withheld, _ := s.withheld(toolKind.word+" "+t.Name, t.pin); !withheld && t.view() == uri {
+			return true
+		}
+	}
+	return false
 }
 
 // plan returns the plan of a request to the server with this effect.

@@ -33,7 +33,8 @@ type tool struct {
 		OpenWorldHint   *bool
 	}
 	Meta struct {
-		AlwaysLoad bool `json:"anthropic/alwaysLoad"`
+		AlwaysLoad bool            `json:"anthropic/alwaysLoad"`
+		UI         json.RawMessage `json:"ui"`
 	} `json:"_meta"`
 
 	schema json.RawMessage // as shown to clients
@@ -51,6 +52,18 @@ func parseTool(raw json.RawMessage) (*tool, error) {
 	}
 	t.schema, err = shownSchema(t.InputSchema)
 	return t, err
+}
+
+// viewScheme begins the URIs of views, which clients of MCP Apps read as resources.
+const viewScheme = "ui://"
+
+// view returns the URI of the view of a tool, or "".
+func (t *tool) view() string {
+	var ui struct{ ResourceURI string }
+	if len(t.Meta.UI) > maxSchema || json.Unmarshal(t.Meta.UI, &ui) != nil || !strings.HasPrefix(ui.ResourceURI, viewScheme) || ui.ResourceURI != cleanText(ui.ResourceURI, maxDescription) {
+		return ""
+	}
+	return ui.ResourceURI
 }
 
 // checkDuplicates refuses a definition with a duplicate member: which one is used depends on the order, which the
@@ -270,7 +283,7 @@ func leftOut(s *server, full, why string) *builtin.Def {
 
 // sameDef reports whether clients see the same tool.
 func sameDef(a, b *builtin.Def) bool {
-	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
+	return a.Name == b.Name && a.Doc == b.Doc && a.Title == b.Title && string(a.RawSchema) == string(b.RawSchema) && string(a.View) == string(b.View) && a.Unlisted == b.Unlisted && a.Hints == b.Hints
 }
 
 // def returns the definition in this host of a tool of a server.
@@ -282,6 +295,9 @@ func (g *Gateway) def(s *server, full string, t *tool) *builtin.Def {
 		Name: full, Listed: alias.Listed(full), Server: s.Name, Title: cleanText(cmp.Or(t.Title, hints.Title), 200), Doc: cleanText(t.Description, maxDescription),
 		RawSchema: t.schema, Limit: maxResultText, Unlisted: withheld, AlwaysLoad: s.AlwaysLoad || t.Meta.AlwaysLoad && s.Trust != Project,
 		Hints: builtin.Hints{ReadOnly: is(hints.ReadOnlyHint), Additive: hints.DestructiveHint != nil && !*hints.DestructiveHint, Idempotent: is(hints.IdempotentHint), Closed: hints.OpenWorldHint != nil && !*hints.OpenWorldHint},
+	}
+	if t.view() != "" {
+		d.View = t.Meta.UI
 	}
 	parallel := slices.Contains(s.Parallel, "*") || slices.Contains(s.Parallel, t.Name) || d.Hints.ReadOnly && s.trustsHints()
 	return builtin.External(d, parallel, func(_ context.Context, env *builtin.Env, args json.RawMessage) (builtin.Plan, error) {
