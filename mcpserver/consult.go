@@ -42,6 +42,9 @@ func (s *Server) consultable(c *mcp.ServerCapabilities) {
 	if len(e.Prompts) == 0 {
 		c.Prompts = nil
 	}
+	if len(e.Options) == 0 { // they may complete arguments
+		c.Completions = nil
+	}
 	if len(e.Resources)+len(e.Templates) == 0 {
 		c.Resources = nil
 	}

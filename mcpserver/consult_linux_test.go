@@ -26,6 +26,7 @@ while read -r line; do
 	*'"prompts/list"'*) answer "$id" '{"prompts":[{"name":"hi","arguments":[{"name":"a\u202e","description":"d\u200b"}]}]}' ;;
 	*'"resources/list"'*) answer "$id" '{"resources":[{"uri":"a:listed","name":"one\ntoolhost-mcp://t/x"}]}' ;;
 	*'"resources/templates/list"'*) answer "$id" '{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"any"}]}' ;;
+	*'"completion/complete"'*'"value":"x"'*) answer "$id" '{"completion":{"values":["xyz"]}}' ;;
 	*'"wrong"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"wrong"}}\n' "$id" ;;
 	*'"prompts/get"'*) answer "$id" '{"messages":[{"role":"user","content":{"type":"text","text":"the prompt ran"}}]}' ;;
 	*'a:gone'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"gone"}}\n' "$id" ;;
@@ -144,6 +145,9 @@ func TestConsult(t *testing.T) {
 	tool := func(name, args string) string {
 		return fmt.Sprintf(`"tools/call","params":{"name":%q,"arguments":%s`, name, args)
 	}
+	complete := func(value string) string {
+		return `"completion/complete","params":{"ref":{"type":"ref/prompt","name":"mcp__s__hi"},"argument":{"name":"a","value":"` + value + `"}`
+	}
 	const prompts, prompt, resources, templates = `"prompts/list","params":{`, `"prompts/get","params":{"name":"mcp__s__hi"`, `"resources/list","params":{`, `"resources/templates/list","params":{`
 	for i, tt := range []struct{ allow, deny, request, want, not string }{
 		{"", "", prompts, `"name":"mcp__s__hi"`, `"mcp__"`},
@@ -167,7 +171,12 @@ func TestConsult(t *testing.T) {
 		{"mcp__s", "", read("toolhost-mcp://s/a:broken"), `"Code":-32603`, ""},
 		{"", "", read("toolhost-mcp://t/x"), "-32602", "-32603"},
 		{"", "", `"prompts/get","params":{"name":"mcp__s__hi","arguments":{"a":"wrong"}`, `"Code":-32602`, ""},
-		{"", "", `"completion/complete","params":{"ref":{"type":"ref/prompt","name":"mcp__s__hi"},"argument":{"name":"a","value":""}`, "-32601", ""},
+		{"", "", complete("x"), `"values":["xyz"]`, ""},
+		{"", "", complete("y"), `"values":[]`, ""},
+		{"", "mcp__s", complete("x"), `"values":[]`, "xyz"},
+		{"", "ReadMcpResource", complete("x"), `"values":[]`, "xyz"},
+		{"", "", `"completion/complete","params":{"ref":{"type":"ref/resource","uri":"toolhost-mcp://s/a:{x}"},"argument":{"name":"x","value":"x"}`, `"values":["xyz"]`, ""},
+		{"", "", `"completion/complete","params":{"ref":{"type":"ref/resource","uri":"toolhost-mcp://s/a:other"},"argument":{"name":"x","value":"x"}`, `"values":[]`, "xyz"},
 		{"", "", tool("ListMcpResources", "{}"), listed, ""},
 		{"", "", tool("ListMcpResources", "{}"), "  one toolhost-mcp://t/x", `\ntoolhost-mcp://t`},
 		{"", "mcp__s", tool("ListMcpResources", "{}"), "No resource is listed", "listed\""},

@@ -56,6 +56,7 @@ func NewServer(h *Host) (*Server, error) {
 		server.WithPromptCapabilities(true), server.WithResourceCapabilities(false, true),
 		server.WithCacheHints(listFresh.Milliseconds(), mcp.CacheScopePrivate),
 		server.WithMethodCacheHints(mcp.MethodResourcesRead, 0, mcp.CacheScopePrivate), // a server may change a resource at any time
+		server.WithCompletions(), server.WithPromptCompletionProvider(completer{s}), server.WithResourceCompletionProvider(completer{s}),
 		server.WithRecovery(),
 		server.WithHooks(hooks),
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -255,6 +256,17 @@ func (b *bench) run(lines string) {
 				if p.Name == rest {
 					b.bound(b.t.Context(), p.Def(), cmp.Or(args, "{}"))
 				}
+			}
+		case "complete":
+			name, value, _ := strings.Cut(rest, " ")
+			of := Completion{Argument: mcp.CompleteArgument{Name: "a", Value: value}, Context: mcp.CompleteContext{Arguments: map[string]string{"b": "c"}}}
+			if of.Prompt = name; strings.Contains(name, "://") {
+				of.Prompt, of.Template = "", name
+			}
+			plan, err := b.g.Consults(b.as).Complete(b.env(), of)
+			if b.last, b.err = (builtin.Result{}), err; err == nil {
+				b.effect = fmt.Sprintf("%T%v", plan.Intent.Effects[0], plan.Intent.Effects[0])
+				b.last, b.err = plan.Run(b.t.Context())
 			}
 		case "read":
 			plan, err := b.g.Consults(b.as).Read(b.env(), "", rest)
