@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,16 +38,39 @@ func mcpLoginCommand(flags *hostFlags) *cobra.Command {
 
 // openPage opens a page in the browser where there is one. Its address is printed as well.
 func openPage(address string) {
-	opener := []string{"xdg-open"}
-	switch runtime.GOOS {
+	for _, command := range openers(runtime.GOOS, os.Getenv("BROWSER"), address) {
+		if c := hostprogram.Command(context.Background(), command[0], command[1:]...); c.Start() == nil {
+			go c.Wait()
+			return
+		}
+	}
+}
+
+// openers returns the commands that open a page, the preferred first: on Unix those of $BROWSER, a list separated by colons, as far
+// as no tool or command can write them.
+func openers(system, browser, address string) (all [][]string) {
+	switch system {
 	case "darwin":
-		opener = []string{"open"}
+		return [][]string{{"open", address}}
 	case "windows":
-		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
+		return [][]string{{"rundll32", "url.dll,FileProtocolHandler", address}}
 	}
-	if c := hostprogram.Command(context.Background(), opener[0], append(opener[1:], address)...); c.Start() == nil {
-		go c.Wait()
+	for command := range strings.SplitSeq(browser, ":") {
+		if len(hostprogram.Clean([]string{"BROWSER=" + strings.ReplaceAll(command, "%s", "")})) == 0 {
+			continue
+		}
+		words := strings.Fields(command)
+		if !strings.Contains(command, "%s") {
+			words = append(words, "%s")
+		}
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "%s", address)
+		}
+		if len(words) > 1 {
+			all = append(all, words)
+		}
 	}
+	return append(all, []string{"xdg-open", address})
 }
 
 func mcpLogoutCommand(flags *hostFlags) *cobra.Command {

@@ -70,6 +70,7 @@ type Entry struct {
 // An OAuthEntry is the "oauth" of an entry.
 type OAuthEntry struct {
 	ClientID     string   `json:"clientId,omitempty"`
+	ClientSecret string   `json:"clientSecret,omitempty"` // of a registered client; a variable, so that the file does not hold it
 	CallbackPort int      `json:"callbackPort,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
 }
@@ -289,6 +290,11 @@ func (e *Entry) expanded() (*Entry, error) {
 		return all
 	}
 	out.Env, out.Headers = values(e.Env), values(e.Headers)
+	if e.OAuth != nil {
+		own := *e.OAuth
+		own.ClientSecret = expand(own.ClientSecret)
+		out.OAuth = &own
+	}
 	if missing != "" {
 		return nil, fmt.Errorf("the variable %s in its entry in %s is not set: set it, or use ${%s:-DEFAULT}", missing, e.File, missing)
 	}

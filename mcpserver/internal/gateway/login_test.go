@@ -41,6 +41,8 @@ type authServer struct {
 	moved     string            // where tokens are given; "": here
 	life      int
 	open      bool   // all but calls work without a token
+	modern    bool   // it does not know initialize
+	secret    string // that the token endpoint requires; "": none
 	need      string // the scope that a call needs; "": none
 	refusals  int    // of calls, for that
 }
@@ -60,6 +62,10 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		call := bytes.Contains(body, []byte(`"tools/call"`))
+		if a.modern && bytes.Contains(body, []byte(`"initialize"`)) {
+			http.Error(w, "unsupported", http.StatusBadRequest)
+			return
+		}
 		asked, _ := url.ParseQuery(a.seen["authorize"])
 		if authorized := r.Header.Get("Authorization") == "Bearer "+a.valid && a.valid != ""; authorized && call && a.need != "" && !slices.Contains(strings.Fields(asked.Get("scope")), a.need) {
 			a.refusals++
@@ -99,7 +105,7 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	case refresh && a.refuse == "down":
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
-	case n <= a.unknown:
+	case n <= a.unknown, a.secret != "" && secretOf(r) != a.secret:
 		refused = "invalid_client"
 	case refresh && a.refuse != "":
 		refused = a.refuse
@@ -115,6 +121,14 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	a.tokens++
 	a.valid = fmt.Sprintf("access%d", a.tokens)
 	fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer","refresh_token":"refresh%d","expires_in":%d}`, a.valid, a.tokens, a.life)
+}
+
+// secretOf returns the secret of the client of a request.
+func secretOf(r *http.Request) string {
+	if _, secret, ok := r.BasicAuth(); ok {
+		return secret
+	}
+	return r.Form.Get("client_secret")
 }
 
 // browser answers a login as a person does, after a request of somebody else with another state.
@@ -337,6 +351,43 @@ func TestLoginRefused(t *testing.T) {
 }
 
 // A call that lacks a scope returns an error once, and the next login requests the scope too.
+// TestLoginModern: a server that only knows the modern era, and does not know initialize, is asked for its login too.
+func TestLoginModern(t *testing.T) {
+	a := startAuthServer(t)
+	a.modern, a.mcp = true, newFake("modern yes", nil)
+	g := loginGateway(t, a, t.TempDir())
+	if err := g.Login(t.Context(), "s", a.browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := say(t, g, localPrincipal); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLoginSecret: a client that was registered by hand logs in with its secret, which a variable holds.
+func TestLoginSecret(t *testing.T) {
+	t.Setenv("TOOLHOST_TEST_SECRET", "hunter2")
+	for secret, want := range map[string]string{"${TOOLHOST_TEST_SECRET}": "", "other": "invalid_client", "${TOOLHOST_TEST_NONE}": "TOOLHOST_TEST_NONE"} {
+		a := startAuthServer(t)
+		a.secret = "hunter2"
+		g := loginGateway(t, a, t.TempDir())
+		s, err := g.server("s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Entry.OAuth = &OAuthEntry{ClientID: "client7", ClientSecret: secret}
+		err = g.Login(t.Context(), "s", a.browser(t))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", secret, err)
+		}
+		if want == "" {
+			if err := say(t, g, localPrincipal); err != nil || a.clients != 0 {
+				t.Errorf("%v; %d clients were registered", err, a.clients)
+			}
+		}
+	}
+}
+
 func TestLoginScopes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // Login logs the user in to an HTTP server. open opens the page of its authorization server, which redirects the browser to a
@@ -143,11 +144,19 @@ func (l *login) challenge(ctx context.Context) (a asked, err error) {
 	w := newHTTPWire(l.entry, none, nil)
 	defer w.close()
 	w.client.Transport = l.reach
+	client := map[string]any{"name": "toolhost", "version": "0"}
 	resp, err := w.post(ctx, message{ID: json.RawMessage("1"), Method: "initialize", Params: marshal(map[string]any{
-		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "toolhost", "version": "0"},
+		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": client,
 	})})
-	known := l.read().Asked
 	auth, asks := errors.AsType[*authError](err)
+	if err != nil && !asks { // a server of the modern era does not know initialize
+		w.setVersion(mcp.ProtocolVersion20260728)
+		resp, err = w.post(ctx, message{ID: json.RawMessage("2"), Method: string(mcp.MethodServerDiscover), Params: marshal(map[string]any{"_meta": map[string]any{
+			mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientInfo: client, mcp.MetaKeyClientCapabilities: map[string]any{},
+		}})})
+		auth, asks = errors.AsType[*authError](err)
+	}
+	known := l.read().Asked
 	switch {
 	case asks:
 		a.add(l, auth)
@@ -185,11 +194,11 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 		a.Scopes = *scopes
 	}
 	client := l.read().Client
-	own := ""
+	own, secret := "", ""
 	if l.entry.OAuth != nil {
-		own = l.entry.OAuth.ClientID
+		own, secret = l.entry.OAuth.ClientID, l.entry.OAuth.ClientSecret
 	}
-	if client != nil && (client.Endpoint != found.TokenEndpoint || own != "" && own != client.ID) {
+	if client != nil && (client.Endpoint != found.TokenEndpoint || own != "" && (own != client.ID || secret != client.Secret)) {
 		client = nil
 	}
 	in, err := l.listen(&client)
@@ -198,7 +207,7 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	}
 	defer in.Close()
 	if client == nil {
-		client = &registration{ID: own, Redirect: fmt.Sprintf("http://localhost:%d%s", in.Addr().(*net.TCPAddr).Port, callbackPath), Endpoint: found.TokenEndpoint}
+		client = &registration{ID: own, Secret: secret, Redirect: fmt.Sprintf("http://localhost:%d%s", in.Addr().(*net.TCPAddr).Port, callbackPath), Endpoint: found.TokenEndpoint}
 	}
 	client.Metadata, client.Servers = a.Metadata, l.reach.addresses()
 	tokens := transport.NewMemoryTokenStore()
