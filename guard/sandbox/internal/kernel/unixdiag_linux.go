@@ -28,7 +28,7 @@ type request struct {
 	cookie        [2]uint32
 }
 
-// A SocketTable is the list of the Unix sockets of one network namespace.
+// A SocketTable is the list of the Unix and TCP sockets of one network namespace.
 type SocketTable struct {
 	mu   sync.Mutex
 	fd   int // of a netlink socket of that namespace, or -1
@@ -99,15 +99,15 @@ func (t *SocketTable) Listening(f func(SocketFile)) error {
 		if err != nil {
 			return fmt.Errorf("reading the table of sockets: %w", err)
 		}
-		done, err := t.messages(buf[:n], f)
+		done, err := t.messages(buf[:n], func(body []byte) { socket(body, f) })
 		if done || err != nil {
 			return err
 		}
 	}
 }
 
-// messages reads one part of an answer, and reports whether it is the last.
-func (t *SocketTable) messages(buf []byte, f func(SocketFile)) (done bool, err error) {
+// messages calls f with each socket of one part of an answer, and reports whether it is the last part.
+func (t *SocketTable) messages(buf []byte, f func(body []byte)) (done bool, err error) {
 	for len(buf) >= unix.NLMSG_HDRLEN {
 		size := int(binary.NativeEndian.Uint32(buf))
 		kind, seq := binary.NativeEndian.Uint16(buf[4:]), binary.NativeEndian.Uint32(buf[8:])
@@ -124,7 +124,7 @@ func (t *SocketTable) messages(buf []byte, f func(SocketFile)) (done bool, err e
 			errno := unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
 			return true, fmt.Errorf("reading the table of sockets: %w", errno)
 		case kind == byFamily:
-			socket(body, f)
+			f(body)
 		}
 	}
 	return false, nil

@@ -53,5 +53,7 @@ func TestHas(t *testing.T) {
 
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte{16, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) { (&SocketTable{last: 1}).messages(data, func(SocketFile) {}) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		(&SocketTable{last: 1}).messages(data, func(body []byte) { socket(body, func(SocketFile) {}) })
+	})
 }

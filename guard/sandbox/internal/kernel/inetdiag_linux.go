@@ -1,0 +1,77 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// inetRequest is a netlink message with struct inet_diag_req_v2, for one TCP socket.
+type inetRequest struct {
+	header                     unix.NlMsghdr
+	family, protocol, ext, pad uint8
+	states                     uint32
+	sport, dport               [2]byte
+	src, dst                   [16]byte
+	device                     uint32
+	cookie                     [2]uint32
+}
+
+// inodeAt is where struct inet_diag_msg has the inode, in bytes.
+const inodeAt = 68
+
+// TCP returns the inode of the TCP socket of a connection, established or not. from is the address of the socket itself, to that of
+// the other side. Both are IPv4; a socket of IPv6 that uses such addresses is found, too.
+func (t *SocketTable) TCP(from, to netip.AddrPort) (inode uint32, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fd < 0 {
+		return 0, unix.EBADF
+	}
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		if inode, err = t.tcp(family, from, to); err == nil {
+			return inode, nil
+		}
+	}
+	return 0, fmt.Errorf("looking for the socket %s → %s: %w", from, to, err)
+}
+
+// tcp is TCP for sockets of one family. The caller holds the lock.
+func (t *SocketTable) tcp(family uint8, from, to netip.AddrPort) (inode uint32, err error) {
+	t.last++
+	r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: ^uint32(0), cookie: [2]uint32{^uint32(0), ^uint32(0)}}
+	r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST, Seq: t.last}
+	binary.BigEndian.PutUint16(r.sport[:], from.Port())
+	binary.BigEndian.PutUint16(r.dport[:], to.Port())
+	if family == unix.AF_INET {
+		copy(r.src[:], from.Addr().AsSlice())
+		copy(r.dst[:], to.Addr().AsSlice())
+	} else {
+		r.src, r.dst = from.Addr().As16(), to.Addr().As16()
+	}
+	if err := unix.Sendto(t.fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 4<<10)
+	for {
+		n, _, err := unix.Recvfrom(t.fd, buf, unix.MSG_DONTWAIT)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		_, err = t.messages(buf[:n], func(body []byte) {
+			if len(body) >= inodeAt+4 {
+				inode = binary.NativeEndian.Uint32(body[inodeAt:])
+			}
+		})
+		if err == nil && inode == 0 {
+			err = unix.ENOENT // a connection without a socket file: its program has closed it
+		}
+		return inode, err
+	}
+}
