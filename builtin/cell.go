@@ -33,8 +33,6 @@ type CellSpec struct {
 	// into a layer that has no entry of that name, or an older file.
 	Layers map[string]string
 	Seed   []string
-	// AskHost is asked about a host that no setting names. Nil: it is refused.
-	AskHost func(ctx context.Context, host, port string) bool
 
 	// The fields below are for a host that starts the program.
 
@@ -93,10 +91,10 @@ type loginPublisher interface {
 func (b *Runtime) PrepareCell() { go b.probe() }
 
 // StartCell starts a program in a sandbox of its own, under the rules of the call. What it changes is recorded as the command of its
-// tool. Without e.Execs the programs that it starts are not judged. The caller closes the cell.
+// tool. Without e.Execs neither the programs that it starts nor its hosts are judged by a person. The caller closes the cell.
 func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error) {
 	b := e.Runtime
-	agent := sandboxpool.Agent{Execs: e.Execs != nil, Sockets: spec.Sockets, Layers: spec.Layers, Seed: spec.Seed, AskHost: spec.AskHost}
+	agent := sandboxpool.Agent{Execs: e.Execs != nil && !spec.NoExecGate, Sockets: spec.Sockets, Layers: spec.Layers, Seed: spec.Seed}
 	box, inner, vars, err := b.sandboxes.OpenAgent(ctx, e.Policy, agent)
 	if err != nil {
 		return nil, err
@@ -126,6 +124,11 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		c.gate = newExecGate(*e.Execs)
 		c.gate.leaves()
 		c.gate.lasting = true
+		what.Hosts = sandbox.NewHostGate()
+		what.Hosts.Judge(c.gate.Connect)
+		context.AfterFunc(life, what.Hosts.Close)
+	}
+	if agent.Execs {
 		what.Execs = sandbox.NewExecGate()
 		what.Execs.Judge(c.gate.Judge)
 		context.AfterFunc(life, what.Execs.Close)

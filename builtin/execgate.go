@@ -31,6 +31,7 @@ type execGate struct {
 	refusals   int // of persons
 	background bool
 	lasting    bool // for an agent: each question has its own time limit, and none ends the agent
+	hosts      hostAnswers
 
 	left    chan struct{}     // closed when the call has ended and the command continues
 	parted  chan struct{}     // closed when a question is asked after the call
@@ -190,6 +191,11 @@ func (g *execGate) ask(ctx context.Context, e *sandbox.Exec, f guard.ExecFinding
 	if e.Cut {
 		asked.Text += " … and more arguments, which are not shown"
 	}
+	return g.pose(ctx, key, asked)
+}
+
+// pose waits for the answer to a question. Equal ones have the same key.
+func (g *execGate) pose(ctx context.Context, key string, asked ExecQuestion) (ExecAnswer, error) {
 	if g.Known != nil && g.Known(asked) {
 		return ExecAnswer{Allowed: true, Reason: "it is always allowed in this conversation"}, nil
 	}
@@ -254,9 +260,12 @@ func (g *execGate) put(ctx context.Context, q *execQuestion, key string, asked E
 		<-g.asks
 	case <-ctx.Done():
 	}
+	if asked.Host && ctx.Err() == nil {
+		g.heard(asked, answer)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !answer.Allowed && ctx.Err() == nil {
+	if !answer.Allowed && ctx.Err() == nil && !asked.Host {
 		g.refusals++
 	}
 	q.answer = answer
@@ -274,7 +283,10 @@ func (g *execGate) answer(ctx context.Context, refusals int, asked ExecQuestion)
 	refused := g.refusals > refusals
 	asked.Background = g.background
 	g.mu.Unlock()
-	if refused {
+	switch {
+	case asked.Host:
+		return g.answerHost(ctx, asked)
+	case refused:
 		return ExecAnswer{Reason: "a person has refused another program of this command"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)

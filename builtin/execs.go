@@ -20,6 +20,12 @@ const (
 	maxExecMemory = 4096
 	// maxExecText limits the text of a question, in characters. Longer texts are shown by their beginning and end.
 	maxExecText = 10_000
+	// hostWait is how long a question about a host waits for a person. Then the connection is refused. It is about as long as the
+	// kernel of Linux tries to connect.
+	hostWait = 2 * time.Minute
+	// maxHostQuestions limits the hosts of one command about which a person is asked, and maxUnheard how many of these questions
+	// are not answered. Further hosts are refused without a question.
+	maxHostQuestions, maxUnheard = 10, 3
 	// maxExecLines limits the lines about refusals and approvals in a result.
 	maxExecLines = 20
 )
@@ -32,6 +38,8 @@ type Execs struct {
 	Granted []guard.ExecGrant
 	// Ask asks a person and waits for the answer. It is nil if no person can be asked.
 	Ask func(ctx context.Context, q ExecQuestion) ExecAnswer
+	// Hosts means that a person is asked about hosts, too.
+	Hosts bool
 	// Known reports whether a person always allows a program. It may be nil.
 	Known func(q ExecQuestion) bool
 	// Later means that questions are asked by [Result].Asks: the call ends and its command continues as a task.
@@ -40,16 +48,19 @@ type Execs struct {
 	Tell func(ExecEvent)
 }
 
-// An ExecQuestion is the question whether a program may start.
+// An ExecQuestion is the question whether a program may start, or reach a host.
 type ExecQuestion struct {
-	// Text is the file of the program with its arguments, quoted as for a shell. Words are its words in the form that the rule matches.
+	// Text is the file of the program with its arguments, quoted as for a shell, or the host with its port. Words are its words in the
+	// form that the rule matches.
 	Text  string
 	Words []string
-	// Program is the file of the program.
+	// Host means that the question is about a host.
+	Host bool
+	// Program is the file of the program, or the name of the one that connects.
 	Program string
 	// Rule is the rule that requires approval, and Source its file. Why says more, if the rule alone does not explain the question.
 	Rule, Source, Why string
-	// Chain are the programs from the command's shell to the one that starts it.
+	// Chain are the programs from the command's shell to the one that starts it, or connects.
 	Chain []string
 	// Dir is the directory it starts in.
 	Dir string
@@ -97,14 +108,18 @@ func (e ExecEvent) String() string {
 	if len(e.Chain) > 0 {
 		line += " (" + Chain(e.Chain) + " → " + e.Text + ")"
 	}
-	line += ": rule " + e.Rule
+	var why []string
+	if e.Rule != "" {
+		why = append(why, "rule "+e.Rule)
+	}
 	if e.Source != "" {
-		line += ", " + e.Source
+		why = append(why, e.Source)
 	}
-	if e.Reason != "" {
-		line += "; " + e.Reason
+	line += ": " + strings.Join(why, ", ")
+	if len(why) > 0 && e.Reason != "" {
+		line += "; "
 	}
-	return guard.OneLine(line + ".")
+	return guard.OneLine(line + e.Reason + ".")
 }
 
 // Chain returns the names of programs that start each other, for a line. The programs choose them.

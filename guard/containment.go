@@ -138,6 +138,8 @@ type network struct {
 	Sockets []string
 	// PortRecords is the directory in which hosts record the ports that they listen on; "" if there is none.
 	PortRecords string
+	// Asks says whether a person is asked about hosts that neither list names.
+	Asks bool
 	// Publish says whether ports that commands listen on are published on the host's loopback.
 	Publish bool
 }
@@ -155,7 +157,7 @@ func (c Commands) Network() network {
 	}
 	return network{
 		Allowed: texts(n.AllowedDomains), Denied: append(texts(n.DeniedDomains), c.p.data.deny.Domains...), Private: n.AllowPrivate, Sockets: sockets, Publish: publish,
-		PortRecords: c.p.data.portRecords,
+		PortRecords: c.p.data.portRecords, Asks: !n.ManagedDomainsOnly && unasked(c.p.data.mode, Ask) == Ask,
 	}
 }
 

@@ -58,12 +58,10 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 		return nil, fmt.Errorf("the sandbox of this machine is incomplete: %s. `toolhost doctor` says how to get it; --weaker accepts a sandbox that contains only files and processes", strings.Join(gaps, "; "))
 	}
 	spec.Sockets = append(slices.Clip(spec.Sockets), socket.Addr().String())
-	env, call, err := cellEnv(h, life, who, policy, spec)
+	spec.NoExecGate = spec.NoExecGate || sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) != nil
+	env, err := cellEnv(h, life, who, policy, spec)
 	if err != nil {
 		return nil, err
-	}
-	if spec.Ask {
-		spec.AskHost = (&cellHosts{call: call, known: map[string]bool{}}).ask
 	}
 	began := time.Now()
 	cell, err := env.StartCell(ctx, spec)
@@ -78,19 +76,20 @@ func (s *Server) StartCell(ctx context.Context, who auth.Identity, spec builtin.
 	return cell, nil
 }
 
-// cellEnv returns the environment of a program in a cell, and the call that represents it in questions.
-func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy, spec builtin.CellSpec) (*builtin.Env, *execCall, error) {
+// cellEnv returns the environment of a program in a cell.
+func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Policy, spec builtin.CellSpec) (*builtin.Env, error) {
 	a := h.Admit(who, nil, "", true)
 	if a.Leave(); a.err != nil {
-		return nil, nil, a.err
+		return nil, a.err
 	}
 	call := &execCall{host: h, ctx: life, admission: a, req: Request{Tool: "run: " + spec.Name}}
 	env := h.env(a, policy, call.req)
 	rules := h.children.caller(who.Principal) // use the caller's rules: an agent's rules withhold tools, and the program in the cell is not a tool
-	if !spec.NoExecGate && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil {
-		env.Execs = &builtin.Execs{Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) }, Ask: call.ask, Known: call.isAlwaysAllowed, Tell: call.audit}
+	env.Execs = &builtin.Execs{
+		Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) },
+		Ask:    call.ask, Known: call.isAlwaysAllowed, Tell: call.audit, Hosts: spec.Ask && policy.Commands().Network().Asks,
 	}
-	return env, call, nil
+	return env, nil
 }
 
 // cellPrefix is the prefix of the directories of cells in the cache directory of the user.
@@ -223,35 +222,4 @@ func cellGaps(h *Host, policy *guard.Policy, spec builtin.CellSpec) (gaps []stri
 		gaps = append(gaps, "programs are not judged when they start ("+err.Error()+")")
 	}
 	return gaps
-}
-
-// cellHosts asks the operator about network hosts, once for each host.
-type cellHosts struct {
-	call *execCall
-
-	mu    sync.Mutex // held while a question waits, so that equal questions are asked once
-	known map[string]bool
-}
-
-func (c *cellHosts) ask(ctx context.Context, host, port string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name := net.JoinHostPort(host, port)
-	if allowed, asked := c.known[name]; asked {
-		return allowed
-	}
-	p := c.call.host.approvals
-	if ctx.Err() != nil || !p.operatorPresent() {
-		return false
-	}
-	part := guard.Part{What: "connect to " + name, Action: guard.Ask, Final: true, Source: "toolhost run", Reason: "No setting allows the host"}
-	d := guard.Description{Items: []guard.Item{{What: part.What, Action: part.Action, Source: part.Source, Reason: part.Reason}}}
-	q := p.newQuestion(c.call.req.Tool, nil, d, guard.Verdict{Action: guard.Ask, Source: part.Source, Final: true, Reason: part.Reason + ".", Parts: []guard.Part{part}},
-		offer{scopeOnly: true, none: "the answer holds for this run; toolhost allow-host remembers a host"})
-	answer := p.askOperator(ctx, c.call.admission, c.call.req, q)
-	allowed := answer.Decision == AllowOnce
-	if ctx.Err() == nil {
-		c.known[name] = allowed
-	}
-	return allowed
 }

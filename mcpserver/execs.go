@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -12,12 +13,13 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hostpreset"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// If rules apply to commands, the programs that a command starts are judged when they start. A question about a program
-// is asked during the call, while the program waits.
+// If rules apply to commands, the programs that a command starts are judged when they start, and in a sandbox always the hosts that
+// they connect to. A question about a program or a host is asked during the call, while the program waits.
 
 // maxAlways bounds how many always-allowed programs are remembered.
 const maxAlways = 10_000
@@ -54,21 +56,21 @@ type execCall struct {
 	env       *builtin.Env
 }
 
-// execs returns the judgement of the programs that the call's command starts, or nil if no rule applies to commands.
+// execs returns the judgement of the programs that the call's command starts, and of its hosts, or nil if there is no command.
 // approved says that a person has approved the text of the command.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy {
 		p := c.host.policies
 		return c.host.modes.policy(p.in(c.env.Worktree, p.settings.Reload(), c.admission.principal), c.admission.scope)
 	}
-	now := policy()
 	command := in.Command()
-	if command == nil || !now.Commands().JudgesExecs() {
+	if command == nil {
 		return nil
 	}
-	e := &builtin.Execs{Policy: policy, Ask: c.ask, Known: c.isAlwaysAllowed, Later: c.req.Repeats, Tell: c.audit}
-	if approved {
-		e.Granted = now.Commands().ExecGrants(command.Text)
+	now := policy().Commands()
+	e := &builtin.Execs{Policy: policy, Ask: c.ask, Hosts: now.Network().Asks, Known: c.isAlwaysAllowed, Later: c.req.Repeats, Tell: c.audit}
+	if approved && now.JudgesExecs() {
+		e.Granted = now.ExecGrants(command.Text)
 	}
 	return e
 }
@@ -135,27 +137,54 @@ func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
 	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
 }
 
-// question returns the question about a program for clients and the console.
+// question returns the question about a program or a host for clients and the console.
 func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	if len(asked.Held) > 0 {
 		return c.heldQuestion(asked)
 	}
-	reason := "The command of this call has come to start it, and waits for the answer"
+	what, reason := "start "+asked.Text, "The command of this call has come to start it, and waits for the answer"
+	if asked.Host {
+		what, reason = "connect to "+asked.Text, "A program of this call has come to connect to it, and waits for the answer"
+		asked.Rule = "sandbox.network.allowedDomains"
+	}
 	if len(asked.Chain) > 0 {
 		reason += " (" + builtin.Chain(asked.Chain) + ")"
 	}
 	if asked.Why != "" {
 		reason += "; " + asked.Why
 	}
+	if asked.Host {
+		reason += ". " + hostRemedy(asked.Text)
+	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
-		Parts: []guard.Part{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
+		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
 	o := offer{scopeOnly: true, none: notPersonal}
-	if c.admission.scope.Personal {
-		o = offer{scopeOnly: true, rules: []string{asked.Text + " (in this conversation, until the host ends)"}}
+	switch {
+	case asked.Host && asked.Program == "": // which may be any
+		o.none = "it is not known which program connects"
+	case c.admission.scope.Personal:
+		text := asked.Text
+		if asked.Host {
+			text += " for " + asked.Program
+		}
+		o = offer{scopeOnly: true, rules: []string{text + " (in this conversation, until the host ends)"}}
 	}
 	o.by = c.host.children.label(c.admission.principal)
-	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: "start " + asked.Text, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
+	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
 	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
+}
+
+// hostRemedy says how a person allows a host for longer than a call.
+func hostRemedy(where string) string {
+	name, _, err := net.SplitHostPort(where)
+	if err != nil {
+		name = where
+	}
+	remedy := "To allow it in this workspace: toolhost allow-host " + name
+	if preset := hostpreset.With(name); preset != "" {
+		remedy += ", or with the other hosts of " + preset + ": toolhost allow-host --preset " + preset
+	}
+	return remedy
 }
 
 // outcome translates an answer.

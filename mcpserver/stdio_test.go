@@ -57,7 +57,8 @@ type rpcAnswer struct {
 	ID     json.RawMessage
 	Method string
 	Params struct {
-		Meta map[string]any `json:"_meta"`
+		Message string
+		Meta    map[string]any `json:"_meta"`
 	}
 	Result json.RawMessage
 	Error  *struct {

@@ -35,6 +35,8 @@
 // resolves names and keeps each connection attempt until the host of the sandbox has judged and made it. Files of its own
 // (resolv.conf, nsswitch.conf, hosts) lead programs to that resolver. Programs that use the proxy variables reach hosts by the
 // proxy, which judges by the same rules; where there is no /dev/net/tun they are the only ones that do, and the report says so.
+// A host that no list names is put to the [HostGate] of the command whose process has the socket: the kernel knows its inode by
+// its addresses (sock_diag), /proc the process, and the UTS namespace of that process the command.
 //
 // # Unix sockets
 //

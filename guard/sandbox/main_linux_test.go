@@ -61,12 +61,17 @@ func runIn(t testing.TB, s *Sandbox, dir string, env []string, argv ...string) r
 }
 
 func tryIn(s *Sandbox, dir string, env []string, argv ...string) (result, error) {
+	return tryAsking(s, nil, dir, env, argv...)
+}
+
+// tryAsking runs a command whose connections a gate judges.
+func tryAsking(s *Sandbox, gate *HostGate, dir string, env []string, argv ...string) (result, error) {
 	out, w, err := os.Pipe()
 	if err != nil {
 		return result{}, err
 	}
 	defer out.Close()
-	p, err := s.Spawn(Spec{Argv: argv, Dir: dir, Env: env, Files: []*os.File{nil, w, w}})
+	p, err := s.Spawn(Spec{Argv: argv, Dir: dir, Env: env, Files: []*os.File{nil, w, w}, Hosts: gate})
 	w.Close()
 	if err != nil {
 		return result{}, err

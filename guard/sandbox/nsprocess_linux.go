@@ -15,6 +15,7 @@ type nsProcess struct {
 	host    *namespaces
 	id      uint64
 	gate    *ExecGate     // or nil
+	hosts   *HostGate     // or nil
 	mark    uint64        // of its UTS namespace
 	dropped bool          // that has been forgotten
 	ended   chan struct{} // closed when the fields below are set

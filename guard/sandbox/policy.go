@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -91,15 +90,13 @@ type Network struct {
 	// AllowPrivate lets allowed names resolve to addresses of private networks
 	// (RFC 1918, 4193 and 6598), not to those of this machine or its link.
 	AllowPrivate bool
-	// Ask reports whether a host that no list names may be reached. It may block. Nil: it may not.
-	Ask func(ctx context.Context, host, port string) bool
 	// PortRecords is the directory in which hosts record the ports they listen on with [RecordPort]; "" if there is none.
 	PortRecords string
 }
 
 // rules returns the rules for the proxy.
 func (n Network) rules() proxy.Rules {
-	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate, Ask: n.Ask}
+	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate}
 }
 
 // validate reports the first thing in p that cannot be meant.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -50,6 +51,9 @@ type Spec struct {
 	// Execs judges the programs that the command and its descendants start; nil: none is
 	// judged. With [Namespaces] the sandbox must have [Policy].Execs.
 	Execs *ExecGate
+	// Hosts judges the connections of the command and its descendants to hosts that no list of [Network] names; nil: they are
+	// refused. The caller closes it once the command is over.
+	Hosts *HostGate
 }
 
 // Status is how a command ended.
@@ -108,11 +112,15 @@ type Sandbox struct {
 	guarded []Guarded
 	engine  engine
 	proxy   *proxy.Proxy
-	outside func()      // ends the network of commands; or nil
-	sockets socketJudge // or nil
-	env     []string
-	once    sync.Once
-	err     error
+	outside func() // ends the network of commands; or nil
+	hosts   hostGates
+	// connecting returns the gate of the command that has a connection, and the programs down to the one that made it, and false if
+	// none is found. Nil: connections are not told apart.
+	connecting func(from, to netip.AddrPort) (gate *HostGate, chain []string, ok bool)
+	sockets    socketJudge // or nil
+	env        []string
+	once       sync.Once
+	err        error
 
 	portRecords string // see [Network.PortRecords]
 	ports       portNotes
@@ -197,6 +205,9 @@ func (s *Sandbox) Spawn(spec Spec) (Process, error) {
 	}
 	if spec.Terminal != nil && s.report.Backend != Namespaces {
 		return nil, fmt.Errorf("sandbox: %s has no terminals", s.report.Backend)
+	}
+	if spec.Hosts != nil {
+		s.hosts.add(spec.Hosts)
 	}
 	return s.engine.spawn(spec)
 }

@@ -75,7 +75,9 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 			return nil, fmt.Errorf("sandbox: proxy: %w", err)
 		}
 		e.proxyPort = l.Addr().(*net.TCPAddr).Port
-		s.proxy = proxy.Start(l, p.Network.rules(), o.Dial, o.Resolve)
+		rules := p.Network.rules()
+		rules.Caller = s.caller
+		s.proxy = proxy.Start(l, rules, o.Dial, o.Resolve)
 		s.env = s.proxy.Env()
 	}
 	if err := e.check(ctx); err != nil {

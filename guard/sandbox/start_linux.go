@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
@@ -43,7 +44,14 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	s.connectBy(k, n.judged, cannot)
 	if listener != nil {
 		rules := p.Network.rules()
-		rules.Inside = n.dial
+		rules.Inside, rules.Caller = n.dial, s.caller
+		s.connecting = func(from, to netip.AddrPort) (*HostGate, []string, bool) {
+			c, chain, ok := n.holder(k.socketOf(from, to))
+			if !ok {
+				return nil, nil, false
+			}
+			return c.hosts, chain, true
+		}
 		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
 		s.env = append(s.env, s.proxy.Env()...)
 		if err := s.network(n, o); err != nil {

@@ -119,8 +119,8 @@ func (s *Sandbox) network(n *namespaces, o Options) error {
 	}
 	network, err := netstack.Start(link, netstack.Config{
 		Resolves: s.proxy.Resolves, Lookup: s.proxy.Lookup, Records: records,
-		Connect: func(ctx context.Context, _ netip.AddrPort, host string, port uint16) (net.Conn, error) {
-			return s.proxy.Connect(ctx, net.JoinHostPort(host, strconv.Itoa(int(port))))
+		Connect: func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error) {
+			return s.proxy.Connect(ctx, from, to, net.JoinHostPort(host, strconv.Itoa(int(to.Port()))))
 		},
 	})
 	if err != nil {

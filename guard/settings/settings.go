@@ -250,6 +250,8 @@ type sandboxNetwork struct {
 	// AllowLocalBinding lets commands listen on the host's loopback. Default false.
 	AllowLocalBinding bool
 	// PublishPorts publishes ports that commands listen on, on the host's
+	// ManagedDomainsOnly means that no other list, and no person who is asked, adds a host.
+	ManagedDomainsOnly bool
 	// loopback. Nil, the default, means on for stdio and off for HTTP.
 	PublishPorts *bool
 	// AllowUnixSockets are the path sockets commands may reach.

@@ -19,8 +19,6 @@ type Agent struct {
 	Layers map[string]string
 	// Seed are paths of the host in those directories that are copied into a layer without an entry of that name, or with an older file.
 	Seed []string
-	// AskHost is asked about a host that no list names; nil: it is refused.
-	AskHost func(ctx context.Context, host, port string) bool
 }
 
 // OpenAgent returns a sandbox for one program, which commands do not share, and the variables that point into it. [Pool.Release] ends it.

@@ -103,7 +103,7 @@ func (c *Sandbox) Refusing() func() []string {
 func (c *Sandbox) refused() []string {
 	var notes []string
 	for _, r := range c.box.Refused() {
-		notes = append(notes, refusal(r.Host, strings.TrimSuffix(r.Why, ".")))
+		notes = append(notes, refusal(r.Host, r.Program, strings.TrimSuffix(r.Why, ".")))
 	}
 	for _, w := range c.box.Withheld() {
 		notes = append(notes, fmt.Sprintf("Port %d is not published on the host: %s. Inside the sandbox it can be reached; listen on another port to publish it.", w.Port, w.Why))
@@ -111,9 +111,12 @@ func (c *Sandbox) refused() []string {
 	return notes
 }
 
-// refusal returns a note on a refused host or Unix socket, and on how it can be allowed.
-func refusal(host, why string) string {
-	what := "host"
+// refusal returns a note on a host or Unix socket that was refused to a program, and on how it can be allowed.
+func refusal(host, program, why string) string {
+	what, place := "host", host
+	if program != "" {
+		place += " (" + program + ")"
+	}
 	if strings.HasPrefix(host, "/") {
 		what = "Unix socket"
 	}
@@ -125,7 +128,7 @@ func refusal(host, why string) string {
 		if err != nil {
 			name = host
 		}
-		note := fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", host, why, name)
+		note := fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", place, why, name)
 		if preset := hostpreset.With(name); preset != "" {
 			note += fmt.Sprintf(" (with the other hosts of %s: toolhost allow-host --preset %s)", preset, preset)
 		}
@@ -135,5 +138,5 @@ func refusal(host, why string) string {
 	case "it is denied by sandbox.network.deniedDomains":
 		why += ", which only a person can change"
 	}
-	return fmt.Sprintf("The sandbox refused the %s %s: %s.", what, host, why)
+	return fmt.Sprintf("The sandbox refused the %s %s: %s.", what, place, why)
 }

@@ -40,7 +40,7 @@ func TestRefusal(t *testing.T) {
 		"it has no address":                             "it has no address.",
 		"its address ::1 is not a public one: a person can add that address to sandbox.network.allowedDomains": "its address ::1 is not a public one: a person can add that address to sandbox.network.allowedDomains.",
 	} {
-		if got := refusal("h:80", why); got != "The sandbox refused the host h:80: "+want {
+		if got := refusal("h:80", "", why); got != "The sandbox refused the host h:80: "+want {
 			t.Errorf("got %q", got)
 		}
 	}

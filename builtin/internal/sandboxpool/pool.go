@@ -359,7 +359,7 @@ func (c *Sandbox) refresh() {
 
 // spawn starts a process in the sandbox for the runner of shells.
 func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
-	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files, Execs: spec.Execs})
+	p, err := c.box.Spawn(sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Files: spec.Files, Execs: spec.Execs, Hosts: spec.Hosts})
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 		if !slices.Contains(what.Writable, scratch) { // it lies in a root, where a layer may cover it
 			what.Writable = append(slices.Clip(what.Writable), scratch)
 		}
-		what.Execs, what.Sockets, what.Network.Ask = agent.Execs, slices.Concat(what.Sockets, agent.Sockets), agent.AskHost
+		what.Execs, what.Sockets = agent.Execs, slices.Concat(what.Sockets, agent.Sockets)
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}
 	if c.cell != nil {

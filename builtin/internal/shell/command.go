@@ -30,7 +30,8 @@ type Command struct {
 	// Left, if not nil, is called after the command has ended and [Execution.Leave] was called, or when it could not be started.
 	Left func()
 
-	// Gate judges the programs that the command starts, where Config.Execs is set. Nil: it can start none.
+	// Gate judges the programs that the command starts, where Config.Execs is set, and its connections. Nil: it can start none, and
+	// connects only to hosts that need no judgement.
 	Gate Gate
 }
 
@@ -184,6 +185,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 		if s.execs != nil {
 			s.execs.Judge(c.Gate.Judge)
 		}
+		s.hosts.Judge(c.Gate.Connect)
 		if err = s.send(c.Dir, c.Prelude+c.Text); err == nil {
 			return s, nil
 		}

@@ -38,6 +38,7 @@ type shell struct {
 	pipe    *outputReader     // read end of standard output and error
 	dir     *os.File          // read end of the report
 	execs   *sandbox.ExecGate // nil: programs are not judged
+	hosts   *sandbox.HostGate
 
 	out      *Collector
 	buf      []byte        // takes output
@@ -60,7 +61,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		return nil, err
 	}
 	defer null.Close()
-	s := &shell{out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outputReader{}}
+	s := &shell{hosts: sandbox.NewHostGate(), out: NewCollector(cfg.Limits, cfg.Spill), buf: make([]byte, readMin), eof: make(chan struct{}), pipe: &outputReader{}}
 	script, out, err := s.open()
 	if err != nil {
 		s.close()
@@ -81,6 +82,7 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 		Env:   env,
 		Files: childFiles(null, out, script, dir),
 		Execs: s.execs,
+		Hosts: s.hosts,
 	})
 	if err != nil {
 		s.close()
@@ -250,6 +252,9 @@ func (s *shell) discard() error {
 func (s *shell) close() {
 	closeAll(s.script, s.dir)
 	s.pipe.close()
+	if s.hosts != nil { // nil in tests of its parts
+		s.hosts.Close()
+	}
 	if s.execs != nil {
 		s.execs.Close()
 	}

@@ -65,9 +65,10 @@ type Config struct {
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Records looks up the TXT, MX or SRV records of a name that Resolves has approved.
 	Records func(ctx context.Context, name string, kind dnsmessage.Type) ([]dnsmessage.ResourceBody, error)
-	// Connect judges a connection and opens it outside. from is the address of the program's socket. host is a name, or an
-	// address if the program has not looked up a name. It may take as long as a person thinks; ctx ends with the network.
-	Connect func(ctx context.Context, from netip.AddrPort, host string, port uint16) (net.Conn, error)
+	// Connect judges a connection and opens it outside. from is the address of the program's socket, and to the one that it
+	// connects to. host is the name that has this address, or the address itself if it was given to no name. It may take as long
+	// as a person thinks; ctx ends with the network.
+	Connect func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error)
 }
 
 // A Network serves one sandbox.
@@ -183,7 +184,7 @@ func (n *Network) connect(r *tcp.ForwarderRequest) {
 	if !ok {
 		host = to.Addr().String()
 	}
-	out, err := n.config.Connect(n.ctx, from, host, to.Port())
+	out, err := n.config.Connect(n.ctx, from, to, host)
 	if err != nil {
 		r.Complete(true)
 		return

@@ -171,12 +171,12 @@ func (o *outside) config() Config {
 			o.queries = append(o.queries, name+" "+kind.String())
 			return []dnsmessage.ResourceBody{textRecord(strings.Repeat("x", 300)), textRecord(strings.Repeat("y", 300))}, nil
 		},
-		Connect: func(ctx context.Context, from netip.AddrPort, host string, port uint16) (net.Conn, error) {
+		Connect: func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error) {
 			if from.Addr() != Inside || from.Port() == 0 {
 				return nil, fmt.Errorf("connection from %s", from)
 			}
 			o.mu.Lock()
-			o.asked = append(o.asked, fmt.Sprintf("%s:%d", host, port))
+			o.asked = append(o.asked, fmt.Sprintf("%s:%d", host, to.Port()))
 			o.mu.Unlock()
 			if o.refuse != nil {
 				if err := o.refuse(ctx, host); err != nil {

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,21 @@ import (
 type Rules struct {
 	AllowedDomains, DeniedDomains []string
 	AllowPrivate                  bool
-	Ask                           func(ctx context.Context, host, port string) bool
+	// Caller returns who has a connection: from is the address of its socket, and to the one that it is connected to. Nil: that is
+	// not known.
+	Caller func(from, to netip.AddrPort) Caller
 	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no exceptions send
 	// requests for it here. Nil: they have none.
 	Inside func(ctx context.Context, port int) (net.Conn, error)
+}
+
+// A Caller is the command whose program has a connection.
+type Caller struct {
+	// Program is the program, after those that have started it: "npm → node". It is "" if that is not known.
+	Program string
+	// Ask reports whether a host that no list names may be reached. It may take as long as a person thinks. why is the reason of a
+	// refusal; "" if nothing but the lists is. Nil: it may not.
+	Ask func(ctx context.Context, host, port string) (allowed bool, why string)
 }
 
 // DialFunc opens a connection to an address that has been judged already.
@@ -37,10 +49,14 @@ type ResolveFunc func(ctx context.Context, host string) ([]netip.Addr, error)
 
 // A Refusal is a host that commands asked for and did not get.
 type Refusal struct {
-	Host  string // with the port, as it was asked for
-	Why   string // one sentence
-	Count int    // how often
+	Host    string // with the port, as it was asked for
+	Program string // that asked for it first, see [Caller]
+	Why     string // one sentence
+	Count   int    // how often
 }
+
+// NotAllowed is the reason of a refusal if no list names the host.
+const NotAllowed = "it is not in sandbox.network.allowedDomains"
 
 const (
 	// dialTimeout is how long the proxy tries to reach a host.
@@ -106,6 +122,9 @@ func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Pro
 		ReadHeaderTimeout: headerTimeout,
 		ErrorLog:          discardLog,
 		BaseContext:       func(net.Listener) context.Context { return p.ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return between(ctx, c.RemoteAddr(), c.LocalAddr())
+		},
 	}
 	p.serving.Go(func() { p.server.Serve(limitListener(l, maxConns)) })
 	return p
@@ -132,16 +151,38 @@ func (p *Proxy) Refused() []Refusal {
 	return list
 }
 
-func (p *Proxy) note(host, why string) {
+// note notes a refusal. ctx is that of the connection.
+func (p *Proxy) note(ctx context.Context, e *refusedError) {
+	if e.program == "" {
+		e.program = p.caller(ctx).Program
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.refused, func(r Refusal) bool { return r.Host == host })
+	i := slices.IndexFunc(p.refused, func(r Refusal) bool { return r.Host == e.host })
 	switch {
 	case i >= 0:
 		p.refused[i].Count++
 	case len(p.refused) < maxRefusals:
-		p.refused = append(p.refused, Refusal{Host: host, Why: why, Count: 1})
+		p.refused = append(p.refused, Refusal{Host: e.host, Program: e.program, Why: e.why, Count: 1})
 	}
+}
+
+// ends is the key of the addresses of a connection in its context.
+type ends struct{}
+
+// between returns the context of a connection from one address to another.
+func between(ctx context.Context, from, to net.Addr) context.Context {
+	a, _ := netip.ParseAddrPort(from.String())
+	b, _ := netip.ParseAddrPort(to.String())
+	return context.WithValue(ctx, ends{}, [2]netip.AddrPort{a, b})
+}
+
+// caller returns who has the connection of a context.
+func (p *Proxy) caller(ctx context.Context) (c Caller) {
+	if at, ok := ctx.Value(ends{}).([2]netip.AddrPort); ok && p.rules.Caller != nil {
+		c = p.rules.Caller(at[0], at[1])
+	}
+	return c
 }
 
 // Close ends every connection and returns when none is served any more.
@@ -212,7 +253,10 @@ func closeWrite(c net.Conn) {
 }
 
 // refusedError is a verdict, as opposed to a failure of the network.
-type refusedError struct{ host, why string }
+type refusedError struct {
+	host, why string
+	program   string // "": not known, or not looked for
+}
 
 func (e *refusedError) Error() string { return e.host + " is refused: " + e.why }
 
@@ -220,19 +264,21 @@ func (e *refusedError) Error() string { return e.host + " is refused: " + e.why 
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *refusedError
 	if errors.As(err, &refusal) {
-		p.note(refusal.host, refusal.why)
+		p.note(r.Context(), refusal)
 		http.Error(w, "sandbox: "+refusal.Error(), http.StatusForbidden)
 		return
 	}
 	http.Error(w, "sandbox: "+err.Error(), http.StatusBadGateway)
 }
 
-// Connect connects to a host and its port for a program that does not use the proxy, and notes a refusal.
-func (p *Proxy) Connect(ctx context.Context, address string) (net.Conn, error) {
+// Connect connects to a host and its port for a program that does not use the proxy, and notes a refusal. from and to are the
+// addresses of the program's connection.
+func (p *Proxy) Connect(ctx context.Context, from, to netip.AddrPort, address string) (net.Conn, error) {
+	ctx = context.WithValue(ctx, ends{}, [2]netip.AddrPort{from, to})
 	conn, err := p.connect(ctx, address)
 	var refusal *refusedError
 	if errors.As(err, &refusal) {
-		p.note(refusal.host, refusal.why)
+		p.note(ctx, refusal)
 	}
 	return conn, err
 }
@@ -260,13 +306,14 @@ func (p *Proxy) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &refusedError{address, "it is not a host and a port"}
+		return nil, &refusedError{host: address, why: "it is not a host and a port"}
 	}
 	host = CanonicalHost(host)
 	if p.rules.Inside != nil && loopback(host) && !MatchesAny(literal(p.rules.AllowedDomains), host, port) && !MatchesAny(p.rules.DeniedDomains, host, port) {
 		return p.inside(ctx, host, port)
 	}
-	if err := p.judge(ctx, host, port); err != nil {
+	approved, err := p.judge(ctx, host, port)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -275,14 +322,14 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := error(&refusedError{net.JoinHostPort(host, port), "it has no address"})
+	last := error(&refusedError{host: net.JoinHostPort(host, port), why: "it has no address"})
 	for _, a := range addresses {
-		if why := p.unreachable(a, port); why != "" {
-			last = &refusedError{net.JoinHostPort(host, port), why}
+		if why := p.unreachable(a, port); why != "" && !(approved && a.String() == host) {
+			last = &refusedError{host: net.JoinHostPort(host, port), why: why}
 			continue
 		}
 		if MatchesAny(p.rules.DeniedDomains, a.String(), port) {
-			last = &refusedError{net.JoinHostPort(host, port), fmt.Sprintf("its address %s is denied", a)}
+			last = &refusedError{host: net.JoinHostPort(host, port), why: fmt.Sprintf("its address %s is denied", a)}
 			continue
 		}
 		conn, err := p.dial(ctx, "tcp", net.JoinHostPort(a.String(), port))
@@ -304,7 +351,7 @@ func loopback(host string) bool {
 func (p *Proxy) inside(ctx context.Context, host, port string) (net.Conn, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if _, own, _ := net.SplitHostPort(p.address); err != nil || port == own {
-		return nil, &refusedError{net.JoinHostPort(host, port), "it is not a port of a program in the sandbox"}
+		return nil, &refusedError{host: net.JoinHostPort(host, port), why: "it is not a port of a program in the sandbox"}
 	}
 	return p.rules.Inside(ctx, int(n))
 }
@@ -323,19 +370,27 @@ func (p *Proxy) unreachable(a netip.Addr, port string) string {
 	return fmt.Sprintf("its address %s is not a public one: a person can add that address to sandbox.network.allowedDomains", a)
 }
 
-// judge decides by name.
-func (p *Proxy) judge(ctx context.Context, host, port string) error {
+// judge decides by name. approved means that a person has allowed it.
+func (p *Proxy) judge(ctx context.Context, host, port string) (approved bool, err error) {
 	where := net.JoinHostPort(host, port)
 	switch {
 	case host == "":
-		return &refusedError{where, "it is not a host name"}
+		return false, &refusedError{host: where, why: "it is not a host name"}
 	case MatchesAny(p.rules.DeniedDomains, host, port):
-		return &refusedError{where, "it is denied by sandbox.network.deniedDomains"}
+		return false, &refusedError{host: where, why: "it is denied by sandbox.network.deniedDomains"}
 	case MatchesAny(p.rules.AllowedDomains, host, port):
-	case p.rules.Ask == nil || !p.rules.Ask(ctx, host, port):
-		return &refusedError{where, "it is not in sandbox.network.allowedDomains"}
+		return false, nil
 	}
-	return nil
+	c, why := p.caller(ctx), ""
+	// Other addresses are of this machine and its link, which a person cannot judge by a number.
+	a, err := netip.ParseAddr(host)
+	askable := err != nil || Public(a.Unmap()) || Private(a.Unmap())
+	if askable && c.Ask != nil { // The question outlives the connection: its answer is for the next one, too.
+		if approved, why = c.Ask(p.ctx, host, port); approved {
+			return true, nil
+		}
+	}
+	return false, &refusedError{where, cmp.Or(why, NotAllowed), c.Program}
 }
 
 // literal returns the patterns without a wildcard.

@@ -24,6 +24,8 @@ type Spec struct {
 
 	// Execs judges the programs that the process and its descendants start; nil: none is judged.
 	Execs *sandbox.ExecGate
+	// Hosts judges connections, in a sandbox.
+	Hosts *sandbox.HostGate
 }
 
 // A Process is a started process and everything that descends from it.

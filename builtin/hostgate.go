@@ -1,0 +1,92 @@
+package builtin
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// hostAnswers are the answers about the hosts of one command. The mutex of the gate guards them.
+type hostAnswers struct {
+	known   map[string]ExecAnswer // by host and port
+	asked   int                   // questions
+	unheard int                   // questions that no person answered
+}
+
+// Connect decides whether the command reaches a host that no setting names. It is a [sandbox.HostJudge]. A person's answer holds for
+// the command: a program that has given up meanwhile gets it when it tries again.
+func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed bool, why string) {
+	if g.Ask == nil || !g.Hosts {
+		return false, ""
+	}
+	host := net.JoinHostPort(c.Host, c.Port)
+	g.mu.Lock()
+	answer, known := g.hosts.known[host]
+	g.mu.Unlock()
+	if !known {
+		asked := ExecQuestion{Text: host, Words: []string{"connect", host}, Host: true, Chain: slices.Clone(c.Chain)}
+		if n := len(c.Chain); n > 0 {
+			asked.Program = c.Chain[n-1]
+		}
+		answer, _ = g.pose(ctx, "host\x00"+host, asked) // after an error the answer refuses
+	}
+	switch {
+	case answer.Allowed:
+		return true, ""
+	case answer.By == "":
+		return false, "" // no person has decided
+	case answer.Reason == "":
+		return false, "a person refused it for this call"
+	}
+	return false, "a person refused it for this call: " + answer.Reason
+}
+
+// answerHost gets the answer to a question about a host. Nothing of a command but its connections waits for it, so that an answer
+// that does not come refuses one host, and does not end the command.
+func (g *execGate) answerHost(ctx context.Context, asked ExecQuestion) ExecAnswer {
+	g.mu.Lock()
+	answer, known := g.hosts.known[asked.Text]
+	most := g.hosts.asked >= maxHostQuestions || g.hosts.unheard >= maxUnheard
+	if !known && !most {
+		g.hosts.asked++
+	}
+	g.mu.Unlock()
+	if known || most {
+		return answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, hostWait)
+	defer cancel()
+	answer = g.askIn(ctx, asked)
+	if ctx.Err() != nil && !answer.Allowed {
+		g.mu.Lock()
+		g.hosts.unheard++
+		g.mu.Unlock()
+		return ExecAnswer{}
+	}
+	return answer
+}
+
+// heard keeps the answer of a person about a host.
+func (g *execGate) heard(asked ExecQuestion, answer ExecAnswer) {
+	g.mu.Lock()
+	_, known := g.hosts.known[asked.Text]
+	if answer.By == "" || known {
+		g.mu.Unlock()
+		return
+	}
+	if g.hosts.known == nil {
+		g.hosts.known = map[string]ExecAnswer{}
+	}
+	g.hosts.known[asked.Text] = answer
+	g.mu.Unlock()
+	event := ExecEvent{Text: "connect to " + asked.Text, Chain: asked.Chain, By: answer.By, Action: guard.Deny, Reason: answer.Reason}
+	if answer.Allowed {
+		event.Action, event.Reason = guard.Allow, "for this call, if the program tries again, too"
+		g.note(event)
+	} else if g.Tell != nil { // the sandbox notes what it refuses
+		g.Tell(event)
+	}
+}

@@ -1,0 +1,98 @@
+package mcpserver
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/guard/sandbox"
+)
+
+// connects is a command that connects to a host that no setting names, and tries again.
+const connects = "exec 3<>/dev/tcp/answered.invalid/80 || exec 3<>/dev/tcp/answered.invalid/80; echo after"
+
+// startConnecting is startPipe where commands have a network of their own.
+func startConnecting(t *testing.T, change ...func(*Config)) *pipeClient {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skip(err)
+	}
+	if err := sandbox.ExecGateWorks(sandbox.Namespaces); err != nil {
+		t.Skip(err)
+	}
+	return startPipe(t, nil, change...)
+}
+
+// A host that no setting names is asked about when a program connects, once a call, and the answer decides.
+func TestHostAskLegacy(t *testing.T) {
+	c := startConnecting(t)
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+	c.receive()
+	for _, test := range []struct{ answer, says, not string }{
+		{`"result":{"action":"accept","content":{"decision":"allow once"}}`, "Allowed by a person: connect to answered.invalid:80 (bash → connect to answered.invalid:80)", "refused the host"},
+		{`"result":{"action":"accept","content":{"decision":"deny","reason":"use the mirror"}}`, "The sandbox refused the host answered.invalid:80 (bash): a person refused it for this call: the person refused: use the mirror.", "Allowed"},
+		{`"error":{"code":-32603,"message":"nobody is here"}`, "The sandbox refused the host answered.invalid:80 (bash)", "Allowed"},
+	} {
+		c.send(toolCall(7, "Bash", `{"command":"`+connects+`"}`))
+		question := c.receive()
+		if question.Method != "elicitation/create" || !strings.Contains(question.Params.Message, "connect to answered.invalid:80") || !strings.Contains(question.Params.Message, "toolhost allow-host answered.invalid") {
+			t.Fatalf("no question: %+v", question)
+		}
+		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
+		answer := string(c.receive().Result)
+		if !strings.Contains(answer, test.says) || strings.Contains(answer, test.not) || !strings.Contains(answer, "after") {
+			t.Errorf("%s: answer %s", test.answer, answer)
+		}
+	}
+	log, err := os.ReadFile(c.host.Operator().AuditPath())
+	if err != nil || !strings.Contains(string(log), `"command":"connect to answered.invalid:80","verdict":"allow"`) || !strings.Contains(string(log), `"command":"connect to answered.invalid:80","verdict":"deny"`) {
+		t.Errorf("the answers are not in the record: %s, %v", log, err)
+	}
+}
+
+func TestHostAskModern(t *testing.T) {
+	c := startConnecting(t)
+	for decision, says := range map[string]string{AllowOnce: "Allowed by a person: connect to answered.invalid:80", DenyIt: "a person refused it for this call"} {
+		state := execQuestion(t, c, connects, "")
+		c.send(modernBash("2", connects, answering(state, decision)))
+		if answer := c.receive(); !strings.Contains(string(answer.Result), says) || !strings.Contains(string(answer.Result), "after") {
+			t.Errorf("%s: answer %s", decision, answer.Result)
+		}
+	}
+	state := execQuestion(t, c, connects, "")
+	c.send(modernBash("3", connects, answering(state, AlwaysAllow)))
+	c.receive()
+	c.send(modernBash("4", connects, ""))
+	if answer := c.receive(); strings.Contains(string(answer.Result), "refused the host") || !strings.Contains(string(answer.Result), "after") {
+		t.Errorf("it is asked again: %s", answer.Result)
+	}
+	execQuestion(t, c, strings.ReplaceAll(connects, "/80", "/81"), "") // another port is another host
+}
+
+// Where no person can be asked, the connection is refused at once, and the result says how to allow it.
+func TestHostAskWithoutAnybody(t *testing.T) {
+	c := startConnecting(t)
+	c.send(initialize)
+	c.receive()
+	for _, mode := range []string{"", "dontAsk"} {
+		if mode != "" {
+			c = startConnecting(t, func(cfg *Config) {
+				file := filepath.Join(t.TempDir(), "mode.json")
+				if err := os.WriteFile(file, []byte(`{"permissions":{"defaultMode":"`+mode+`","allow":["Bash"]}}`), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				cfg.Settings = []string{file}
+			})
+			c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+			c.receive()
+		}
+		c.send(toolCall(7, "Bash", `{"command":"python3 -c 'import socket; socket.create_connection((\"answered.invalid\", 80))'; echo after"}`))
+		if answer := string(c.receive().Result); !strings.Contains(answer, "A person can add it: toolhost allow-host answered.invalid") || !strings.Contains(answer, "after") {
+			t.Errorf("mode %q: answer %s", mode, answer)
+		}
+	}
+}
