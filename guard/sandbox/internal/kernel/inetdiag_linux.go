@@ -20,8 +20,30 @@ type inetRequest struct {
 	cookie                     [2]uint32
 }
 
-// inodeAt is where struct inet_diag_msg has the inode, in bytes.
-const inodeAt = 68
+// Where struct inet_diag_msg has the port of the socket itself, and its inode, in bytes.
+const portAt, inodeAt = 4, 68
+
+// ListeningTCP calls f with the port of each TCP socket that a program listens on.
+func (t *SocketTable) ListeningTCP(f func(port uint16)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fd < 0 {
+		return unix.EBADF
+	}
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		t.last++
+		r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: listening}
+		r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last}
+		if err := t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), func(body []byte) {
+			if len(body) >= portAt+2 {
+				f(binary.BigEndian.Uint16(body[portAt:]))
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // TCP returns the inode of the TCP socket of a connection, established or not. from is the address of the socket itself, to that of
 // the other side. Both are IPv4; a socket of IPv6 that uses such addresses is found, too.

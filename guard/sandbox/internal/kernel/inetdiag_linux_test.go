@@ -53,3 +53,31 @@ func TestTCP(t *testing.T) {
 		}
 	}
 }
+
+func TestListeningTCP(t *testing.T) {
+	table, err := OpenSocketTable()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer table.Close()
+	has := func(port int) (found bool) {
+		if err := table.ListeningTCP(func(p uint16) { found = found || int(p) == port }); err != nil {
+			t.Error(err)
+		}
+		return found
+	}
+	for _, network := range []string{"tcp4", "tcp6"} {
+		l, err := net.Listen(network, "localhost:0")
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if !has(port) {
+			t.Errorf("%s: no program listens on %d", network, port)
+		}
+		if l.Close(); has(port) {
+			t.Errorf("%s: a program listens on %d after it was closed", network, port)
+		}
+	}
+}

@@ -87,7 +87,12 @@ func (t *SocketTable) Listening(f func(SocketFile)) error {
 	r.header = unix.NlMsghdr{
 		Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last,
 	}
-	if err := unix.Sendto(t.fd, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	return t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), func(body []byte) { socket(body, f) })
+}
+
+// exchange sends a request for a list, and calls f with each socket of the answer. The caller holds the lock.
+func (t *SocketTable) exchange(request []byte, f func(body []byte)) error {
+	if err := unix.Sendto(t.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("asking for the table of sockets: %w", err)
 	}
 	buf := make([]byte, 32<<10)
@@ -99,7 +104,7 @@ func (t *SocketTable) Listening(f func(SocketFile)) error {
 		if err != nil {
 			return fmt.Errorf("reading the table of sockets: %w", err)
 		}
-		done, err := t.messages(buf[:n], func(body []byte) { socket(body, f) })
+		done, err := t.messages(buf[:n], f)
 		if done || err != nil {
 			return err
 		}
