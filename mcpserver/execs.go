@@ -177,7 +177,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 // hostRemedy says how a person allows a host for longer than a call.
 func hostRemedy(where string) string {
 	name, _, err := net.SplitHostPort(where)
-	if err != nil {
+	if err != nil || name == "localhost" { // the port says which service
 		name = where
 	}
 	remedy := "To allow it in this workspace: toolhost allow-host " + name

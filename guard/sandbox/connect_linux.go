@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -43,11 +44,13 @@ type connector struct {
 	allowed []target            // sockets and directories that the policy names
 	host    *kernel.SocketTable // of the host's network namespace
 	places  chan struct{}
+	outside atomic.Bool // what is not for the loopback interface of commands goes to a TUN device
 
-	mu      sync.Mutex
-	inside  map[*kernel.SocketTable]*kernel.Listener // the listener of commands, by the table of their network namespace
-	refused []proxy.Refusal
-	serving sync.WaitGroup
+	mu       sync.Mutex
+	inside   map[*kernel.SocketTable]*kernel.Listener // the listener of commands, by the table of their network namespace
+	refused  []proxy.Refusal
+	listened map[uint16]bool // ports of TCP on which commands have listened
+	serving  sync.WaitGroup
 }
 
 // newConnector reports an error where connections cannot be made on behalf of others.
@@ -61,7 +64,7 @@ func newConnector(p Policy) (*connector, error) {
 	}
 	k := &connector{
 		own: !p.Network.Unrestricted, policy: p, host: table, places: make(chan struct{}, maxConnecting),
-		inside: make(map[*kernel.SocketTable]*kernel.Listener),
+		inside: make(map[*kernel.SocketTable]*kernel.Listener), listened: make(map[uint16]bool),
 	}
 	if _, err := table.Has(kernel.SocketFile{}); err != nil {
 		table.Close()
@@ -212,6 +215,9 @@ func (k *connector) try(c *kernel.Call) outcome {
 			return outcome{errno: unix.EPERM}
 		}
 	case unix.AF_INET, unix.AF_INET6:
+		if other := k.redirected(fd, address); other != nil {
+			address = other
+		}
 	default:
 		return outcome{errno: unix.EAFNOSUPPORT}
 	}

@@ -25,10 +25,19 @@ const portKept = 30 * 24 * time.Hour
 //go:embed profiles/ports.txt
 var portsText string
 
-// services are the well-known services by their ports.
-var services = sync.OnceValue(func() map[int]string {
+//go:embed profiles/control.txt
+var controlText string
+
+// services are the well-known services by their ports, and controls those that commands never reach on the host.
+var (
+	services = sync.OnceValue(func() map[int]string { return portTable(portsText) })
+	controls = sync.OnceValue(func() map[int]string { return portTable(controlText) })
+)
+
+// portTable reads a table of ports.
+func portTable(text string) map[int]string {
 	all := map[int]string{}
-	for line := range strings.Lines(portsText) {
+	for line := range strings.Lines(text) {
 		span, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 		from, to, isSpan := strings.Cut(span, "-")
 		if !isSpan {
@@ -41,7 +50,7 @@ var services = sync.OnceValue(func() map[int]string {
 		}
 	}
 	return all
-})
+}
 
 // reserved says why a port is never published, "" if it may be. records is the directory of [RecordPort].
 func reserved(port int, records string) string {
@@ -51,8 +60,25 @@ func reserved(port int, records string) string {
 	if name := services()[port]; name != "" {
 		return "it is the port of " + name + ", whose clients would talk to the command"
 	}
-	if info, err := os.Lstat(filepath.Join(records, strconv.Itoa(port))); records != "" && err == nil && time.Since(info.ModTime()) < portKept {
+	if recorded(port, records) {
 		return "it is the port of a toolhost, whose clients would talk to the command"
+	}
+	return ""
+}
+
+// recorded reports whether a host has listened on a port lately.
+func recorded(port int, records string) bool {
+	info, err := os.Lstat(filepath.Join(records, strconv.Itoa(port)))
+	return records != "" && err == nil && time.Since(info.ModTime()) < portKept
+}
+
+// unreached says why commands never reach a port of the host's loopback interface; "" if they may.
+func unreached(port int, records string) string {
+	switch name := controls()[port]; {
+	case name != "":
+		return "it is the port of " + name + ", which commands never reach on this machine"
+	case recorded(port, records):
+		return "it is the port of a toolhost, which commands never reach"
 	}
 	return ""
 }

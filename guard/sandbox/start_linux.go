@@ -45,6 +45,7 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if listener != nil {
 		rules := p.Network.rules()
 		rules.Inside, rules.Caller = n.dial, s.caller
+		rules.Local = func(port int) (bool, string) { return hostService(port, p.Network.PortRecords) }
 		s.connecting = func(from, to netip.AddrPort) (*HostGate, []string, bool) {
 			c, chain, ok := n.holder(k.socketOf(from, to))
 			if !ok {
@@ -56,6 +57,9 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 		s.env = append(s.env, s.proxy.Env()...)
 		if err := s.network(n, o); err != nil {
 			return nil, errors.Join(err, s.Close())
+		}
+		if k != nil {
+			k.outside.Store(s.outside != nil)
 		}
 	}
 	return s, nil

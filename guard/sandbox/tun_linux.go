@@ -120,6 +120,9 @@ func (s *Sandbox) network(n *namespaces, o Options) error {
 	network, err := netstack.Start(link, netstack.Config{
 		Resolves: s.proxy.Resolves, Lookup: s.proxy.Lookup, Records: records,
 		Connect: func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error) {
+			if to.Addr() == netstack.Host {
+				return s.proxy.ConnectLocal(ctx, from, to)
+			}
 			return s.proxy.Connect(ctx, from, to, net.JoinHostPort(host, strconv.Itoa(int(to.Port()))))
 		},
 	})

@@ -228,7 +228,7 @@ func sandboxKeys() []key {
 func networkKeys() []key {
 	on, list := sandboxSwitch, sandboxList
 	return []key{
-		list("network.allowedDomains", "Hosts commands may reach.", false,
+		list("network.allowedDomains", "Hosts commands may reach, and services of this machine (localhost:5432).", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowedDomains }),
 		list("network.deniedDomains", "Hosts commands must not reach, beside those that a WebFetch rule denies.", true,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.DeniedDomains }),

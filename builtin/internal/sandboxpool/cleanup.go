@@ -125,7 +125,7 @@ func refusal(host, program, why string) string {
 		what = "program"
 	case "it is not in sandbox.network.allowedDomains":
 		name, _, err := net.SplitHostPort(host)
-		if err != nil {
+		if err != nil || name == "localhost" { // the port says which service
 			name = host
 		}
 		note := fmt.Sprintf("The sandbox refused the host %s: %s. A person can add it: toolhost allow-host %s", place, why, name)

@@ -53,6 +53,8 @@ var (
 	Resolver = netip.MustParseAddr("198.18.0.1")
 	// Inside is the address of the sandbox.
 	Inside = netip.MustParseAddr("198.18.0.2")
+	// Host stands for the loopback interface of the host.
+	Host = netip.MustParseAddr("198.18.0.3")
 )
 
 // Config connects the network of a sandbox with the one outside. All functions are required, and may be called from several

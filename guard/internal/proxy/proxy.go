@@ -27,6 +27,9 @@ type Rules struct {
 	// Caller returns who has a connection: from is the address of its socket, and to the one that it is connected to. Nil: that is
 	// not known.
 	Caller func(from, to netip.AddrPort) Caller
+	// Local reports whether a program of this machine listens on a port of its loopback interface, and why commands never reach it;
+	// "" if they may. Nil: they reach none.
+	Local func(port int) (open bool, why string)
 	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no exceptions send
 	// requests for it here. Nil: they have none.
 	Inside func(ctx context.Context, port int) (net.Conn, error)
@@ -57,6 +60,9 @@ type Refusal struct {
 
 // NotAllowed is the reason of a refusal if no list names the host.
 const NotAllowed = "it is not in sandbox.network.allowedDomains"
+
+// denied is the reason of a refusal if the rules deny the host.
+const denied = "it is denied by sandbox.network.deniedDomains"
 
 const (
 	// dialTimeout is how long the proxy tries to reach a host.
@@ -309,6 +315,9 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 		return nil, &refusedError{host: address, why: "it is not a host and a port"}
 	}
 	host = CanonicalHost(host)
+	if host == localhost && p.rules.Local != nil && MatchesAny(literal(p.rules.AllowedDomains), host, port) {
+		return p.local(ctx, port)
+	}
 	if p.rules.Inside != nil && loopback(host) && !MatchesAny(literal(p.rules.AllowedDomains), host, port) && !MatchesAny(p.rules.DeniedDomains, host, port) {
 		return p.inside(ctx, host, port)
 	}
@@ -344,7 +353,51 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 // loopback reports whether a host is that on which it is asked for.
 func loopback(host string) bool {
 	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+	return host == localhost || err == nil && a.Unmap().IsLoopback()
+}
+
+// localhost is the name of this machine's loopback interface in rules and questions.
+const localhost = "localhost"
+
+// ConnectLocal connects to a port of this machine's loopback interface on which no program of the sandbox listens, and notes a
+// refusal. from and to are the addresses of the program's connection.
+func (p *Proxy) ConnectLocal(ctx context.Context, from, to netip.AddrPort) (net.Conn, error) {
+	ctx = context.WithValue(ctx, ends{}, [2]netip.AddrPort{from, to})
+	conn, err := p.local(ctx, strconv.Itoa(int(to.Port())))
+	var refusal *refusedError
+	if errors.As(err, &refusal) {
+		p.note(ctx, refusal)
+	}
+	return conn, err
+}
+
+// local judges a port of this machine's loopback interface and connects to it. A closed one is refused without a question: programs
+// often look whether a server has started.
+func (p *Proxy) local(ctx context.Context, port string) (net.Conn, error) {
+	where := net.JoinHostPort(localhost, port)
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || p.rules.Local == nil {
+		return nil, &refusedError{host: where, why: "it is not a port"}
+	}
+	switch open, why := p.rules.Local(int(n)); {
+	case !open:
+		return nil, fmt.Errorf("nothing listens on %s", where)
+	case why != "":
+		return nil, &refusedError{host: where, why: why}
+	case MatchesAny(p.rules.DeniedDomains, localhost, port):
+		return nil, &refusedError{host: where, why: denied}
+	case !MatchesAny(literal(p.rules.AllowedDomains), localhost, port):
+		if err := p.ask(ctx, localhost, port); err != nil {
+			return nil, err
+		}
+	}
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		var conn net.Conn
+		if conn, err = p.dial(ctx, "tcp", net.JoinHostPort(address, port)); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // inside connects to a port of the sandbox, but to its proxy: that would ask itself.
@@ -377,20 +430,29 @@ func (p *Proxy) judge(ctx context.Context, host, port string) (approved bool, er
 	case host == "":
 		return false, &refusedError{host: where, why: "it is not a host name"}
 	case MatchesAny(p.rules.DeniedDomains, host, port):
-		return false, &refusedError{host: where, why: "it is denied by sandbox.network.deniedDomains"}
+		return false, &refusedError{host: where, why: denied}
 	case MatchesAny(p.rules.AllowedDomains, host, port):
 		return false, nil
 	}
-	c, why := p.caller(ctx), ""
 	// Other addresses are of this machine and its link, which a person cannot judge by a number.
-	a, err := netip.ParseAddr(host)
-	askable := err != nil || Public(a.Unmap()) || Private(a.Unmap())
-	if askable && c.Ask != nil { // The question outlives the connection: its answer is for the next one, too.
-		if approved, why = c.Ask(p.ctx, host, port); approved {
-			return true, nil
-		}
+	if a, err := netip.ParseAddr(host); err == nil && !Public(a.Unmap()) && !Private(a.Unmap()) {
+		return false, &refusedError{host: where, why: NotAllowed}
 	}
-	return false, &refusedError{where, cmp.Or(why, NotAllowed), c.Program}
+	err = p.ask(ctx, host, port)
+	return err == nil, err
+}
+
+// ask has a person decide about a host that no list names. The question outlives the connection: its answer is for the next one, too.
+func (p *Proxy) ask(ctx context.Context, host, port string) error {
+	c := p.caller(ctx)
+	allowed, why := false, ""
+	if c.Ask != nil {
+		allowed, why = c.Ask(p.ctx, host, port)
+	}
+	if allowed {
+		return nil
+	}
+	return &refusedError{net.JoinHostPort(host, port), cmp.Or(why, NotAllowed), c.Program}
 }
 
 // literal returns the patterns without a wildcard.

@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/internal/netstack"
+)
+
+// A connection to a port of the loopback interface on which nothing in the sandbox listens, or has listened when it was looked, is
+// made to an address that stands for the host's loopback interface. There it is judged as any other.
+
+// hostService is [proxy.Rules].Local: records is the directory of [RecordPort].
+func hostService(port int, records string) (open bool, why string) {
+	tables, _ := readPortTables() // without /proc nothing is contained
+	for line := range strings.Lines(string(tables)) {
+		const inode = 9
+		fields := strings.Fields(line)
+		if len(fields) <= inode || len(listeningPorts(line, 0)) == 0 || listeningPorts(line, 0)[0] != port {
+			continue
+		}
+		if open = true; holdsFile(os.Getpid(), "socket:["+fields[inode]+"]") {
+			return true, "it is a port of this toolhost, which commands never reach"
+		}
+	}
+	return open, unreached(port, records)
+}
+
+// redirected returns the address to connect a socket to in the place of one of the loopback interface; nil: that one.
+func (k *connector) redirected(fd int, address []byte) []byte {
+	to, ok := loopbackIPv4(address)
+	if !ok || !k.outside.Load() || !plainTCP(fd) || !k.leadsOutside(to.Port()) {
+		return nil
+	}
+	host := netstack.Host.As4()
+	list := append([]byte(nil), address...)
+	if family(address) == unix.AF_INET {
+		copy(list[4:8], host[:])
+	} else {
+		copy(list[20:24], host[:])
+	}
+	return list
+}
+
+// loopbackIPv4 returns the address that a struct sockaddr names if it is of the IPv4 loopback interface.
+func loopbackIPv4(address []byte) (netip.AddrPort, bool) {
+	var a netip.Addr
+	switch family(address) {
+	case unix.AF_INET:
+		if len(address) < 8 {
+			return netip.AddrPort{}, false
+		}
+		a = netip.AddrFrom4([4]byte(address[4:8]))
+	case unix.AF_INET6:
+		if len(address) < 24 {
+			return netip.AddrPort{}, false
+		}
+		if a = netip.AddrFrom16([16]byte(address[8:24])); !a.Is4In6() {
+			return netip.AddrPort{}, false
+		}
+	default:
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(address[2:])), a.Unmap().IsLoopback()
+}
+
+// plainTCP reports whether a socket is of TCP and has no address of its own, with which it would reach the loopback interface alone.
+func plainTCP(fd int) bool {
+	if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
+		return false
+	}
+	name, err := unix.Getsockname(fd)
+	switch a := name.(type) {
+	case *unix.SockaddrInet4:
+		return err == nil && a.Addr == [4]byte{}
+	case *unix.SockaddrInet6:
+		return err == nil && a.Addr == [16]byte{}
+	}
+	return false
+}
+
+// leadsOutside reports whether a port of the loopback interface is not of the sandbox.
+func (k *connector) leadsOutside(port uint16) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for table := range k.inside {
+		if k.listened[port] {
+			break
+		}
+		if err := table.ListeningTCP(func(p uint16) { k.listened[p] = true }); err != nil {
+			return false
+		}
+	}
+	return !k.listened[port]
+}

@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// loopbackServer starts a server of another program on the host's loopback interface, which says "the host".
+func loopbackServer(t testing.TB) (port string) {
+	t.Helper()
+	cmd := exec.Command("python3", "-c", `
+import socket
+s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True)
+while True: c, _ = s.accept(); c.sendall(b"the host\n"); c.close()`)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if _, err := fmt.Fscan(out, &port); err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// A service of the host's loopback interface is asked for by its port, and refused without an answer.
+func TestLocalServices(t *testing.T) {
+	f := newFixture(t)
+	w := newOuterNetwork(t)
+	o := w.options()
+	o.Dial = nil
+	s := startWithTUN(t, f, o)
+	port, closed := loopbackServer(t), listen(t, "tcp", "127.0.0.1:0")
+	own := listen(t, "tcp", "127.0.0.1:0") // of this process
+	_, closedPort, _ := net.SplitHostPort(closed.Addr().String())
+	_, ownPort, _ := net.SplitHostPort(own.Addr().String())
+	closed.Close()
+	const read = `python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET); s.settimeout(20)
+s.connect((sys.argv[1], int(sys.argv[2]))); print(s.recv(99).decode())' `
+	for _, c := range []struct {
+		name, script string
+		allow        bool
+		asks, says   string
+		refused      string
+	}{
+		{"allowed", read + "127.0.0.1 " + port, true, "localhost:" + port, "the host", ""},
+		{"by name", "cat </dev/tcp/localhost/" + port, true, "localhost:" + port, "the host", ""},
+		{"by another address", read + "127.1.2.3 " + port, true, "localhost:" + port, "the host", ""},
+		{"by a mapped address", read + "::ffff:127.0.0.1 " + port, true, "localhost:" + port, "the host", ""},
+		{"by the stand-in", read + "198.18.0.3 " + port, true, "localhost:" + port, "the host", ""},
+		{"that does not block", `python3 -c '
+import asyncio, sys
+async def main(): print((await (await asyncio.open_connection("127.0.0.1", sys.argv[1]))[0].read()).decode())
+asyncio.run(main())' ` + port, true, "localhost:" + port, "the host", ""},
+		{"refused", read + "127.0.0.1 " + port, false, "localhost:" + port, "Connection refused", "localhost:" + port + " a person refused it"},
+		{"closed", read + "127.0.0.1 " + closedPort, true, "", "Connection refused", ""},
+		{"of this process", read + "127.0.0.1 " + ownPort, true, "", "Connection refused", "localhost:" + ownPort + " it is a port of this toolhost, which commands never reach"},
+		{"another loopback address as the socket's own", `python3 -c '
+import socket, sys
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.connect(("127.0.0.1", int(sys.argv[1]))); print("BREACH")' ` + port, true, "", "Connection refused", ""},
+		{"UDP", `python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("127.0.0.1", int(sys.argv[1]))); print(s.getpeername()[0])' ` + port, true, "", "127.0.0.1", ""},
+		{"a port of the sandbox", `python3 -c '
+import socket, sys
+port = int(sys.argv[1]); l = socket.create_server(("127.0.0.1", port))
+c = socket.create_connection(("127.0.0.1", port)); l.accept()[0].sendall(b"inside\n"); print(c.recv(9).decode()); l.close()
+try: socket.create_connection(("127.0.0.1", port)); print("BREACH")
+except ConnectionRefusedError: print("closed")' ` + port, true, "", "inside\n\nclosed\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.Refused()
+			a := &asked{allows: func(Connection) bool { return c.allow }}
+			r := a.run(t, f, s, c.script)
+			got := strings.Join(a.seen, ", ")
+			if i := strings.LastIndexByte(got, ' '); got[i+1:] != c.asks || !strings.Contains(r.output, c.says) || strings.Contains(r.output, breach) {
+				t.Errorf("asked about %q, want %q; output\n%s", got, c.asks, r.output)
+			}
+			refused := ""
+			for _, r := range s.Refused() {
+				refused += r.Host + " " + r.Why
+			}
+			if refused != c.refused {
+				t.Errorf("refused %q, want %q", refused, c.refused)
+			}
+		})
+	}
+}
+
+// Rules allow a service by its port, also by the proxy; "*" does not. Services that give the machine are never reached.
+func TestLocalServicesByRule(t *testing.T) {
+	port := loopbackServer(t)
+	for _, c := range []struct {
+		allowed, denied string
+		reached         bool
+	}{
+		{"localhost:" + port, "", true}, {"localhost", "", true}, {"localhost:1", "", false}, {"*", "", false}, {"localhost:" + port, "localhost", false},
+	} {
+		f := newFixture(t)
+		p := f.policy()
+		p.Network.AllowedDomains = []string{c.allowed}
+		if c.denied != "" {
+			p.Network.DeniedDomains = []string{c.denied}
+		}
+		s, err := Start(t.Context(), p, Options{Backends: []Backend{Namespaces}})
+		if err != nil {
+			t.Skip(err)
+		}
+		defer s.Close()
+		if s.outside == nil {
+			t.Skip(s.Report())
+		}
+		for _, script := range []string{"cat </dev/tcp/127.0.0.1/" + port, "curl -sS --http0.9 --noproxy '' -x " + s.proxy.Env()[0][len("HTTP_PROXY="):] + " telnet://localhost:" + port + " </dev/null"} {
+			r := runIn(t, s, f.ws, f.env, "bash", "-c", script)
+			if strings.Contains(r.output, "the host") != c.reached {
+				t.Errorf("allowed %q, denied %q: %s: output\n%s", c.allowed, c.denied, script, r.output)
+			}
+		}
+	}
+	for control := range controls() {
+		if open, why := hostService(control, ""); open && why == "" {
+			t.Errorf("port %d is reached", control)
+		}
+	}
+	records := t.TempDir()
+	number, _ := strconv.Atoi(port)
+	if err := RecordPort(records, &net.TCPAddr{Port: number}); err != nil {
+		t.Fatal(err)
+	}
+	if open, why := hostService(number, records); !open || why == "" {
+		t.Error("the port of another toolhost is reached")
+	}
+}
