@@ -71,6 +71,11 @@ func (f *Error) Response() mcp.JSONRPCError {
 
 // Open parses the envelope of a message. The error says what is wrong with an invalid message.
 func Open(message []byte) (m Envelope, invalid *Error) {
+	if crowded(message) {
+		var o Oversized
+		o.Write(message)
+		return m, &Error{ID: usable(o.ID()), Code: mcp.INVALID_REQUEST, Text: fmt.Sprintf("the message has more than %d members: send less at once", maxMembers)}
+	}
 	var err error
 	m, plain := Plain(message)
 	if !plain {
@@ -104,6 +109,30 @@ func Open(message []byte) (m Envelope, invalid *Error) {
 		ID: usable(loose.ID), Code: mcp.INVALID_REQUEST,
 		Text: "not a JSON-RPC 2.0 message: method must be a string, params and _meta must be objects",
 	}
+}
+
+// maxMembers is how many members the objects of a message may have together. Decoding a million takes seconds.
+const maxMembers = 200_000
+
+// crowded reports whether a message has more members than that.
+func crowded(message []byte) bool {
+	if len(message) < len(`"":0,`)*maxMembers {
+		return false
+	}
+	members, quoted := 0, false
+	for i := 0; i < len(message); i++ {
+		switch message[i] {
+		case '"':
+			quoted = !quoted
+		case '\\':
+			i++
+		case ':':
+			if !quoted {
+				members++
+			}
+		}
+	}
+	return members > maxMembers
 }
 
 // checkAmbiguous returns an error if two decoders could read a message differently.
