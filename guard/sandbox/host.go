@@ -137,7 +137,9 @@ func (s *Sandbox) caller(from, to netip.AddrPort) (c proxy.Caller) {
 
 // quoted returns the name of a program for a line of text. The program chooses it.
 func quoted(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r) }) {
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r)
+	}) {
 		return strconv.QuoteToASCII(name)
 	}
 	return name
