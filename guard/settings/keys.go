@@ -199,7 +199,7 @@ func sandboxKeys() []key {
 			doc:   "What becomes of commands when a Read or Edit deny cannot be enforced.",
 			set:   choice(func(s *Settings) *string { return &s.Sandbox.OnUnavailable })},
 		{name: "sandbox.gitDir", form: formChoice, def: "allow", unknown: OnFailureDeny, order: []string{OnFailureDeny, OnFailureAllow},
-			doc: "Whether commands may write the directory of git where it lies outside the roots: of a linked worktree, a submodule, or a package of a larger repository.",
+			doc: "Whether commands may write the directory of git where it lies outside the roots.",
 			set: func(s *Settings, e Entry) { s.Sandbox.GitDirDenied = e.Text == OnFailureDeny }},
 		{name: "sandbox.seatbelt", form: formSwitch, from: notWorkspace, def: "false",
 			doc: "Contain commands on macOS with sandbox-exec, untried on a real machine. Read at start.",

@@ -58,6 +58,7 @@ var threats = []threat{
 	{class: "line continuation"},
 	{class: "quotes and escapes"},
 	{class: "binaries elsewhere"},
+	{class: "version flags"},
 	{class: "wrappers"},
 	{class: "env prefixes"},
 	{class: "flag order"},
