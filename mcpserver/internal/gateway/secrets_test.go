@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -45,7 +44,7 @@ tools/call reply {"content":[{"type":"text","text":"key TOKEN"}],"structuredCont
 				if err != nil {
 					t.Fatal(err)
 				}
-				all := r.Text + fmt.Sprintf("%s", marshal(r.Structured)) + string(marshal(r.Passed))
+				all := r.Text + string(marshal(r.Structured)) + string(marshal(r.Passed))
 				if strings.Contains(all, token) == mask || !strings.Contains(r.Text, "1 secret (GitHub token)") {
 					t.Errorf("%s, call %d, mask %v: %s", over, i, mask, all)
 				}
