@@ -129,7 +129,7 @@ func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
 	v := guard.Verdict{Action: guard.Ask, Rule: guard.RuleProtected, Final: true, Reason: reason + "."}
 	d := guard.Description{Dir: asked.Dir}
 	for _, f := range asked.Held {
-		part := guard.Part{What: "keep " + f.Path + " (" + f.State + ")", Action: guard.Ask, Rule: guard.RuleProtected, Reason: reason, Final: true}
+		part := guard.Part{What: "keep " + guard.Quote(f.Path) + " (" + f.State + ")", Action: guard.Ask, Rule: guard.RuleProtected, Reason: reason, Final: true}
 		v.Parts = append(v.Parts, part)
 		d.Items = append(d.Items, guard.Item{What: part.What, Action: guard.Ask, Rule: part.Rule, Removed: f.Former, Added: f.Now})
 	}

@@ -36,3 +36,11 @@ func TestNames(t *testing.T) {
 		t.Errorf("%d names: the table was not read", len(seen))
 	}
 }
+
+func TestNameInNotes(t *testing.T) {
+	for rel, want := range map[name]string{".vscode/tasks.json": ".vscode/tasks.json", ".idea/a b": ".idea/a b", ".idea/x\n[Note": `".idea/x\n[Note"`, ".idea/x (new), y": `".idea/x (new), y"`} {
+		if got := rel.String(); got != want {
+			t.Errorf("%q: %s, want %s", string(rel), got, want)
+		}
+	}
+}

@@ -303,9 +303,9 @@ func (p *place) dropHeld(rel name, h *held, why string) {
 	delete(p.rec.Held, rel)
 	kept, err := p.store.drop(h.Slot, rel)
 	if err != nil && !missing(err) {
-		p.note("%s %s; what a command had put there is in %s.", p.path(rel), why, filepath.Join(p.store.dir, h.Slot))
+		p.note("%s %s; what a command had put there is in %s.", name(p.path(rel)), why, filepath.Join(p.store.dir, h.Slot))
 	} else if err == nil {
-		p.note("%s %s; what a command had put there is in %s.", p.path(rel), why, kept)
+		p.note("%s %s; what a command had put there is in %s.", name(p.path(rel)), why, kept)
 	}
 }
 
@@ -352,7 +352,7 @@ func (p *place) enter() {
 			case errors.Is(err, errWritten) || errors.Is(err, fs.ErrExist) || missing(err):
 				p.dropHeld(rel, h, "was changed by another program meanwhile, whose content stays")
 			case err != nil:
-				p.note("%s is held, and commands see the former file: %v.", p.path(rel), err)
+				p.note("%s is held, and commands see the former file: %v.", name(p.path(rel)), err)
 			}
 		}
 	}

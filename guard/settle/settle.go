@@ -38,14 +38,14 @@ func (p *place) settle() {
 		switch {
 		case err != nil:
 			p.note("The protected file %s could not be compared: %v. A command may have changed it: look at it.",
-				p.path(rel), err)
+				name(p.path(rel)), err)
 			p.stuck[rel] = true
 			continue
 		case c == nil:
 			continue
 		case classOf(rel) == Prompt:
 			if p.rec.Files[rel].ID != c.id {
-				prompts = append(prompts, string(rel))
+				prompts = append(prompts, rel.String())
 			}
 			err = p.renew(rel)
 		case c.id == p.former(c):
@@ -53,7 +53,7 @@ func (p *place) settle() {
 		case p.memory.known[rel][c.id]:
 			err = p.stays(c)
 		case p.keep && !RowOf(filepath.ToSlash(string(rel))).Control:
-			kept = append(kept, string(rel))
+			kept = append(kept, rel.String())
 			if c.id.isKnowable() {
 				made = append(made, answer{knownWord, rel, c.id})
 			}
@@ -65,7 +65,7 @@ func (p *place) settle() {
 			}
 		}
 		if err != nil {
-			p.note("%s: %v.", p.path(rel), err)
+			p.note("%s: %v.", name(p.path(rel)), err)
 			p.stuck[rel] = true
 		}
 	}
@@ -172,7 +172,7 @@ func (p *place) hold(changes []change) {
 			c.h = &held{Slot: p.store.next(&p.rec, slotLetter), Former: p.rec.Files[c.rel].ID, Since: now}
 			if err := p.fill(c.h, c); err != nil {
 				p.note("%s was changed by a command, and its former content could not be copied: %v. Look at it.",
-					p.path(c.rel), err)
+					name(p.path(c.rel)), err)
 				p.stuck[c.rel], c.h = true, nil
 				continue
 			}
@@ -236,7 +236,7 @@ func (p *place) leave(changes []change) {
 			}
 			if err != nil {
 				p.note("%s was changed by a command, and the former file could not be put back: %v. Look at it.",
-					p.path(c.rel), err)
+					name(p.path(c.rel)), err)
 				p.stuck[c.rel] = true
 			}
 		}
@@ -284,7 +284,7 @@ func (p *place) noteHeld(changes []change) {
 			fresh = append(fresh, fmt.Sprintf("%s (%s)", c.rel, c.h.state()))
 			p.fresh = append(p.fresh, c.rel)
 		default:
-			others = append(others, string(c.rel))
+			others = append(others, c.rel.String())
 		}
 	}
 	p.noteAll("Protected files are held until a person answers: %s. Commands see them as they are now; "+

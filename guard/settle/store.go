@@ -31,6 +31,14 @@ var dropLimits = statedir.Limits{Age: 30 * 24 * time.Hour, Files: 1000, Bytes: 2
 // A name is the path of a protected name below the directory of its workspace.
 type name string
 
+// String returns the name for a note: quoted if it has characters that could pass for other words of the note.
+func (n name) String() string {
+	if quoted := strconv.QuoteToGraphic(string(n)); quoted != `"`+string(n)+`"` || strings.ContainsAny(string(n), ",()") {
+		return quoted
+	}
+	return string(n)
+}
+
 // MarshalText keeps names whole that are not valid UTF-8.
 func (n name) MarshalText() ([]byte, error) {
 	if utf8.ValidString(string(n)) && !strings.HasPrefix(string(n), `"`) {
@@ -310,7 +318,7 @@ func (s *store) write(m *memory, list []answer) error {
 	}
 	var text strings.Builder
 	for _, a := range list {
-		fmt.Fprintf(&text, "%s %s %q\n", a.word, a.id, a.rel)
+		fmt.Fprintf(&text, "%s %s %q\n", a.word, a.id, string(a.rel))
 		m.take(a.word, a.rel, a.id)
 	}
 	path := filepath.Join(s.dir, answersName)

@@ -83,7 +83,7 @@ func (p *place) tell() {
 			p.told = map[name]identity{}
 		}
 		p.told[rel] = id
-		names = append(names, string(rel))
+		names = append(names, rel.String())
 	}
 	p.noteAll("Changed protected files, which are held as soon as no other command or task runs: %s. "+
 		"Until then programs outside see them: tell the user.", names)
