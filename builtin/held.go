@@ -3,12 +3,9 @@ package builtin
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/builtin/internal/text"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settle"
 )
@@ -19,57 +16,17 @@ type HeldFile struct {
 	Former, Now string // the lines that differ; "" if the file is absent, or no text
 }
 
-// Limits of a question about protected files.
-const (
-	// heldWait is how long the result of a command waits for the answer.
-	heldWait = time.Minute
-	// maxHeldText bounds the files whose content is shown, in bytes.
-	maxHeldText = 256 << 10
-)
+// heldWait is how long the result of a command waits for the answer to a question about protected files.
+const heldWait = time.Minute
 
 // heldFiles returns what a question shows of held files.
 func heldFiles(files []settle.File) (list []HeldFile) {
 	for _, f := range files {
 		h := HeldFile{Path: f.Path, State: f.State}
-		if f.State != "new" {
-			h.Former = heldText(f.Path)
-		}
-		if f.State != "removed" {
-			h.Now = heldText(f.Aside)
-		}
-		h.Former, h.Now = differing(h.Former, h.Now)
+		h.Former, h.Now = f.Differing()
 		list = append(list, h)
 	}
 	return list
-}
-
-// heldText returns the content of a text, "" for other files.
-func heldText(path string) string {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&os.ModeSymlink == 0 && (!info.Mode().IsRegular() || info.Size() > maxHeldText) {
-		return ""
-	}
-	if info.Mode()&os.ModeSymlink != 0 {
-		to, _ := os.Readlink(path)
-		return "a link to " + to
-	}
-	content, err := os.ReadFile(path)
-	if err != nil || text.IsBinary(content) || !utf8.Valid(content) {
-		return ""
-	}
-	return string(content)
-}
-
-// differing returns two texts without the lines that both begin and end with.
-func differing(a, b string) (string, string) {
-	x, y := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
-	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {
-		x, y = x[1:], y[1:]
-	}
-	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
-		x, y = x[:len(x)-1], y[:len(y)-1]
-	}
-	return strings.Join(x, ""), strings.Join(y, "")
 }
 
 // askHeld asks whether the protected files that the command has changed stay, and returns the result of its call.

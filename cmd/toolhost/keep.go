@@ -161,9 +161,28 @@ func printHeld(out io.Writer, files []settle.File) error {
 		if f.Aside != "" && f.State != "removed" {
 			line += "\n         held as " + sanitized(f.Aside)
 		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
+		former, now := f.Differing()
+		if _, err := fmt.Fprint(out, line, "\n", marked("- ", former), marked("+ ", now)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// maxMarked is how many lines of each side are printed of a held file.
+const maxMarked = 20
+
+// marked returns the first lines of a text with a mark before each.
+func marked(mark, text string) string {
+	var b strings.Builder
+	n := 0
+	for line := range strings.Lines(text) {
+		if n++; n <= maxMarked {
+			fmt.Fprintf(&b, "  %s%s\n", mark, sanitized(strings.TrimRight(line, "\r\n")))
+		}
+	}
+	if n > maxMarked {
+		fmt.Fprintf(&b, "  %s… and %d more lines\n", mark, n-maxMarked)
+	}
+	return b.String()
 }

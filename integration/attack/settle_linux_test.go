@@ -75,7 +75,7 @@ func TestSettleCheckout(t *testing.T) {
 	}
 	cmd := exec.Command(host.Binary, "keep", "--yes")
 	cmd.Dir, cmd.Env = g.ws, host.CleanEnv(g.home)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "kilo.json") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "kilo.json") || !strings.Contains(string(out), `  + {"a":1}`) {
 		t.Errorf("keep: %v\n%s", err, out)
 	}
 	outside(`{"a":1}`)
