@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 	"github.com/toolhost/toolhost/guard/internal/rules"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // SandboxPaths are the rules on files as lists of real paths that a sandbox can enforce. Patterns are expanded to the
@@ -195,7 +196,7 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 		case within && dir && !git.all && gitOwn(d.Name()):
 			return fs.SkipDir
 		case within || frozen:
-		case !isProtectedName(d.Name()) || !dir && filepath.Dir(path) != root:
+		case !mountedName(root, path, dir):
 		case d.Type()&fs.ModeSymlink != 0: // its target has another name, which is not settled
 			c.ReadOnly = append(c.ReadOnly, path)
 		default:
@@ -203,6 +204,20 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 		}
 		return nil
 	})
+}
+
+// mountedName reports whether a path of a root is that of a protected name: a directory, a file directly in the root, or a name
+// of several elements (.hg/hgrc).
+func mountedName(root, path string, dir bool) bool {
+	if isProtectedName(filepath.Base(path)) {
+		return dir || filepath.Dir(path) == root
+	}
+	above := filepath.Base(filepath.Dir(path))
+	if !settle.IsMark(above) || isProtectedName(above) {
+		return false
+	}
+	rel, err := filepath.Rel(root, path)
+	return err == nil && settle.ClassOf(pathname.Slashed(rel)) == settle.Held
 }
 
 // gitRules says how rules may apply to names in a repository's own directory. Git must work, so a rule on a name that a

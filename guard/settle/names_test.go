@@ -10,6 +10,7 @@ func TestClassOf(t *testing.T) {
 		{"a.txt", Free}, {".vscode", Held}, {".vscode/tasks.json", Held}, {"a/b/.VSCode/tasks.json", Held},
 		{".claude/settings.json", Held}, {".claude/commands/a.md", Prompt}, {".claude/agents", Prompt},
 		{"CLAUDE.md", Prompt}, {"a/agents.md", Prompt}, {"x.code-workspace", Held}, {"code-workspace", Free},
+		{".hg/store/00changelog.i", Free}, {"a/.hg/hgrc", Held}, {".svn/wc.db", Free}, {".jj/repo/config.toml", Held}, {".jj/repo/store/x", Free},
 		{"node_modules/a/.vscode/settings.json", Free}, {"node_modules/a/.mcp.json", Held}, {"node_modules/a/.claude/settings.json", Held},
 		{".claude/worktrees/w/main.go", Free}, {".claude/worktrees/w/.envrc", Held}, {".claude/worktrees/w/.claude/settings.json", Held},
 		{".github/mcp.json", Held}, {".github/workflows/a.yml", Free}, {"kilo.json", Held}, {".devin/mcp_config.json", Held},
