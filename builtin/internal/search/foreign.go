@@ -123,8 +123,11 @@ func (w *worker) foreign(f file, h walk.Handle, c *chunk) error {
 	s := w.search
 	head := make([]byte, text.SniffLen)
 	n, err := h.ReadAt(head, 0)
-	if err != nil && err != io.EOF || text.IsBinary(head[:n]) {
+	if err != nil && err != io.EOF {
 		return err
+	}
+	if text.IsBinary(head[:n]) {
+		return nil
 	}
 	raw, err := s.reader().read(h, w.buf)
 	if err != nil {

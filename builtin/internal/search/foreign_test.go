@@ -33,6 +33,7 @@ func TestForeign(t *testing.T) {
 		"large.txt":  encoded(wide(unicode.LittleEndian), strings.Repeat("a line of text\n", 5000)+"haystack\n"),
 		"utf8.txt":   "Brücke\nplain\n",
 		"binary.bin": "\x00\x01\x02needle\xff" + strings.Repeat("\x00\x03", 40000),
+		"small.bin":  "\x00\x01\x02",
 		"large.bin":  strings.Repeat("\x00\x03\xfe", 40000) + "haystack",
 	})
 	for _, tt := range []struct{ pattern, path, want, note string }{
@@ -64,7 +65,7 @@ func TestForeign(t *testing.T) {
 				continue
 			}
 			notes := strings.Join(r.Notes, " ")
-			if !strings.HasPrefix(r.Text, tt.want) || (tt.want == "") != (r.Text == "") || !strings.Contains(notes, tt.note) {
+			if !strings.HasPrefix(r.Text, tt.want) || (tt.want == "") != (r.Text == "") || !strings.Contains(notes, tt.note) || r.Unreadable > 0 {
 				t.Errorf("%s: %s: got %q %q, want %q %q", name, tt.pattern, r.Text, notes, tt.want, tt.note)
 			}
 			q.Mode = FilesWithMatches
