@@ -219,7 +219,7 @@ func TestSettleTask(t *testing.T) {
 	s := g.start(t)
 	r := s.MustCall("Bash", host.Args{"command": "n=rc; echo task > .env$n; : > ready; cat fifo 2> /dev/null || sleep 600", "run_in_background": true})
 	task := taskID.FindString(r)
-	if r = s.MustCall("Bash", host.Args{"command": "until [ -e ready ]; do sleep 0.01; done"}); !strings.Contains(r, ".envrc") {
+	if r += s.MustCall("Bash", host.Args{"command": "until [ -e ready ]; do sleep 0.01; done"}); !strings.Contains(r, ".envrc") {
 		t.Errorf("what the task wrote is not told: %s", r)
 	}
 	r = s.MustCall("Bash", host.Args{"command": "cat .envrc; d=.vscode; echo call > $d/tasks.json; mkdir .idea; echo call > .idea/x"})
