@@ -350,13 +350,18 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 }
 
 // isScratch reports whether a command names a temporary file where the user has turned the sandbox off: in the sandbox it would
-// have a private /tmp.
+// have a private /tmp. Where a root lies in a directory of temporary files, others there may be projects too.
 func (j *judge) isScratch(t *target) bool {
 	k := j.data
 	if !k.sandbox.OffByChoice || k.containment().Writes || j.in.Command() == nil {
 		return false
 	}
-	return slices.ContainsFunc(tempDirs(), func(dir string) bool { return t.real != dir && pathname.Within(t.real, dir) })
+	return slices.ContainsFunc(tempDirs(), func(dir string) bool {
+		holdsRoot := slices.ContainsFunc(k.roots, func(root pathname.Place) bool {
+			return pathname.Within(pathname.Slashed(root.Real), dir)
+		})
+		return !holdsRoot && t.real != dir && pathname.Within(t.real, dir)
+	})
 }
 
 // tempDirs are the directories of temporary files, without links.
