@@ -27,7 +27,9 @@
 //
 // A file that cannot be read or parsed never stops the server and never loosens. On the first
 // reading it is listed in [Settings.Broken], and the guard refuses every call while that is not
-// empty. On a later reading the file's last good content stays in force with a warning.
+// empty. On a later reading the file's last good content stays in force with a warning. A workspace
+// file that does not parse stops no call: it allows nothing, and what its last good content denies
+// stays denied.
 //
 // Its Go API is not stable.
 package settings

@@ -49,6 +49,9 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 		next, err = newLayer(f.source), nil
 		next.warnings = []warning{{File: f.file, Text: "its servers are left out: the file cannot be read as JSON"}}
 	}
+	if err != nil && f.workspace != "" {
+		return s.void(f, err)
+	}
 	if err != nil {
 		return s.fail(f, err)
 	}
@@ -148,9 +151,27 @@ func (s *reloader) fail(f *file, err error) bool {
 		f.err = err
 		return was == nil || was.Error() != err.Error()
 	}
-	w := warning{File: f.file, Text: err.Error() + "; its last good content stays in force"}
+	return f.setStale(err, "the file's last good content stays in force")
+}
+
+// void records that the content of a workspace file cannot be parsed. Such a file stops no call. It loosens nothing; what its
+// last good content forbids stays forbidden.
+func (s *reloader) void(f *file, err error) bool {
+	f.gone = time.Time{}
+	next := newLayer(f.source)
+	if f.layer != nil {
+		next = f.view().succeed(s.words, next)
+		next.warnings = nil // that rules were taken out: the warning below says more
+	}
+	f.layer, f.err = next, nil
+	return f.setStale(err, "the file does not count until it can be read; only deny and ask rules that were read from it before stay in force")
+}
+
+// setStale sets the warning that a file cannot be used, and reports whether it is a new one.
+func (f *file) setStale(err error, inForce string) bool {
+	w := warning{File: f.file, Text: err.Error() + "; " + inForce}
 	if p := new(parseError); errors.As(err, &p) {
-		w.Line, w.Column, w.Text = p.Line, p.Column, p.Err.Error()+"; the file's last good content stays in force"
+		w.Line, w.Column, w.Text = p.Line, p.Column, p.Err.Error()+"; "+inForce
 	}
 	was := f.stale
 	f.stale = &w

@@ -248,6 +248,8 @@ func (s *reloader) approve() {
 		switch {
 		case known && record.SHA256 == byRoot[f.workspace].digest(), believed && f.fresh:
 			f.approved = now
+		case (known || believed) && f.stale != nil:
+			// What was approved of a file that cannot be read counts again when it can.
 		case known || believed:
 			// The user trusted other content: what is still in the file applies.
 			f.approved = f.approved.intersect(now)

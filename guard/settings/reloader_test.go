@@ -81,7 +81,7 @@ func TestRunningTakesTighteningOnly(t *testing.T) {
 		{"project file appears", projectFile, "", rules("a", "x"), state{"", "x"}},
 		{"local file appears", localFile, "", rules("a", "x"), state{"", "x"}},
 		{"our own project file appears", ownProject, "", rules("a", "x"), state{"", "x"}},
-		{"project file broken", projectFile, rules("a", "x"), `{"permissions": {`, state{"a", "x"}},
+		{"project file broken", projectFile, rules("a", "x"), `{"permissions": {`, state{"", "x"}},
 		{"project file emptied", projectFile, rules("a", "x"), " ", state{"a", "x"}},
 		{"deny list replaced by nonsense", projectFile, rules("a", "x"), `{"permissions": {"deny": 1}}`, state{"", "x"}},
 		{"carve-out added", projectFile, rules("", "Read(*.env)"), rules("", "Read(*.env),Read(!a.env)"), state{"", "Read(*.env)"}},
@@ -240,7 +240,7 @@ func TestBrokenAtStart(t *testing.T) {
 		name, want string
 		make       func(*place)
 	}{
-		{"syntax", ":2:3: ", func(p *place) { p.write(projectFile, "{\n  x") }},
+		{"syntax", ":2:3: ", func(p *place) { p.write(ownUser, "{\n  x") }},
 		{"too large", "larger than 1048576 bytes", func(p *place) { p.write(projectFile, "{}"+strings.Repeat(" ", maxFileSize)) }},
 		{"a directory", "not a regular file", func(p *place) { p.write(projectFile+"/x", "") }},
 		{"a loop of links", "cannot be read", func(p *place) {
@@ -299,28 +299,69 @@ func TestLinkLeadsNowhere(t *testing.T) {
 	}
 }
 
-// A file that was broken at the start is read for the first time when repaired.
-func TestBrokenThenMended(t *testing.T) {
+// A workspace file that does not parse stops no call. It loosens nothing, and what its last good content denies stays denied.
+func TestWorkspaceFileDoesNotParse(t *testing.T) {
 	p := newPlace(t)
+	p.write(userFile, rules("", "u"))
+	p.write(projectFile, "{\n  x")
 	p.cfg.TrustWorkspace = true
-	p.write(projectFile, "{")
 	r := p.start()
-	p.write(projectFile, "{{")
+	if s := r.last; len(s.Broken) != 0 || texts(s.Deny) != "u" || !strings.Contains(warnings(s), "does not count until it can be read") {
+		t.Errorf("at the start: %v, deny %s\n%s", s.Broken, texts(s.Deny), warnings(s))
+	}
+	p.write(projectFile, rules("a", "x"))
+	if s := r.next(); len(s.Broken) != 0 || texts(s.Allow) != "" || texts(s.Deny) != "x,u" {
+		t.Errorf("repaired: %v, allow %s, deny %s: content that came after the start may not allow anything", s.Broken, texts(s.Allow), texts(s.Deny))
+	}
+
+	p = newPlace(t)
+	p.write(projectFile, rules("a", "x"))
+	if err := trustNow(p.cfg, p.cfg.Roots[0]); err != nil {
+		t.Fatal(err)
+	}
+	r = p.start()
+	if s := r.last; texts(s.Allow) != "a" || texts(s.Deny) != "x" {
+		t.Fatalf("trusted: allow %s, deny %s", texts(s.Allow), texts(s.Deny))
+	}
+	for range 2 {
+		p.write(projectFile, "{")
+		if s := r.next(); texts(s.Allow) != "" || texts(s.Deny) != "x" || strings.Count(warnings(s), "\n") > 0 {
+			t.Errorf("broken: allow %s, deny %s\n%s", texts(s.Allow), texts(s.Deny), warnings(s))
+		}
+		p.write(projectFile, rules("a", "x"))
+		if s := r.next(); texts(s.Allow) != "a" || texts(s.Deny) != "x" || warnings(s) != "" {
+			t.Errorf("repaired: allow %s, deny %s\n%s", texts(s.Allow), texts(s.Deny), warnings(s))
+		}
+	}
+	p.write(projectFile, "{")
+	r.next()
+	p.write(projectFile, rules("a,b", ""))
+	if s := r.next(); texts(s.Allow) != "a" || texts(s.Deny) != "x" {
+		t.Errorf("repaired with other rules: allow %s, deny %s", texts(s.Allow), texts(s.Deny))
+	}
+}
+
+// A user's file that was broken at the start is read for the first time when repaired.
+func TestBrokenThenRepaired(t *testing.T) {
+	p := newPlace(t)
+	p.write(userFile, "{")
+	r := p.start()
+	p.write(userFile, "{{")
 	if s := r.next(); len(s.Broken) != 1 {
 		t.Errorf("still broken, yet %v", s.Broken)
 	}
-	p.write(projectFile, rules("a", "x"))
+	p.write(userFile, rules("a", "x"))
 	if s := r.next(); len(s.Broken) != 0 || texts(s.Allow) != "a" || texts(s.Deny) != "x" {
-		t.Errorf("mended: %v, allow %s, deny %s", s.Broken, texts(s.Allow), texts(s.Deny))
+		t.Errorf("repaired: %v, allow %s, deny %s", s.Broken, texts(s.Allow), texts(s.Deny))
 	}
-	p.write(projectFile, "{")
+	p.write(userFile, "{")
 	s := r.next()
 	if len(s.Broken) != 0 || texts(s.Deny) != "x" || !strings.Contains(warnings(s), "last good content stays in force") {
 		t.Errorf("broken again: %v %s\n%s", s.Broken, texts(s.Deny), warnings(s))
 	}
-	p.write(projectFile, rules("a", "x"))
+	p.write(userFile, rules("a", "x"))
 	if s := r.next(); warnings(s) != "" {
-		t.Errorf("mended again, yet %s", warnings(s))
+		t.Errorf("repaired again, yet %s", warnings(s))
 	}
 
 	p = newPlace(t)
