@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,6 +18,23 @@ import (
 )
 
 var only = flag.String("setting", "", "run the scripts in this setting only, such as stdio-2026-07-28")
+
+// TestScriptsRunToTheirEnd: the command stop of testscript ends a script as passed, whatever follows. A script says why it does so.
+func TestScriptsRunToTheirEnd(t *testing.T) {
+	files, err := filepath.Glob("testdata/scripts/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`(?m)^(\[.*\] *)?stop *$`).Match(text) {
+			t.Errorf("%s: stop without a reason ends the script; shutdown ends the host", file)
+		}
+	}
+}
 
 // TestScripts runs every script in testdata/scripts over both transports and in both eras: with -tags slow in every combination, with
 // -short in one. What a script can say is described in testdata/scripts/README.md.
@@ -31,7 +49,7 @@ func TestScripts(t *testing.T) {
 				Setup: func(env *testscript.Env) error { return setUp(env, s) },
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"host": doHost, "call": doCall, "start": doStart, "await": doAwait, "cancel": doCancel,
-					"together": doTogether, "structured": doStructured, "stop": doStop, "request": doRequest,
+					"together": doTogether, "structured": doStructured, "shutdown": doShutdown, "request": doRequest,
 				},
 				Condition: func(name string) (bool, error) {
 					switch name {
@@ -74,14 +92,17 @@ func setUp(env *testscript.Env, s host.Setting) error {
 		}
 	}
 	env.Cd = ws
-	env.Setenv("HOME", home)
+	for _, v := range host.CleanEnv(home) { // as the host has it
+		name, value, _ := strings.Cut(v, "=")
+		env.Setenv(name, value)
+	}
 	env.Setenv("WS", ws)
 	env.Setenv("TOOLHOST", host.Binary)
 	p := &play{setting: s, started: map[string]*client.Pending{}}
 	env.Values[playKey{}] = p
 	env.Defer(func() {
 		if p.host != nil {
-			_ = p.host.Stop() // a script that cares says stop
+			_ = p.host.Stop() // a script that cares says shutdown
 		}
 	})
 	return nil
@@ -114,8 +135,8 @@ func doHost(ts *testscript.TestScript, neg bool, args []string) {
 	p.host = h
 }
 
-// stop ends the host.
-func doStop(ts *testscript.TestScript, _ bool, _ []string) {
+// shutdown ends the host. The name stop is that of the command of testscript that ends the script.
+func doShutdown(ts *testscript.TestScript, _ bool, _ []string) {
 	p := playOf(ts)
 	ts.Check(p.host.Stop())
 	fmt.Fprint(ts.Stdout(), p.host.Stderr)
