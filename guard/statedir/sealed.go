@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func Save(file string, v any) error {
 	if len(body) > 1 {
 		member = "," + member
 	}
-	return privatefile.Replace(file, append(append(body, member...), end...))
+	return privatefile.Replace(file, slices.Concat(body, []byte(member), end))
 }
 
 // Load reads into v a file of at most the given number of bytes that [Save] wrote. A file without a seal is of an earlier

@@ -52,6 +52,18 @@ func TestSealed(t *testing.T) {
 	}
 }
 
+// TestSealedOfEverySize: the seal may not depend on the room that the encoder leaves after a text.
+func TestSealedOfEverySize(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	for size := 0; size < 1<<16; size += 1 + size/50 {
+		was := strings.Repeat("x", size)
+		var got []string
+		if err := errors.Join(Save(file, []string{was}), Load(file, 1<<20, &got)); err != nil || len(got) != 1 || got[0] != was {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 func TestLoad(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	var v []int
