@@ -73,6 +73,10 @@ type OAuthEntry struct {
 	ClientSecret string   `json:"clientSecret,omitempty"` // of a registered client; a variable, so that the file does not hold it
 	CallbackPort int      `json:"callbackPort,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
+	// Grant is "client_credentials" for a server that no person logs in to. The client then proves its identity by the secret, or by
+	// the private key in PrivateKeyFile, a PEM file.
+	Grant          string `json:"grant,omitempty"`
+	PrivateKeyFile string `json:"privateKeyFile,omitempty"`
 }
 
 // scopes returns the configured scopes of a login, which replace those that the server asks for.
@@ -292,7 +296,7 @@ func (e *Entry) expanded() (*Entry, error) {
 	out.Env, out.Headers = values(e.Env), values(e.Headers)
 	if e.OAuth != nil {
 		own := *e.OAuth
-		own.ClientSecret = expand(own.ClientSecret)
+		own.ClientSecret, own.PrivateKeyFile = expand(own.ClientSecret), expand(own.PrivateKeyFile)
 		out.OAuth = &own
 	}
 	if missing != "" {
@@ -301,6 +305,9 @@ func (e *Entry) expanded() (*Entry, error) {
 	if out.Type == typeHTTP {
 		if u, err := url.Parse(out.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, fmt.Errorf(`its "url" in %s is not an http or https URL`, e.File)
+		}
+		if err := out.OAuth.check(); err != nil {
+			return nil, err
 		}
 	}
 	return &out, nil

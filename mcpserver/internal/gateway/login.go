@@ -81,7 +81,7 @@ func (s *server) loginState() string {
 		return ""
 	}
 	switch t := loginOf(&Config{Dir: filepath.Dir(s.store.file)}, s, e, localPrincipal).read().Token; {
-	case t == nil:
+	case t == nil, e.grantsItself():
 		return ""
 	case t.IsExpired() && t.RefreshToken == "":
 		return "login expired"
@@ -144,6 +144,13 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 	if k.Token == nil || !k.Token.IsExpired() { // another process has renewed it
 		return nil
 	}
+	if l.entry.grantsItself() {
+		err := l.grant(ctx, k)
+		if err != nil {
+			return fmt.Errorf("cannot get a token with the client credentials of its entry: %w", withoutURL(err))
+		}
+		return nil
+	}
 	if k.Token.RefreshToken == "" || k.Client == nil {
 		k.Token = nil
 		return nil
@@ -189,9 +196,15 @@ func (l *login) refused(auth *authError) (again bool) {
 		return false
 	}
 	_ = l.update(func(k *keptLogin) error {
+		sent := auth.response.Request.Header.Get("Authorization")
 		switch {
+		case l.entry.grantsItself():
+			if again = true; k.Token == nil || "Bearer "+k.Token.AccessToken == sent {
+				k.Asked.add(l, auth)
+				k.Token = &transport.Token{ExpiresAt: time.Now().Add(-time.Second)} // the next request gets one
+			}
 		case k.Token == nil:
-		case "Bearer "+k.Token.AccessToken != auth.response.Request.Header.Get("Authorization"):
+		case "Bearer "+k.Token.AccessToken != sent:
 			again = true // another process has renewed it
 		case k.Token.RefreshToken != "":
 			k.Token.ExpiresAt, again = time.Now().Add(-time.Second), true
@@ -201,8 +214,8 @@ func (l *login) refused(auth *authError) (again bool) {
 	return again
 }
 
-// handler returns a client for the authorization server of the server.
-func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
+// client returns a client for requests to the authorization server.
+func (l *login) client() *http.Client {
 	client := &http.Client{Timeout: connectTime, Transport: oauthTransport{l.reach, l}}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		downgrade := r.URL.Scheme != via[0].URL.Scheme && r.URL.Scheme != "https"
@@ -211,12 +224,22 @@ func (l *login) handler(c registration, scopes []string, tokens transport.TokenS
 		}
 		return nil
 	}
-	h := transport.NewOAuthHandler(transport.OAuthConfig{
-		ClientID: c.ID, ClientSecret: c.Secret, TokenEndpointAuthMethod: c.Method, RedirectURI: c.Redirect, Scopes: scopes, PKCEEnabled: true,
-		ProtectedResourceMetadataURL: c.Metadata, HTTPClient: client, TokenStore: tokens,
-	})
+	return client
+}
+
+// resource returns the URL of the server as authorization servers name it (RFC 8707).
+func (l *login) resource() string {
 	base, _ := url.Parse(l.entry.URL) // expanded has checked it
 	base.RawQuery, base.Fragment, base.User = "", "", nil
-	h.SetBaseURL(base.String())
+	return base.String()
+}
+
+// handler returns the library's handler for the authorization server of the server.
+func (l *login) handler(c registration, scopes []string, tokens transport.TokenStore) *transport.OAuthHandler {
+	h := transport.NewOAuthHandler(transport.OAuthConfig{
+		ClientID: c.ID, ClientSecret: c.Secret, TokenEndpointAuthMethod: c.Method, RedirectURI: c.Redirect, Scopes: scopes, PKCEEnabled: true,
+		ProtectedResourceMetadataURL: c.Metadata, HTTPClient: l.client(), TokenStore: tokens,
+	})
+	h.SetBaseURL(l.resource())
 	return h
 }

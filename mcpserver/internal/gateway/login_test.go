@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +23,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
@@ -43,6 +48,7 @@ type authServer struct {
 	open      bool   // all but calls work without a token
 	modern    bool   // it does not know initialize
 	secret    string // that the token endpoint requires; "": none
+	key       ed25519.PublicKey
 	need      string // the scope that a call needs; "": none
 	refusals  int    // of calls, for that
 }
@@ -102,6 +108,10 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
 	refused := ""
 	switch refresh := r.Form.Get("grant_type") == "refresh_token"; {
+	case r.Form.Get("grant_type") == grantClientCredentials:
+		if !a.knows(r) {
+			refused = "invalid_client"
+		}
 	case refresh && a.refuse == "down":
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
@@ -121,6 +131,21 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	a.tokens++
 	a.valid = fmt.Sprintf("access%d", a.tokens)
 	fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer","refresh_token":"refresh%d","expires_in":%d}`, a.valid, a.tokens, a.life)
+}
+
+// knows reports whether a client proves its identity: by the secret, or by an assertion that the key has signed.
+func (a *authServer) knows(r *http.Request) bool {
+	if a.key == nil {
+		id, _, _ := r.BasicAuth()
+		return id == "robot" && secretOf(r) == a.secret
+	}
+	signed, err := jose.ParseSignedCompact(r.Form.Get("client_assertion"), []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
+		return false
+	}
+	text, err := signed.Verify(a.key)
+	var claims struct{ Iss, Sub, Aud string }
+	return err == nil && json.Unmarshal(text, &claims) == nil && claims.Iss == "robot" && claims.Sub == "robot" && claims.Aud == a.URL
 }
 
 // secretOf returns the secret of the client of a request.
@@ -385,6 +410,83 @@ func TestLoginSecret(t *testing.T) {
 				t.Errorf("%v; %d clients were registered", err, a.clients)
 			}
 		}
+	}
+}
+
+// TestClientCredentials: a server gets its token by the credentials of its entry, again when that one has expired or is refused, and
+// from no other authorization server than the first time.
+func TestClientCredentials(t *testing.T) {
+	t.Setenv("TOOLHOST_TEST_SECRET", "hunter2")
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		own  OAuthEntry
+		want string // part of the error
+	}{
+		"secret":          {OAuthEntry{ClientID: "robot", ClientSecret: "${TOOLHOST_TEST_SECRET}"}, ""},
+		"key":             {OAuthEntry{ClientID: "robot", PrivateKeyFile: key}, ""},
+		"wrong secret":    {OAuthEntry{ClientID: "robot", ClientSecret: "other"}, "client credentials of its entry: OAuth error: invalid_client"},
+		"no key":          {OAuthEntry{ClientID: "robot", PrivateKeyFile: key + "x"}, "no such file"},
+		"no credentials":  {OAuthEntry{ClientID: "robot"}, `set "clientId", and "clientSecret" or "privateKeyFile"`},
+		"a grant unknown": {OAuthEntry{ClientID: "robot", Grant: "password"}, `only "client_credentials" is known`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := startAuthServer(t)
+			a.secret = "hunter2"
+			if tt.own.PrivateKeyFile != "" {
+				a.key = public
+			}
+			dir := t.TempDir()
+			g := loginGateway(t, a, dir)
+			s, err := g.server("s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.own.Grant = cmp.Or(tt.own.Grant, grantClientCredentials)
+			s.Entry.OAuth = &tt.own
+			err = say(t, g, localPrincipal)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Fatal(err)
+			}
+			if tt.want != "" {
+				return
+			}
+			if form, _ := url.ParseQuery(a.seen["token"]); form.Get("resource") != a.URL+"/mcp" || form.Get("scope") != "read write" || a.clients != 0 {
+				t.Errorf("asked for %v; %d clients were registered", form, a.clients)
+			}
+			if k, _ := kept(t, dir); k.Token == nil || strings.Contains(string(marshal(k)), "hunter2") {
+				t.Errorf("kept: %s", marshal(k))
+			}
+			a.change(func() { a.valid = "revoked" })
+			if err := say(t, g, localPrincipal); err != nil || a.tokens != 2 {
+				t.Errorf("revoked: %v, %d tokens", err, a.tokens)
+			}
+			if err := g.Login(t.Context(), "s", a.browser(t)); err == nil || !strings.Contains(err.Error(), "it needs none") {
+				t.Errorf("a login: %v", err)
+			}
+			other := startAuthServer(t)
+			a.change(func() { a.valid, a.moved = "revoked", other.URL })
+			if err := say(t, g, localPrincipal); err == nil || !strings.Contains(err.Error(), "run `toolhost mcp logout s`") || other.seen["token"] != "" {
+				t.Errorf("moved: %v, and the other server has seen %q", err, other.seen["token"])
+			}
+			if _, err := g.Logout("s"); err != nil {
+				t.Error(err)
+			}
+			_ = say(t, g, localPrincipal)
+			if other.seen["token"] == "" {
+				t.Error("after the logout the new authorization server is not asked")
+			}
+		})
 	}
 }
 

@@ -34,6 +34,8 @@ func (g *Gateway) Login(ctx context.Context, name string, open func(address stri
 		err = errors.New(s.Refused)
 	case e.Type != typeHTTP:
 		err = errors.New("it is a stdio server: only HTTP servers have a login")
+	case e.grantsItself():
+		err = errors.New("it needs none: its entry has client credentials")
 	case g.cfg.Dir == "":
 		err = errors.New("there is no state directory to store it in: set --state-dir")
 	}
@@ -74,6 +76,9 @@ func (g *Gateway) Logout(name string) (found bool, err error) {
 	}
 	err = l.update(func(k *keptLogin) error {
 		found, k.Token, k.Asked = k.Token != nil, nil, asked{}
+		if e.grantsItself() {
+			k.Client = nil // the credentials may go to another authorization server then
+		}
 		return nil
 	})
 	return found, err

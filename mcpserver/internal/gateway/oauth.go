@@ -5,11 +5,16 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
-// protectedMetadata is the path of the protected resource metadata. The path of the server may follow (RFC 9728).
-const protectedMetadata = "/.well-known/oauth-protected-resource"
+// Paths of metadata that the path of the server may follow: of the protected resource (RFC 9728), and of the authorization server of a
+// server of 2025-03-26, which has it at its origin alone.
+const (
+	protectedMetadata = "/.well-known/oauth-protected-resource"
+	serverMetadata    = "/.well-known/oauth-authorization-server"
+)
 
 // An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the
 // metadata path without the path of the server, and reads metadata that the library ignores.
@@ -27,10 +32,10 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := t.RoundTripper.RoundTrip(r)
-	if err == nil && resp.StatusCode == http.StatusNotFound && strings.HasPrefix(r.URL.Path, protectedMetadata+"/") {
+	if whole := t.atOrigin(r.URL); err == nil && resp.StatusCode == http.StatusNotFound && whole != "" {
 		resp.Body.Close()
 		r = r.Clone(r.Context())
-		r.URL.Path, r.URL.RawPath = protectedMetadata, ""
+		r.URL.Path, r.URL.RawPath = whole, ""
 		resp, err = t.RoundTripper.RoundTrip(r)
 	}
 	if err != nil {
@@ -55,6 +60,18 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil
+}
+
+// atOrigin returns the path of metadata without the path of the server, or "" if the path has none.
+func (t oauthTransport) atOrigin(u *url.URL) string {
+	if strings.HasPrefix(u.Path, protectedMetadata+"/") {
+		return protectedMetadata
+	}
+	server, _ := url.Parse(t.login.entry.URL) // expanded has checked it
+	if server.Path != "" && server.Host == u.Host && u.Path == serverMetadata+strings.TrimSuffix(server.Path, "/") {
+		return serverMetadata
+	}
+	return ""
 }
 
 // registerNative sets the application type of a registration to "native", as MCP requires (SEP-837). An authorization
