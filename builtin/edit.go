@@ -60,8 +60,9 @@ var editTool = declare(Tool[editInput]{
 			note = "at every place of the text"
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Removed: in.OldString, Added: in.NewString, Note: note}}},
-			Run:    func(ctx context.Context) (Result, error) { return path.say(edit(ctx, env, path.Path, in)) },
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Removed: in.OldString, Added: in.NewString, Note: note,
+				Preview: func() string { return previewEdit(env, path.Path, in) }}}},
+			Run: func(ctx context.Context) (Result, error) { return path.say(edit(ctx, env, path.Path, in)) },
 		}, nil
 	},
 })

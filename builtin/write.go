@@ -41,8 +41,9 @@ var writeTool = declare(Tool[writeInput]{
 			return Plan{}, err
 		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Added: in.Content, Note: "as the whole content of the file"}}},
-			Run:    func(ctx context.Context) (Result, error) { return path.say(write(ctx, env, path.Path, in.Content)) },
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Write{Path: path.Path, Added: in.Content, Note: "as the whole content of the file",
+				Preview: func() string { return previewWrite(env, path.Path, in.Content) }}}},
+			Run: func(ctx context.Context) (Result, error) { return path.say(write(ctx, env, path.Path, in.Content)) },
 		}, nil
 	},
 })

@@ -20,7 +20,12 @@ type Description struct {
 	Items []Item
 	// Notes say where and how the call would run: outside the sandbox, in the background.
 	Notes []string
+	// Says is what the agent says that the command does.
+	Says string
 }
+
+// outsideSandbox is the note about a command that nothing contains.
+const outsideSandbox = "outside the sandbox"
 
 // An Item is one effect of a call: a command of a line, a file, a host.
 type Item struct {
@@ -29,8 +34,8 @@ type Item struct {
 	// Action, Rule, Source and Reason are the verdict on the effect.
 	Action               Action
 	Rule, Source, Reason string
-	// Removed and Added are the text that a write removes and adds.
-	Removed, Added string
+	// Removed and Added are the text that a write removes and adds. Diff is the unified diff of the file, "" if it is not known.
+	Removed, Added, Diff string
 
 	danger danger
 	judged string // [Part.What] of its verdict, if it differs from What
@@ -67,7 +72,7 @@ func (in Intent) Describe(v Verdict) Description {
 		one := describe(e)
 		d.Items, d.Notes = append(d.Items, one.Items...), append(d.Notes, one.Notes...)
 		if one.Text != "" {
-			d.Text, d.Dir = one.Text, one.Dir
+			d.Text, d.Dir, d.Says = one.Text, one.Dir, one.Says
 		}
 	}
 	for i := range d.Items {
@@ -145,9 +150,9 @@ func (i *Item) decided(v Verdict, line string) {
 // describe implements describer: every command of the line, and every file that it redirects to or from.
 func (e Exec) describe() Description {
 	a := command.Analyze(e.Text)
-	d := Description{Text: e.Text, Dir: e.Dir.String()}
+	d := Description{Text: e.Text, Dir: e.Dir.String(), Says: e.Description}
 	if e.Unsandboxed {
-		d.Notes = append(d.Notes, "outside the sandbox")
+		d.Notes = append(d.Notes, outsideSandbox)
 	}
 	if e.Background {
 		d.Notes = append(d.Notes, "in the background")
@@ -195,6 +200,9 @@ func (e Write) describe() Description {
 	if e.Note != "" {
 		i.judged = i.What
 		i.What += ", " + e.Note
+	}
+	if e.Preview != nil {
+		i.Diff = e.Preview()
 	}
 	return Description{Items: []Item{i}}
 }

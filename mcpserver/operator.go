@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -268,6 +269,14 @@ func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 		Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
 		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	}), h.children.examine()...)
+}
+
+// Containment returns what contains commands here: "namespaces", "landlock", "none", or "off" by the settings.
+func (o Operator) Containment() string {
+	if !o.Settings().Sandbox.Enabled {
+		return "off"
+	}
+	return cmp.Or(string(o.h.runtime.SandboxReport().Backend), "none")
 }
 
 // Stats returns what the host currently holds.

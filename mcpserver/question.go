@@ -23,8 +23,11 @@ type Question struct {
 	Gist string
 	// Message is the whole question as text, the gist first. Long contents are shown by their first and last lines.
 	Message string
-	// Text is the whole command line, and Dir the directory it would run in. Both are empty if there is no command.
-	Text, Dir string
+	// Text is the whole command line, and Dir the directory it would run in. Both are empty if there is no command. Says is what the
+	// agent says about it.
+	Text, Dir, Says string
+	// Unusual is what the person should know first, see [guard.Description.Unusual].
+	Unusual []string
 	// Items are all effects, including those that are already allowed.
 	Items []guard.Item
 	// Notes say where and how the call would run.
@@ -78,7 +81,7 @@ type offer struct {
 
 // newQuestion returns a question about a call.
 func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
-	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
+	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Says: guard.OneLine(d.Says), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
 	if call != nil { // otherwise it is about an agent in a cell
 		q.Input, _ = call.Input() // cannot fail: the call was bound from JSON
 	}
@@ -88,8 +91,12 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 	}
 	for _, i := range d.Items {
 		i.What, i.Rule, i.Source, i.Reason = Sanitize(i.What), guard.OneLine(i.Rule), guard.OneLine(i.Source), guard.OneLine(i.Reason)
-		i.Removed, i.Added = Sanitize(i.Removed), Sanitize(i.Added)
+		i.Removed, i.Added, i.Diff = Sanitize(i.Removed), Sanitize(i.Added), Sanitize(i.Diff)
 		q.Items = append(q.Items, i)
+	}
+	slices.SortStableFunc(q.Items, func(a, b guard.Item) int { return asked(b) - asked(a) })
+	for _, text := range d.Unusual() {
+		q.Unusual = append(q.Unusual, guard.OneLine(text))
 	}
 	for _, note := range d.Notes {
 		q.Notes = append(q.Notes, guard.OneLine(note))
@@ -97,6 +104,14 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 	q.URL = p.pageOf(q.ID)
 	q.Message = q.message(tool)
 	return q
+}
+
+// asked orders effects: those that a person is asked about come first.
+func asked(i guard.Item) int {
+	if i.Action == guard.Allow {
+		return 0
+	}
+	return 1
 }
 
 // Bounds of what a question shows.
@@ -171,7 +186,11 @@ func countRuns(items []guard.Item) (n int) {
 // message returns the whole question as text.
 func (q *Question) message(tool string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s asks to be allowed", q.Gist, tool)
+	b.WriteString(q.Gist + "\n\n")
+	for _, text := range q.Unusual {
+		b.WriteString("! " + guard.Shorten(text, maxItem) + "\n")
+	}
+	b.WriteString(tool + " asks to be allowed")
 	for _, note := range q.Notes {
 		b.WriteString(", " + note)
 	}
@@ -181,6 +200,9 @@ func (q *Question) message(tool string) string {
 	b.WriteString(":\n")
 	if q.Text != "" {
 		b.WriteString(q.excerpt("", q.Text, maxShown))
+	}
+	if q.Says != "" {
+		b.WriteString("The agent says: " + guard.Shorten(q.Says, maxItem) + "\n")
 	}
 	if len(q.Items) > 1 || q.Text == "" {
 		b.WriteString("\nEverything that it does:\n")
@@ -212,6 +234,10 @@ func (q *Question) writeItem(b *strings.Builder, i guard.Item) {
 		fmt.Fprintf(b, ": %s", guard.OneLine(i.Rule))
 	}
 	b.WriteString("]\n" + q.leftOut(what != i.What))
+	if i.Diff != "" {
+		b.WriteString(q.excerpt("", i.Diff, 0))
+		return
+	}
 	b.WriteString(q.excerpt("-", i.Removed, 0) + q.excerpt("+", i.Added, 0))
 }
 

@@ -18,6 +18,8 @@ type layout struct {
 	Waiting     int
 	Kind        string
 	Roots       []string
+	Mode        string // of the settings
+	Sandbox     string // what contains commands
 	Servers     bool   // other servers are configured
 	Closed      string // why nothing can be approved here; empty where it can
 	Said        string // what became of a form
@@ -92,7 +94,7 @@ func (f layout) count() g.Node {
 func (f layout) where() g.Node {
 	roots := g.Map(f.Roots, func(root string) g.Node { return after(" ", root) })
 	return h.Div(h.Class("where"),
-		h.P(h.Span(h.Class("kind"), text(f.Kind)), roots),
+		h.P(h.Span(h.Class("kind"), text(f.Kind)), roots, after(" mode ", f.Mode), after(" sandbox ", f.Sandbox)),
 		post("/leave", f.Token, plainForm(), button("quiet", "Leave")),
 	)
 }

@@ -22,7 +22,11 @@ func (b liveBody) questions() g.Node {
 		}
 		return nothing("questions", "Nothing waits. When a rule asks and the agent's client cannot, the call waits here for "+when+". Keep this page open.")
 	}
-	return g.Group{g.Map(b.Resolved, resolvedQuestion), g.Map(b.Waiting, b.question)}
+	waiting := g.Group{}
+	for i, q := range b.Waiting {
+		waiting = append(waiting, b.question(q, i > 0 && len(b.Waiting) > manyQuestions))
+	}
+	return g.Group{g.Map(b.Resolved, resolvedQuestion), waiting}
 }
 
 func resolvedQuestion(o outcome) g.Node {
@@ -30,22 +34,35 @@ func resolvedQuestion(o outcome) g.Node {
 		h.Strong(text(o.Tool)), after(" ", o.Gist), text(" "+o.Text+"."))
 }
 
-func (b liveBody) question(q question) g.Node {
+// manyQuestions is how many questions are shown in full. Of more, all but the first are folded to a line each.
+const manyQuestions = 3
+
+// question shows a question; folded: its summary, which opens the rest.
+func (b liveBody) question(q question, folded bool) g.Node {
 	id := fmt.Sprintf("question-%d", q.ID)
 	asked := q.Asked
 	if asked.Form != nil {
 		return b.formOf(id, q)
 	}
-	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
-		h.Article(h.Aria("labelledby", id+"-what"),
-			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(asked.Tool)), g.Text(" asks to be allowed")),
-			askedBy(q, " · refused at "),
-			h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule", asked.Verdict.Rule), withNote("from", from(asked.Verdict.Source))),
-			effects(asked.Question),
-			wholeInput(q),
-			b.answers(id, q),
-			whatAlways(id, asked),
-		),
+	whole := b.wholeQuestion(id, q)
+	if folded {
+		return h.Li(h.ID(id), h.Data("v", "folded"), h.Class("question folded"),
+			h.Details(h.Summary(h.Span(h.Class("tool"), text(asked.Tool)), after(" ", strings.TrimPrefix(asked.Gist, asked.Tool+": ")), unusual(asked.Unusual)), whole))
+	}
+	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"), whole)
+}
+
+func (b liveBody) wholeQuestion(id string, q question) g.Node {
+	asked := q.Asked
+	return h.Article(h.Aria("labelledby", id+"-what"),
+		h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(asked.Tool)), g.Text(" wants to run")),
+		askedBy(q, " · refused at "),
+		unusual(asked.Unusual),
+		effects(asked.Question),
+		h.P(h.Class("why"), text(asked.Verdict.Reason), withNote("Rule:", asked.Verdict.Rule), withNote("from", from(asked.Verdict.Source))),
+		wholeInput(q),
+		b.answers(id, q),
+		whatAlways(id, asked),
 	)
 }
 
@@ -59,30 +76,51 @@ func askedBy(q question, ends string) g.Node {
 	return meta(text(by), g.Text(" · since "), timestamp(q.Since), until)
 }
 
-// effects shows everything that the call would do: its command, and each effect with the rule that
-// applies to it.
+// unusual is the band with what a person should know first.
+func unusual(texts []string) g.Node {
+	if len(texts) == 0 {
+		return nil
+	}
+	return h.Ul(h.Class("note bad unusual"), g.Map(texts, func(s string) g.Node { return h.Li(text(clip(s, maxField))) }))
+}
+
+// effects shows everything that the call would do: its command, and each effect with the rule that applies to it. Those that are allowed
+// already are folded.
 func effects(q *mcpserver.Question) g.Node {
 	if len(q.Items) == 0 && q.Text == "" {
 		return nil
 	}
 	command := g.If(q.Text != "", argument(g.Text("command"), rows(plain("", clip(q.Text, maxField))), cutNote(q.Text)))
+	var asked, allowed []g.Node
+	for _, i := range q.Items {
+		if i.Rule == q.Verdict.Rule {
+			i.Rule, i.Source = "", "" // said below
+		}
+		if i.Action == guard.Allow {
+			allowed = append(allowed, effect(i))
+		} else {
+			asked = append(asked, effect(i))
+		}
+	}
 	return h.Div(h.Class("input"), h.TabIndex("0"), h.Role("group"), h.Aria("label", "What the call would do"),
 		command,
+		g.If(q.Says != "", h.P(h.Class("says"), g.Text("The agent says: "), text(q.Says))),
 		g.If(q.Dir != "", argument(g.Text("runs in"), text(q.Dir), nil)),
-		h.Ul(h.Class("parts"), g.Map(q.Items, func(i guard.Item) g.Node {
-			if i.Rule == q.Verdict.Rule {
-				i.Rule, i.Source = "", "" // said above
-			}
-			return effect(i)
-		})),
+		h.Ul(h.Class("parts"), g.Group(asked)),
+		g.Iff(len(allowed) > 0, func() g.Node {
+			return h.Details(h.Class("parts"), h.Summary(g.Textf("%d more that rules allow", len(allowed))), h.Ul(g.Group(allowed)))
+		}),
 		g.Map(q.Notes, func(note string) g.Node { return meta(text(note)) }),
 	)
 }
 
 func effect(i guard.Item) g.Node {
-	changes := append(plainIf("del", i.Removed), plainIf("add", i.Added)...)
-	return h.Li(verdict(i.Action.String()), after(" ", clip(i.What, maxField)), withNote("by", i.Rule), withNote("from", from(i.Source)),
-		g.If(len(changes) > 0, h.Pre(rows(changes))), cutNote(i.What), cutNote(i.Removed), cutNote(i.Added))
+	changes, whole := append(plainIf("del", i.Removed), plainIf("add", i.Added)...), i.Removed+i.Added
+	if i.Diff != "" {
+		changes, whole = numbered(clip(i.Diff, maxField)), i.Diff
+	}
+	return h.Li(verdict(i.Action.String()), after(" ", clip(i.What, maxField)), withNote("rule:", i.Rule), withNote("from", from(i.Source)),
+		g.If(len(changes) > 0, h.Pre(h.Class("diff"), rows(changes))), cutNote(i.What), cutNote(whole))
 }
 
 func plainIf(kind, text string) []line {

@@ -37,6 +37,7 @@ type website struct {
 // show renders a page for a request.
 func (s *website) write(w http.ResponseWriter, v pageRequest, status int, f layout) {
 	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.operator.Roots()
+	f.Mode, f.Sandbox = s.operator.Settings().DefaultMode, s.operator.Containment()
 	f.Waiting = s.console.next().waiting
 	f.Servers = len(s.operator.Gateway().Servers()) > 0
 	if err := s.operator.MayAnswer(); err != nil {

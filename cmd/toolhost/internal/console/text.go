@@ -52,6 +52,40 @@ func diffKind(row string) string {
 // hunkStart matches where a hunk begins and how many lines it has in the new file, or in the old one if that is removed.
 var hunkStart = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
+// numbered returns the lines of a unified diff, each with its number in the new file, or in the old one for a line that goes. The first
+// character of a line tells what it is: a line of a file may look like the head of a diff.
+func numbered(diff string) (all []line) {
+	old, now, begun := 0, 0, false
+	for row := range strings.Lines(diff) {
+		row = strings.TrimSuffix(row, "\n")
+		if m := hunkStart.FindStringSubmatch(row); m != nil {
+			if begun {
+				all = append(all, line{"hunk", "⋯"})
+			}
+			old, _ = strconv.Atoi(m[1])
+			now, _ = strconv.Atoi(m[2])
+			begun = true
+			continue
+		}
+		mark := row[:min(1, len(row))]
+		switch {
+		case !begun && (strings.HasPrefix(row, "--- ") || strings.HasPrefix(row, "+++ ")):
+		case begun && mark == "-":
+			all = append(all, line{"del", fmt.Sprintf("%5d %s", old, row)})
+			old++
+		case begun && mark == "+":
+			all = append(all, line{"add", fmt.Sprintf("%5d %s", now, row)})
+			now++
+		case begun && mark == " ":
+			all = append(all, line{"", fmt.Sprintf("%5d %s", now, row)})
+			old, now = old+1, now+1
+		default: // a remark, such as that the last line has no end
+			all = append(all, line{"hunk", row})
+		}
+	}
+	return all
+}
+
 // inFile puts the hunks of a diff into the whole file that they lead to.
 func inFile(file, diff []line) (all []line) {
 	at, removed := 0, slices.ContainsFunc(diff, func(l line) bool { return l.Text == "+++ /dev/null" })

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,5 +46,17 @@ func TestClip(t *testing.T) {
 		if got := clip(tt.s, tt.most); got != tt.want {
 			t.Errorf("clip(%q, %d) = %q, want %q", tt.s, tt.most, got, tt.want)
 		}
+	}
+}
+
+// TestNumbered: a line of a file that looks like the head of a diff is shown as what it is.
+func TestNumbered(t *testing.T) {
+	const diff = "--- a\n+++ a\n@@ -3,4 +3,5 @@\n same\n--- gone\n+++ evil\n+@@ -1 +1 @@\n+x\n\\ No newline at end of file\n@@ -20 +21 @@\n-y\n+z\n"
+	want := []line{
+		{"", "    3  same"}, {"del", "    4 --- gone"}, {"add", "    4 +++ evil"}, {"add", "    5 +@@ -1 +1 @@"}, {"add", "    6 +x"},
+		{"hunk", "\\ No newline at end of file"}, {"hunk", "⋯"}, {"del", "   20 -y"}, {"add", "   21 +z"},
+	}
+	if got := numbered(diff); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
