@@ -73,16 +73,17 @@ var Bash = declare(Tool[bashInput]{
 		if strings.TrimSpace(in.Command) == "" {
 			return Plan{}, errors.New("command: expected a command, got an empty text")
 		}
-		if name := needsTerminal(in.Command); name != "" && !in.Background {
-			return Plan{}, waitsMessage(name)
-		}
 		dir, note, err := workDir(env)
 		if err != nil {
 			return Plan{}, err
 		}
+		command := in.effect(dir)
+		if name := needsTerminal(command); name != "" && !in.Background {
+			return Plan{}, waitsMessage(name)
+		}
 		return Plan{
-			Intent: guard.Intent{Effects: []guard.Effect{in.effect(dir)}},
-			Run:    func(ctx context.Context) (Result, error) { return runBash(ctx, env, in, dir, note) },
+			Intent: guard.Intent{Effects: []guard.Effect{command}},
+			Run:    func(ctx context.Context) (Result, error) { return runBash(ctx, env, in, command, note) },
 		}, nil
 	},
 })
@@ -96,7 +97,9 @@ func unixLines(command string) string {
 }
 
 func (in bashInput) effect(dir guard.Path) guard.Exec {
-	return guard.Exec{Text: in.Command, Dir: dir, Unsandboxed: in.Unsandboxed, Background: in.Background, Description: in.Description}
+	e := guard.NewExec(in.Command, dir)
+	e.Unsandboxed, e.Background, e.Description = in.Unsandboxed, in.Background, in.Description
+	return e
 }
 
 // workDir returns the directory in which the command starts: that in which the last command ended, if the command may work
@@ -136,11 +139,12 @@ func runInRoot(ctx context.Context, env *Env, in bashInput, barred *shell.DirErr
 	}
 	env.Dir.Set(root)
 	note := fmt.Sprintf("The working directory was set back to %s: %v.", root, barred)
-	intent := guard.Intent{Tool: env.Tool, Effects: []guard.Effect{in.effect(dir)}}
+	command := in.effect(dir)
+	intent := guard.Intent{Tool: env.Tool, Effects: []guard.Effect{command}}
 	if env.Policy.Judge(intent).Action != guard.Allow {
 		return Result{}, fmt.Errorf("the command was not run. %s Repeat the call to run it there", note)
 	}
-	return runBash(ctx, env, in, dir, note)
+	return runBash(ctx, env, in, command, note)
 }
 
 // shorten cuts a saved output to what the client passes on, including the remarks.

@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/builtin/internal/task"
@@ -26,6 +24,7 @@ import (
 type bashRun struct {
 	env           *Env
 	in            bashInput
+	command       guard.Exec
 	dir           guard.Path
 	note, clamped string
 	timeout       time.Duration
@@ -36,17 +35,18 @@ type bashRun struct {
 	standing      []string              // notes on protected files that have changed when it became a task
 }
 
-func runBash(ctx context.Context, env *Env, in bashInput, dir guard.Path, note string) (Result, error) {
-	b := &bashRun{env: env, in: in, dir: dir, note: note, gate: gateOf(env)}
+func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note string) (Result, error) {
+	dir := run.Dir
+	b := &bashRun{env: env, in: in, command: run, dir: dir, note: note, gate: gateOf(env)}
 	b.timeout, b.clamped = clampTimeout(in.Timeout, env.Shell)
 	var err error
-	if b.where, err = place(ctx, env, in); err != nil {
+	if b.where, err = place(ctx, env, run); err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
 	if err := b.track(ctx); err != nil {
 		return Result{}, fmt.Errorf("the command was not run: %w", err)
 	}
-	command := shell.Command{Prelude: env.Prelude, Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate, Left: b.where.leave}
+	command := shell.Command{Text: in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env), Gate: b.gate, Left: b.where.leave}
 	if in.Background {
 		b.gate.leaves()
 		if in.Timeout == 0 {
@@ -190,8 +190,8 @@ func (b *bashRun) await(ctx context.Context) (Result, error) {
 // taskText returns the text for a command that has ended.
 func (b *bashRun) taskText(r *shell.Result) Result {
 	env, dir := b.env, b.dir.Real()
-	recordCat(env, b.in.Command, b.dir, r)
-	quiet := explain(b.in.Command, r)
+	recordCat(env, b.command, b.dir, r)
+	quiet := explain(b.command, r)
 	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir), quiet, terminalHint(r), b.where.containmentNotice())
 	remarks = append(remarks, b.where.remarks(r, dir)...)
 	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
@@ -223,13 +223,13 @@ type execEnv struct {
 }
 
 // place returns the place of a command. The rules have judged the command for that place.
-func place(ctx context.Context, env *Env, in bashInput) (execEnv, error) {
+func place(ctx context.Context, env *Env, command guard.Exec) (execEnv, error) {
 	switch {
 	case !env.Policy.Commands().Containment().Writes:
 		return onHost(env, "")
-	case in.Unsandboxed:
+	case command.Unsandboxed:
 		return onHost(env, "The command ran outside the sandbox, as it was allowed to.")
-	case env.Policy.Commands().Excluded(in.Command):
+	case env.Policy.Commands().Excluded(command):
 		return onHost(env, "The command ran outside the sandbox, as sandbox.excludedCommands says.")
 	}
 	release := func() {}
@@ -331,7 +331,7 @@ func (s execEnv) remarks(r *shell.Result, dir string) []string {
 }
 
 // recordCat records the files of a plain `cat FILE…` as read, if the output is their whole content and Read may show them.
-func recordCat(env *Env, command string, dir guard.Path, r *shell.Result) {
+func recordCat(env *Env, command guard.Exec, dir guard.Path, r *shell.Result) {
 	names := catOperands(command)
 	if len(names) == 0 || r.ExitCode != 0 || r.Cut || r.TimedOut || r.Cancelled {
 		return
@@ -365,37 +365,17 @@ func recordCat(env *Env, command string, dir guard.Path, r *shell.Result) {
 }
 
 // catOperands returns the files of a plain `cat FILE…`, or nil for other commands.
-func catOperands(command string) []string {
-	if !strings.HasPrefix(strings.TrimLeft(command, " \t\n"), "cat ") {
+func catOperands(command guard.Exec) []string {
+	words := command.Words()
+	if len(words) < 2 || words[0] != "cat" {
 		return nil
 	}
-	file, err := parseLine(command)
-	if err != nil || len(file.Stmts) != 1 {
-		return nil
-	}
-	stmt := file.Stmts[0]
-	call, ok := stmt.Cmd.(*syntax.CallExpr)
-	if !ok || stmt.Negated || stmt.Background || stmt.Coprocess || len(stmt.Redirs) > 0 || len(call.Assigns) > 0 {
-		return nil
-	}
-	var names []string
-	for _, word := range call.Args[1:] {
-		names = append(names, wordText(word))
-		if slices.ContainsFunc(word.Parts, expands) {
-			return nil
-		}
-	}
-	if len(names) > 0 && names[0] == "--" {
+	names := words[1:]
+	if names[0] == "--" {
 		names = names[1:]
 	}
 	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return name == "" || name[0] == '-' }) {
 		return nil
 	}
 	return names
-}
-
-// expands reports whether bash may expand a part of a word.
-func expands(part syntax.WordPart) bool {
-	lit, ok := part.(*syntax.Lit)
-	return ok && strings.ContainsAny(lit.Value, "*?[{~")
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/guard"
 )
 
 func TestCatOperands(t *testing.T) {
@@ -32,7 +34,7 @@ func TestCatOperands(t *testing.T) {
 		"head f":                 nil,
 		"catalog f":              nil,
 	} {
-		if diff := cmp.Diff(want, catOperands(command)); diff != "" {
+		if diff := cmp.Diff(want, catOperands(guard.NewExec(command, guard.Path{}))); diff != "" {
 			t.Errorf("%q: %s", command, diff)
 		}
 	}

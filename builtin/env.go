@@ -31,8 +31,6 @@ type Env struct {
 	Dir *WorkDir
 	// Shell has the limits of commands.
 	Shell ShellLimits
-	// Prelude is [guard.Verdict.Prelude] of the call.
-	Prelude string
 	// Execs judges the programs that a command starts. It is nil if no rule is about commands.
 	Execs *Execs
 	// AskHeld asks a person whether protected files that a command has changed stay, and waits for the answer. It is nil if no

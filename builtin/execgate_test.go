@@ -127,7 +127,7 @@ func (p *person) ask(ctx context.Context, q ExecQuestion) ExecAnswer {
 func asking(t *testing.T, mode string) (*execGate, *person) {
 	rules := execRules(t, mode, nil, []string{"Bash(git push:*)"})
 	p := &person{answers: make(chan ExecAnswer)}
-	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask, Granted: rules.Commands().ExecGrants("git push granted")}), p
+	return newExecGate(Execs{Policy: func() *guard.Policy { return rules }, Ask: p.ask, Granted: rules.Commands().ExecGrants(guard.NewExec("git push granted", guard.Path{}))}), p
 }
 
 // A question and the lines of a result show each argument with its end, the file of the program, and what is left out.

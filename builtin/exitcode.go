@@ -10,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // answers are the programs whose exit code 1 is an answer and no failure, and what it says.
@@ -57,7 +58,7 @@ var (
 const xargsFailed = 123
 
 // explain says what the exit code means where it is no failure but an answer: if none but such a program can have given it.
-func explain(command string, r *shell.Result) string {
+func explain(command guard.Exec, r *shell.Result) string {
 	if r.ExitCode != 1 && r.ExitCode != xargsFailed || r.Signal != "" || r.TimedOut || r.Cancelled {
 		return ""
 	}
@@ -80,12 +81,12 @@ type status struct {
 }
 
 // read takes a line apart, and reports whether that is possible.
-func (s *status) read(text string) bool {
-	file, err := parseLine(text)
+func (s *status) read(command guard.Exec) bool {
+	statements, err := command.Statements()
 	if err != nil {
 		return false
 	}
-	syntax.Walk(file, func(n syntax.Node) bool {
+	eachNode(statements, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			s.options(n)
@@ -94,7 +95,7 @@ func (s *status) read(text string) bool {
 		}
 		return true
 	})
-	s.last(file.Stmts)
+	s.last(statements)
 	return true
 }
 
@@ -212,7 +213,7 @@ func (s *status) run(words []string) {
 	case slices.Contains(wrappers, name):
 		s.wrapped(words)
 	case (name == "bash" || name == "sh") && len(words) == 3 && words[1] == "-c" && words[2] != "":
-		s.failure = !s.read(words[2]) || s.failure
+		s.failure = !s.read(guard.NewExec(words[2], guard.Path{})) || s.failure
 	default:
 		s.failure = true
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/guard"
 )
 
 func TestExplain(t *testing.T) {
@@ -78,11 +79,11 @@ func TestExplain(t *testing.T) {
 		{"", "", 1, ""},
 	} {
 		r := &shell.Result{Shown: shell.Shown{Text: test.output}, ExitCode: test.code}
-		if got := explain(test.command, r); got != test.want {
+		if got := explain(guard.NewExec(test.command, guard.Path{}), r); got != test.want {
 			t.Errorf("%q, exit code %d: %q, want %q", test.command, test.code, got, test.want)
 		}
 	}
-	if explain("grep x f", &shell.Result{ExitCode: 1, TimedOut: true}) != "" {
+	if explain(guard.NewExec("grep x f", guard.Path{}), &shell.Result{ExitCode: 1, TimedOut: true}) != "" {
 		t.Error("a timeout was explained away")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/guard"
 )
 
 // Of the programs that ask a person at a terminal only two end neither by themselves nor with their input: watch, and Vim, which
@@ -19,16 +20,13 @@ import (
 
 // needsTerminal returns the program of a command that would wait for keys that never arrive: an editor with files but no commands, or
 // watch, which runs until it is stopped. Input that is piped or redirected into the program may be its keys.
-func needsTerminal(command string) string {
-	if !strings.Contains(command, "vi") && !strings.Contains(command, "watch") && !strings.Contains(command, "editor") {
-		return "" // as of nearly every command
-	}
-	file, err := parseLine(command)
+func needsTerminal(command guard.Exec) string {
+	statements, err := command.Statements()
 	if err != nil {
 		return ""
 	}
 	own := false
-	syntax.Walk(file, func(n syntax.Node) bool {
+	eachNode(statements, func(n syntax.Node) bool {
 		_, decl := n.(*syntax.FuncDecl)
 		own = own || decl // perhaps of that name
 		return !own
@@ -36,7 +34,7 @@ func needsTerminal(command string) string {
 	if own {
 		return ""
 	}
-	return waitingAmong(file.Stmts)
+	return waitingAmong(statements)
 }
 
 // waitsMessage says that a command was not run, and what to do instead.
@@ -141,7 +139,7 @@ func waitingCall(c *syntax.CallExpr, piped bool) string {
 	args := words[1:]
 	switch {
 	case (name == "sh" || name == "bash") && len(args) == 2 && commandOption.MatchString(args[0]) && !piped:
-		return needsTerminal(args[1])
+		return needsTerminal(guard.NewExec(args[1], guard.Path{}))
 	case name == "watch" && !watchEnds(args):
 		return name
 	case isEditor(name) && (!piped || fed || slices.Contains(args, "-")) && !slices.ContainsFunc(args, knownProgram):

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
+	"github.com/toolhost/toolhost/guard"
 )
 
 func TestWaitsForKeys(t *testing.T) {
@@ -87,7 +88,7 @@ func TestWaitsForKeys(t *testing.T) {
 		"watch ls &":                          "",
 		"(vi":                                 "",
 	} {
-		if got := needsTerminal(command); got != want {
+		if got := needsTerminal(guard.NewExec(command, guard.Path{})); got != want {
 			t.Errorf("%q: %q, want %q", command, got, want)
 		}
 	}

@@ -41,7 +41,7 @@ func onlyReads(in guard.Intent) bool {
 // commandsRead reports whether a file exists that a command may read without a question.
 func (e *Env) commandsRead(path guard.Path) bool {
 	info, err := os.Stat(path.Location())
-	if err != nil || e.Visible == nil || !e.Visible(Bash) || e.Policy.Commands().Denied(path.Real(), info.IsDir()) {
+	if err != nil || e.Visible == nil || !e.Visible(Bash) || e.Policy.Commands().Hidden(path.Real(), info.IsDir()) {
 		return false
 	}
 	word, err := syntax.Quote(path.Real(), syntax.LangBash)

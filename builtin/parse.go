@@ -8,9 +8,11 @@ import (
 
 // The functions of this file only choose the text of a command's result. The guard judges commands separately.
 
-// parseLine takes a command apart.
-func parseLine(command string) (*syntax.File, error) {
-	return syntax.NewParser().Parse(strings.NewReader(command), "")
+// eachNode calls f for the nodes of statements, as [syntax.Walk] does.
+func eachNode(statements []*syntax.Stmt, f func(syntax.Node) bool) {
+	for _, stmt := range statements {
+		syntax.Walk(stmt, f)
+	}
 }
 
 // wordText is what a word stands for, "" if that is known only when the line runs.

@@ -240,7 +240,7 @@ func (b *Runtime) SandboxReport() sandbox.Report {
 
 // TryShell runs a command where a principal's commands run, and returns the shell's version and PATH.
 func (b *Runtime) TryShell(ctx context.Context, principal string, policy *guard.Policy) (version, path string, err error) {
-	where, err := place(ctx, &Env{Runtime: b, Principal: principal, Policy: policy}, bashInput{})
+	where, err := place(ctx, &Env{Runtime: b, Principal: principal, Policy: policy}, guard.Exec{})
 	if err != nil {
 		return "", "", err
 	}

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,23 +24,19 @@ type commandLine struct {
 // follow finds the directories that the line changes to. Where it is not understood
 // which of its commands run in which, each is judged as if it ran in all of them.
 func (ln *commandLine) follow() {
-	entered := false
+	ln.lost = ln.analysis.Lost
 	for _, s := range ln.analysis.Commands {
-		switch s.Name {
-		case "cd", "pushd":
-			to := command.Word{Text: "~", Static: true, Home: true}
-			if len(s.Args) > 1 {
-				to = s.Args[len(s.Args)-1]
-			}
-			dirs, known := ln.step(to, ln.dirs)
-			ln.dirs = union(ln.dirs, dirs...)
-			ln.lost = ln.lost || !known
-			entered = true
-		case "env", "genv", "sudo", "doas":
-			ln.lost = ln.lost || ln.analysis.ChangesDir && len(s.Args) > 1 && isOption(s.Args[1].Text)
+		if s.Name != "cd" && s.Name != "pushd" {
+			continue
 		}
+		to := command.Word{Text: "~", Static: true, Home: true}
+		if len(s.Args) > 1 {
+			to = s.Args[len(s.Args)-1]
+		}
+		dirs, known := ln.step(to, ln.dirs)
+		ln.dirs = union(ln.dirs, dirs...)
+		ln.lost = ln.lost || !known
 	}
-	ln.lost = ln.lost || ln.analysis.ChangesDir && !entered
 }
 
 // runsIn returns the directories that a command or redirection may run in.
@@ -124,53 +119,24 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 	return ln.data.resolve(dir, text)
 }
 
-// fixed returns the word that stands for a text as it is.
-func fixed(text string) command.Word { return command.Word{Text: text, Static: true} }
-
-// targets resolves words in each directory the line may be in when it comes to
-// them. A word that is not known before the command runs names nothing.
+// targets resolves words in each directory that the line may be in when it comes to them: literal ones, and written ones whose
+// variables have values in the text, since no containment holds a rule on files that do not exist yet.
 func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
-		if !w.Static && !w.Home || w.Text == "" || isStream(w.Text) {
-			continue
+		texts := []string{w.Text}
+		if !w.Static && !w.Home {
+			texts = w.Guesses
 		}
-		for _, dir := range dirs {
-			if p, err := ln.resolve(w, w.Text, dir); err == nil {
-				out = append(out, newTarget(p, access, verbOf(access)))
+		for _, text := range texts {
+			if text == "" || isStream(text) || access == reading && !w.Static && !w.Home {
+				continue
+			}
+			for _, dir := range dirs {
+				if p, err := ln.resolve(w, text, dir); err == nil {
+					out = append(out, newTarget(p, access, verbOf(access)))
+				}
 			}
 		}
 	}
 	return out
-}
-
-const (
-	// maxGlob bounds how many files a wildcard of a command may name before it counts as naming
-	// any.
-	maxGlob = 1000
-	// maxFiles bounds the files of a command that are examined, and the directory entries that
-	// are examined to find them. Beyond, the command requires approval.
-	maxFiles = 20_000
-)
-
-// expand returns the files a wildcard means, by absolute names, if they are at most so many.
-// Commands of the line may set how its shell expands wildcards.
-func (ln *commandLine) expand(w command.Word, dir Path, most int) ([]string, error) {
-	g := pathname.Expansion{Entries: maxFiles, Most: most}
-	for _, s := range ln.analysis.Commands {
-		for _, w := range s.Args {
-			g.Hidden = g.Hidden || w.Text == "dotglob"
-			g.Deep = g.Deep || w.Text == "globstar"
-			g.Fold = g.Fold || w.Text == "nocaseglob"
-		}
-	}
-	g.Hidden = g.Hidden || strings.Contains(ln.text, "GLOBIGNORE") // sets it as well
-	at, pattern := dir.given, w.Text
-	switch {
-	case w.Home:
-		at, pattern = ln.data.home.Given, pattern[1:]
-	case filepath.IsAbs(pattern):
-		at = filepath.VolumeName(pattern)
-		pattern = pattern[len(at):]
-	}
-	return g.Files(at, pattern)
 }

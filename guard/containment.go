@@ -29,8 +29,8 @@ type Commands struct{ p *Policy }
 
 // Excluded reports whether the settings want the command run outside of the containment: every command in it matches
 // sandbox.excludedCommands. Such a command was judged as uncontained.
-func (c Commands) Excluded(text string) bool {
-	return !c.p.data.excluded.Empty() && excludes(c.p.data.excluded, command.Analyze(text))
+func (c Commands) Excluded(e Exec) bool {
+	return !c.p.data.excluded.Empty() && excludes(c.p.data.excluded, e.analysis())
 }
 
 // excludes reports whether every command of a text is excluded.
@@ -68,10 +68,24 @@ func (c Commands) Private() privatedir.Set {
 // sandbox, or because files of the host itself lie where commands write.
 func (c Commands) DeniesFiles() bool {
 	k := c.p.data
-	return k.deny.HasPaths() || k.files.any() || k.ownFilesWritable
+	return k.deny.HasPaths() || !k.ask.Read.Empty() || k.files.any() || k.ownFilesWritable
 }
 
-// Denied reports whether the file or directory at real is hidden from commands: by [Policy.Hidden], or by
+// Hidden reports whether the file or directory at real is hidden from commands: by [Commands.Denied], or because a rule asks
+// before it is read.
+func (c Commands) Hidden(real string, dir bool) bool {
+	return c.Denied(real, dir) || c.Asked(real, dir) != ""
+}
+
+// Asked returns the rule that asks before the file or directory at real is read, as written; "" if there is none.
+func (c Commands) Asked(real string, dir bool) string {
+	if r := c.p.data.ask.Read.Match(pathname.Slashed(real), dir); r != nil {
+		return r.Text
+	}
+	return ""
+}
+
+// Denied reports whether the file or directory at real is denied to commands: by [Policy.Hidden], or by
 // sandbox.filesystem.denyRead.
 func (c Commands) Denied(real string, dir bool) bool {
 	return c.p.Hidden(real, dir) || c.p.data.files.withholds(real, dir)

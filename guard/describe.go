@@ -149,7 +149,7 @@ func (i *Item) decided(v Verdict, line string) {
 
 // describe implements describer: every command of the line, and every file that it redirects to or from.
 func (e Exec) describe() Description {
-	a := command.Analyze(e.Text)
+	a := e.analysis()
 	d := Description{Text: e.Text, Dir: e.Dir.String(), Says: e.Description}
 	if e.Unsandboxed {
 		d.Notes = append(d.Notes, outsideSandbox)
@@ -265,7 +265,7 @@ func dangerOfCommand(s command.Simple) danger {
 	if s.ReadOnly() {
 		d = harmless
 	}
-	if _, written := s.Paths(); len(written) > 0 {
+	if _, written := s.Files(); len(written) > 0 {
 		d = writes
 	}
 	if len(s.Undecidable) > 0 || s.HandsOver() {

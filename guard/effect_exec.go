@@ -1,5 +1,11 @@
 package guard
 
+import (
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+)
+
 // Exec runs a shell command line. Its rules are those of Bash, and those on the files that it names.
 type Exec struct {
 	Text string
@@ -11,6 +17,47 @@ type Exec struct {
 	Background bool
 	// Description is the agent's description of the command, for logs. Nothing depends on it.
 	Description string
+
+	line *command.Analysis // of Text, see NewExec
+}
+
+// NewExec returns the effect of running a text. The text is parsed once: whatever asks about it later uses the result.
+func NewExec(text string, dir Path) Exec {
+	return Exec{Text: text, Dir: dir, line: command.Analyze(text)}
+}
+
+// Statements returns the parsed text.
+func (e Exec) Statements() ([]*syntax.Stmt, error) {
+	a := e.analysis()
+	return a.Statements, a.Err
+}
+
+// Words returns the words of a text that is one command of literal words, and nothing else; nil for any other.
+func (e Exec) Words() (words []string) {
+	a := e.analysis()
+	if len(a.Statements) != 1 || len(a.Commands) != 1 || len(a.Undecidable) > 0 || a.Err != nil {
+		return nil
+	}
+	stmt := a.Statements[0]
+	call, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || stmt.Negated || stmt.Background || stmt.Coprocess || len(stmt.Redirs) > 0 || len(call.Assigns) > 0 {
+		return nil
+	}
+	for _, w := range a.Commands[0].Args {
+		if !w.Static || w.Home {
+			return nil
+		}
+		words = append(words, w.Text)
+	}
+	return words
+}
+
+// analysis returns what the text is made of.
+func (e Exec) analysis() *command.Analysis {
+	if e.line == nil {
+		return command.Analyze(e.Text)
+	}
+	return e.line
 }
 
 // Judge implements [Effect].

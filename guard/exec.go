@@ -102,8 +102,8 @@ type ExecGrant struct {
 }
 
 // ExecGrants returns the commands of a text that ask rules match, for a text that a person has allowed.
-func (c Commands) ExecGrants(text string) (grants []ExecGrant) {
-	for _, s := range command.Analyze(text).Commands {
+func (c Commands) ExecGrants(e Exec) (grants []ExecGrant) {
+	for _, s := range e.analysis().Commands {
 		if r, _ := c.p.data.ask.Commands.Denies(s); r != nil && s.Name != "" {
 			grants = append(grants, ExecGrant{r.Text, s.Args})
 		}

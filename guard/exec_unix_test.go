@@ -259,7 +259,7 @@ func TestExecGrants(t *testing.T) {
 	} {
 		args := strings.Fields(tt.args)
 		finding := ExecFinding{Action: Ask, Rule: "Bash(git push:*)", Words: args}
-		covers := slices.ContainsFunc(p.Commands().ExecGrants(tt.text), func(g ExecGrant) bool { return g.Covers(finding, args) })
+		covers := slices.ContainsFunc(p.Commands().ExecGrants(Exec{Text: tt.text}), func(g ExecGrant) bool { return g.Covers(finding, args) })
 		if covers != tt.want {
 			t.Errorf("%q covers %q: %v, want %v", tt.text, tt.args, covers, tt.want)
 		}

@@ -37,7 +37,7 @@ func (p *Policy) Holds(action, rule string) string {
 		}
 		return "host; commands are refused"
 	case tool == "Read", tool == "Edit", tool == "Write", tool == "Grep", tool == "Glob":
-		if k.containment().Denies && action == "deny" {
+		if k.containment().Denies && (action == "deny" || tool == "Read" || tool == "Grep" || tool == "Glob") {
 			return "kernel"
 		}
 		if action == "ask" || k.sandbox.OffByChoice || k.sandbox.OnUnavailable == settings.OnFailureAllow {

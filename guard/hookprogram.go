@@ -70,7 +70,7 @@ func (t *hookText) operands(index int, s command.Simple, dirs []Path) {
 	case t.wraps(index):
 		t.lead(s, dirs)
 	case command.Writes(s):
-		_, files := s.Paths()
+		_, files := s.Files()
 		for _, w := range files {
 			if w.Text != "-" { // standard output
 				t.written(w, s.Name+" changes a file of the workspace")

@@ -84,7 +84,6 @@ type judge struct {
 	in     Intent
 	parts  []Part
 
-	prelude      string   // see [Verdict]
 	heldLate     string   // see [Verdict.Held]
 	controlPaths *control // see controlled
 	exec         *Exec    // the command that is being judged, if any
@@ -406,7 +405,7 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 // verdict returns the strictest of the parts. A mode that never asks refuses instead of asking. An intent with a silent effect,
 // one that added no part, is refused.
 func (j *judge) verdict(silent bool) Verdict {
-	v := Verdict{Action: Allow, Parts: j.parts, Prelude: j.prelude, Held: j.heldLate}
+	v := Verdict{Action: Allow, Parts: j.parts, Held: j.heldLate}
 	for i, p := range j.parts {
 		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Final && !v.Final {
 			v.Action, v.Rule, v.Source, v.Final, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Final, p.Reason, p.Remedy

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,9 +14,7 @@ import (
 type commandJudge struct {
 	j        *judge
 	line     *commandLine
-	reads    *readCheck
 	excluded bool // the settings want the command outside of the containment
-	readOnly bool // every command only reads, and only files that Read may read
 }
 
 // command judges a Bash command. It runs checks as for a file, but all of them count: the verdict
@@ -27,7 +24,7 @@ func (j *judge) command(c Exec) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &commandJudge{j: j, line: &commandLine{text: c.Text, analysis: command.Analyze(c.Text), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
+	l := &commandJudge{j: j, line: &commandLine{text: c.Text, analysis: c.analysis(), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
 	l.excluded = excludes(j.data.excluded, l.line.analysis)
 	if !l.held() { // its names mean the same as to the host
 		host := *j.data
@@ -41,14 +38,9 @@ func (j *judge) command(c Exec) {
 	files := wordFiles{l}
 	files.words()
 	files.removals()
-	l.reads = &readCheck{j: j, line: l.line}
-	if l.readOnly = l.reads.onlyReads(); l.readOnly {
-		j.prelude = l.gitPrelude()
-	}
 	files.redirects()
 	l.hiding()
 	l.unread()
-	l.downloads()
 	l.containable()
 	l.optOut()
 	l.permission()
@@ -129,16 +121,6 @@ func (l *commandJudge) ask(what, rule, reason, remedy string) {
 	l.j.add(Part{What: what, Action: Ask, Rule: rule, Source: builtIn, Final: true, Reason: reason, Remedy: remedy})
 }
 
-// downloads requires approval to run what is downloaded, if the user turned the sandbox off and
-// rules deny files.
-func (l *commandJudge) downloads() {
-	if l.held() || !l.offByChoice() || !l.line.analysis.RunsDownload() {
-		return
-	}
-	l.ask("run "+l.line.text, ruleContainment, "The command runs what it downloads, and nothing contains it"+because(l.j.data.containment().Why)+".",
-		"Download the script, read it, and run the file.")
-}
-
 // offByChoice reports whether the user, not the workspace, turned the sandbox off, and did not ask
 // for commands to be refused without it.
 func (l *commandJudge) offByChoice() bool {
@@ -214,7 +196,7 @@ func (l *commandJudge) optOut() {
 // permission decides by mode and allow rules on what no other check refused.
 func (l *commandJudge) permission() {
 	switch {
-	case l.readOnly:
+	case l.onlyReads():
 		l.j.add(l.part(Allow, ruleReadOnly, "Every command of it only reads, and only what may be read.", ""))
 	case l.j.data.mode == settings.ModePlan:
 		l.j.add(l.j.planPart(l.notReading()))
@@ -223,6 +205,12 @@ func (l *commandJudge) permission() {
 	default:
 		l.byRules()
 	}
+}
+
+// onlyReads reports whether every command of the line only reads what Read may read, so that it needs no rule in any mode.
+func (l *commandJudge) onlyReads() bool {
+	a := l.line.analysis
+	return len(a.Undecidable) == 0 && len(a.Commands) > 0 && every(a.Commands, l.reads)
 }
 
 // notReading names the command of the line that does more than read, or that reads a file for which
@@ -234,7 +222,7 @@ func (l *commandJudge) notReading() string {
 			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(textOf(s)), strings.Join(s.Undecidable, "; "))
 		case !s.ReadOnly():
 			return fmt.Sprintf("run %s, which may change something", clip(textOf(s)))
-		case !l.reads.reads(s):
+		case !l.reads(s):
 			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(textOf(s)))
 		}
 	}
@@ -282,7 +270,7 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 	if r := l.j.data.allow.Commands.Allows(s); r != nil {
 		return allowedBy(what, r, "A rule allows it.")
 	}
-	if l.reads.reads(s) {
+	if l.reads(s) {
 		return Part{What: what, Action: Allow, Rule: ruleReadOnly, Source: builtIn, Reason: "It only reads."}
 	}
 	reason := "No rule allows the command " + clip(textOf(s)) + "."
@@ -337,28 +325,6 @@ func firstWords(s command.Simple) string {
 }
 
 func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
-
-// gitPrelude returns the text that must begin a line of read-only commands that contains git, so
-// that git runs no other program even if the check of the repository missed something. The values
-// do not change the output for a repository that passed the check. Settings in the environment
-// override those in files, and reach what git starts in submodules.
-func (l *commandJudge) gitPrelude() string {
-	isGit := func(s command.Simple) bool { return s.Name == "git" }
-	if !slices.ContainsFunc(l.line.analysis.Commands, isGit) || slices.ContainsFunc(l.line.analysis.Commands, command.Simple.ShowsGitSettings) {
-		return ""
-	}
-	settings := [][2]string{{"core.fsmonitor", "false"}, {"core.hooksPath", os.DevNull}}
-	if !l.reads.bare {
-		settings = append(settings, [2]string{"safe.bareRepository", "explicit"})
-	}
-	var b strings.Builder
-	// No protocol is allowed: a repository that fetches missing objects would run a program for it.
-	fmt.Fprintf(&b, "export GIT_ALLOW_PROTOCOL= GIT_NO_LAZY_FETCH=1 GIT_CONFIG_COUNT=$((${GIT_CONFIG_COUNT:-0}+%d)); export", len(settings))
-	for i, s := range settings { // after those in the user's environment
-		fmt.Fprintf(&b, " GIT_CONFIG_KEY_$((GIT_CONFIG_COUNT-%[1]d))=%[2]s GIT_CONFIG_VALUE_$((GIT_CONFIG_COUNT-%[1]d))=%[3]s", i+1, s[0], s[1])
-	}
-	return b.String() + "; "
-}
 
 // tooMuch requires approval if the line names files that are not judged and that nothing else
 // protects.

@@ -3,6 +3,7 @@ package guard
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,7 +15,9 @@ import (
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
-// A wordFiles judges the files that the words and redirections of a line name.
+// A wordFiles judges the files that the literal words and the redirections of a line name. A containment holds the rules on files
+// whatever a command does: there, words are judged so that nothing of a line runs that cannot succeed, and because no containment
+// holds a rule on files that do not exist yet. Without one, literal words are all that is judged.
 type wordFiles struct{ *commandJudge }
 
 // A check judges a file of the line, and reports whether it decided.
@@ -22,92 +25,58 @@ type check = func(*target) (Part, bool)
 
 // words judges the files that the words of the commands name.
 func (f wordFiles) words() {
-	unknown := f.line.analysis.Partial || slices.ContainsFunc(f.line.analysis.Writes, unnamed)
 	for _, s := range f.line.analysis.Commands {
-		reads, writes := s.Paths()
-		named := reads
-		if s.OperandsUnknown() || len(reads)+len(writes) == 0 && !command.SearchesText(s) {
-			named = slices.Concat(reads, s.Mentions())
-		}
+		reads, writes := s.Files()
 		dirs := f.line.runsIn(s.Places)
-		for _, t := range f.files(named, dirs, reading) {
-			f.file(s, t)
-		}
-		f.literal(s, reads, dirs)
-		f.recursive(s, reads, dirs)
-		for _, t := range f.known(slices.Concat(writes, s.Outputs()), dirs, writing) {
-			f.file(s, t)
-			if t.path.dir || f.makesDir(t) {
-				f.copyTargets(s, reads, t, dirs)
+		if s.ShowsContent() {
+			for _, t := range f.line.targets(reads, dirs, reading) {
+				f.read(t)
 			}
 		}
-		for _, t := range f.matched(writes, dirs, writing) { // rm * does not try to remove the target of a link
-			f.through(t, f.rerouting(s), f.unenforced(f.j.denied), f.deniedInside, f.j.asked, f.writesProtected)
+		for _, t := range f.line.targets(writes, dirs, writing) {
+			f.write(s, t)
 		}
-		if s.Name == "ln" { // later writes may go through the link
-			for _, t := range f.files(reads, dirs, writing) {
-				f.through(t, f.linkedRules(s), f.writesProtected)
-			}
-		}
-		f.patches(s, dirs)
-		unknown = unknown || slices.ContainsFunc(writes, unnamed)
-	}
-	if unknown { // it may be any file that the text names
-		f.mayName()
 	}
 }
 
-// literal refuses a line that reads a denied file by a word that is known from the text, so that no other part of it runs. The kernel
-// enforces the rule for whatever else the line reads.
-func (f wordFiles) literal(s command.Simple, reads []command.Word, dirs []Path) {
-	if !f.contained() || len(dirs) != 1 || s.Local || command.Talks(s) || s.Name == "file" {
+// read judges a file that a command reads.
+func (f wordFiles) read(t *target) {
+	if f.contained() {
+		if !t.path.dir { // a directory may hold more than what is denied
+			f.through(t, f.j.denied, f.askedHidden)
+		}
 		return
 	}
-	static := slices.DeleteFunc(slices.Clone(reads), func(w command.Word) bool { return !w.Static })
-	for _, t := range f.line.targets(static, dirs, reading) {
-		if !t.path.dir {
-			f.through(t, f.j.denied)
-		}
-	}
+	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked)
 }
 
-// file judges a file that a command reads or writes. If the kernel enforces the denies, the ask
-// rules remain, and files that a command writes and that do not exist yet.
-func (f wordFiles) file(s command.Simple, t *target) {
-	if t.access == reading {
-		f.through(t, f.unenforced(f.j.denied), f.unenforced(f.j.selfProtection), f.j.asked)
-	} else {
-		f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.unenforced(f.j.deniedHardlink), f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
-	}
-}
-
-// unenforced returns a check that passes what the containment enforces.
-func (f wordFiles) unenforced(c check) check {
+// write judges a file that a command writes.
+func (f wordFiles) write(s command.Simple, t *target) {
 	if f.contained() {
-		return func(*target) (Part, bool) { return Part{}, false }
+		f.through(t, f.j.denied, f.j.selfProtection, f.askedHidden, f.j.asked, f.writesProtected)
+		return
 	}
-	return c
+	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
 }
 
-// unnamed reports whether the line does not determine the file that a word names.
-func unnamed(w command.Word) bool { return !w.Named() }
-
-// mayName requires approval if a file that the line writes is not known and the text names a
-// protected file somewhere.
-func (f wordFiles) mayName() {
-	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`()<>,;|&=[]{}", r) }
-	for piece := range strings.FieldsFuncSeq(f.line.text, apart) {
-		if inProtected(pathname.Slashed(piece)) || len(f.j.data.hooks.files.Names) > 0 && strings.Contains(piece, ".") {
-			w := command.Word{Text: piece, Static: true, Home: strings.HasPrefix(piece, "~/")}
-			for _, t := range f.line.targets([]command.Word{w}, f.line.dirs, writing) {
-				f.through(t, f.writesProtected)
-			}
-		}
+// askedHidden refuses a file that commands cannot access because a rule asks before it is read.
+func (f wordFiles) askedHidden(t *target) (Part, bool) {
+	k := f.j.data
+	if !f.contained() || k.ask.Read.Match(t.real, t.path.dir) == nil && k.ask.Read.Match(t.given, t.path.dir) == nil {
+		return Part{}, false
 	}
+	part, ok := f.j.asked(t)
+	tool := "Read"
+	if t.access == writing {
+		tool = "Edit or Write"
+	}
+	part.Action, part.remedyCommand = Deny, nil
+	part.Reason = "A rule asks before " + Quote(t.path.given) + " is read, so commands have no access to it."
+	part.Remedy = "Use " + tool + ", which asks a person."
+	return part, ok
 }
 
-// through takes a file through checks and keeps what the first that knows has
-// to object.
+// through takes a file through checks and keeps what the first that knows has to object.
 func (f wordFiles) through(t *target, checks ...check) {
 	for _, check := range checks {
 		if part, ok := check(t); ok {
@@ -133,49 +102,10 @@ func (f wordFiles) protects(t *target) bool {
 	return f.contained() && k.kernelProtected(t.path.real) || f.held() && k.isSettledPath(t.path.real)
 }
 
-// files resolves words: those that are known, and the current matches of a wildcard.
-func (f wordFiles) files(words []command.Word, dirs []Path, access rules.Access) []*target {
-	return append(f.known(words, dirs, access), f.matched(words, dirs, access)...)
-}
-
-// known resolves words that are known, and those that the line itself assigns to variables.
-func (f wordFiles) known(words []command.Word, dirs []Path, access rules.Access) []*target {
-	words = slices.Clone(words)
-	for _, w := range words {
-		for _, text := range w.Guesses {
-			words = append(words, fixed(text))
-		}
-	}
-	return f.line.targets(words, dirs, access)
-}
-
-// matched resolves wildcards, those of reads only if there are rules on files that nothing else
-// enforces.
-func (f wordFiles) matched(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
-	if access == reading && !f.j.data.ask.HasPaths() && (f.contained() || !f.j.data.deny.HasPaths()) {
-		return nil
-	}
-	for _, w := range words {
-		if !w.Glob {
-			continue
-		}
-		for _, dir := range dirs {
-			names, err := f.line.expand(w, dir, maxFiles)
-			if err != nil {
-				f.tooMuch("use "+w.Text, "The wildcard "+w.Text+" names too many files to hold them against the rules on files.")
-			}
-			for _, name := range names {
-				out = append(out, f.line.targets([]command.Word{fixed(name)}, []Path{dir}, access)...)
-			}
-		}
-	}
-	return out
-}
-
-// deniedInside refuses to write a directory whose entire content is denied: a command that removes
-// or moves it, or copies into it, writes its content.
+// deniedInside refuses to write a directory whose entire content is denied: a command that removes or moves it, or copies into it,
+// writes its content.
 func (f wordFiles) deniedInside(t *target) (Part, bool) {
-	if !t.path.dir || f.contained() {
+	if !t.path.dir {
 		return Part{}, false
 	}
 	inside := *t
@@ -183,9 +113,8 @@ func (f wordFiles) deniedInside(t *target) (Part, bool) {
 	return f.j.denied(&inside)
 }
 
-// kernelProtected reports whether the containment keeps a protected path unchanged: one that exists
-// and is a directory or lies directly in a root (see [Commands.SandboxPaths]), or one in .git,
-// where commands must be able to write.
+// kernelProtected reports whether the containment keeps a protected path unchanged: one that exists and is a directory or lies
+// directly in a root (see [Commands.SandboxPaths]), or one in .git, where commands must be able to write.
 func (k *policyData) kernelProtected(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
@@ -215,29 +144,20 @@ func (k *policyData) isSettledPath(path string) bool {
 		slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return pathname.Within(name, pathname.Slashed(b.Real)) })
 }
 
-// leaving is outsideRoots for the writes of a command that would otherwise run without approval and
-// without anything that keeps it in the boundary: a rule such as Bash(cp:*) allows the program, not
-// every path on the disk. A rule without wildcards allows what it says, and one for git the worktrees
-// next to the repository.
+// leaving is outsideRoots for the writes of a command that would otherwise run without approval and without anything that keeps it
+// in the boundary: a rule such as Bash(cp:*) allows the program, not every path on the disk. A rule without wildcards allows what
+// it says.
 func (f wordFiles) leaving(s command.Simple) check {
 	k := f.j.data
 	r := k.allow.Commands.Allows(s)
-	wide := r != nil && strings.HasSuffix(r.Spec, "*") && k.mode != settings.ModeBypass && k.allow.Named("Bash") == nil && k.allow.Commands.Line(f.line.text) == nil
+	wide := r != nil && strings.HasSuffix(r.Spec, "*") && k.mode != settings.ModeBypass && k.allow.Named("Bash") == nil &&
+		k.allow.Commands.Line(f.line.text) == nil
 	return func(t *target) (Part, bool) {
-		next := func(root pathname.Place) bool { return filepath.Dir(root.Real) == filepath.Dir(t.real) }
-		if _, ok := f.j.allowRule(t); ok || f.held() || !wide && !f.autoAllowed() || wide && makesRepository(s) && slices.ContainsFunc(k.roots, next) {
+		if _, ok := f.j.allowRule(t); ok || f.held() || !wide && !f.autoAllowed() {
 			return Part{}, false
 		}
 		return f.j.outsideRoots(t)
 	}
-}
-
-// makesRepository reports whether git creates a work tree or a repository, usually next to the
-// current one.
-func makesRepository(s command.Simple) bool {
-	return s.Name == "git" && slices.ContainsFunc(s.Args[1:], func(w command.Word) bool {
-		return w.Text == "worktree" || w.Text == "clone" || w.Text == "init" || w.Text == "submodule"
-	})
 }
 
 func verbOf(access rules.Access) string {
@@ -263,8 +183,8 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 	}
 	dirs := f.line.runsIn(w.Places)
 	if !w.Static && !w.Home || f.line.lost && !w.Home && !filepath.IsAbs(w.Text) {
-		for _, t := range f.files([]command.Word{w}, dirs, access) { // the file may stay where it is
-			f.file(command.Simple{}, t)
+		for _, t := range f.line.targets([]command.Word{w}, dirs, access) { // the file may stay where it is
+			f.redirected(t)
 		}
 		if !f.autoAllowed() {
 			f.j.add(Part{What: verbOf(access) + w.Text, Action: Ask, Rule: ruleUndecidable, Source: builtIn,
@@ -279,19 +199,24 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 			continue
 		}
 		t := newTarget(p, access, verbOf(access))
-		if access == reading && w.Static {
-			f.literal(command.Simple{}, []command.Word{w}, []Path{dir})
-		}
-		if access == reading && f.autoAllowed() && (f.contained() || f.offByChoice()) {
-			f.file(command.Simple{}, t)
+		if f.autoAllowed() && f.contained() || access == reading && f.autoAllowed() && f.offByChoice() {
+			f.redirected(t)
 			continue
 		}
 		part := f.j.decide(t)
-		if part.Action == Ask && f.held() && f.autoAllowed() &&
-			(!part.Final && part.Rule != ruleHardLink || part.Rule == RuleProtected && f.protects(t)) {
+		if part.Action == Ask && f.held() && f.autoAllowed() && (!part.Final && part.Rule != ruleHardLink || part.Rule == RuleProtected && f.protects(t)) {
 			continue // the containment keeps it in the workspace
 		}
 		f.j.add(part)
+	}
+}
+
+// redirected judges the file of a redirection as that of a command.
+func (f wordFiles) redirected(t *target) {
+	if t.access == reading {
+		f.read(t)
+	} else {
+		f.write(command.Simple{}, t)
 	}
 }
 
@@ -302,4 +227,82 @@ func isStream(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "/dev/fd/") && strings.Trim(name[len("/dev/fd/"):], "0123456789") == ""
+}
+
+// emptied matches a removal of "/" or all of its children if the variable in it is empty.
+var emptied = regexp.MustCompile(`^["']?\$(\{[^}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*])["']?/+["']?[.*?]*["']?$`)
+
+// removals requires approval before a critical directory is removed.
+func (f wordFiles) removals() {
+	for _, s := range f.line.analysis.Commands {
+		if s.Name != "rm" && s.Name != "rmdir" {
+			continue
+		}
+		dirs := f.line.runsIn(s.Places)
+		if slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return f.removesCritical(w, dirs) }) {
+			f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+" would remove, or could remove, a root, home or workspace directory.",
+				"Name what is to be removed more closely; a person must agree to this in any mode.")
+		}
+	}
+}
+
+func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
+	if !w.Static && !w.Home && !w.Glob {
+		return emptied.MatchString(w.Text) || slices.ContainsFunc(w.Guesses, func(text string) bool {
+			return text != "" && f.removesCritical(command.Word{Text: text, Static: true}, dirs)
+		})
+	}
+	if isOption(w.Text) {
+		return false
+	}
+	text, children := w.Text, w.Glob
+	if w.Glob {
+		var last string
+		if text, last = cutGlob(w.Text); last == "" {
+			return false
+		}
+		if f.line.lost && text == "." {
+			return true
+		}
+	}
+	return slices.ContainsFunc(dirs, func(dir Path) bool {
+		p, err := f.line.resolve(w, text, dir)
+		return err == nil && slices.ContainsFunc([]string{pathname.Slashed(p.given), pathname.Slashed(p.real)}, func(name string) bool {
+			return children && name == "/" || f.j.data.isCritical(name)
+		})
+	})
+}
+
+// cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its children. For
+// any other pattern last is empty.
+func cutGlob(glob string) (dir, last string) {
+	dir, last = ".", glob
+	if i := strings.LastIndexByte(glob, '/'); i >= 0 {
+		dir, last = glob[:i+1], glob[i+1:]
+	}
+	if strings.ContainsAny(dir, "*?[") {
+		return glob, ""
+	}
+	if dir != "/" && strings.Trim(last, ".*?!]["+"^") != "" {
+		return dir, "" // rm -r build*
+	}
+	return dir, last
+}
+
+// reads reports whether a command only reads, and only files that Read may read.
+func (l *commandJudge) reads(s command.Simple) bool {
+	files, written := s.Files()
+	dirs := l.line.runsIn(s.Places)
+	readable := func(p Path) bool { return l.j.decide(newTarget(p, reading, "read ")).Action == Allow }
+	return s.ReadOnly() && len(written) == 0 && !l.line.lost && every(dirs, readable) && every(files, func(w command.Word) bool {
+		return (w.Static || w.Home) && every(dirs, func(dir Path) bool {
+			p, err := l.line.resolve(w, w.Text, dir)
+			return err == nil && (w.Static && isStream(w.Text) || readable(p))
+		})
+	})
+}
+
+// every reports whether f holds for all of a list.
+func every[T any](list []T, f func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(x T) bool { return !f(x) })
 }

@@ -60,11 +60,13 @@ func (c Commands) SandboxPaths() SandboxPaths {
 		}
 	}
 	out.holdOriginals(k)
-	for _, name := range k.deny.Read.Absolute() {
-		if out.aroundScratch(name, k.scratch) && !out.Harmless(name) {
-			out.mask(name, k.scratch, nil)
-		} else {
-			out.Denied = append(out.Denied, name)
+	for _, m := range k.closed() {
+		for _, name := range m.Absolute() {
+			if out.aroundScratch(name, k.scratch) && !out.Harmless(name) {
+				out.mask(name, k.scratch, nil)
+			} else {
+				out.Denied = append(out.Denied, name)
+			}
 		}
 	}
 	out.ReadOnly = append(out.ReadOnly, k.deny.Edit.Absolute()...)
@@ -161,6 +163,14 @@ func otherWorkspaces(scratch string, writable []string) []string {
 	return out
 }
 
+// closed are the rules that hide files from commands: those that deny reading, and those that ask before.
+func (k *policyData) closed() []*rules.Matcher { return []*rules.Matcher{k.deny.Read, k.ask.Read} }
+
+// closes reports whether a path whose parent directories are not hidden from commands is.
+func (k *policyData) closes(name string, dir bool) bool {
+	return slices.ContainsFunc(k.closed(), func(m *rules.Matcher) bool { return m.Holds(name, dir) })
+}
+
 // walk adds the paths in one directory of the boundary. frozen says that the directory is read-only as a whole.
 func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 	git, inGit := k.gitRules(), ""
@@ -170,7 +180,7 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 			return nil
 		}
 		name, dir := pathname.Slashed(path), d.IsDir()
-		if k.deny.Read.Holds(name, dir) {
+		if k.closes(name, dir) {
 			c.Denied = append(c.Denied, path)
 			return skip(dir)
 		}
@@ -232,9 +242,9 @@ func (k *policyData) gitRules() gitRules {
 	named := func(m *rules.Matcher) bool {
 		return slices.ContainsFunc(m.Rules(), func(r *rules.Rule) bool { return strings.Contains(pathname.Folded.Of(r.Text), "git") })
 	}
-	g := gitRules{all: named(k.deny.Read) || named(k.files.unread) || named(k.files.unwritten), edit: named(k.deny.Edit)}
+	g := gitRules{all: slices.ContainsFunc(k.closed(), named) || named(k.files.unread) || named(k.files.unwritten), edit: named(k.deny.Edit)}
 	g.all = g.all || g.edit
-	g.any = g.all || !k.deny.Read.Empty()
+	g.any = g.all || !k.deny.Read.Empty() || !k.ask.Read.Empty()
 	return g
 }
 

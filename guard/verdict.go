@@ -69,9 +69,6 @@ type Verdict struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Parts lists what was found, one entry for each path and simple command.
 	Parts []Part `json:"parts,omitempty"`
-	// Prelude is shell text, without a line break, that must run before the command: the verdict
-	// applies to both. It may be empty.
-	Prelude string `json:"-"`
 	// Held is "when programs start" if the text does not name every program of the command.
 	Held string `json:"held,omitempty"`
 }

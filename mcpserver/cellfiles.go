@@ -43,8 +43,8 @@ func checkFile(policy *guard.Policy, f *os.File) error {
 	case pathOnly:
 		return errors.New("was opened as a path only (O_PATH), through which hidden files could be opened")
 	case mode.IsRegular():
-		if name != "" && policy.Commands().Denied(name, false) {
-			return fmt.Errorf("is %s, which the rules deny", name)
+		if name != "" && policy.Commands().Hidden(name, false) {
+			return fmt.Errorf("is %s, which the rules hide", name)
 		}
 		return nil
 	case mode&(fs.ModeNamedPipe|fs.ModeSocket) != 0, term.IsTerminal(int(f.Fd())), isNull(info):

@@ -70,7 +70,7 @@ func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	now := policy().Commands()
 	e := &builtin.Execs{Policy: policy, Ask: c.ask, Hosts: now.Network().Asks, Known: c.isAlwaysAllowed, Later: c.req.Repeats, Tell: c.audit}
 	if approved && now.JudgesExecs() {
-		e.Granted = now.ExecGrants(command.Text)
+		e.Granted = now.ExecGrants(*command)
 	}
 	return e
 }

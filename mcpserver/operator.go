@@ -108,7 +108,7 @@ func (p *approver) noteUncontained(policy *guard.Policy, in guard.Intent, req Re
 		return
 	}
 	held := policy.Commands().Containment()
-	if !held.Writes || !held.Denies || command.Unsandboxed || policy.Commands().Excluded(command.Text) {
+	if !held.Writes || !held.Denies || command.Unsandboxed || policy.Commands().Excluded(*command) {
 		p.uncontained.Store(true)
 	}
 }

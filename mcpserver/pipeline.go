@@ -212,7 +212,7 @@ func (h *Host) execute(ctx context.Context, c execCall, info audit.Call, rec *au
 	}
 	h.approvals.noteUncontained(policy, plan.Intent, c.req)
 	h.recorder.observers.Reached(ctx, info, audit.AtRun)
-	c.env.Prelude, c.env.Execs = verdict.Prelude, c.execs(plan.Intent, asked)
+	c.env.Execs = c.execs(plan.Intent, asked)
 	c.env.AskHeld, c.env.AsksLater = c.asksHeld(policy)
 	if asksServer(plan.Intent) {
 		c.admission.ticket.YieldAfter(serverTurn)

@@ -22,7 +22,11 @@ const (
 // DeniedNotes returns notes on files in the output of a command to which the sandbox has denied access, and on what to do. dir is
 // the directory in which the command ended.
 func (c *Sandbox) DeniedNotes(output, dir string) []string {
-	return bounds{writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: c.policy.Commands().Denied, rule: c.policy.Commands().ReadRule}.notes(output, dir)
+	commands := c.policy.Commands()
+	return bounds{
+		writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: commands.Denied, rule: commands.ReadRule,
+		asked: func(real string) string { return commands.Asked(real, false) },
+	}.notes(output, dir)
 }
 
 // bounds are the restrictions of a sandbox on files.
@@ -30,13 +34,14 @@ type bounds struct {
 	writable, readOnly []string
 	withheld           func(real string, dir bool) bool
 	rule               func(real string) string // the deny rule on reading a file, or ""
+	asked              func(real string) string // the rule that asks before it, or ""
 }
 
 func (b bounds) notes(output, dir string) []string {
 	if !strings.Contains(output, saysReadOnly) && !strings.Contains(output, saysDenied) {
 		return nil // as of nearly every command
 	}
-	var outside, kept, unread []string
+	var outside, kept, unread, asked []string
 	lines := 0
 	for line := range strings.Lines(output) {
 		write := strings.Contains(line, saysReadOnly)
@@ -46,7 +51,7 @@ func (b bounds) notes(output, dir string) []string {
 		if lines++; lines > maxDeniedLines {
 			break
 		}
-		b.sort(line, write, dir, &outside, &kept, &unread)
+		b.sort(line, write, dir, &outside, &kept, &unread, &asked)
 	}
 	var notes []string
 	note := func(paths []string, format string) {
@@ -56,15 +61,16 @@ func (b bounds) notes(output, dir string) []string {
 	}
 	note(outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
 	note(kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
-	note(unread, "The sandbox refused to read %s: a rule denies it"+b.rules(unread)+". Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
+	note(unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(unread, b.rule)+". Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
+	note(asked, "A rule asks before %s is read"+rulesOn(asked, b.asked)+", so commands have no access to it. Use Read, which asks a person.")
 	return notes
 }
 
-// rules returns the rules on reading some files.
-func (b bounds) rules(files []string) string {
+// rulesOn returns the rules on some files.
+func rulesOn(files []string, of func(real string) string) string {
 	var rules []string
 	for _, file := range files {
-		if rule := b.rule(settled(file)); rule != "" && !slices.Contains(rules, rule) {
+		if rule := of(settled(file)); rule != "" && !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
 		}
 	}
@@ -75,7 +81,7 @@ func (b bounds) rules(files []string) string {
 }
 
 // sort adds the file that a line is about to one of the lists, if the sandbox is the reason for the message.
-func (b bounds) sort(line string, write bool, dir string, outside, kept, unread *[]string) {
+func (b bounds) sort(line string, write bool, dir string, outside, kept, unread, asked *[]string) {
 	for _, name := range names(line) {
 		said := name
 		if !filepath.IsAbs(name) {
@@ -86,6 +92,8 @@ func (b bounds) sort(line string, write bool, dir string, outside, kept, unread 
 		switch {
 		case !write && b.withheld(path, false):
 			into = unread
+		case !write && b.asked(path) != "":
+			into = asked
 		case write && within(path, b.readOnly):
 			into = kept
 		case write && (filepath.IsAbs(name) || strings.HasPrefix(name, "..")) && !within(path, b.writable):

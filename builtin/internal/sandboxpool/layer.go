@@ -79,7 +79,7 @@ func openLayers(c *Sandbox, agent *Agent) (list []sandbox.Private, err error) {
 				l.seed = append(l.seed, filepath.Base(path))
 			}
 		}
-		p, lock, err := l.open(c.policy.Commands().Denied)
+		p, lock, err := l.open(c.policy.Commands().Hidden)
 		if lock != nil {
 			c.locks = append(c.locks, lock)
 		}

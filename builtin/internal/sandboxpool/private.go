@@ -57,7 +57,7 @@ func (c *Sandbox) view() privatedir.View {
 	if home, err := os.UserHomeDir(); err == nil {
 		needed = append(needed, home)
 	}
-	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Commands().Denied}
+	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Commands().Hidden}
 }
 
 // clear empties the private directories of a caller after its sandbox has ended, unless a new one uses them.

@@ -79,7 +79,7 @@ func (f follower) watchTree(dir string, fresh bool) {
 		for _, e := range entries {
 			path := filepath.Join(dirs[0], e.Name())
 			switch {
-			case f.box.policy.Commands().Denied(path, e.IsDir()):
+			case f.box.policy.Commands().Hidden(path, e.IsDir()):
 				f.cover(path, false)
 			case fresh && e.Type().IsRegular():
 				if file, err := lookAt(path); err == nil && f.knows(path, file) {
@@ -110,7 +110,7 @@ func (f follower) appeared(path string, deep bool) {
 	if _, step := slices.BinarySearch(f.box.paths.Control.Steps, path); step || end {
 		f.rerouted()
 	}
-	if dir := file.info.IsDir(); f.knows(path, file) || f.box.policy.Commands().Denied(path, dir) {
+	if dir := file.info.IsDir(); f.knows(path, file) || f.box.policy.Commands().Hidden(path, dir) {
 		f.cover(path, true)
 	} else if deep && dir && filepath.Base(path) != ".git" {
 		f.watchTree(path, true)

@@ -14,7 +14,6 @@ import (
 
 // A Command is one command to run.
 type Command struct {
-	Prelude string        // runs before the text, on its first line; ends like a command, or is ""
 	Text    string        // valid UTF-8 without NUL
 	Dir     string        // absolute path of an existing directory
 	Timeout time.Duration // 0: Config.Timeout
@@ -186,7 +185,7 @@ func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 			s.execs.Judge(c.Gate.Judge)
 		}
 		s.hosts.Judge(c.Gate.Connect)
-		if err = s.send(c.Dir, c.Prelude+c.Text); err == nil {
+		if err = s.send(c.Dir, c.Text); err == nil {
 			return s, nil
 		}
 		if why := s.report().refused; why != "" {

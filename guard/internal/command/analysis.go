@@ -21,11 +21,6 @@ type Analysis struct {
 	// redirections, and the operands of tee.
 	Writes []Word
 
-	// Globs holds the words with wildcards that are no words of a command: what a
-	// loop goes over, the elements of an array, what a variable is given. The shell
-	// may put file names in their place, here or where the variable is used.
-	Globs []Word
-
 	// Undecidable holds the reasons why Commands may be incomplete, or why a
 	// listed command may do something else than its words say. Each is a phrase
 	// for a person, and no phrase appears twice. Empty means decided.
@@ -42,6 +37,13 @@ type Analysis struct {
 	// ChangesDir is set when the shell may move to another directory, so that a
 	// relative path after that point need not be relative to the start.
 	ChangesDir bool
+
+	// Lost is set when it moves to one that no literal operand of cd or pushd names.
+	Lost bool
+
+	// Statements are those of the text itself, and Err is why it cannot be parsed whole.
+	Statements []*syntax.Stmt
+	Err        error
 
 	moves    int  // changes of directory, see cwdTracker
 	followed int  // those of them that are understood
@@ -210,32 +212,3 @@ func (c Simple) Dynamic() bool {
 // change which program runs or what it runs in turn, so that an allow rule for
 // the command covers it.
 func (c Simple) SafeAssigns() bool { return !c.unsafeEnv }
-
-// RunsDownload reports whether the text runs what another command of it may fetch: a shell or an interpreter is given that as
-// its input or its text (curl … | sh, bash -c "$(curl …)"), or runs the file that it is put into (curl … > f; sh f).
-func (a *Analysis) RunsDownload() bool {
-	var files []string
-	found := false
-	for _, c := range a.Commands {
-		if !oneOf(c.Name, "curl wget fetch aria2c http https xh lynx") {
-			continue
-		}
-		_, written := c.Paths()
-		for _, w := range append(written, a.Writes...) {
-			files = append(files, path.Clean(w.Text))
-		}
-		found = true
-	}
-	runs := func(c Simple) bool {
-		fetched := func(w Word) bool { return w.Text != "" && slices.Contains(files, path.Clean(w.Text)) }
-		script := slices.IndexFunc(c.Args[1:], func(w Word) bool { return !isOption(w.Text) }) + 1
-		if fetched(c.Args[0]) || (IsInterpreter(c.Name) || IsShell(c)) && script > 0 && fetched(c.Args[script]) {
-			return true
-		}
-		return slices.ContainsFunc(c.Undecidable, func(reason string) bool {
-			return strings.HasSuffix(reason, "standard input") || strings.HasSuffix(reason, "of dynamic text") || strings.Contains(reason, "a dynamic word stands") || reason == c.Name+" "+interprets && !interpretsFile(c) ||
-				(strings.Contains(reason, runsFile) || reason == sourcesFile) && strings.ContainsAny(c.Text, "<$")
-		})
-	}
-	return found && slices.ContainsFunc(a.Commands, runs)
-}

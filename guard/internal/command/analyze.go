@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -126,9 +127,15 @@ func (w *walker) script(text string) {
 	w.out.arrays = w.out.arrays || makesArrays().MatchString(text)
 	if reason := unreadable(text); reason != "" {
 		w.unread(reason)
+		if w.depth == 0 {
+			w.out.Err = errors.New(reason)
+		}
 		return
 	}
 	stmts, err := parse(text)
+	if w.depth == 0 {
+		w.out.Statements, w.out.Err = stmts, err
+	}
 	if len(text) > MaxLength && len(text)-given(stmts) > MaxLength {
 		w.unread(tooLong)
 		return
@@ -215,13 +222,10 @@ func (w *walker) visit(n syntax.Node) bool {
 	case *syntax.Assign:
 		w.arithmetic(n.Index)
 		readArray(w, n)
-		w.globs(n.Value)
 	case *syntax.ArrayElem:
 		w.arithmetic(n.Index)
-		w.globs(n.Value)
 	case *syntax.WordIter:
 		w.setsVariable(n.Name.Value, "$")
-		w.globs(n.Items...)
 	case *syntax.CoprocClause:
 		return readCoproc(w, n)
 	case *syntax.ArithmExp:
@@ -238,7 +242,6 @@ func (w *walker) visit(n syntax.Node) bool {
 		w.arithmetic(n.Post)
 	case *syntax.ParamExp:
 		readParam(w, n)
-		globsOf(w, n)
 	case *syntax.BinaryTest, *syntax.UnaryTest:
 		readTests(w, n)
 	case *syntax.ExtGlob:

@@ -35,7 +35,7 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 	case oneOf(c.Name, awks):
 		readAwk(w, c)
 	case c.Name == "tee":
-		_, writes := c.Paths()
+		_, writes := c.Files()
 		w.out.Writes = append(w.out.Writes, writes...)
 	default:
 		readOther(w, c)

@@ -29,7 +29,6 @@ func FuzzAnalyze(f *testing.F) {
 		for i, c := range a.Commands {
 			check(t, a, i, c)
 		}
-		a.RunsDownload()
 		if len(a.Undecidable) == 0 {
 			namesAreListed(t, a, text)
 		}
@@ -53,15 +52,8 @@ func check(t *testing.T, a *Analysis, i int, c Simple) {
 		t.Errorf("undecidable command %d is read-only", i)
 	}
 	c.Forms()
-	c.Paths()
-	c.Mentions()
-	c.Outputs()
-	c.Lists()
-	c.Patches()
+	c.Files()
 	c.HandsOver()
-	c.ShowsGitSettings()
-	c.FollowsLinks()
-	a.Lister(c)
 	Writes(c)
 	Starts(c)
 	if IsShell(c) {

@@ -5,13 +5,8 @@ import (
 	"strings"
 )
 
-// The options of every subcommand of git: those that start a program, those that write a file or look
-// outside the repository, and those whose value is a file that is written.
-const (
-	gitExecutes = "upload-pack receive-pack exec ext-diff open-files-in-pager extcmd"
-	gitDanger   = "output textconv filters no-index contents output-directory ignore-revs-file"
-	gitFiles    = "output output-directory separate-git-dir"
-)
+// gitExecutes are the options of any subcommand of git that start a program.
+const gitExecutes = "upload-pack receive-pack exec ext-diff open-files-in-pager extcmd"
 
 // gitSpec lists the options of git before its subcommand that run nothing, and those that
 // gitSubcommand judges.
@@ -159,87 +154,19 @@ func (g gitCall) setsData() bool {
 	return false
 }
 
-// gitLooks reports whether a git command only looks at its repository. Looking
-// at another one is not read-only: its configuration runs.
-func gitLooks(c Simple) bool {
-	if _, reason := gitSubcommand(c); reason != "" || c.moved {
-		return false
-	}
-	g, ok := gitCallOf(c)
-	if !ok {
-		return true // git --version
-	}
-	if g.name == "diff" && slices.ContainsFunc(g.args, leadsOut) {
-		return false // with a file outside of the repository it compares any two
-	}
-	nested := func(o option) bool { // --submodule=diff runs git diff in any directory that history names
-		return o.long && isStartOfOneOf(o.name, "submodule") && o.value.Text == "diff"
-	}
-	if slices.ContainsFunc(g.words, hidesOption) || slices.ContainsFunc(g.parsed.options, nested) || g.hasStartOf(gitDanger+" "+g.lists["danger"]) {
-		return false
-	}
-	return g.flags["looks"] || g.onlyLists()
-}
-
-// onlyLists reports whether a subcommand that can also change things is used in a form that lists, see tables.txt.
+// onlyLists reports whether `git config` is used in a form that lists, see tables.txt.
 func (g gitCall) onlyLists() bool {
 	operands, listing := 0, oneOf(g.first, g.lists["first"])
 	for _, word := range g.args[1:] {
 		name, _, _ := strings.Cut(word.Text, "=")
 		switch {
-		case !word.Static && g.flags["one"]:
+		case !word.Static:
 			return false
-		case !word.Static || !isOption(name):
+		case !isOption(name):
 			operands++
-		case !g.flags["any"] && !oneOf(name, g.lists["options"]):
+		case !oneOf(name, g.lists["options"]):
 			return false
-		default:
-			listing = listing || oneOf(name, g.lists["listing"])
 		}
 	}
-	return !oneOf(g.first, g.lists["not"]) && (listing || operands == 0 && g.flags["bare"] || operands == 1 && g.flags["one"])
-}
-
-// ShowsGitSettings reports whether the command is one of git that shows its
-// settings, or what follows from them.
-func (c Simple) ShowsGitSettings() bool {
-	g, ok := gitCallOf(c)
-	paths := func(w Word) bool { return !w.Static || w.Text == "--git-path" }
-	return ok && c.Name == "git" && (oneOf(g.name, "config var") || g.name == "rev-parse" && slices.ContainsFunc(g.args, paths))
-}
-
-// leadsOut reports whether a word may name a file outside of the directory that the
-// command is in.
-func leadsOut(word Word) bool {
-	text := word.Text
-	return word.Home || strings.HasPrefix(text, "/") || text == ".." || strings.Contains(text, "../") || strings.HasSuffix(text, "/..") ||
-		!word.Static && !word.Glob && word.prefix == ""
-}
-
-// gitPaths returns the files that the words of git make it write. What a branch, a
-// patch or a stash holds is not in the words.
-func gitPaths(c Simple) (writesTo []Word) {
-	g, ok := gitCallOf(c)
-	if !ok {
-		return nil
-	}
-	writesTo = g.values(gitFiles + " " + g.lists["values"])
-	switch {
-	case g.flags["writes"]:
-		writesTo = append(writesTo, g.operands...)
-	case g.flags["writes-second"] && (g.lists["writing"] == "" || oneOf(g.first, g.lists["writing"])):
-		writesTo = append(writesTo, g.operands[min(1, len(g.operands)):]...)
-	case g.name == "checkout":
-		writesTo = append(writesTo, g.operands[max(g.dashes, 0):]...)
-	case g.name == "config" && len(writesTo) == 0 && !g.has("global system worktree blob") && !g.onlyLists() && !g.setsData():
-		writesTo = []Word{fixed(".git/config")}
-	case g.name == "update-index": // what it puts there a checkout writes
-		for _, word := range g.operands {
-			if parts := strings.SplitN(word.Text, ",", 3); len(parts) == 3 {
-				word.Text = parts[2]
-			}
-			writesTo = append(writesTo, word)
-		}
-	}
-	return writesTo
+	return !oneOf(g.first, g.lists["not"]) && (listing || operands == 1)
 }

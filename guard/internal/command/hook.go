@@ -34,7 +34,7 @@ func Talks(c Simple) bool {
 
 // Writes reports whether the program changes the files that it is given, or follows them as links.
 func Writes(c Simple) bool {
-	_, written := c.Paths()
+	_, written := c.Files()
 	if p, _ := recordOf("programs", c.Name); p.is("writes copies moves settings out-in in-place") {
 		return !Talks(c)
 	}

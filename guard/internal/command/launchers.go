@@ -56,8 +56,13 @@ func namesLaunch(l record, c Simple, p parsed) bool {
 		looked = p.values(options)
 	}
 	return slices.ContainsFunc(looked, func(word Word) bool {
-		return slices.ContainsFunc(strings.Fields(l.lists["contains"]), func(part string) bool { return strings.Contains(strings.ToLower(word.Text), part) })
+		return containsOneOf(strings.ToLower(word.Text), l.lists["contains"])
 	})
+}
+
+// containsOneOf reports whether a text contains an element of a list.
+func containsOneOf(text, list string) bool {
+	return slices.ContainsFunc(strings.Fields(list), func(part string) bool { return strings.Contains(text, part) })
 }
 
 // runners are programs that run a command with the tools of a project, and
@@ -121,4 +126,20 @@ func readRunner(w *walker, c Simple, starts []int) {
 			w.inner(c.Name, inner, nil, nil)
 		}
 	}
+}
+
+// tarParse also reads the old form, whose first word is a cluster of letters and whose values follow in their order: tar cfC a.tar dir.
+func tarParse(c Simple) parsed {
+	spec := spec{short: "f:C:T:X:b:g:H:K:L:N:V:I:F:", long: "file: directory: files-from: exclude-from: exclude: transform:", permute: true, open: true}
+	if len(c.Args) < 2 || !c.Args[1].Static || c.Args[1].Text == "" || c.Args[1].Text[0] == '-' {
+		return spec.parse(c.Args)
+	}
+	args, rest := []Word{c.Args[0]}, c.Args[2:]
+	for _, letter := range []byte(c.Args[1].Text) {
+		args = append(args, fixed("-"+string(letter)))
+		if spec.shortTakes(letter) == 1 && len(rest) > 0 {
+			args, rest = append(args, rest[0]), rest[1:]
+		}
+	}
+	return spec.parse(append(args, rest...))
 }

@@ -19,14 +19,11 @@ func TestReadOnly(t *testing.T) {
 	for _, text := range []string{
 		"ls -la", "cat a b", "echo hi", "pwd", "head -n 5 f", "tail -f f", "grep -rn x .", "find . -name '*.go'", "wc -l f", "which go", "diff -u a b", "stat f", "du -sh .",
 		"cd src", "cd src && grep -rn foo . | wc -l", "/bin/ls", "/usr/bin/cat f",
-		"git -C d status", "cd d && git status", "find . -name x -exec cat {} \\;", "find . -type f -exec grep -n x {} +", "ps aux", "tar tzf x.tgz", "unzip -l x.zip", "npm --version",
-		"git", "git status", "git log --oneline -5", "git diff HEAD~1", "git show HEAD", "git branch", "git branch -a --list 'x*'", "git tag -l 'v*'", "git remote -v", "git stash list", "git diff a..b -- src/x.go *.md", "git diff main...HEAD", "git diff --stat \"src/$x\"", "strings -n 8 f", "file f", "jq -r '.a | .b' f",
-		"git config --get user.name", "git config user.name", "git rev-parse HEAD", "git --no-pager log", "git worktree list", "git reflog", "git --version",
-		"timeout 5 ls", "nice ls", "env LC_ALL=C ls", "ls | xargs cat", "bash -c 'ls; pwd'", "command -v go", "time ls", "LC_ALL=C sort f", "sort -u f", "uniq -c", "uniq f", "date +%F", "date -u",
-		"sed -n 1,5p f", "sed 's/a/b/' f", "awk '{print $1}' f", "jq .a f", "rg -n foo src", "tree -L 2", "xxd f", "if [ -f a ]; then cat a; fi", "for f in *.go; do wc -l \"$f\"; done",
-		"f() { ls; }; f", "find . -type f | head", "find \"./$x\" -name '*.c'", "python3 --version", "node -v", "cat <<< hi", "export CI=1 && ls", "while read -r l; do echo \"$l\"; done < f",
-		"sort src/*.txt", "fd -e go", "bash -n f.sh", "trap 'echo bye' EXIT", "git grep -ine fOo", "git grep -neFOO", "git grep -nC2 fO", "git blame -wL1,3 f", "git log -S f",
-		"numfmt --to=iec 1000", "tsort f", "pr -l 20 f",
+		"npm --version", "file f", "timeout 5 ls", "nice ls", "env LC_ALL=C ls", "bash -c 'ls; pwd'", "command -v go", "time ls", "LC_ALL=C sort f", "sort -u f", "uniq -c", "uniq f", "date +%F", "date -u",
+		"sed -n 1,5p f", "sed 's/a/b/' f", "awk '{print $1}' f", "rg -n foo src", "tree -L 2", "xxd f", "if [ -f a ]; then cat a; fi",
+		"f() { ls; }; f", "find . -type f | head", "python3 --version", "node -v", "cat <<< hi", "export CI=1 && ls",
+		"bash -n f.sh", "trap 'echo bye' EXIT",
+		"tsort f",
 		"node --version", "node -v; npm -v", "perl -v", "ruby --version", "php -v", "lua -v", "gdb --version", "psql --version", "sqlite3 -version", "bash --version", "python3.12 -V", "deno --version",
 	} {
 		if a := Analyze(text); !looks(a) {
@@ -43,7 +40,7 @@ func TestNotReadOnly(t *testing.T) {
 		"git branch -- x", "git tag -- v1", "git symbolic-ref x -- y", "git config set", "git config --list -f x", "git config get --file x y", "git stash -- list",
 		"git branch x", "git branch -D main", "git tag v1", "git tag -d v1", "git remote add a b", "git stash", "git stash pop", "git config a.b c", "git checkout x", "git push", "git fetch",
 		"git reflog expire", "git worktree add a", "git cat-file --filters HEAD:f", "git show --textconv HEAD:f", "git help log",
-		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq a b", "uniq $x", "xxd a b", "date -s x", "date 0101", "tree -o f",
+		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq $x", "date -s x", "date 0101", "tree -o f",
 		"ps auxe", "go version", "tar xf x", "tar tf x --to-command=y", "unzip x", "cargo --version", "yarn --version", "hostname x",
 		"./ls", "/tmp/ls", "bin/cat f", "~/bin/ls", "md5sum -c f", "sha256sum --check f", "shasum -a 256 -c f", "PATH=. ls", "FOO=1 ls", "env FOO=1 ls", "sudo ls", "python3 x.py", "ls | xargs rm", "ls | xargs sort", "env", "npm test", "bash f.sh",
 		"diff --paginate a b", "diff -l a b", "base64 -o f g", "eval \"$x\"", "timeout 5 rm x", "f() { rm x; }; f", "g; g() { ls; }", "f() { ls; }; ./f", "foo", "exec 3<f; foo", "kill 1",
@@ -74,7 +71,7 @@ func list(words []Word) string {
 	return strings.Join(out, " ")
 }
 
-func TestPaths(t *testing.T) {
+func TestFiles(t *testing.T) {
 	tests := []struct{ text, reads, writes string }{
 		{"cat a b", "a b", ""},
 		{"cat -n -- -a", "-a", ""},
@@ -90,55 +87,23 @@ func TestPaths(t *testing.T) {
 		{"sed -i s/a/b/ a b", "a b", "a b"},
 		{"sed -e p -i.bak a", "a", "a"},
 		{"awk -F: '{print}' a", "a", ""},
-		{"awk -f p a", "p a", ""},
 		{"sed -n -f p a", "p a", ""},
 		{"cp a b c", "a b", "c"},
 		{"cp -t d a b", "a b", "d"},
 		{"mv a b", "a", "b a"},
 		{"rm -rf a b", "", "a b"},
-		{"touch a", "", "a"},
 		{"tee -a a", "", "a"},
 		{"dd if=a of=b bs=1", "a", "b"},
 		{"find src lib -name x", "src lib", ""},
-		{"find . -delete", ".", "."},
 		{"sort a -o b", "a", "b"},
 		{"uniq a b", "a", "b"},
-		{"chmod 600 a", "", "a"},
-		{"chmod -R u+x a b", "", "a b"},
-		{"gzip a", "a", "a"},
-		{"curl -o a -T b http://x", "b", "a"},
-		{"tar -cf a.tar d", "d", "a.tar"},
-		{"tar cfC a.tar d e", "e", "a.tar"},
-		{"tar -xf a.tar -C d", "a.tar", "d"},
-		{"tar xzf a.tar", "a.tar", ""},
-		{"tar xPf a.tar", "a.tar", "/"},
-		{"tar --extract --file a --one-top-level=d", "a", "d"},
-		{"tar tf a.tar d", "a.tar", ""},
-		{"tar --delete -f a.tar d", "a.tar", "a.tar"},
-		{"zip -r a.zip d", "d", "a.zip"},
-		{"unzip a.zip -d d", "a.zip", "d"},
-		{"git read-tree --prefix=d -u HEAD", "", "d"},
-		{"git update-index --add --cacheinfo 100644,a,d", "", "d"},
-		{"curl -O --output-dir d http://x/y", "", "d y"},
 		{"foo a", "", ""},
 		{"echo a", "", ""},
 	}
 	for _, tt := range tests {
-		reads, writes := Analyze(tt.text).Commands[0].Paths()
+		reads, writes := Analyze(tt.text).Commands[0].Files()
 		if list(reads) != tt.reads || list(writes) != tt.writes {
 			t.Errorf("%q: got reads %q writes %q, want %q and %q", tt.text, list(reads), list(writes), tt.reads, tt.writes)
-		}
-	}
-}
-
-func TestOutputs(t *testing.T) {
-	for text, want := range map[string]string{
-		"gcc -c a.c -o b": "b", "gcc -o../b a.c": "../b", "gcc -O2 -fomit-frame-pointer a.c": "", "go test -coverprofile=c ./...": "c", "go build -o b ./...": "b",
-		"openssl rand -out b 8": "b", "npm install --prefix b": "b", "cargo build --target-dir b": "b", "foo --output-file=b --outdir c": "b c",
-		"ls -o a": "", "git log --output=a": "", "cp -o a b": "", "foo -o": "",
-	} {
-		if got := list(Analyze(text).Commands[0].Outputs()); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
@@ -177,31 +142,6 @@ func TestRedirects(t *testing.T) {
 		a := Analyze(tt.text)
 		if list(a.Reads) != tt.reads || list(a.Writes) != tt.writes {
 			t.Errorf("%q: got reads %q writes %q", tt.text, list(a.Reads), list(a.Writes))
-		}
-	}
-}
-
-func TestMentions(t *testing.T) {
-	tests := []struct{ text, want string }{
-		{"foo -f.env", "-f.env .env"},
-		{"foo --file=.env", "--file=.env .env"},
-		{"tar cf x --exclude=.env --exclude y.tar .", "cf x ."},
-		{"foo --exclude-from=.env", "--exclude-from=.env .env"},
-		{"npm test x", "x"},
-		{"git commit -am 'rotate the x.key' y", "commit -am m y"},
-		{"npm .env", ".env"},
-		{"foo -d @.env", "-d @.env .env"},
-		{"foo -d@.env", "-d@.env @.env .env"},
-		{"echo .env", ""},
-		{"git add .env", "add .env"},
-		{"foo -v .env:/x", "-v .env:/x .env /x"},
-		{"foo src=.env,dst=x", "src=.env,dst=x .env,dst=x src .env dst x"},
-		{"foo 'see: .env'", "see: .env"},
-		{"foo https://h/.env file:///x/.env", "/x/.env"},
-	}
-	for _, tt := range tests {
-		if got := list(Analyze(tt.text).Commands[0].Mentions()); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
 		}
 	}
 }

@@ -138,6 +138,7 @@ func readBuiltin(w *walker, c Simple) {
 	switch c.Name {
 	case "cd", "pushd", "popd":
 		w.moves()
+		w.out.Lost = w.out.Lost || c.Name == "popd"
 	case "eval":
 		if len(operands) > 0 && operands[0].Static && operands[0].Text == "--" {
 			operands = operands[1:]
@@ -209,12 +210,6 @@ func readTrap(w *walker, c Simple) {
 // later text is read.
 func readSet(w *walker, c Simple) {
 	set := c.Name == "set"
-	for _, word := range c.Args[1:] {
-		if word.Static && strings.ContainsAny(word.Text, "*?[") { // $1 may stand without quotes
-			word.Static, word.Glob = false, true
-			w.out.Globs = append(w.out.Globs, word)
-		}
-	}
 	for i, word := range c.Args[1:] {
 		letters := word.Static && word.Text != "" && strings.Contains("-+", word.Text[:1])
 		switch {

@@ -119,7 +119,7 @@ func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
 // settle finds the readings of words once all values of variables are known: a loop may come
 // to a word again.
 func settle(w *walker) {
-	lists := [][]Word{w.out.Reads, w.out.Writes, w.out.Globs}
+	lists := [][]Word{w.out.Reads, w.out.Writes}
 	for _, c := range w.out.Commands {
 		lists = append(lists, c.Args)
 	}

@@ -33,33 +33,6 @@ func (w *walker) words(args []*syntax.Word) []Word {
 	return out
 }
 
-// globs notes words that may become file names.
-func (w *walker) globs(args ...*syntax.Word) {
-	for _, arg := range args {
-		if arg == nil || !strings.ContainsAny(w.source(arg), "*?[") {
-			continue
-		}
-		for _, word := range w.words([]*syntax.Word{arg}) {
-			if word.Static && strings.ContainsAny(word.Text, "*?[") {
-				word.Static, word.Glob = false, true // quoted, but the variable may not be
-			}
-			if word.Glob || word.Wild {
-				w.out.Globs = append(w.out.Globs, word)
-			}
-		}
-	}
-}
-
-// globsOf notes what an expansion puts in place of a variable, or of a part of it.
-func globsOf(w *walker, p *syntax.ParamExp) {
-	switch {
-	case givesDefault(p):
-		w.globs(p.Exp.Word)
-	case p.Repl != nil:
-		w.globs(p.Repl.With)
-	}
-}
-
 // givesDefault reports whether an expansion may be the word in it: ${x:-word}.
 func givesDefault(p *syntax.ParamExp) bool {
 	return p.Param != nil && p.Exp != nil && p.Exp.Word != nil && strings.Trim(p.Exp.Op.String(), ":-=+") == ""

@@ -77,6 +77,7 @@ func readWrapper(w *walker, wr wrapper, stdin []*syntax.Redirect) {
 func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Word) bool {
 	if p.has(wr.moves) {
 		w.moves()
+		w.out.Lost = true
 	}
 	w.out.Reads = append(w.out.Reads, p.values(wr.reads)...)
 	w.out.Writes = append(w.out.Writes, p.values(wr.writes)...)
