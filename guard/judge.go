@@ -378,8 +378,14 @@ func (j *judge) byMode(t *target) Part {
 	if t.access == reading {
 		return t.part(Allow, RuleBoundary, "It is inside the workspace.", "")
 	}
-	if r := j.data.allow.Named(j.in.Tool); r != nil {
-		return allowedBy(t.what, r, "A rule allows the tool.")
+	tools := []string{j.in.Tool}
+	if j.exec != nil { // what a command writes counts as an edit
+		tools = append(tools, "Edit")
+	}
+	for _, tool := range tools {
+		if r := j.data.allow.Named(tool); r != nil {
+			return allowedBy(t.what, r, "A rule allows the tool "+tool+".")
+		}
 	}
 	if j.data.mode == settings.ModeAcceptEdits || j.data.mode == settings.ModeAuto { // an edit can be undone
 		return j.modePart(t.what, Allow, "This mode accepts edits inside the workspace.")

@@ -101,6 +101,15 @@ func (l *commandJudge) hiding() {
 		return
 	}
 	gated, unknown := k.execGate() == nil, ""
+	if a.Partial { // a builtin is no program, and no gate sees it
+		for _, list := range []ruleList{k.deny, k.ask} {
+			for _, name := range list.Commands.Programs() {
+				if command.IsBuiltin(name) {
+					unknown = "A part of the command was not read (" + strings.Join(a.Undecidable, "; ") + ")"
+				}
+			}
+		}
+	}
 	handing := slices.IndexFunc(a.Commands, command.Simple.HandsOver)
 	switch {
 	case a.Hiding && !gated:
@@ -242,8 +251,15 @@ func (l *commandJudge) byRules() {
 		return
 	}
 	var allowed, open []Part
-	for _, s := range l.line.analysis.Commands {
-		if part := l.commandPart(s); part.Action == Allow {
+	commands := l.line.analysis.Commands
+	for _, s := range commands {
+		part := l.commandPart(s)
+		if part.Action != Allow && s.Outer >= 0 && len(s.Undecidable) == 0 { // Bash(timeout 30 pytest:*) names the inner one too
+			if r := l.j.data.allow.Commands.Allows(commands[s.Outer]); r != nil && r.NamesInner(s.Name) {
+				part = allowedBy("run "+s.Text, r, "A rule allows it.")
+			}
+		}
+		if part.Action == Allow {
 			allowed = append(allowed, part)
 		} else {
 			open = append(open, part)

@@ -99,7 +99,7 @@ func (f wordFiles) writesProtected(t *target) (Part, bool) {
 // protects reports whether the containment, or the settlement after the command, protects a path from the command.
 func (f wordFiles) protects(t *target) bool {
 	k := f.j.data
-	return f.contained() && k.kernelProtected(t.path.real) || f.held() && k.isSettledPath(t.path.real)
+	return f.contained() && (k.kernelProtected(t.path.real) || !f.j.inside(t) && !k.writesHome()) || f.held() && k.isSettledPath(t.path.real)
 }
 
 // deniedInside refuses to write a directory whose entire content is denied: a command that removes or moves it, or copies into it,

@@ -84,7 +84,7 @@ func (p Part) allowRule() string {
 		if strings.Contains(what, "*") || strings.HasSuffix(what, ":") || !standsForItself(what) {
 			return ""
 		}
-		return "Bash(" + what + ")"
+		return "Bash(" + strings.ReplaceAll(what, `\`, `\\`) + ")"
 	case "read", "search":
 		return "Read(/" + escapePattern(what) + ")"
 	case "write":

@@ -181,7 +181,7 @@ func (c Simple) Deletes() bool {
 func (c Simple) Interprets() bool {
 	other := func(reason string) bool {
 		what, ok := strings.CutPrefix(reason, c.Name+" ")
-		return !ok || what != interprets && what != startsOthers && !strings.HasPrefix(what, runsFile)
+		return reason != sourcesFile && (!ok || what != interprets && what != startsOthers && what != ownScript && !strings.HasPrefix(what, runsFile))
 	}
 	return len(c.Undecidable) > 0 && !slices.ContainsFunc(c.Undecidable, other)
 }
@@ -191,7 +191,6 @@ func isOption(text string) bool { return text != "" && text[0] == '-' }
 // The reasons that have a treatment of their own.
 const (
 	sourcesFile = "source runs a file in this shell"
-	growsPath   = "adds a directory to PATH"
 	setsPrefix  = "sets "
 )
 
@@ -199,6 +198,7 @@ const (
 const (
 	interprets   = "is an interpreter"
 	startsOthers = "starts commands of its own"
+	ownScript    = "with a script that may run commands or write files"
 	runsFile     = "runs a file: "
 )
 
@@ -206,6 +206,15 @@ const (
 // that a rule about arguments may miss what it looks for.
 func (c Simple) Dynamic() bool {
 	return slices.ContainsFunc(c.Args, func(w Word) bool { return !w.Static })
+}
+
+// Beginning returns the words before the first that is known only when the command runs, joined by spaces.
+func (c Simple) Beginning() string {
+	end := slices.IndexFunc(c.Args, func(w Word) bool { return !w.Static })
+	if end < 0 {
+		return c.Text
+	}
+	return join(c.Args[:end])
 }
 
 // SafeAssigns reports whether only variables lead the command that cannot

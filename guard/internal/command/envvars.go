@@ -36,6 +36,9 @@ func safeLead(name string) bool {
 	return listed("safe variables", name) || strings.HasPrefix(name, "LC_")
 }
 
+// keepsPath reports whether PATH is given a value with which programs are found as before, but for those that were not found.
+func keepsPath(name, value string) bool { return name == "PATH" && addsToPath().MatchString(value) }
+
 // addsToPath matches a PATH that keeps what it has, with directories after it or, from
 // the home directory or the system, before it.
 var addsToPath = regular(`^"?(((\$HOME|~|/usr|/opt)/[\w./-]+):)*\$(PATH|\{PATH\})(:[\w./$~-]+)*"?$`)

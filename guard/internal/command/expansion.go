@@ -50,6 +50,12 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 				e.text.WriteString(unescapeQuoted(q.Value))
 			case *syntax.ParamExp:
 				e.param(q, first && i == 0, true)
+			case *syntax.CmdSubst:
+				if text, ok := catted(q); ok {
+					e.text.WriteString(text)
+					continue
+				}
+				e.unknown()
 			default:
 				e.unknown()
 			}
@@ -67,6 +73,23 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 		e.unknown()
 		e.single = false
 	}
+}
+
+// catted returns what "$(cat <<'EOF' …)" stands for, the form in which clients write messages: the literal lines of the heredoc.
+func catted(c *syntax.CmdSubst) (text string, ok bool) {
+	if len(c.Stmts) != 1 || c.Backquotes {
+		return "", false
+	}
+	stmt := c.Stmts[0]
+	call, ok := callOf(stmt)
+	if !ok || stmt.Negated || stmt.Background || len(stmt.Redirs) != 1 || len(call.Assigns) > 0 || len(call.Args) != 1 || call.Args[0].Lit() != "cat" {
+		return "", false
+	}
+	if r := stmt.Redirs[0]; r.N == nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) {
+		text, ok = heredoc(r)
+		return strings.TrimRight(text, "\n"), ok
+	}
+	return "", false
 }
 
 // quotation adds a quotation in '…' or $'…'.

@@ -20,11 +20,14 @@ func (c Simple) Files() (reads, writes []Word) {
 	case c.Name == "find" || c.Name == "gfind":
 		return findStarts(c), nil
 	case p.flags["pattern"]:
+		changes := args.has(p.lists["changes"]) // sed -i; BSD's takes a suffix as a word of its own, which is empty as a rule
+		if changes && len(files) > 0 && files[0].Static && files[0].Text == "" {
+			files = files[1:]
+		}
 		if !args.has(p.lists["instead"]) && len(files) > 0 {
 			files = files[1:]
 		}
-		reads = append(reads, files...)
-		if args.has(p.lists["changes"]) { // sed -i; BSD's takes a suffix as a word of its own, which is empty as a rule
+		if reads = append(reads, files...); changes {
 			writes = append(writes, files...)
 		}
 	case p.flags["reads"]:

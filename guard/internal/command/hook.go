@@ -64,7 +64,7 @@ const UnknownProgram = "the name of the program is not known before it runs: "
 // interpreter that is given a file, or one that keeps a list of directories for programs. Whether such a
 // command is understood is for the caller to find out from its words.
 func Accepted(c Simple) []string {
-	accepted := []string{sourcesFile, growsPath, c.Name + " " + interprets}
+	accepted := []string{sourcesFile, c.Name + " " + interprets}
 	if c.Name == "tmux" && len(c.Args) > 1 && oneOf(c.Args[1].Text, "display-message display") &&
 		!slices.ContainsFunc(c.Args, func(w Word) bool { return !w.Static || strings.Contains(w.Text, "#(") }) {
 		accepted = append(accepted, c.Name+" "+startsOthers)

@@ -20,6 +20,12 @@ func readLauncher(w *walker, c Simple) {
 	if !ok {
 		return
 	}
+	c.Args = slices.Clone(c.Args)
+	for i, word := range c.Args {
+		if !word.Static && l.pins(word) {
+			c.Args[i] = fixed(word.prefix)
+		}
+	}
 	p := l.parse(c.Args)
 	if oneOf(c.Name, "tar gtar bsdtar") {
 		p = tarParse(c)
@@ -35,6 +41,16 @@ func readLauncher(w *walker, c Simple) {
 		oneOf(c.Name, "make gmake") && slices.ContainsFunc(p.values("f file makefile"), input):
 		w.undecided(true, c.Name+" starts a program that its words name")
 	}
+}
+
+// pins reports whether a word that is not known is surely one option with its value: make -j$(nproc), --jobs="$n".
+func (r record) pins(word Word) bool {
+	name, long := strings.CutPrefix(word.prefix, "--")
+	if long {
+		return strings.Contains(name, "=")
+	}
+	s := spec{short: r.lists["short"]}
+	return len(word.prefix) == 2 && word.prefix[0] == '-' && s.shortTakes(word.prefix[1]) > 0
 }
 
 // namesLaunch reports whether a word of a command starts a program, or sets what later ones start, see tables.txt.

@@ -11,8 +11,7 @@ import (
 // that is not known.
 func (w *walker) setsVariable(name, value string) {
 	switch {
-	case name == "PATH" && addsToPath().MatchString(value):
-		w.undecided(false, growsPath)
+	case keepsPath(name, value):
 	case steers(name) && !harmlessValue(name, value):
 		w.undecided(true, setsPrefix+name)
 	case listed("evaluated variables", name) && strings.Trim(value, "0123456789") != "":
@@ -35,7 +34,7 @@ func assignBefore(w *walker, c *Simple, a *syntax.Assign) {
 func assignNamed(w *walker, c *Simple, name, value string) {
 	w.setsVariable(name, value)
 	c.Assigns = append(c.Assigns, name)
-	c.unsafeEnv = c.unsafeEnv || !safeLead(name) && !harmlessValue(name, value)
+	c.unsafeEnv = c.unsafeEnv || steers(name) && !safeLead(name) && !harmlessValue(name, value) && !keepsPath(name, value)
 }
 
 // assignedValue returns what is assigned, "$" if that is not known. A PATH is returned as it was written.
@@ -104,7 +103,7 @@ func readDeclare(w *walker, c Simple) {
 				value = "$"
 			}
 			w.setsVariable(name, value)
-			if c.Name == "export" && !safeLead(name) {
+			if c.Name == "export" && steers(name) && !safeLead(name) && !harmlessValue(name, value) && !keepsPath(name, value) {
 				w.out.Commands[w.current].unsafeEnv = true
 			}
 		}

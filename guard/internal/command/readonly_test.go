@@ -42,7 +42,7 @@ func TestNotReadOnly(t *testing.T) {
 		"git reflog expire", "git worktree add a", "git cat-file --filters HEAD:f", "git show --textconv HEAD:f", "git help log",
 		"fd -x rm", "fd -X rm", "fd --exec rm", "sed -i s/a/b/ f", "sed -ni p f", "sed -n --in-place p f", "sed 's/a/b/w f' g", "uniq $x", "date -s x", "date 0101", "tree -o f",
 		"ps auxe", "go version", "tar xf x", "tar tf x --to-command=y", "unzip x", "cargo --version", "yarn --version", "hostname x",
-		"./ls", "/tmp/ls", "bin/cat f", "~/bin/ls", "md5sum -c f", "sha256sum --check f", "shasum -a 256 -c f", "PATH=. ls", "FOO=1 ls", "env FOO=1 ls", "sudo ls", "python3 x.py", "ls | xargs rm", "ls | xargs sort", "env", "npm test", "bash f.sh",
+		"./ls", "/tmp/ls", "bin/cat f", "~/bin/ls", "md5sum -c f", "sha256sum --check f", "shasum -a 256 -c f", "PATH=. ls", "CC=x ls", "env CC=x ls", "sudo ls", "python3 x.py", "ls | xargs rm", "ls | xargs sort", "env", "npm test", "bash f.sh",
 		"diff --paginate a b", "diff -l a b", "base64 -o f g", "eval \"$x\"", "timeout 5 rm x", "f() { rm x; }; f", "g; g() { ls; }", "f() { ls; }; ./f", "foo", "exec 3<f; foo", "kill 1",
 		"sort --files0-from=f", "sort --files0=f", "find -files0-from f", "strings @f", "strings -n 5 @f", "file -f f", "file --magic-file=f g",
 		"jq -n 'import \"a\" as $d {search:\"/b\"}; $d'", "jq -n 'include \"a\"; .'", "jq -rf f", "jq -L d .",

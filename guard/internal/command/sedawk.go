@@ -39,7 +39,7 @@ func readSed(w *walker, c Simple) {
 		doubt = doubt || !s.Static || !sedLooks().MatchString(s.Text)
 	}
 	if doubt {
-		w.undecided(true, c.Name+" with a script that may run commands or write files")
+		w.undecided(true, c.Name+" "+ownScript)
 	}
 }
 
@@ -56,7 +56,7 @@ func readAwk(w *walker, c Simple) {
 		doubt = doubt || strings.Contains(program.Text, text)
 	}
 	if doubt {
-		w.undecided(true, c.Name+" with a program that may run commands or write files")
+		w.undecided(true, c.Name+" "+ownScript)
 	}
 }
 

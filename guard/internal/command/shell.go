@@ -216,7 +216,7 @@ func readSet(w *walker, c Simple) {
 		case set && word.Static && (oneOf(word.Text, "-- -") || i == 0 && !letters):
 			return // positional parameters
 		case !word.Static && (word.MayBeOption() || !set),
-			letters && set && strings.ContainsAny(word.Text, "kHap"),
+			letters && set && strings.ContainsAny(word.Text, "kHp"),
 			word.Static && !letters && !listed("shell settings", word.Text):
 			w.undecided(true, c.Name+" "+word.Text+" can change how later text is read")
 		}

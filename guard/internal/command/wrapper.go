@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -25,6 +26,17 @@ func wrapperOf(name string) (wrapper, bool) {
 	short, open := strings.CutPrefix(r.lists["short"], "*")
 	return wrapper{spec{short: short, long: r.lists["long"], open: open}, r.flags["skip"], r.flags["assigns"], r.flags["loud"],
 		r.lists["moves"], r.lists["stops"], r.lists["reads"], r.lists["writes"]}, ok
+}
+
+// OnlyWraps reports whether the words that a rule begins with name a wrapper, and no command that it runs.
+func OnlyWraps(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	if _, ok := wrapperOf(words[0]); !ok {
+		return false
+	}
+	return !slices.ContainsFunc(words[1:], func(w string) bool { return !isOption(w) && !assigns(w) && strings.Trim(w, "0123456789.smhd{}") != "" })
 }
 
 // readWrapper looks at what a wrapper runs.

@@ -65,6 +65,14 @@ func (c *Commands) add(r *Rule) error {
 			}
 		}
 	}
+	if plain := strings.ReplaceAll(spec, `\\`, `\`); plain != spec { // as clients save a backslash
+		other := *r
+		other.Spec = plain
+		if err := c.add(&other); err != nil {
+			return err
+		}
+		c.count--
+	}
 	if strings.TrimSpace(strings.Trim(spec, "* ")) == "" {
 		return fmt.Errorf("the rule %q %w", r.Text, errNoCommand)
 	}
@@ -97,6 +105,9 @@ func (c *Commands) add(r *Rule) error {
 	}
 	if c.kind != Allow {
 		c.addArgRule(spec, r)
+	}
+	if words := strings.Fields(head); c.kind == Allow && trailing && command.OnlyWraps(words) {
+		return fmt.Errorf("the rule %q allows nothing by itself: what %s runs needs a rule of its own, or one that names both, such as Bash(%s npm test *)", r.Text, words[0], head)
 	}
 	return c.addWhole(spec, stars, r)
 }
@@ -153,6 +164,18 @@ func (c *Commands) naming(text string) *Rule {
 	if r := c.exact[text]; r != nil {
 		return r
 	}
+	if r := c.begins(text); r != nil {
+		return r
+	}
+	first, _, _ := strings.Cut(text, " ")
+	if first == "" {
+		return nil
+	}
+	return matchGlobs(c.globs[first], text)
+}
+
+// begins returns the rule with a wildcard at its end alone that matches the beginning of a text.
+func (c *Commands) begins(text string) *Rule {
 	for i := 0; i <= min(len(text), c.longest); i++ {
 		if i < len(text) && text[i] != ' ' {
 			continue
@@ -161,11 +184,7 @@ func (c *Commands) naming(text string) *Rule {
 			return r
 		}
 	}
-	first, _, _ := strings.Cut(text, " ")
-	if first == "" {
-		return nil
-	}
-	return matchGlobs(c.globs[first], text)
+	return nil
 }
 
 func matchGlobs(globs []globRule, text string) *Rule {
@@ -221,23 +240,27 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	return nil, maybe
 }
 
-// Allows returns the allow rule that matches the command: every word of it must be known,
-// unless the rule is exactly the text of the command.
+// Allows returns the allow rule that matches the command: exactly, or by a rule of which every word is one that the command surely has.
+// What a rule leaves open may be known only when the command runs, unless that may make its program start another one.
 func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil
 	}
-	if len(s.Undecidable) > 0 || s.Dynamic() {
-		if r := c.exact[s.Text]; r != nil {
+	for _, text := range []string{s.Text, s.Source} {
+		if r := c.exact[text]; r != nil {
 			return r
 		}
-		if r := c.exact[s.Source]; r != nil || !s.Interprets() || s.Dynamic() {
-			return r
-		}
+	}
+	var r *Rule
+	switch {
+	case len(s.Undecidable) > 0 && !s.Interprets():
+		return nil
+	case s.Dynamic():
+		return c.begins(s.Beginning())
+	case len(s.Undecidable) > 0:
 		return c.naming(s.Text)
 	}
-	r := c.Text(s.Text)
-	if r == nil {
+	if r = c.Text(s.Text); r == nil {
 		r = c.Text(s.Source)
 	}
 	if r != nil && s.Deletes() && !strings.Contains(r.Spec, "-delete") {

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +29,12 @@ type Rule struct {
 	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an administrator wrote it.
 	Shared, Managed bool
 	client          bool // it is in a file of Claude Code
+}
+
+// NamesInner reports whether a rule on a program that runs another one names that one too: Bash(timeout 30 pytest:*).
+func (r *Rule) NamesInner(name string) bool {
+	words := strings.Fields(strings.TrimSuffix(r.Spec, ":*"))
+	return name != "" && len(words) > 1 && slices.ContainsFunc(words[1:], func(w string) bool { return path.Base(w) == name })
 }
 
 // intended returns the rule as it should have been written.
