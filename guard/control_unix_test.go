@@ -46,7 +46,8 @@ func TestControl(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]Action{
-		"rm middle": Deny, "rm dot/user.json": Deny, "cp README.md now/conf/f.json": Deny, "cp -r dot x": Allow, "mv README.md dot": Allow, "mv README.md now/": Allow,
+		"rm middle": Deny, "mv now x": Deny, "mv dot x": Deny, "mv -t x dot": Deny, "rm -rf v1": Deny, "ln -sfn src now": Deny, "mv -T src now": Deny,
+		"cd v1; mv conf x": Deny, "mv ./dot/../now/ x": Deny, "rm dot/user.json": Deny, "cp README.md now/conf/f.json": Deny, "cp -r dot x": Allow, "mv README.md dot": Allow, "mv README.md now/": Allow,
 		"cp README.md now": Allow, "ln -s README.md now/": Allow, "ln -s dot/user.json x": Allow, "mkdir -p dot/new": Allow, "touch dot/new": Allow, "rm dot/other.txt": Allow, "mv src x": Allow,
 	} {
 		root, err := p.Resolve(".")

@@ -35,6 +35,13 @@ func (f wordFiles) words() {
 		}
 		for _, t := range f.line.targets(writes, dirs, writing) {
 			f.write(s, t)
+			if t.path.dir && s.Copies() { // under the names that the copied files have
+				for _, from := range f.line.targets(reads, dirs, reading) {
+					if p, err := f.j.data.resolve(t.path, filepath.Base(from.path.given)); err == nil {
+						f.write(s, newTarget(p, writing, "write "))
+					}
+				}
+			}
 		}
 	}
 }
@@ -56,7 +63,7 @@ func (f wordFiles) write(s command.Simple, t *target) {
 		f.through(t, f.j.denied, f.j.selfProtection, f.askedHidden, f.j.asked, f.writesProtected)
 		return
 	}
-	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
+	f.through(t, f.j.denied, f.rerouting(s), f.j.selfProtection, f.j.deniedHardlink, f.deniedInside, f.j.asked, f.writesProtected, f.leaving(s))
 }
 
 // askedHidden refuses a file that commands cannot access because a rule asks before it is read.
@@ -111,6 +118,37 @@ func (f wordFiles) deniedInside(t *target) (Part, bool) {
 	inside := *t
 	inside.given, inside.real, inside.path.dir = t.given+rules.AnyChild, t.real+rules.AnyChild, false
 	return f.j.denied(&inside)
+}
+
+// rerouting refuses to rename, remove or replace a link or directory on the way to a file that the host obeys, where no sandbox keeps
+// it in place.
+func (f wordFiles) rerouting(s command.Simple) check {
+	return func(t *target) (Part, bool) {
+		if !replaces(s, t) {
+			return Part{}, false
+		}
+		dir, _, err := realpath.Follow(filepath.Dir(t.path.given))
+		name := filepath.Join(dir, filepath.Base(t.path.given))
+		if err != nil || f.j.data.isCritical(pathname.Slashed(name)) || !f.j.controlled().isStep(name) {
+			return Part{}, false // critical paths require approval elsewhere
+		}
+		return t.part(Deny, ruleSettingsFile, "The host comes to files that it obeys by this name, so no command can rename, remove or replace it: "+t.path.given+".",
+			"Tell the user what to change; a person does this."), true
+	}
+}
+
+// replaces reports whether a command renames, removes or replaces what it names as written. A directory into which files are moved or
+// linked is not replaced, unless an option may say otherwise.
+func replaces(s command.Simple, t *target) bool {
+	switch s.Name {
+	case "rm", "rmdir", "unlink", "shred":
+		return true
+	case "mv", "ln":
+		into := strings.TrimRight(filepath.Base(s.Args[len(s.Args)-1].Text), "/")
+		return !t.path.dir || into != filepath.Base(t.path.given) ||
+			slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return isOption(w.Text) && strings.ContainsAny(w.Text, "nTt") })
+	}
+	return false
 }
 
 // kernelProtected reports whether the containment keeps a protected path unchanged: one that exists and is a directory or lies

@@ -183,7 +183,7 @@ func TestAttackLeftBehind(t *testing.T) {
 }
 
 // TestAttackGitConfiguration opens a repository whose configuration runs programs, which an archive can bring
-// along, on a host without a sandbox: a command that only looks would run them unasked.
+// along, on a host without a sandbox: a command of git that only looks would run them, so it is asked.
 func TestAttackGitConfiguration(t *testing.T) {
 	for _, mode := range []string{"default", "plan", "dontAsk"} {
 		t.Run(mode, func(t *testing.T) {
@@ -196,8 +196,8 @@ func TestAttackGitConfiguration(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", file)
-			if said := h.call(t, "Bash", `{"command":"git status"}`, "before"); !said.ok {
-				t.Errorf("git status of a plain repository is refused: %s", said.text)
+			if said := h.call(t, "Bash", `{"command":"ls -l && grep -rn hello src"}`, "before"); !said.ok {
+				t.Errorf("a command that only reads is refused: %s", said.text)
 			}
 			config := filepath.Join(w.ws, ".git/config")
 			hostile := fmt.Sprintf("[core]\n\tfsmonitor = touch %[1]s/pwned-fsmonitor; false\n[diff]\n\texternal = touch %[1]s/pwned-diff\n", w.root)

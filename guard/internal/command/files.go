@@ -48,6 +48,12 @@ func (c Simple) Files() (reads, writes []Word) {
 	return reads, writes
 }
 
+// Copies reports whether the program copies, moves or links files, into a directory if it is given one.
+func (c Simple) Copies() bool {
+	p, _ := recordOf("programs", c.Name)
+	return p.is("copies moves")
+}
+
 // ShowsContent reports whether the program shows the content of the files that it reads, or passes it on, not only their names.
 func (c Simple) ShowsContent() bool {
 	p, _ := recordOf("programs", c.Name)
