@@ -34,11 +34,7 @@ type Analysis struct {
 	// not in Commands: a rule against that program cannot be relied on.
 	Hiding bool
 
-	// ChangesDir is set when the shell may move to another directory, so that a
-	// relative path after that point need not be relative to the start.
-	ChangesDir bool
-
-	// Lost is set when it moves to one that no literal operand of cd or pushd names.
+	// Lost is set when the shell may move to a directory that no literal operand of cd or pushd names.
 	Lost bool
 
 	// Statements are those of the text itself, and Err is why it cannot be parsed whole.
@@ -53,7 +49,6 @@ type Analysis struct {
 	arrays     bool                // a variable may be an array
 	Assigned   map[string][]string // the values that the text gives its variables, see collect
 	others     map[string]int      // how often variables are given other values too
-	patterns   map[string][]Word   // those of these that are patterns of a loop: for f in *.go
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -80,13 +75,11 @@ type Word struct {
 	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
-	Given   bool         // what find or xargs puts in the place of this word, and nothing else
 	single  bool         // exactly one word when it runs
 	prefix  string       // text every resulting word begins with, if known
 	Places  []Place      // where it may be relative to as the target of a redirection; nil if that is not understood
 	Guesses []string     // what it may become if it is not static, as far as the text says
 	guessed bool         // these are all
-	name    string       // the variable whose value is all of the word
 	arg     *syntax.Word // what it was read from if it is not static, see settle
 }
 
@@ -145,9 +138,7 @@ type Simple struct {
 	spellings   [][]Word // other words that say the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does
 	Local       bool     // calls a function whose body is in the text
-	moved       bool     // may run in another directory than the text started in
 	unsafeEnv   bool     // an assignment that no allow rule passes
-	from        int      // 1 + the index of the command whose output it is piped
 }
 
 // Forms returns the texts that a deny or ask rule is matched against: as

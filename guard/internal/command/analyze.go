@@ -39,7 +39,7 @@ const failed = "the analysis of the command failed"
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
 func Analyze(text string) (out *Analysis) {
-	out = &Analysis{Assigned: map[string][]string{}, others: map[string]int{}, patterns: map[string][]Word{}}
+	out = &Analysis{Assigned: map[string][]string{}, others: map[string]int{}}
 	w := &walker{out: out, outer: -1, current: -1, start: []Place{{}}}
 	// A guard that panics on hostile text must not take the server along, nor let
 	// the text pass.
@@ -52,11 +52,6 @@ func Analyze(text string) (out *Analysis) {
 	w.script(text)
 	forgetPlaces(w)
 	settle(w)
-	if out.ChangesDir {
-		for i := range out.Commands {
-			out.Commands[i].moved = out.Commands[i].moved || out.Commands[i].Places == nil
-		}
-	}
 	return out
 }
 
@@ -92,9 +87,6 @@ type walker struct {
 	sameShell bool    // what it does to its directory outlasts it
 	at        map[*syntax.Stmt][]Place
 	standing  []Place // of the statement being examined
-
-	fed  map[*syntax.Stmt]*syntax.Stmt // which statement a statement gets its input from, by a pipe
-	made map[*syntax.Stmt]int          // 1 + the index of the command of a statement
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -215,8 +207,6 @@ func (w *walker) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		w.stmt(n)
-	case *syntax.BinaryCmd:
-		notePipe(w, n)
 	case *syntax.DeclClause:
 		readDeclaration(w, n)
 	case *syntax.Assign:
@@ -285,29 +275,8 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	for _, a := range call.Assigns {
 		assignBefore(w, &c, a)
 	}
-	if before := w.fed[s]; before != nil {
-		c.from = w.made[before]
-	}
-	if w.fed != nil {
-		w.made[s] = len(w.out.Commands) + 1
-	}
 	w.simple(c, s.Redirs)
 	w.current = -1
-}
-
-// notePipe notes whose output a statement is given.
-func notePipe(w *walker, n *syntax.BinaryCmd) {
-	if n.Op != syntax.Pipe {
-		return
-	}
-	if w.fed == nil {
-		w.fed, w.made = map[*syntax.Stmt]*syntax.Stmt{}, map[*syntax.Stmt]int{}
-	}
-	from := n.X
-	if inner, ok := from.Cmd.(*syntax.BinaryCmd); ok && inner.Op == syntax.Pipe {
-		from = inner.Y
-	}
-	w.fed[n.Y] = from
 }
 
 // sourceOf joins the words of a call as they were written.

@@ -280,18 +280,6 @@ func TestSafeAssigns(t *testing.T) {
 	}
 }
 
-func TestChangesDir(t *testing.T) {
-	for text, want := range map[string]bool{
-		"cd a && ls": true, "pushd a": true, "env -C a ls": true, "bash -c 'cd a; ls'": true,
-		"ls a": false, "echo cd": false,
-	} {
-		if got := Analyze(text).ChangesDir; got != want {
-			t.Errorf("%q: got %v", text, got)
-		}
-	}
-}
-
-// TestConcurrent makes the race detector look at the shared parsers.
 func TestConcurrent(t *testing.T) {
 	texts := corpus(t, "tricky.txt")
 	done := make(chan int)

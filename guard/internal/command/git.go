@@ -96,7 +96,6 @@ func readGit(w *walker, c Simple) {
 	cur := &w.out.Commands[w.current]
 	if index > 1 {
 		cur.spelled(append([]Word{fixed("git")}, g.args...))
-		cur.enters(c.Args[1:index])
 	}
 	verbs, limited := g.lists["verbs"]
 	switch {
@@ -115,25 +114,6 @@ func readGit(w *walker, c Simple) {
 		if hidden || strings.HasPrefix(word.Text, "ext::") || strings.HasPrefix(word.Text, "fd::") {
 			w.undecided(true, "git "+g.name+" "+word.Text+" can run commands")
 		}
-	}
-}
-
-// enters follows git -C into the directories that it names.
-func (c *Simple) enters(options []Word) {
-	for i, word := range options {
-		if word.Text != "-C" || i+1 == len(options) {
-			continue
-		}
-		to := options[i+1]
-		if !to.Static && !to.Home || c.Places == nil {
-			c.moved, c.Places = true, nil
-			return
-		}
-		places := make([]Place, 0, len(c.Places))
-		for _, place := range c.Places {
-			places = append(places, append(place[:len(place):len(place)], to))
-		}
-		c.Places = places
 	}
 }
 

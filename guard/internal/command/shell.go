@@ -178,7 +178,6 @@ const rewires = ". source alias enable"
 // moves notes a change of directory. Where it leads is not known if a command before
 // it may have put a link there, or if cd looks in other places than its operand says.
 func (w *walker) moves() {
-	w.out.ChangesDir = true
 	w.out.moves++
 	w.out.lost = w.out.lost || strings.Contains(w.text, "CDPATH") || strings.Contains(w.text, "cdable_vars")
 	for _, c := range w.out.Commands {

@@ -15,31 +15,9 @@ const maxValues = 32
 func collectLoop(w *walker, loop *syntax.WordIter) {
 	name := loop.Name.Value
 	for _, item := range loop.Items {
-		if word := w.word(item); word.Glob {
-			w.out.patterns[name] = append(w.out.patterns[name], word)
-		}
 		mayHold(w, name, item, false)
 	}
 }
-
-// Values returns the words that a word stands for which is a variable alone, if the text
-// gives this all its values, as `for f in *.go` does.
-func (a *Analysis) Values(w Word) (values []Word, ok bool) {
-	if w.name == "" || a.others[w.name] != len(a.patterns[w.name]) {
-		return nil, false
-	}
-	for _, text := range a.Assigned[w.name] {
-		values = append(values, Word{Text: text, Static: true, single: true})
-	}
-	values = append(values, a.patterns[w.name]...)
-	return values, len(values) > 0
-}
-
-// Single reports whether the shell makes no more than one word of it.
-func (w Word) Single() bool { return w.single }
-
-// variableAlone matches a word that is all the value of a variable: $f, "$f" or "${f}".
-var variableAlone = regular(`^"?\$(\w+|\{\w+\})"?$`)
 
 // mayHold notes what a variable may be given. That there is more than the text tells is noted once.
 func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {

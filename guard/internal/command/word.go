@@ -142,9 +142,7 @@ func (w *walker) word(arg *syntax.Word) Word {
 	switch {
 	case !e.known:
 		word.Text, word.single, word.Wild = w.source(arg), e.single && !e.glob, e.glob
-		if word.arg = arg; variableAlone().MatchString(word.Text) {
-			word.name = strings.Trim(word.Text, "\"${}")
-		}
+		word.arg = arg
 	case e.glob:
 		word.Text, word.Glob, word.single = e.text.String(), true, false
 	default:

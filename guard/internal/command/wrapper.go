@@ -152,13 +152,13 @@ func fill(inner []Word, replace string) []Word {
 		case !word.Static:
 			word.prefix = "" // what is filled in may come out of it
 		case strings.Contains(word.Text, replace):
-			word.Static, word.single, word.Given = false, true, word.Text == replace
+			word.Static, word.single = false, true
 			word.prefix, _, _ = strings.Cut(word.Text, replace)
 		}
 		out = append(out, word)
 	}
 	if replace == "" {
-		out = append(out, Word{Text: "{}", Given: true})
+		out = append(out, Word{Text: "{}"})
 	}
 	return out
 }
