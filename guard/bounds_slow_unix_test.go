@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBeyondTheBounds holds that what a line names is judged, or asked for where no sandbox holds the rule, also where it is more than is
-// looked at.
+// TestBeyondTheBounds holds that what a line names is judged, or asked for where no sandbox holds the rule, also where
+// it is more than is looked at.
 func TestBeyondTheBounds(t *testing.T) {
 	long := strings.Repeat("a word ", 1500)
 	heredoc := func(name, text string) string {

@@ -119,8 +119,8 @@ func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, err
 	return ln.data.resolve(dir, text)
 }
 
-// targets resolves words in each directory that the line may be in when it comes to them: literal ones, and written ones whose
-// variables have values in the text, since no containment holds a rule on files that do not exist yet.
+// targets resolves words in each directory that the line may be in when it comes to them: literal ones, and written
+// ones whose variables have values in the text, since no containment holds a rule on files that do not exist yet.
 func (ln *commandLine) targets(words []command.Word, dirs []Path, access rules.Access) (out []*target) {
 	for _, w := range words {
 		texts := []string{w.Text}

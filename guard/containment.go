@@ -71,8 +71,8 @@ func (c Commands) DeniesFiles() bool {
 	return k.deny.HasPaths() || !k.ask.Read.Empty() || k.files.any() || k.ownFilesWritable
 }
 
-// Hidden reports whether the file or directory at real is hidden from commands: by [Commands.Denied], or because a rule asks
-// before it is read.
+// Hidden reports whether the file or directory at real is hidden from commands: by [Commands.Denied], or because a rule
+// asks before it is read.
 func (c Commands) Hidden(real string, dir bool) bool {
 	return c.Denied(real, dir) || c.Asked(real, dir) != ""
 }

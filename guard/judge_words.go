@@ -15,9 +15,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
-// A wordFiles judges the files that the literal words and the redirections of a line name. A containment holds the rules on files
-// whatever a command does: there, words are judged so that nothing of a line runs that cannot succeed, and because no containment
-// holds a rule on files that do not exist yet. Without one, literal words are all that is judged.
+// A wordFiles judges the files that the literal words and the redirections of a line name. A containment holds the
+// rules on files whatever a command does: there, words are judged so that nothing of a line runs that cannot succeed,
+// and because no containment holds a rule on files that do not exist yet. Without one, literal words are all that is
+// judged.
 type wordFiles struct{ *commandJudge }
 
 // A check judges a file of the line, and reports whether it decided.
@@ -109,8 +110,8 @@ func (f wordFiles) protects(t *target) bool {
 	return f.contained() && (k.kernelProtected(t.path.real) || !f.j.inside(t) && !k.writesHome()) || f.held() && k.isSettledPath(t.path.real)
 }
 
-// deniedInside refuses to write a directory whose entire content is denied: a command that removes or moves it, or copies into it,
-// writes its content.
+// deniedInside refuses to write a directory whose entire content is denied: a command that removes or moves it, or
+// copies into it, writes its content.
 func (f wordFiles) deniedInside(t *target) (Part, bool) {
 	if !t.path.dir {
 		return Part{}, false
@@ -120,8 +121,8 @@ func (f wordFiles) deniedInside(t *target) (Part, bool) {
 	return f.j.denied(&inside)
 }
 
-// rerouting refuses to rename, remove or replace a link or directory on the way to a file that the host obeys, where no sandbox keeps
-// it in place.
+// rerouting refuses to rename, remove or replace a link or directory on the way to a file that the host obeys, where no
+// sandbox keeps it in place.
 func (f wordFiles) rerouting(s command.Simple) check {
 	return func(t *target) (Part, bool) {
 		if !replaces(s, t) {
@@ -137,8 +138,8 @@ func (f wordFiles) rerouting(s command.Simple) check {
 	}
 }
 
-// replaces reports whether a command renames, removes or replaces what it names as written. A directory into which files are moved or
-// linked is not replaced, unless an option may say otherwise.
+// replaces reports whether a command renames, removes or replaces what it names as written. A directory into which
+// files are moved or linked is not replaced, unless an option may say otherwise.
 func replaces(s command.Simple, t *target) bool {
 	switch s.Name {
 	case "rm", "rmdir", "unlink", "shred":
@@ -151,8 +152,8 @@ func replaces(s command.Simple, t *target) bool {
 	return false
 }
 
-// kernelProtected reports whether the containment keeps a protected path unchanged: one that exists and is a directory or lies
-// directly in a root (see [Commands.SandboxPaths]), or one in .git, where commands must be able to write.
+// kernelProtected reports whether the containment keeps a protected path unchanged: one that exists and is a directory
+// or lies directly in a root (see [Commands.SandboxPaths]), or one in .git, where commands must be able to write.
 func (k *policyData) kernelProtected(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
@@ -182,9 +183,9 @@ func (k *policyData) isSettledPath(path string) bool {
 		slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return pathname.Within(name, pathname.Slashed(b.Real)) })
 }
 
-// leaving is outsideRoots for the writes of a command that would otherwise run without approval and without anything that keeps it
-// in the boundary: a rule such as Bash(cp:*) allows the program, not every path on the disk. A rule without wildcards allows what
-// it says.
+// leaving is outsideRoots for the writes of a command that would otherwise run without approval and without anything
+// that keeps it in the boundary: a rule such as Bash(cp:*) allows the program, not every path on the disk. A rule
+// without wildcards allows what it says.
 func (f wordFiles) leaving(s command.Simple) check {
 	k := f.j.data
 	r := k.allow.Commands.Allows(s)
@@ -311,8 +312,8 @@ func (f wordFiles) removesCritical(w command.Word, dirs []Path) bool {
 	})
 }
 
-// cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its children. For
-// any other pattern last is empty.
+// cutGlob splits a pattern that may match everything in its directory into the directory and the pattern for its
+// children. For any other pattern last is empty.
 func cutGlob(glob string) (dir, last string) {
 	dir, last = ".", glob
 	if i := strings.LastIndexByte(glob, '/'); i >= 0 {

@@ -36,7 +36,8 @@ func safeLead(name string) bool {
 	return listed("safe variables", name) || strings.HasPrefix(name, "LC_")
 }
 
-// keepsPath reports whether PATH is given a value with which programs are found as before, but for those that were not found.
+// keepsPath reports whether PATH is given a value with which programs are found as before, but for those that were not
+// found.
 func keepsPath(name, value string) bool { return name == "PATH" && addsToPath().MatchString(value) }
 
 // addsToPath matches a PATH that keeps what it has, with directories after it or, from

@@ -75,14 +75,18 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 	}
 }
 
-// catted returns what "$(cat <<'EOF' …)" stands for, the form in which clients write messages: the literal lines of the heredoc.
+// catted returns what "$(cat <<'EOF' …)" stands for, the form in which clients write messages: the literal lines of
+// the heredoc.
 func catted(c *syntax.CmdSubst) (text string, ok bool) {
 	if len(c.Stmts) != 1 || c.Backquotes {
 		return "", false
 	}
 	stmt := c.Stmts[0]
 	call, ok := callOf(stmt)
-	if !ok || stmt.Negated || stmt.Background || len(stmt.Redirs) != 1 || len(call.Assigns) > 0 || len(call.Args) != 1 || call.Args[0].Lit() != "cat" {
+	if !ok || stmt.Negated || stmt.Background || len(stmt.Redirs) != 1 {
+		return "", false
+	}
+	if len(call.Assigns) > 0 || len(call.Args) != 1 || call.Args[0].Lit() != "cat" {
 		return "", false
 	}
 	if r := stmt.Redirs[0]; r.N == nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Files returns the words that name files, for the programs of tables.txt that read or write what they are given; none for others.
-// A word that is not static is returned too: which file it names is not known.
+// Files returns the words that name files, for the programs of tables.txt that read or write what they are given; none
+// for others. A word that is not static is returned too: which file it names is not known.
 func (c Simple) Files() (reads, writes []Word) {
 	p, ok := recordOf("programs", c.Name)
 	if !ok || len(c.Args) == 0 {
@@ -54,7 +54,8 @@ func (c Simple) Copies() bool {
 	return p.is("copies moves")
 }
 
-// ShowsContent reports whether the program shows the content of the files that it reads, or passes it on, not only their names.
+// ShowsContent reports whether the program shows the content of the files that it reads, or passes it on, not only
+// their names.
 func (c Simple) ShowsContent() bool {
 	p, _ := recordOf("programs", c.Name)
 	return !p.flags["names"]
@@ -77,9 +78,9 @@ func findStarts(c Simple) (starts []Word) {
 // systemDirs are the directories whose programs are what their names say.
 const systemDirs = "/bin /usr/bin /sbin /usr/sbin"
 
-// ReadOnly reports whether the command is one of a short list that only reads what its literal words say, or says something about the
-// machine. A wrapper that changes nothing by itself (timeout, bash -c of fixed text) is read-only: what it runs is a command of its own
-// in the Analysis. So is a call of a function whose body is in the text.
+// ReadOnly reports whether the command is one of a short list that only reads what its literal words say, or says
+// something about the machine. A wrapper that changes nothing by itself (timeout, bash -c of fixed text) is read-only:
+// what it runs is a command of its own in the Analysis. So is a call of a function whose body is in the text.
 func (c Simple) ReadOnly() bool {
 	if c.Name == "" || len(c.Undecidable) > 0 || c.unsafeEnv {
 		return false
@@ -105,7 +106,8 @@ func (c Simple) ReadOnly() bool {
 // saysNumber matches a word that is literal but for numbers of the shell: "exit code: $?".
 var saysNumber = regular(`^([^$*?[\x60]|\$[?#!])*$`)
 
-// outsideOption reports whether an option has a value that may be a file outside of the directory: -f/etc/x, --file=../x.
+// outsideOption reports whether an option has a value that may be a file outside of the directory: -f/etc/x,
+// --file=../x.
 func outsideOption(text string) bool {
 	return isOption(text) && (strings.Contains(text, "/") || strings.Contains(text, "~"))
 }

@@ -36,7 +36,9 @@ func OnlyWraps(words []string) bool {
 	if _, ok := wrapperOf(words[0]); !ok {
 		return false
 	}
-	return !slices.ContainsFunc(words[1:], func(w string) bool { return !isOption(w) && !assigns(w) && strings.Trim(w, "0123456789.smhd{}") != "" })
+	return !slices.ContainsFunc(words[1:], func(w string) bool {
+		return !isOption(w) && !assigns(w) && strings.Trim(w, "0123456789.smhd{}") != ""
+	})
 }
 
 // readWrapper looks at what a wrapper runs.

@@ -1,5 +1,5 @@
-// Package gitrepo inspects git repositories without running git: where the repository of a directory is, its settings, and where its
-// hooks are.
+// Package gitrepo inspects git repositories without running git: where the repository of a directory is, its settings,
+// and where its hooks are.
 package gitrepo
 
 import (

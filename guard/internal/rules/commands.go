@@ -107,7 +107,8 @@ func (c *Commands) add(r *Rule) error {
 		c.addArgRule(spec, r)
 	}
 	if words := strings.Fields(head); c.kind == Allow && trailing && command.OnlyWraps(words) {
-		return fmt.Errorf("the rule %q allows nothing by itself: what %s runs needs a rule of its own, or one that names both, such as Bash(%s npm test *)", r.Text, words[0], head)
+		return fmt.Errorf("the rule %q allows nothing by itself: what %s runs needs a rule of its own, "+
+			"or one that names both, such as Bash(%s npm test *)", r.Text, words[0], head)
 	}
 	return c.addWhole(spec, stars, r)
 }
@@ -240,8 +241,9 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	return nil, maybe
 }
 
-// Allows returns the allow rule that matches the command: exactly, or by a rule of which every word is one that the command surely has.
-// What a rule leaves open may be known only when the command runs, unless that may make its program start another one.
+// Allows returns the allow rule that matches the command: exactly, or by a rule of which every word is one that the
+// command surely has. What a rule leaves open may be known only when the command runs, unless that may make its
+// program start another one.
 func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil
