@@ -163,16 +163,9 @@ func available(t *testing.T, f *fixture) map[Backend]*Sandbox {
 	t.Helper()
 	list := make(map[Backend]*Sandbox)
 	for _, b := range backendsUnderTest() {
-		s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{b}})
-		if errors.Is(err, ErrUnavailable) {
-			t.Logf("skipping %s: %v", b, err)
-			continue
+		if s := f.start(t, b); s != nil {
+			list[b] = s
 		}
-		if err != nil {
-			t.Fatalf("Start with %s: %v", b, err)
-		}
-		t.Cleanup(func() { s.Close() })
-		list[b] = s
 	}
 	if len(list) == 0 {
 		t.Skip("nothing on this kernel contains commands")
@@ -180,25 +173,46 @@ func available(t *testing.T, f *fixture) map[Backend]*Sandbox {
 	return list
 }
 
+// overlaidBackend is [Namespaces] where commands write in overlays.
+const overlaidBackend Backend = "overlays"
+
+// start starts a sandbox with a backend; nil: it is not available.
+func (f *fixture) start(t *testing.T, b Backend) *Sandbox {
+	t.Helper()
+	if b == overlaidBackend {
+		b = Namespaces
+	}
+	s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{b}})
+	if errors.Is(err, ErrUnavailable) {
+		t.Logf("skipping %s: %v", b, err)
+		return nil
+	}
+	if err != nil {
+		t.Fatalf("Start with %s: %v", b, err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if f.overlay && s.NoOverlay() != nil {
+		t.Logf("skipping overlays: %v", s.NoOverlay())
+		return nil
+	}
+	return s
+}
+
 func TestAttacks(t *testing.T) {
 	slow(t)
-	for _, backend := range backendsUnderTest() {
+	for _, backend := range append(backendsUnderTest(), overlaidBackend) {
 		if raceEnabled && backend != Namespaces {
 			continue
 		}
 		f := newFixture(t)
+		f.overlay = backend == overlaidBackend
 		f.serve(t)
 		f.lend(t)
 		f.env = append(f.env, "HANDLE="+handleOf(t, f.ws+"/.env"))
-		s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{backend}})
-		if errors.Is(err, ErrUnavailable) {
-			t.Logf("skipping %s: %v", backend, err)
+		s := f.start(t, backend)
+		if s == nil {
 			continue
 		}
-		if err != nil {
-			t.Fatalf("Start with %s: %v", backend, err)
-		}
-		defer s.Close()
 		before := f.snapshot(t)
 		for _, a := range attacks {
 			t.Run(string(backend)+"/"+a.name, func(t *testing.T) {

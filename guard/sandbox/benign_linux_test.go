@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What people do all day works, and does what it does outside.
@@ -28,10 +30,16 @@ func TestBenign(t *testing.T) {
 			}
 		}
 	}
-	for backend, s := range available(t, f) {
-		if raceEnabled && backend != Namespaces {
+	sandboxes := available(t, f)
+	f.overlay = true
+	if s := f.start(t, overlaidBackend); s != nil {
+		sandboxes[overlaidBackend] = s
+	}
+	for backend, s := range sandboxes {
+		if raceEnabled && backend == backendLandlock {
 			continue
 		}
+		before := f.snapshot(t)
 		for _, c := range []struct{ name, needs, script, want string }{
 			{"ls", "", `ls`, "src"},
 			{"new file", "", `echo n > new && cat new && rm new`, "n"},
@@ -91,6 +99,9 @@ s = socket.create_server(("::1", 0), family=socket.AF_INET6); print("six")'`, "l
 					t.Errorf("got %q, want %q", r.output, c.want)
 				}
 			})
+		}
+		if diff := cmp.Diff(before, f.snapshot(t)); backend == overlaidBackend && diff != "" {
+			t.Errorf("the changes reached the disk (-before +after):\n%s", diff)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // over mounts over more targets while commands may be running. pins are directories
 // above them, and need no pin once they are gone.
 func (v *view) over(targets []target, pins []string, mount func(target) error) error {
-	var errs []error
+	errs := []error{v.refresh()}
 	for _, dir := range pins {
 		if err := v.pin(dir); err != nil && !gone(err) {
 			errs = append(errs, err)
@@ -44,6 +44,15 @@ func openTarget(t target) (int, error) {
 	return at, nil
 }
 
+// sameObject is [sameObject], but for overlays, in which files have other numbers. A file that commands have put there
+// instead is of their own.
+func (v *view) sameObject(fd int, t target) error {
+	if v.plan.overlay > 0 {
+		return nil
+	}
+	return sameObject(fd, t)
+}
+
 // denyOne covers t, unless it is covered or gone already.
 func (v *view) denyOne(t target) error {
 	at, err := openTarget(t)
@@ -58,7 +67,7 @@ func (v *view) denyOne(t target) error {
 	if st.Dev == v.mask.dev {
 		return nil
 	}
-	if err := sameObject(at, t); err != nil {
+	if err := v.sameObject(at, t); err != nil {
 		return err
 	}
 	fd, err := v.mask.cover(t)
@@ -90,7 +99,7 @@ func (v *view) holdOne(t target) error {
 	if err != nil {
 		return err
 	}
-	if err := sameObject(fd, t); err != nil {
+	if err := v.sameObject(fd, t); err != nil {
 		unix.Close(fd)
 		return err
 	}

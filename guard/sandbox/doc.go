@@ -29,6 +29,13 @@
 // The host must be dumpable (PR_SET_DUMPABLE) when a
 // sandbox starts, or the kernel does not let it set up the user namespace.
 //
+// # Overlays
+//
+// With [Policy].Overlay each directory that commands write is an overlay (overlayfs with userxattr) of the host's,
+// whose upper directory lies in a tmpfs that is attached nowhere and ends with the sandbox. Masks and read-only mounts
+// lie over the overlays. What other programs change below an overlay is seen after [Sandbox.Refresh], which has the
+// kernel forget names. Directories of the host cannot be renamed there.
+//
 // # Network
 //
 // Process 1 makes a TUN device with a route to everything, and hands its descriptor to the host, where package netstack

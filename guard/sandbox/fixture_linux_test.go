@@ -26,6 +26,8 @@ type fixture struct {
 	out  string // a directory that is not writable
 	home string
 	env  []string
+
+	overlay bool // what commands change is dropped
 }
 
 // newFixture creates one. It lies where an ordinary user can reach it too.
@@ -89,7 +91,7 @@ func newFixture(t testing.TB) *fixture {
 }
 
 func (f *fixture) policy() Policy {
-	return Policy{
+	p := Policy{
 		Writable: []string{f.ws, f.tmp},
 		ReadOnly: []string{f.ws + "/.claude", f.ws + "/.git/hooks", f.ws + "/absent/.claude"},
 		Denied: []string{f.ws + "/.env", f.ws + "/secrets", f.ws + "/conf/.env", f.ws + "/envlink", f.out + "/private",
@@ -97,6 +99,10 @@ func (f *fixture) policy() Policy {
 		Masked: []string{f.home + "/.ssh", f.base + "/state"},
 		Shown:  []string{f.base + "/state/results/own"},
 	}
+	if f.overlay {
+		p.Overlay, p.Temporary = 1<<30, []string{f.tmp}
+	}
+	return p
 }
 
 // serve starts what a command could talk to if its network were the host's, and
@@ -136,7 +142,7 @@ func listen(t testing.TB, network, address string) net.Listener {
 	return l
 }
 
-// snapshot describes every file of the fixture that no command may change.
+// snapshot describes every file of the fixture that no command may change: all of them in an overlay.
 func (f *fixture) snapshot(t testing.TB) map[string]string {
 	t.Helper()
 	got := make(map[string]string)
@@ -149,7 +155,7 @@ func (f *fixture) snapshot(t testing.TB) map[string]string {
 		if err := unix.Lstat(path, &st); err != nil {
 			return err
 		}
-		guarded := !within(path, f.tmp) && !within(path, f.ws)
+		guarded := f.overlay || !within(path, f.tmp) && !within(path, f.ws)
 		for _, g := range []string{".env", "secrets", "conf/.env", "real/target", ".claude", ".git/hooks", "hard", "hard-settings"} {
 			guarded = guarded || within(path, filepath.Join(f.ws, g))
 		}
@@ -163,6 +169,9 @@ func (f *fixture) snapshot(t testing.TB) map[string]string {
 				return err
 			}
 			line += " " + string(text)
+		}
+		if f.overlay {
+			line += " " + strconv.FormatInt(st.Mtim.Nano(), 10)
 		}
 		got[rel] = line
 		return nil

@@ -103,6 +103,11 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	ready := newMessage(msgReady, 0)
 	ready.err(err)
 	ready.err(g.noTUN)
+	if g.view != nil {
+		ready.err(g.view.noOverlay)
+	} else {
+		ready.err(nil)
+	}
 	if sendErr := send(conn, ready.buf, files...); sendErr != nil || err != nil {
 		return errors.Join(err, sendErr)
 	}
@@ -317,6 +322,14 @@ func (g *initProcess) handle(buf []byte, files []int) error {
 			mount = g.view.showOne
 		}
 		m.err(errors.Join(d.err, g.view.over(targets, pins, mount)))
+		m.uint(0)
+		return send(g.conn, m.buf)
+	case msgRenew:
+		if g.view == nil {
+			return errMalformed
+		}
+		m := newMessage(msgDone, id)
+		m.err(g.view.refresh())
 		m.uint(0)
 		return send(g.conn, m.buf)
 	case msgProbe:

@@ -163,6 +163,9 @@ func (*landlocked) hold([]string) error { return nil }
 // show implements engine: nothing is mounted.
 func (*landlocked) show(Private, []string) error { return nil }
 
+// refresh implements engine: there are no overlays.
+func (*landlocked) refresh() error { return nil }
+
 func (l *landlocked) try(c canary) (attempt, error) {
 	n, err := l.initProcess(context.Background(), nil)
 	if err != nil {

@@ -23,6 +23,8 @@ type view struct {
 	mask        *mask
 	overmounted map[string]int // writable path → descriptor of the read-only directory under it
 	hosts       map[string]int // name of a private directory → descriptor of the host's
+	refreshed   []int          // descriptors of overlays
+	noOverlay   error          // why a directory has none
 }
 
 // attachment is a detached copy of a mount, to be put at target.
@@ -80,10 +82,18 @@ func (v *view) copies() ([]attachment, error) {
 	if err != nil {
 		return nil, err
 	}
+	writable := v.plan.writable
+	if v.plan.overlay > 0 {
+		overlays, err := v.overlays()
+		if err != nil {
+			return nil, err
+		}
+		list, writable = append(overlays, list...), nil
+	}
 	for _, k := range []struct {
 		targets []target
 		attr    uint64
-	}{{v.plan.writable, attrOpen}, {v.plan.readOnly, attrShut}, {v.plan.shown, attrShut}} {
+	}{{writable, attrOpen}, {v.plan.readOnly, attrShut}, {v.plan.shown, attrShut}} {
 		for _, t := range k.targets {
 			fd, err := copyMount(t.path, k.attr)
 			if err != nil {
@@ -126,14 +136,16 @@ func (v *view) copies() ([]attachment, error) {
 func (v *view) privates() ([]attachment, error) {
 	var list []attachment
 	for _, p := range v.plan.private {
-		fd, err := copyMount(p.dir.path, attrOpen)
-		if err != nil {
-			return nil, err
+		if v.plan.overlay == 0 {
+			fd, err := copyMount(p.dir.path, attrOpen)
+			if err != nil {
+				return nil, err
+			}
+			if err := sameObject(fd, p.dir); err != nil {
+				return nil, err
+			}
+			list = append(list, attachment{target{path: p.name, inode: p.dir.inode, dir: true}, fd})
 		}
-		if err := sameObject(fd, p.dir); err != nil {
-			return nil, err
-		}
-		list = append(list, attachment{target{path: p.name, inode: p.dir.inode, dir: true}, fd})
 		for _, t := range p.entries {
 			fd, err := copyMount(t.path, attrShut)
 			if err != nil {

@@ -27,6 +27,7 @@ type namespaces struct {
 	proxyPort int        // of the proxy's socket inside, or 0
 	tun       *os.File   // the network of commands, or nil
 	noTUN     error      // why they have none
+	noOverlay error      // why a directory is read-only that commands were to write in an overlay
 	judged    bool       // the host makes the connections of commands
 	execs     *execMarks // or nil: programs are not judged
 
@@ -256,6 +257,12 @@ func (n *namespaces) show(d Private, fresh []string) error {
 		return fmt.Errorf("sandbox: showing what is in %s: %w", d.Name, err)
 	}
 	return nil
+}
+
+// refresh implements engine.
+func (n *namespaces) refresh() error {
+	_, err := n.request(msgRenew, func(*encoder) {})
+	return err
 }
 
 // mountOver has process 1 mount over what exists of paths now, under all its names.

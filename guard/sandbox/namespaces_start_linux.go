@@ -217,7 +217,7 @@ func (n *namespaces) ready() ([]int, error) {
 		return nil, errMalformed
 	}
 	failure := d.fail()
-	n.noTUN = d.fail()
+	n.noTUN, n.noOverlay = d.fail(), d.fail()
 	if err := errors.Join(failure, d.err); err != nil {
 		closeAll(files)
 		return nil, err

@@ -23,6 +23,8 @@ type plan struct {
 	judged                                              bool     // the host makes the connections of commands, see connector
 	execs                                               bool     // the host judges which programs commands start, see ExecGate
 	processes                                           int      // the highest process number
+	overlay                                             int64    // the bytes of changes that are dropped; 0: changes are real
+	temporary                                           []string // empty directories where there are no overlays
 	named                                               bool     // commands have a resolver; process 1 finds out
 }
 
@@ -50,6 +52,8 @@ func (pl *plan) encode(e *encoder) {
 	e.bool(pl.judged)
 	e.bool(pl.execs)
 	e.uint(uint64(pl.processes))
+	e.uint(uint64(pl.overlay))
+	e.strs(pl.temporary)
 }
 
 func decodePlan(d *decoder) *plan {
@@ -73,6 +77,8 @@ func decodePlan(d *decoder) *plan {
 	pl.judged = d.bool()
 	pl.execs = d.bool()
 	pl.processes = int(d.uint())
+	pl.overlay = int64(d.uint())
+	pl.temporary = d.strs()
 	return pl
 }
 

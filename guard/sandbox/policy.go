@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
@@ -42,6 +43,13 @@ type Policy struct {
 	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what is
 	// denied or masked have no effect, and Landlock cannot mount them.
 	Private []Private
+	// Overlay, unless it is zero, drops what commands change: each directory that they write is an overlay, whose
+	// changes end with the sandbox and take at most so many bytes of memory. Where the system has no overlays they
+	// write in Temporary only, see [Sandbox.NoOverlay].
+	Overlay int64
+	// Temporary lists those of Writable, and names of Private, that programs cannot do without. Only an Overlay uses
+	// it.
+	Temporary []string
 	// Sockets lists Unix sockets of host programs, and directories of them, that
 	// commands may connect to. All others are refused, because a daemon (docker,
 	// D-Bus, an SSH agent, tmux) works outside of every limit: commands connect to
@@ -92,6 +100,15 @@ type Network struct {
 	AllowPrivate bool
 	// PortRecords is the directory in which hosts record the ports they listen on with [RecordPort]; "" if there is none.
 	PortRecords string
+}
+
+// without returns what a backend makes of p: without overlays commands write temporary directories only.
+func (p Policy) without(b Backend) Policy {
+	if p.Overlay > 0 && b != Namespaces {
+		lasting := func(path string) bool { return !slices.Contains(p.Temporary, path) }
+		p.Writable = slices.DeleteFunc(slices.Clone(p.Writable), lasting)
+	}
+	return p
 }
 
 // rules returns the rules for the proxy.

@@ -21,7 +21,8 @@ var pseudo = [...]string{"/proc", "/sys", "/dev"}
 // another reason than being absent is an error: what is not understood must not
 // be left open.
 func resolve(p Policy) (*plan, error) {
-	pl := &plan{network: p.Network.Unrestricted, processes: cmp.Or(p.MaxProcesses, defaultMaxProcesses)}
+	pl := &plan{network: p.Network.Unrestricted, overlay: p.Overlay}
+	pl.processes = cmp.Or(p.MaxProcesses, defaultMaxProcesses)
 	for _, path := range p.Writable {
 		t, err := resolveWritable(path)
 		if err != nil {
@@ -36,6 +37,11 @@ func resolve(p Policy) (*plan, error) {
 	}{{&pl.readOnly, p.ReadOnly}, {&pl.denied, p.Denied}, {&pl.masked, p.Masked}, {&pl.shown, p.Shown}, {&pl.programs, p.Programs}} {
 		if *l.to, err = resolveAll(l.paths); err != nil {
 			return nil, err
+		}
+	}
+	for _, path := range p.Temporary {
+		if t, err := locate(path); err == nil {
+			pl.temporary = append(pl.temporary, t.path)
 		}
 	}
 	pl.programs = slices.DeleteFunc(pl.programs, func(t target) bool {

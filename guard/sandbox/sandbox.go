@@ -94,6 +94,8 @@ type engine interface {
 	hold(paths []string) error
 	// show mounts more entries of the host in a private directory, of which d lists all.
 	show(d Private, fresh []string) error
+	// refresh makes changes of the host visible in overlays.
+	refresh() error
 	// try does from inside what the policy of a probe forbids.
 	try(canary) (attempt, error)
 	close() error
@@ -119,6 +121,7 @@ type Sandbox struct {
 	connecting func(from, to netip.AddrPort) (gate *HostGate, chain []string, ok bool)
 	sockets    socketJudge // or nil
 	env        []string
+	noOverlay  error
 	once       sync.Once
 	err        error
 
@@ -144,12 +147,15 @@ func Start(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("sandbox: start: %w", context.Cause(ctx))
 		}
-		s, err := start(ctx, b, p, o)
+		s, err := start(ctx, b, p.without(b), o)
 		var cannot *unavailableError
 		switch {
 		case err == nil:
 			s.report.Why, s.report.Remedy = append(none.Why, s.report.Why...), cmp.Or(none.Remedy, s.report.Remedy)
 			s.guarded, s.portRecords = held, p.Network.PortRecords
+			if p.Overlay > 0 && b != Namespaces {
+				s.noOverlay = fmt.Errorf("%s has no overlays", b)
+			}
 			return s, nil
 		case errors.As(err, &cannot):
 			none.add([]string{cannot.Error()}, cannot.remedy)
@@ -248,6 +254,12 @@ func (s *Sandbox) Show(d Private, fresh ...string) error {
 	}
 	return s.engine.show(d, fresh)
 }
+
+// Refresh lets commands see what other programs have changed in directories that are overlays.
+func (s *Sandbox) Refresh() error { return s.engine.refresh() }
+
+// NoOverlay returns why some of Policy.Writable is read-only although there is a Policy.Overlay, or nil.
+func (s *Sandbox) NoOverlay() error { return s.noOverlay }
 
 // Env returns the additional variables of a command's environment, as
 // "name=value": where the proxy is, for one.

@@ -186,6 +186,9 @@ func (*seatbelt) hold([]string) error { return nil }
 // show implements engine: nothing is mounted.
 func (*seatbelt) show(Private, []string) error { return nil }
 
+// refresh implements engine: there are no overlays.
+func (*seatbelt) refresh() error { return nil }
+
 // try implements engine.
 func (e *seatbelt) try(c canary) (a attempt, err error) {
 	run := func(script string) bool {
