@@ -140,7 +140,8 @@ func (l *commandJudge) offByChoice() bool {
 // containment does not enforce may apply to that part: a file that requires approval, or a denied
 // file that does not exist yet.
 func (l *commandJudge) unread() {
-	if l.line.analysis.Partial && (l.j.data.ask.HasPaths() || !l.j.data.deny.Edit.Empty()) {
+	k := l.j.data
+	if l.line.analysis.Partial && (!l.contained() && k.ask.HasPaths() || !k.ask.Edit.Empty() || !k.deny.Edit.Empty()) {
 		l.tooMuch("run "+l.line.text, "A part of the command was not looked at ("+strings.Join(l.line.analysis.Undecidable, "; ")+"), and rules speak of files that it may name.")
 	}
 }

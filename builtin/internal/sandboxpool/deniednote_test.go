@@ -25,7 +25,8 @@ func TestDeniedNotes(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(ws, "link")); err != nil {
 		t.Skip("no links: ", err)
 	}
-	b := bounds{writable: []string{ws}, readOnly: []string{hook}, withheld: func(real string, _ bool) bool { return real == secret }, rule: func(string) string { return "Read(s*)" }}
+	b := bounds{writable: []string{ws}, readOnly: []string{hook}, withheld: func(real string, _ bool) bool { return real == secret }, rule: func(string) string { return "Read(s*)" },
+		asked: func(real string) string { return map[string]string{filepath.Join(ws, "ask"): "Read(ask)"}[real] }}
 	const outside, kept, unread = "allowWrite", "leave it as it is", "denyRead"
 	for name, tt := range map[string]struct{ output, note, path string }{
 		"bash":                {"bash: line 1: AWAY/x: Read-only file system\n", outside, "AWAY/x:"},
@@ -43,6 +44,7 @@ func TestDeniedNotes(t *testing.T) {
 		"denied, by grep":     {"grep: ./.env: Permission denied\n", unread, "WS/.env:"},
 		"denied, by go":       {"open .env: permission denied\n", unread, "WS/.env:"},
 		"denied, by a link":   {"cat: link: Permission denied\n", unread, "WS/link:"},
+		"asked":               {"cat: ask: Permission denied\n", "Use Read, which asks", "WS/ask is read (Read(ask))"},
 		"not by the sandbox":  {"bash: ./run.sh: Permission denied\n", "", ""},
 		"another's file":      {"cat: /etc/shadow: Permission denied\n", "", ""},
 		"in the workspace":    {"bash: line 1: WS/disk/x: Read-only file system\n", "", ""},
