@@ -194,8 +194,9 @@ func spill(env *Env) shell.Spill {
 	}
 }
 
-// updateCwd keeps the working directory for the next call, if commands may work there.
-func updateCwd(env *Env, r *shell.Result, started string) string {
+// updateCwd keeps the working directory for the next call, if commands may work there. discards says that it may exist
+// only where the command ran.
+func updateCwd(env *Env, r *shell.Result, started string, discards bool) string {
 	root := env.Policy.Roots()[0]
 	switch {
 	case r.DirGone:
@@ -207,6 +208,10 @@ func updateCwd(env *Env, r *shell.Result, started string) string {
 	case r.Dir != started && !inside(env.Policy, r.Dir): // where it started it was allowed to
 		env.Dir.Set(started)
 		return fmt.Sprintf("The command ended in %s, outside the roots; the next command starts in %s again.", r.Dir, started)
+	}
+	if _, err := os.Lstat(r.Dir); discards && err != nil {
+		env.Dir.Set(started)
+		return fmt.Sprintf("The command ended in %s, which is dropped with the plan; the next command starts in %s again.", r.Dir, started)
 	}
 	env.Dir.Set(r.Dir)
 	return ""

@@ -73,7 +73,10 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 // track records the changes of the command. Files that the sandbox removes afterwards, and protected files that are held,
 // are not included.
 func (b *bashRun) track(ctx context.Context) error {
-	mark := b.env.Runtime.beginCommand(ctx, b.env, b.in.Command, false)
+	mark := &commandMark{end: func() commandChanges { return commandChanges{} }}
+	if !b.where.discards() {
+		mark = b.env.Runtime.beginCommand(ctx, b.env, b.in.Command, false)
+	}
 	if err := b.where.enter(b.env.Policy); err != nil {
 		mark.end()
 		b.where.leave()
@@ -124,6 +127,9 @@ func (b *bashRun) run(ctx context.Context, command shell.Command) (r *shell.Resu
 // reserve reserves the task that the command becomes.
 func (b *bashRun) reserve() (err error) {
 	spec := b.env.taskSpec(commandKind, b.in.Command)
+	if b.where.discards() {
+		spec.Data = planned(b.env.sandboxKey())
+	}
 	spec.Call, spec.Notices = false, func() []string { return slices.Concat(b.where.news(), b.gate.lines()) }
 	b.task, err = b.env.Runtime.tasks.Reserve(spec)
 	return err
@@ -192,7 +198,7 @@ func (b *bashRun) taskText(r *shell.Result) Result {
 	env, dir := b.env, b.dir.Real()
 	recordCat(env, b.command, b.dir, r)
 	quiet := explain(b.command, r)
-	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir), quiet, terminalHint(r), b.where.containmentNotice())
+	remarks := notes(b.note, b.clamped, moreTime(r, b.timeout, env.Shell), updateCwd(env, r, dir, b.where.discards()), quiet, terminalHint(r), b.where.containmentNotice())
 	remarks = append(remarks, b.where.remarks(r, dir)...)
 	failed := r.TimedOut || r.Cancelled || r.Unheard || r.ExitCode != 0 && quiet == ""
 	shorten(r, env.ClientLimits.Of(failed), slices.Concat(remarks, outcomeNotes(r), b.lines()))
@@ -239,6 +245,7 @@ func place(ctx context.Context, env *Env, command guard.Exec) (execEnv, error) {
 			return execEnv{}, err
 		}
 	}
+	env.Runtime.plans.enter(env)
 	c, err := env.Runtime.sandboxes.Acquire(ctx, env.sandboxKey(), env.Policy)
 	if err != nil {
 		release()
@@ -275,13 +282,20 @@ func (s *execEnv) enter(policy *guard.Policy) (err error) {
 	return nil
 }
 
-// sandboxKey returns the key of the caller's sandbox. Conversations in worktrees have separate ones.
+// sandboxKey returns the key of the caller's sandbox. Conversations in worktrees have separate ones, and so have plans.
 func (e *Env) sandboxKey() string {
-	if e.Worktree != nil {
-		return sandboxpool.Key(e.Principal, e.Worktree.Name)
+	key := e.Principal
+	if e.Policy.Commands().Discard() {
+		key += "\x00plan " + e.Scope + " " + e.Plan
 	}
-	return e.Principal
+	if e.Worktree != nil {
+		key = sandboxpool.Key(key, e.Worktree.Name)
+	}
+	return key
 }
+
+// discards reports whether what the command changes is dropped.
+func (s execEnv) discards() bool { return s.sandbox != nil && s.sandbox.Discards() }
 
 // onHost returns the place of an uncontained command. The excuse says why it is not contained although it could be.
 func onHost(env *Env, excuse string) (execEnv, error) {
@@ -305,6 +319,8 @@ func (s execEnv) containmentNotice() string {
 		return s.whyUnsandboxed
 	case s.sandbox == nil:
 		s.runtime.admitted.Do(func() { once = uncontained })
+	case s.discards():
+		return s.sandbox.DiscardNote()
 	case !s.sandbox.Denies():
 		s.runtime.admitted.Do(func() { once = halfContained })
 	}

@@ -58,8 +58,9 @@ type Env struct {
 
 	// CanAsk means that a person can be asked about the call.
 	CanAsk bool
-	// Planning means that the scope is in plan mode, whatever the settings say. SetPlanning changes it for the scope.
-	Planning    bool
+	// Plan identifies the plan if the scope is in plan mode, whatever the settings say. "" if it is not. SetPlanning
+	// changes it.
+	Plan        string
 	SetPlanning func(bool) error
 	// ListResources and ReadResource are for the resources of other servers.
 	ListResources func(ctx context.Context, server string) (string, error)

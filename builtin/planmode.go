@@ -30,16 +30,17 @@ var enterPlanModeTool = declare(Tool[struct{}]{
 				if err := env.SetPlanning(true); err != nil {
 					return Result{}, err
 				}
-				text := "This conversation is in plan mode: what changes files is refused, and so are commands that do more than read. " +
-					"Look around, make the plan, and show it with ExitPlanMode. Only a person ends the mode."
+				text := "This conversation is in plan mode: Edit and Write are refused, and what commands change is dropped when the plan ends. " +
+					"Look around, try things, make the plan, and show it with ExitPlanMode. Only a person ends the mode."
 				var writing []string
 				for _, t := range env.Runtime.tasks.Running(env.Principal) {
-					if known, _ := t.Data.(*knownAgent); known != nil && !known.def.ReadsOnly() {
+					known, _ := t.Data.(*knownAgent)
+					if known != nil && !known.def.ReadsOnly() || t.Kind == commandKind && t.Scope == env.Scope {
 						writing = append(writing, t.ID)
 					}
 				}
 				if len(writing) > 0 {
-					text += " Agents that began before can still change files with a shell of their own; end them with TaskStop: " + strings.Join(writing, ", ") + "."
+					text += " Tasks that began before can still change files; end them with TaskStop: " + strings.Join(writing, ", ") + "."
 				}
 				return Result{Text: text}, nil
 			},
@@ -59,9 +60,9 @@ var exitPlanModeTool = declare(Tool[exitPlanModeInput]{
 	Refine: func(s *jsonschema.Schema) { s.Properties["plan"].MinLength = jsonschema.Ptr(1) },
 	Plan: func(_ context.Context, env *Env, in exitPlanModeInput) (Plan, error) {
 		switch n := utf8.RuneCountInString(in.Plan); {
-		case !env.Planning && env.Policy.Mode() == settings.ModePlan:
+		case env.Plan == "" && env.Policy.Mode() == settings.ModePlan:
 			return Plan{}, errors.New("plan mode is the mode of the settings, which this tool does not change: a person does (permissions.defaultMode). Tell the user the plan")
-		case !env.Planning:
+		case env.Plan == "":
 			return Plan{}, errors.New("this conversation is not in plan mode: there is nothing to leave")
 		case strings.TrimSpace(in.Plan) == "":
 			return Plan{}, errors.New("plan: expected the plan as text, got an empty one: a person decides by its text")
@@ -74,6 +75,7 @@ var exitPlanModeTool = declare(Tool[exitPlanModeInput]{
 				if err := env.SetPlanning(false); err != nil {
 					return Result{}, err
 				}
+				env.Runtime.endPlan(planScope{env.Principal, env.Scope})
 				return Result{Text: "The person agreed to the plan. Plan mode has ended; the mode is what it was before. Carry the plan out."}, nil
 			},
 		}, nil

@@ -41,6 +41,7 @@ type Runtime struct {
 	search      *search.Engine
 	shell       hostShell
 	tasks       task.Table
+	plans       plans
 	locks       atomicfile.Locks
 	temps       atomicfile.Temps
 	history     *history.Store
@@ -208,8 +209,8 @@ func (b *Runtime) Warm(ctx context.Context, principal string, policy *guard.Poli
 		_, err := b.shell.get(policy)
 		return err
 	}
-	if b.sandboxes.Has(principal) {
-		return nil // a command has started it
+	if b.sandboxes.Has(principal) || policy.Commands().Discard() {
+		return nil // a command has started it, or each plan has its own
 	}
 	c, err := b.sandboxes.Acquire(ctx, principal, policy)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
-	"github.com/toolhost/toolhost/guard/internal/rules"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/settings"
 )
@@ -30,21 +29,26 @@ type Commands struct{ p *Policy }
 // Excluded reports whether the settings want the command run outside of the containment: every command in it matches
 // sandbox.excludedCommands. Such a command was judged as uncontained.
 func (c Commands) Excluded(e Exec) bool {
-	return !c.p.data.excluded.Empty() && excludes(c.p.data.excluded, e.analysis())
+	return !c.p.data.excluded.Empty() && c.p.data.excludes(e.analysis())
 }
 
-// excludes reports whether every command of a text is excluded.
-func excludes(excluded *rules.Commands, a *command.Analysis) bool {
-	if excluded.Empty() || len(a.Commands) == 0 {
+// excludes reports whether every command of a text is excluded. None is whose changes are dropped.
+func (k *policyData) excludes(a *command.Analysis) bool {
+	if k.excluded.Empty() || len(a.Commands) == 0 || k.discards() {
 		return false
 	}
 	for _, s := range a.Commands {
-		if excluded.Text(s.Text) == nil {
+		if k.excluded.Text(s.Text) == nil {
 			return false
 		}
 	}
 	return true
 }
+
+// Discard reports whether what contained commands change is dropped, and never reaches the disk: in plan mode.
+func (c Commands) Discard() bool { return c.p.data.discards() }
+
+func (k *policyData) discards() bool { return k.mode == settings.ModePlan && k.containment().Writes }
 
 // Containment returns the containment of the commands that this policy judges.
 func (c Commands) Containment() Containment { return c.p.data.containment() }

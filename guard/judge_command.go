@@ -25,7 +25,7 @@ func (j *judge) command(c Exec) {
 		return
 	}
 	l := &commandJudge{j: j, line: &commandLine{text: c.Text, analysis: c.analysis(), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
-	l.excluded = excludes(j.data.excluded, l.line.analysis)
+	l.excluded = j.data.excludes(l.line.analysis)
 	if !l.held() { // its names mean the same as to the host
 		host := *j.data
 		host.private = nil

@@ -129,6 +129,7 @@ type policyData struct {
 
 	links *linkIndex
 	tag   string
+	plan  func() *policyData // the same in plan mode
 }
 
 // A ruleList is the rules of one kind with their action.
@@ -211,6 +212,11 @@ func New(cfg Config) (*Policy, error) {
 		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
 	}
 	k.tag = hiddenTag(k, set)
+	k.plan = sync.OnceValue(func() *policyData {
+		planned := *k
+		planned.mode = settings.ModePlan
+		return &planned
+	})
 	return &Policy{data: k, hidden: &hiddenFiles{data: k}}, nil
 }
 
@@ -386,9 +392,10 @@ func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 
 // Planning returns the same policy in plan mode.
 func (p *Policy) Planning() *Policy {
-	data := *p.data
-	data.mode = settings.ModePlan
-	return &Policy{data: &data, caller: p.caller, hidden: p.hidden, refused: p.refused}
+	if p.data.mode == settings.ModePlan {
+		return p
+	}
+	return &Policy{data: p.data.plan(), caller: p.caller, hidden: p.hidden, refused: p.refused}
 }
 
 // Mode returns the permission mode in force, [settings.ModeDefault] or another mode of that package.

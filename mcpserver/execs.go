@@ -91,9 +91,13 @@ func (c *execCall) audit(e builtin.ExecEvent) {
 	_ = c.host.recorder.write(rec) // it logs its errors
 }
 
-// key identifies a program by its arguments and the scope of the call.
+// key identifies a program by its arguments and the scope of the call. Hosts are asked about anew in each plan.
 func (c *execCall) key(asked builtin.ExecQuestion) string {
-	return strings.Join(append([]string{c.admission.principal, c.admission.scope.Label, asked.Program}, asked.Words...), "\x00")
+	scope := c.admission.scope.Label
+	if asked.Host {
+		scope += "\x00" + c.env.Plan
+	}
+	return strings.Join(append([]string{c.admission.principal, scope, asked.Program}, asked.Words...), "\x00")
 }
 
 // isAlwaysAllowed reports whether a person has always allowed the program.
@@ -153,7 +157,10 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	if asked.Why != "" {
 		reason += "; " + asked.Why
 	}
-	if asked.Host {
+	during := "in this conversation, until the host ends"
+	if asked.Host && c.env.Policy.Commands().Discard() {
+		during = "until the plan ends"
+	} else if asked.Host {
 		reason += ". " + hostRemedy(asked.Text)
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
@@ -167,7 +174,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		if asked.Host {
 			text += " for " + asked.Program
 		}
-		o = offer{scopeOnly: true, rules: []string{text + " (in this conversation, until the host ends)"}}
+		o = offer{scopeOnly: true, rules: []string{text + " (" + during + ")"}}
 	}
 	o.by = c.host.children.label(c.admission.principal)
 	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}

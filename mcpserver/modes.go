@@ -32,12 +32,10 @@ type modes struct {
 	host     string // a random id of this process
 	children *children
 
-	mu       sync.Mutex
-	stamp    fs.FileInfo // of the file when it was read; nil if it did not exist
-	kept     []planned
-	err      error         // why the file cannot be read
-	last     *guard.Policy // lastPlan is this policy in plan mode
-	lastPlan *guard.Policy
+	mu    sync.Mutex
+	stamp fs.FileInfo // of the file when it was read; nil if it did not exist
+	kept  []planned
+	err   error // why the file cannot be read
 }
 
 // A planned scope is in plan mode.
@@ -59,30 +57,33 @@ func (m *modes) policy(p *guard.Policy, s *scope.Scope) *guard.Policy {
 	case !planning:
 		return p
 	}
-	if m.last != p {
-		m.last, m.lastPlan = p, p.Planning()
-	}
-	return m.lastPlan
+	return p.Planning()
 }
 
 // isPlanning reports whether a scope was put into plan mode, whatever the settings say.
-func (m *modes) isPlanning(s *scope.Scope) bool {
+func (m *modes) isPlanning(s *scope.Scope) bool { return m.plan(s) != "" }
+
+// plan identifies the plan of a scope that was put into plan mode; "" if there is none.
+func (m *modes) plan(s *scope.Scope) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.look()
 	for one := m.children.of(s.Principal()); one != nil; one = m.children.of(one.parent) { // an agent is in plan mode if its caller is
-		if m.holds(one.parent, one.scope.Label) {
-			return true
+		if plan := m.holds(one.parent, one.scope.Label); plan != "" {
+			return plan
 		}
 	}
 	return m.holds(s.Principal(), s.Label)
 }
 
-// holds is isPlanning for a scope with this label. The caller holds the lock.
-func (m *modes) holds(principal, label string) bool {
-	return slices.ContainsFunc(m.kept, func(p planned) bool {
-		return p.Scope == label && (p.Principal == "" || p.Principal == principal) && (p.Host == "" || p.Host == m.host)
-	})
+// holds is plan for a scope with this label. The caller holds the lock.
+func (m *modes) holds(principal, label string) string {
+	for _, p := range m.kept {
+		if p.Scope == label && (p.Principal == "" || p.Principal == principal) && (p.Host == "" || p.Host == m.host) {
+			return p.Since.Format(time.RFC3339Nano)
+		}
+	}
+	return ""
 }
 
 // look reads the file again if it has changed. The caller holds the lock.
@@ -175,5 +176,5 @@ func (m *modes) Planning(principal, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.look()
-	return m.holds(principal, name)
+	return m.holds(principal, name) != ""
 }

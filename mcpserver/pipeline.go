@@ -335,7 +335,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			KeepChanges: set.History.Commands != settings.Off,
 		},
 		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, OpensPages: req.OpensPages, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
-		Planning: h.modes.isPlanning(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
+		Plan: h.modes.plan(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.who) },
 	}
@@ -348,6 +348,7 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 	if req.ClientLimits != nil {
 		env.ClientLimits = req.ClientLimits(set.Clients.MaxResult)
 	}
+	h.runtime.DropEnded(env)
 	return env
 }
 

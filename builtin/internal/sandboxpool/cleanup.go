@@ -29,6 +29,9 @@ func (cs *Pool) Cleanup() func() []string {
 
 // dirs are the directories that commands may write and other programs read.
 func (c *Sandbox) dirs() []string {
+	if c.discard {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(c.paths.Writable), func(dir string) bool { return dir == c.policy.Commands().Scratch() })
 }
 
@@ -103,13 +106,23 @@ func (c *Sandbox) Refusing() func() []string {
 func (c *Sandbox) refused() []string {
 	var notes []string
 	for _, r := range c.box.Refused() {
-		notes = append(notes, refusal(r.Host, r.Program, strings.TrimSuffix(r.Why, ".")))
+		why := strings.TrimSuffix(r.Why, ".")
+		if c.discard && (why == unlistedHost || why == unlistedSocket) {
+			why = "plan mode closes the network, and a person is asked anew"
+		}
+		notes = append(notes, refusal(r.Host, r.Program, why))
 	}
 	for _, w := range c.box.Withheld() {
 		notes = append(notes, fmt.Sprintf("Port %d is not published on the host: %s. Inside the sandbox it can be reached; listen on another port to publish it.", w.Port, w.Why))
 	}
 	return notes
 }
+
+// Reasons of the sandbox that a setting of a person changes.
+const (
+	unlistedHost   = "it is not in sandbox.network.allowedDomains"
+	unlistedSocket = "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets"
+)
 
 // refusal returns a note on a host or Unix socket that was refused to a program, and on how it can be allowed.
 func refusal(host, program, why string) string {
@@ -123,7 +136,7 @@ func refusal(host, program, why string) string {
 	switch why {
 	case "no connection is made for it, because its memory cannot be read; make the program readable":
 		what = "program"
-	case "it is not in sandbox.network.allowedDomains":
+	case unlistedHost:
 		name, _, err := net.SplitHostPort(host)
 		if err != nil || name == "localhost" { // the port says which service
 			name = host
@@ -133,7 +146,7 @@ func refusal(host, program, why string) string {
 			note += fmt.Sprintf(" (with the other hosts of %s: toolhost allow-host --preset %s)", preset, preset)
 		}
 		return note
-	case "it was not made in the sandbox, and is not in sandbox.network.allowUnixSockets":
+	case unlistedSocket:
 		why += ", to which a person can add it"
 	case "it is denied by sandbox.network.deniedDomains":
 		why += ", which only a person can change"

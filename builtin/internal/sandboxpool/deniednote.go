@@ -11,6 +11,8 @@ import (
 const (
 	saysReadOnly = "ead-only file system" // with a capital from C, without one from Go and Node
 	saysDenied   = "ermission denied"
+
+	saysOtherDevice = "ross-device link" // of a directory in an overlay
 )
 
 // Limits of the search: a command that fails for many files prints the same for all.
@@ -23,10 +25,15 @@ const (
 // the directory in which the command ended.
 func (c *Sandbox) DeniedNotes(output, dir string) []string {
 	commands := c.policy.Commands()
-	return bounds{
-		writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held), withheld: commands.Denied, rule: commands.ReadRule,
+	notes := bounds{
+		writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held),
+		withheld: commands.Denied, rule: commands.ReadRule,
 		asked: func(real string) string { return commands.Asked(real, false) },
 	}.notes(output, dir)
+	if c.discard && strings.Contains(output, saysOtherDevice) && !strings.Contains(output, "hard link") {
+		notes = append(notes, "In plan mode a directory that was there before cannot be renamed: copy it (cp -a), or leave that to the plan.")
+	}
+	return notes
 }
 
 // bounds are the restrictions of a sandbox on files.

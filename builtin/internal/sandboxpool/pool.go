@@ -39,10 +39,12 @@ type Sandbox struct {
 	guarded       []sandbox.Guarded       // what no mount holds
 	mounts        bool                    // protected files are read-only, and not settled
 	shared        bool                    // it has no private directories
+	discard       bool                    // what commands change is dropped
 	failed        bool                    // a denied file could not be covered again
 
 	cell    *Cell // nil but for a server
 	box     *sandbox.Sandbox
+	told    sync.Once      // for [Sandbox.DiscardNote]
 	locks   []*flock.Flock // of layers
 	scratch []string       // the variables that point into the directory for temporary files
 	runner  *shell.Runner  // nil in a bare sandbox
@@ -266,7 +268,7 @@ func (cs *Pool) Unwatch() { cs.unwatched.Wait() }
 // upToDate covers all denied files that exist now. It returns false if that requires a new sandbox, or if this one has
 // died. The caller holds the lock of the sandbox.
 func (c *Sandbox) upToDate(policy *guard.Policy) bool {
-	if c.failed || c.mounted.replaced() {
+	if c.failed || c.mounted.replaced() || c.discard && c.box.Refresh() != nil {
 		return false
 	}
 	for _, path := range c.absent {

@@ -44,6 +44,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	cs.hideScratch(scratch) // before anything is in it
 	c := &Sandbox{policy: policy, scratch: env, mounts: kind.cell != nil || kind.agent != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
+	c.discard = kind.shells && policy.Commands().Discard()
 	c.paths = c.currentPaths()
 	if kind.cell.seesWorkspace() {
 		cs.baseline.Begin(c.dirs(), nil)
@@ -72,8 +73,10 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	if c.box, err = startBox(ctx, c, private, programs, kind.agent); err != nil {
 		return nil, err
 	}
-	c.guarded = c.box.Guarded()
-	cs.baseline.Guard(c.guarded)
+	if !c.discard {
+		c.guarded = c.box.Guarded()
+		cs.baseline.Guard(c.guarded)
+	}
 	if c.box.Report().Backend == sandbox.Namespaces && holds(private, temporary) {
 		c.useTemporary()
 	}
@@ -84,7 +87,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	}
 	c.mu.Lock() // the follower uses it from now on
 	defer c.mu.Unlock()
-	c.publish = (kind.shells || kind.agent != nil) && policy.Commands().Network().Publish
+	c.publish = !c.discard && (kind.shells || kind.agent != nil) && policy.Commands().Network().Publish
 	c.life, c.end = context.WithCancel(context.Background())
 	if c.watch.watcher, err = fsnotify.NewWatcher(); err == nil {
 		go follower{cs, c}.follow()
@@ -126,6 +129,13 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 			what.Writable = append(slices.Clip(what.Writable), scratch)
 		}
 		what.Execs, what.Sockets = agent.Execs, slices.Concat(what.Sockets, agent.Sockets)
+	}
+	if c.discard {
+		what.Overlay, what.Temporary = maxDiscarded, []string{scratch}
+		for _, d := range private {
+			what.Temporary = append(what.Temporary, d.Name)
+		}
+		what.Network.AllowedDomains, what.Sockets = nil, nil // a person is asked about each host anew
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}
 	if c.cell != nil {
