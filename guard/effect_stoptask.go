@@ -1,16 +1,10 @@
 package guard
 
-import "github.com/toolhost/toolhost/guard/settings"
-
 // StopTask stops a background task of the caller.
 type StopTask struct{ ID string }
 
 // Judge implements [Effect].
 func (StopTask) Judge(j Judgment) {
-	if j.judge.data.mode == settings.ModePlan {
-		j.judge.add(j.judge.planPart("stop a task"))
-		return
-	}
 	j.judge.add(Part{What: "stop a task", Action: Allow, Source: builtIn, Reason: ownTask})
 }
 

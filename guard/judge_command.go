@@ -37,7 +37,9 @@ func (j *judge) command(c Exec) {
 	l.personCommands()
 	files := wordFiles{l}
 	files.words()
-	files.removals()
+	if !l.discarded() {
+		files.removals()
+	}
 	files.redirects()
 	l.hiding()
 	l.unread()
@@ -154,6 +156,9 @@ func (l *commandJudge) held() bool {
 	return l.j.data.containment().Writes && !l.j.exec.Unsandboxed && !l.excluded
 }
 
+// discarded reports whether nothing that the command changes reaches the disk.
+func (l *commandJudge) discarded() bool { return l.held() && l.j.data.discards() }
+
 // containable refuses a command if rules on files apply that nothing would enforce.
 func (l *commandJudge) containable() {
 	k := l.j.data
@@ -206,10 +211,14 @@ func (l *commandJudge) optOut() {
 // permission decides by mode and allow rules on what no other check refused.
 func (l *commandJudge) permission() {
 	switch {
-	case l.onlyReads():
+	case !l.discarded() && l.onlyReads():
 		l.j.add(l.part(Allow, ruleReadOnly, "Every command of it only reads, and only what may be read.", ""))
+	case l.discarded():
+		l.j.add(l.j.modePart("run "+l.line.text, Allow, "What it changes is dropped when the plan ends."))
 	case l.j.data.mode == settings.ModePlan:
-		l.j.add(l.j.planPart(l.notReading()))
+		part := l.j.planPart("run " + l.line.text)
+		part.Reason = "Plan mode changes nothing, and no sandbox drops what this command may change" + because(l.j.data.containment().Why) + "."
+		l.j.add(part)
 	case l.j.data.mode == settings.ModeBypass:
 		l.j.add(l.j.modePart("run "+l.line.text, Allow, "This mode asks for nothing that no rule denies."))
 	default:
@@ -221,22 +230,6 @@ func (l *commandJudge) permission() {
 func (l *commandJudge) onlyReads() bool {
 	a := l.line.analysis
 	return len(a.Undecidable) == 0 && len(a.Commands) > 0 && every(a.Commands, l.reads)
-}
-
-// notReading names the command of the line that does more than read, or that reads a file for which
-// Read would require approval.
-func (l *commandJudge) notReading() string {
-	for _, s := range l.line.analysis.Commands {
-		switch {
-		case len(s.Undecidable) > 0:
-			return fmt.Sprintf("run %s, of which it is not known what it does (%s)", clip(textOf(s)), strings.Join(s.Undecidable, "; "))
-		case !s.ReadOnly():
-			return fmt.Sprintf("run %s, which may change something", clip(textOf(s)))
-		case !l.reads(s):
-			return fmt.Sprintf("run %s, which may read what lies outside of the workspace, or what rules speak of", clip(textOf(s)))
-		}
-	}
-	return "run a command that may change something"
 }
 
 // byRules decides by the allow rules on Bash, on this line and on each command of it, and asks for
@@ -311,6 +304,9 @@ func (l *commandJudge) elsewhere() bool {
 // at the machine and chose to accept edits.
 func (l *commandJudge) autoAllowed() bool {
 	k := l.j.data
+	if l.discarded() {
+		return true
+	}
 	if !k.sandbox.AutoAllowBashIfSandboxed || l.j.exec.Unsandboxed || l.excluded {
 		return false
 	}

@@ -288,8 +288,8 @@ func TestIntentsWithoutFiles(t *testing.T) {
 		{"no effect, asked by name", "ask TaskStop", Intent{Tool: "TaskStop"}, [5]Action{}},
 		{"reading a task", "", Intent{Tool: "TaskOutput", Effects: []Effect{ReadTask{}}}, [5]Action{Allow, Allow, Allow, Allow, Allow}},
 		{"reading a task, denied", "deny TaskOutput", Intent{Tool: "TaskOutput", Effects: []Effect{ReadTask{}}}, [5]Action{}},
-		{"stopping a task", "", Intent{Tool: "TaskStop", Effects: []Effect{StopTask{}}}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
-		{"stopping a task, asked", "ask TaskStop", Intent{Tool: "TaskStop", Effects: []Effect{StopTask{}}}, [5]Action{Ask, Ask, Deny, Deny, Ask}},
+		{"stopping a task", "", Intent{Tool: "TaskStop", Effects: []Effect{StopTask{}}}, [5]Action{Allow, Allow, Allow, Allow, Allow}},
+		{"stopping a task, asked", "ask TaskStop", Intent{Tool: "TaskStop", Effects: []Effect{StopTask{}}}, [5]Action{Ask, Ask, Ask, Deny, Ask}},
 		{"an extension", "", Intent{Tool: "extra", Effects: []Effect{CallTool{}}}, [5]Action{Ask, Ask, Deny, Deny, Allow}},
 		{"an extension, allowed", "allow extra", Intent{Tool: "extra", Effects: []Effect{CallTool{}}}, [5]Action{Allow, Allow, Deny, Allow, Allow}},
 	}

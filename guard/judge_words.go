@@ -86,6 +86,9 @@ func (f wordFiles) askedHidden(t *target) (Part, bool) {
 
 // through takes a file through checks and keeps what the first that knows has to object.
 func (f wordFiles) through(t *target, checks ...check) {
+	if t.access == writing && f.discarded() {
+		checks = []check{f.j.denied, f.askedHidden}
+	}
 	for _, check := range checks {
 		if part, ok := check(t); ok {
 			if part.Action != Allow {
@@ -238,7 +241,7 @@ func (f wordFiles) redirect(w command.Word, access rules.Access) {
 			continue
 		}
 		t := newTarget(p, access, verbOf(access))
-		if f.autoAllowed() && f.contained() || access == reading && f.autoAllowed() && f.offByChoice() {
+		if f.discarded() || f.autoAllowed() && f.contained() || access == reading && f.autoAllowed() && f.offByChoice() {
 			f.redirected(t)
 			continue
 		}
