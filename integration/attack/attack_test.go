@@ -137,6 +137,8 @@ func profileFlags(w *world, profile string) []string {
 		return append(flags, "--deny", "Edit(*.lock)", "--deny", "Edit(/generated/**)")
 	case "unheldasking": // the same, and nothing holds it
 		return append(flags, "--settings", filepath.Join(w.root, "unheldasking.json"))
+	case "planned": // plan mode, in which every command runs
+		return append(append(flags, denials...), "--settings", filepath.Join(w.root, "planned.json"))
 	case "plan": // only what reads is run, and nothing holds it
 		return append(flags, "--settings", filepath.Join(w.root, "plan.json"))
 	case "allowed": // only what rules allow is run, and nothing holds it
@@ -192,8 +194,12 @@ func attackProfile(t *testing.T, profile string, user int, rows []attack, held b
 	if user != 0 {
 		w.giveTo(t, user)
 	}
-	if profile == "plan" {
+	switch profile {
+	case "plan":
 		w.forms[canaryOutside] = "a file outside of the root"
+	case "planned":
+		w.whole = true
+		w.before = w.snapshot()
 	}
 	h := w.host(t, host.StdioModern, profileFlags(w, profile)...)
 	for _, a := range rows {

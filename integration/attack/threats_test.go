@@ -54,6 +54,7 @@ var threats = []threat{
 	{class: "search parameters"},
 	{class: "search bombs"},
 	{class: "what a rule asks for"},
+	{class: "what a plan leaves", tests: []string{"TestPlanCloses"}},
 	{class: "chaining"},
 	{class: "line continuation"},
 	{class: "quotes and escapes"},

@@ -36,6 +36,7 @@ type world struct {
 	user                  int             // whose it all is, and who runs the host; 0: who runs the test
 	through               func(*exec.Cmd) // how the host is started, where that is by another program
 
+	whole  bool              // nothing must change
 	forms  map[string]string // what must not be shown, and what it is
 	before map[string]string // what must not change
 }
@@ -91,6 +92,7 @@ func (w *world) files(t *testing.T) {
 		"home/.claude/settings.json": `{}`,
 		"asking.json":                `{"permissions":{"ask":["Read(.env)","Read(hard*)","Read(secrets/**)"]}}`,
 		"unheldasking.json":          `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"ask":["Read(.env)","Read(hard*)","Read(secrets/**)"]}}`,
+		"planned.json":               `{"permissions":{"defaultMode":"plan"}}`,
 		"uncontained.json":           `{"sandbox":{"enabled":false,"onUnavailable":"deny"}}`,
 		"broken.json":                `{"permissions": [ }`,
 		"plan.json":                  `{"sandbox":{"enabled":false,"onUnavailable":"allow"},"permissions":{"defaultMode":"plan"}}`,
@@ -259,11 +261,23 @@ var protectedPaths = []string{
 // snapshot describes everything that must not change.
 func (w *world) snapshot() map[string]string {
 	all := map[string]string{}
-	for _, p := range protectedPaths {
+	paths := protectedPaths
+	if w.whole {
+		paths = []string{"."}
+	}
+	for _, p := range paths {
 		top := filepath.Join(w.root, p)
 		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // absent, which is how it must stay
+			}
+			if cache := filepath.Join(w.home, ".cache"); w.whole && d.IsDir() {
+				switch {
+				case path == filepath.Dir(w.state), path == filepath.Join(cache, "toolhost", "probe"):
+					return fs.SkipDir
+				case strings.HasPrefix(path, cache): // the host makes directories for temporary files
+					return nil
+				}
 			}
 			info, err := d.Info()
 			if err != nil {

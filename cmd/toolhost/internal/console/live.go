@@ -90,7 +90,7 @@ func (s livePages) mode(session, mode string) (said string, err error) {
 		return "", err
 	}
 	if mode == "plan" {
-		return "The conversation is in plan mode: writes and commands that do more than read are refused.", nil
+		return "The conversation is in plan mode: edits are refused, and what commands change is dropped.", nil
 	}
 	return "The conversation has the mode of the settings again.", nil
 }

@@ -119,7 +119,7 @@ func (b liveBody) modeSwitch(s agentSession) g.Node {
 	}
 	return post(address("sessions", s.Key, "mode"), b.Token, plainForm(), h.Class("undo"), hidden("mode", mode), hidden("session", s.Key),
 		h.Button(h.Class("mode"), g.If(mode == "default" && b.Closed != "", h.Disabled()), g.Text(label)), g.Text(" "),
-		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: writes, and commands that do more than read, are refused.")))
+		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: edits are refused, and what commands change is dropped.")))
 }
 
 // counted is a number and what it counts, nothing of what there is none, but for calls.
