@@ -292,9 +292,9 @@ func (p supervised) Wait() (exitCode int, err error) {
 }
 
 // Kill ends the process and everything it started.
-func (p supervised) Kill() error {
-	_, err := p.Process.Kill()
-	return err
+func (p supervised) Kill() (refused []string, err error) {
+	_, err = p.Process.Kill()
+	return nil, err
 }
 
 // InCall reports whether this process descends from a command or task of a host. If [sandbox.InCommand] is not supported, it

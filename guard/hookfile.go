@@ -1,147 +1,203 @@
 package guard
 
 import (
-	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/toolhost/toolhost/guard/hostprogram"
+	"github.com/toolhost/toolhost/guard/internal/command"
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
-// A hookRun is how the command of a hook runs. The zero hookRun is contained.
-type hookRun struct {
-	// Outside says that the command runs with the rights of the host, because nothing that a tool or a command can write
-	// affects it. Otherwise it runs in a sandbox.
-	Outside bool
-	// Why is the reason why it does not run outside.
-	Why string
-	// Chosen says that the settings alone decided: the hook's answer can be relied on.
-	Chosen bool
-	// Held are the files of the workspace that the hook runs. Tools ask before they write them, and commands cannot write
-	// them.
-	Held []string
-}
+// inProject is a plain word that stands for the project's directory in the text of a hook, whatever its name is.
+const inProject = "/.hook-project"
 
-// hookPlan is the plan of a policy for all hooks.
-type hookPlan struct {
-	runs   map[string]hookRun
-	files  pathname.Places
-	looked []lookedAt // the files that the plan depends on
-}
+// projectRef matches references to the project's directory in the text of a hook, and to the directory that it starts in.
+var projectRef = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$CLAUDE_PROJECT_DIR\b|\$\{CLAUDE_PROJECT_DIR(:?[-?][^}$` + "`" + `"]*)?\}|\$PWD\b|\$\{PWD\}|\$\(pwd\)`)
+})
 
-// lookedAt is the state of a file when the plan was made.
-type lookedAt struct {
-	path string
-	info fs.FileInfo // nil: it was absent
-}
+// homeRef matches references to the home directory at the beginning of a word.
+var homeRef = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"?(\$HOME|\$\{HOME\})("?)/`) })
 
-// same reports whether the file is unchanged.
-func (l lookedAt) same() bool {
-	info, err := os.Stat(l.path)
-	if err != nil || l.info == nil {
-		return err != nil && l.info == nil
+// hookCommand returns the command line of a hook.
+func (k *policyData) hookCommand(h settings.Hook) HostCommand {
+	line := HostCommand{Text: h.Command, Dir: k.roots[0].Given, hook: true}
+	if h.Args != nil {
+		line.Args = append([]string{h.Command}, h.Args...)
 	}
-	return os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())
+	return line
 }
 
-// AbsentFiles records the programs of hooks that did not exist when a policy was made. A command can create such a program
-// while it runs; so a program that appears later is not trusted before the next start. All policies of a host share it.
-type AbsentFiles struct {
-	mu    sync.Mutex
-	names map[string]bool
-}
-
-// late reports whether a file did not exist before. absent says that it does not exist now.
-func (a *AbsentFiles) late(name string, absent bool) bool {
-	if a == nil {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if absent {
-		if a.names == nil {
-			a.names = map[string]bool{}
-		}
-		a.names[name] = true
-	}
-	return a.names[name]
-}
-
-// hookKey identifies a hook by what it runs.
-func hookKey(h settings.Hook) string {
-	return fmt.Sprintf("%q %q %t %q", h.Command, h.Args, h.Args == nil, h.Shell)
-}
-
-// planHooks determines how each hook runs, and which files hooks and the command lines of the host run.
-func (k *policyData) planHooks(set *settings.Settings, s pathname.Spelling) hookPlan {
-	plan := hookPlan{runs: map[string]hookRun{}}
-	var held []pathname.Place
-	for _, c := range k.hostCommands {
-		held = append(held, slices.DeleteFunc(c.files(k), func(p pathname.Place) bool { return k.originals.Hold(pathname.Slashed(p.Real)) })...)
-	}
-	var search, dropped string
-	if len(set.Hooks) > 0 {
-		kept, skipped := hostprogram.Split(os.Getenv("PATH"))
-		search, dropped = kept, strings.Join(skipped, string(filepath.ListSeparator))
-	}
+// eachHook calls do for each hook that runs a command, and its command line.
+func (k *policyData) eachHook(set *settings.Settings, do func(settings.Hook, HostCommand)) {
 	for _, groups := range set.Hooks {
 		for _, group := range groups {
 			for _, h := range group.Hooks {
-				if h.Type != "command" || plan.runs[hookKey(h)].Why != "" || plan.runs[hookKey(h)].Outside {
-					continue
+				if h.Type == "command" {
+					do(h, k.hookCommand(h))
 				}
-				p := &hookPlanner{k: k, search: search, dropped: dropped}
-				p.hook(h)
-				held = append(held, p.held...)
-				plan.looked = append(plan.looked, p.looked...)
-				plan.runs[hookKey(h)] = p.run(set.HooksContained)
 			}
 		}
 	}
-	plan.files = pathname.PlacesOf(s, held...)
-	return plan
 }
 
-// run returns the result, as the settings want it.
-func (p *hookPlanner) run(contained string) hookRun {
-	run := hookRun{Outside: p.why == "", Why: p.why}
-	for _, place := range p.held {
-		run.Held = append(run.Held, place.Real)
+// holdHostFiles protects the files of the workspace that hooks and the command lines of the host run. Hooks that run outside
+// of the sandbox are command lines of the host.
+func (k *policyData) holdHostFiles(set *settings.Settings, s pathname.Spelling) {
+	var held []pathname.Place
+	k.eachHook(set, func(h settings.Hook, line HostCommand) {
+		if h.Uncontained {
+			k.hostCommands = append(k.hostCommands, line)
+		} else {
+			held = append(held, line.files(k)...)
+		}
+	})
+	for _, line := range k.hostCommands {
+		held = append(held, line.files(k)...)
 	}
-	slices.Sort(run.Held)
-	run.Held = slices.Compact(run.Held)
-	switch contained {
-	case settings.ContainedAlways:
-		run.Chosen = run.Outside
-		run.Outside, run.Why = false, `"hooks.contained" is "always"`
-	case settings.ContainedNever:
-		run.Outside, run.Why, run.Chosen = true, "", true
+	held = slices.DeleteFunc(held, func(p pathname.Place) bool { return k.originals.Hold(pathname.Slashed(p.Real)) })
+	k.hostFiles = pathname.PlacesOf(s, held...)
+}
+
+// hookFiles returns the files of the workspace that the words of a hook name and that decide what it does: programs, scripts
+// of interpreters, and what these are given. The directory of such a file is one of them if other programs obey it anyway, as
+// .claude/hooks: it holds what the file loads.
+func (t *hostLine) hookFiles() (held []pathname.Place) {
+	add := func(w command.Word, dirs []Path, runs bool) (found bool) {
+		for _, text := range t.texts(w) {
+			if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
+				text = value
+			}
+			for _, dir := range dirs {
+				path, ok := t.named(text, dir)
+				if !ok || path.dir || !t.inWorkspace(path) || isData(path.given) || !runs && !isProgram(path) {
+					continue
+				}
+				found = true
+				for _, place := range t.withDirectory(path) {
+					if !slices.Contains(held, place) {
+						held = append(held, place)
+					}
+				}
+			}
+		}
+		return found
 	}
-	return run
+	for _, s := range t.a.Commands {
+		dirs := t.places(s.Places)
+		_, runs := scriptRunners[programName(s.Name)]
+		runs = runs || s.Name == "." || s.Name == "source"
+		_, launches := launchers[programName(s.Name)]
+		for i, w := range s.Args {
+			own := add(w, dirs, i == 0 || runs || launches && i > 1 && filepath.Ext(w.Text) != "" && s.Args[1].Text == "run")
+			runs = runs || own && i == 0
+		}
+	}
+	for _, w := range t.a.Reads {
+		add(w, t.places(w.Places), false)
+	}
+	return held
 }
 
-// HookRun returns how the command of a hook must run, as far as the settings and files decide it.
-func (p *Policy) HookRun(h settings.Hook) hookRun {
-	return p.data.hooks.runs[hookKey(h)]
+// withDirectory returns the place of a file, and of its directory if that is protected and not the whole of what a client has
+// in the workspace.
+func (t *hostLine) withDirectory(path Path) []pathname.Place {
+	all := []pathname.Place{{Given: path.given, Real: path.real}}
+	dir := pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}
+	if rel := strings.Trim(t.k.recursive(pathname.Slashed(dir.Real)), "/"); strings.Contains(rel, "/") && settle.ClassOf(rel) == settle.Held {
+		all = append(all, dir)
+	}
+	return all
 }
 
-// Current reports whether the files that hooks run are unchanged since the policy was made. Otherwise the host makes a new
-// policy: a person may have changed a script of a hook.
-func (p *Policy) Current() bool {
-	return !slices.ContainsFunc(p.data.hooks.looked, func(l lookedAt) bool { return !l.same() })
-}
-
-// look records a file that the plan depends on.
-func (p *hookPlanner) look(path string) {
-	info, err := os.Stat(path)
+// isProgram reports whether a file can be executed, and is no other file on a file system where all can be.
+func isProgram(path Path) bool {
+	info, err := os.Stat(path.real)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return false
+	}
+	f, err := path.Open()
 	if err != nil {
-		info = nil // absent, or not accessible
+		return false
 	}
-	p.looked = append(p.looked, lookedAt{path, info})
+	defer f.Close()
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head) // it may be shorter
+	return strings.HasPrefix(string(head[:n]), "#!") || string(head[:n]) == "\x7fELF"
+}
+
+// hookOutputs returns the files outside of the workspace that the texts of hooks have output written to, such as a log in the
+// home directory: hooks can write them.
+func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
+	k.eachHook(set, func(_ settings.Hook, line HostCommand) {
+		t := line.parse(k)
+		for _, w := range t.a.Writes {
+			if !w.Static && !w.Home || isStream(w.Text) {
+				continue
+			}
+			for _, dir := range t.places(w.Places) {
+				path, err := t.resolve(w.Text, dir, w.Home)
+				if err != nil || path.dir || t.exposed(path) || k.isReserved(path) || slices.Contains(files, path.real) {
+					continue
+				}
+				if info, err := os.Stat(filepath.Dir(path.real)); err == nil && info.IsDir() {
+					files = append(files, path.real)
+				}
+			}
+		}
+	})
+	return files
+}
+
+// isReserved reports whether a file outside of the workspace is one that commands must not write even where a setting opens
+// its directory.
+func (k *policyData) isReserved(path Path) bool {
+	real := pathname.Slashed(path.real)
+	return k.isState(real) || k.secrets.Hold(real) || isSettingsFile(real) || inProtected(filepath.Base(real)) || controlOf(k, k.controlNames).holds(path) ||
+		strings.HasPrefix(real, "/dev/") || strings.HasPrefix(real, "/proc/") || strings.HasPrefix(real, "/sys/")
+}
+
+// HookOutputs returns the files outside of the workspace that hooks may write, if this is the policy of hooks. They need not exist.
+func (c Commands) HookOutputs() []string { return slices.Clone(c.p.data.hookOutputFiles) }
+
+// HookFiles returns the files of the workspace that a hook runs and that are protected for it, and why one that runs outside of
+// the sandbox depends on others.
+func (p *Policy) HookFiles(h settings.Hook) (held []string, depends error) {
+	line := p.data.hookCommand(h)
+	for _, place := range line.files(p.data) {
+		held = append(held, place.Real)
+	}
+	slices.Sort(held)
+	if h.Uncontained {
+		depends = line.unnamed(p.data)
+	}
+	return slices.Compact(held), depends
+}
+
+// MayRunHook returns an error if a hook runs a file of the workspace outside of the sandbox that is new, or has changed since a
+// person agreed to run it.
+func (c Commands) MayRunHook(h settings.Hook) error {
+	line := c.p.data.hookCommand(h)
+	if h.Uncontained {
+		return c.mayRun(line)
+	}
+	return nil
+}
+
+// hookText returns the text of a hook with plain words for the directories that its variables name.
+func hookText(text string) string {
+	text = projectRef().ReplaceAllLiteralString(text, inProject)
+	return homeRef().ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, `"`) && !strings.HasSuffix(found, `"/`) {
+			return `~/"` // "$HOME/x" is ~/"x"
+		}
+		return "~/"
+	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// TestHookAny plans every command of the tables of the parser as a hook, in a shell and in a shell within a shell: none makes
-// the plan fail.
+// TestHookAny reads every command of the tables of the parser as a hook, in a shell and in a shell within a shell: none makes
+// the rules fail.
 func TestHookAny(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

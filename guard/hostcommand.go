@@ -16,14 +16,16 @@ import (
 )
 
 // A HostCommand is a command line of the user's settings that the host runs outside of any sandbox: a server with
-// "sandbox": false, a headersHelper, a command of web.search. The files of the workspace that it names are protected
-// like those of hooks.
+// "sandbox": false, a headersHelper, a command of web.search, a hook with "contained": false. The files of the workspace that
+// it names are protected.
 type HostCommand struct {
 	// Args are the path of the program and its arguments. Nil: a shell reads Text.
 	Args []string
 	Text string
 	// Dir is the directory that it starts in, absolute.
 	Dir string
+
+	hook bool // only the words that decide what it does name files
 }
 
 // searchCommands returns the commands of web.search.
@@ -44,23 +46,27 @@ func searchCommand(text, home string) HostCommand {
 
 // text returns the command line as a shell reads it, with the variables of this process.
 func (c HostCommand) text() string {
+	expand := os.ExpandEnv
+	if c.hook {
+		expand = hookText
+	}
 	if c.Args == nil {
-		return os.ExpandEnv(c.Text)
+		return expand(c.Text)
 	}
 	words := make([]string, len(c.Args))
 	for i, arg := range c.Args {
-		words[i] = command.Quote(os.ExpandEnv(arg))
+		words[i] = command.Quote(expand(arg))
 	}
 	return strings.Join(words, " ")
 }
 
-// parse analyzes the command line as the text of a hook, at its directory.
-func (c HostCommand) parse(k *policyData) *hookText {
+// parse analyzes the command line.
+func (c HostCommand) parse(k *policyData) *hostLine {
 	dir := pathOf(pathname.Place{Given: c.Dir, Real: c.Dir})
 	if real, err := filepath.EvalSymlinks(c.Dir); err == nil {
 		dir.real = real
 	}
-	return &hookText{p: &hookPlanner{k: k}, a: command.Analyze(c.text()), dirs: []Path{dir}, from: dir}
+	return &hostLine{k: k, a: command.Analyze(c.text()), dirs: []Path{dir}}
 }
 
 // files returns the existing files of the boundary that the command line names or finds in PATH, and the interpreters
@@ -68,13 +74,16 @@ func (c HostCommand) parse(k *policyData) *hookText {
 // Files of data are left out.
 func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 	t := c.parse(k)
+	if c.hook {
+		return t.hookFiles()
+	}
 	add := func(piece string, dir Path) (real string) {
-		path, ok := t.p.named(piece, []Path{dir})
+		path, ok := t.named(piece, dir)
 		if !ok || path.dir || isData(path.given) {
 			return ""
 		}
 		place := pathname.Place{Given: path.given, Real: path.real}
-		if (t.p.inWorkspace(path) || k.originals.Hold(pathname.Slashed(path.real))) && !slices.Contains(held, place) {
+		if (t.inWorkspace(path) || k.originals.Hold(pathname.Slashed(path.real))) && !slices.Contains(held, place) {
 			held = append(held, place)
 		}
 		return path.real
@@ -97,9 +106,8 @@ func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 		if s.Name != "" && !strings.Contains(s.Args[0].Text, "/") {
 			program(hostprogram.InPath(s.Name), t.dirs[0])
 		}
-		dirs, _ := t.places(s.Places)
 		for _, w := range s.Args {
-			all(w.Text, dirs)
+			all(w.Text, t.places(s.Places))
 		}
 	}
 	for _, word := range append(slices.Clone(c.Args), c.text()) {
@@ -112,10 +120,20 @@ func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 // run it, or loads files there that it does not name. The files of a new command line are agreed to: a person has just
 // written it.
 func (c Commands) MayRun(line HostCommand) error {
+	if err := c.mayRun(line); err != nil {
+		return err
+	}
+	return line.unnamed(c.p.data)
+}
+
+// mayRun is MayRun for the files that the line names.
+func (c Commands) mayRun(line HostCommand) error {
 	k := c.p.data
 	var files []string
 	for _, place := range line.files(k) {
-		files = append(files, place.Given)
+		if info, err := os.Stat(place.Real); err != nil || !info.IsDir() { // no command can change what a protected directory holds
+			files = append(files, place.Given)
+		}
 	}
 	text := fmt.Sprintf("%q %q %q", line.Args, line.Text, line.Dir)
 	changed, err := settings.CheckFiles(settings.Config{StateDir: k.stateDir}, text, files)
@@ -123,7 +141,7 @@ func (c Commands) MayRun(line HostCommand) error {
 		return fmt.Errorf("the files that it runs cannot be compared with those that a person agreed to: %w", err)
 	}
 	if len(changed) == 0 {
-		return line.unnamed(k)
+		return nil
 	}
 	return fmt.Errorf("it runs outside of the sandbox, and these files of it are new or have changed since a person "+
 		"agreed to them: %s. Ask the user to review them and to run: toolhost trust %s", strings.Join(changed, ", "), command.Quote(changed[0]))
@@ -138,7 +156,11 @@ func (c Commands) MaySearch(text string) error {
 // is wrong. A host calls it when it starts: a file that is planted later is then known to be new.
 func (c Commands) CheckHostCommands() (problems []error) {
 	for _, line := range c.p.data.hostCommands {
-		if err := c.MayRun(line); err != nil {
+		err := c.mayRun(line)
+		if err == nil && !line.hook { // such hooks run as the user chose
+			err = line.unnamed(c.p.data)
+		}
+		if err != nil {
 			name, _, _ := strings.Cut(line.Text, " ")
 			if line.Args != nil {
 				name = line.Args[0]

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,8 +39,7 @@ func isData(name string) bool { return slices.Contains(dataFiles, strings.ToLowe
 func (c HostCommand) unnamed(k *policyData) error {
 	t := c.parse(k)
 	for _, s := range t.a.Commands {
-		dirs, _ := t.places(s.Places)
-		at, ok := t.loads(s, dirs)
+		at, ok := t.loads(s, t.places(s.Places))
 		switch {
 		case !ok:
 		case at.dir:
@@ -55,10 +53,15 @@ func (c HostCommand) unnamed(k *policyData) error {
 	return nil
 }
 
+// programName returns the name of a program without its version.
+func programName(name string) string {
+	return strings.TrimRight(strings.TrimSuffix(name, ".exe"), "0123456789.")
+}
+
 // loads returns the directory of the boundary from which a command loads files that its words do not name, or the missing
 // file that it runs.
-func (t *hookText) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
-	name := strings.TrimRight(strings.TrimSuffix(s.Name, ".exe"), "0123456789.")
+func (t *hostLine) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
+	name := programName(s.Name)
 	operands, launcher := launchers[name]
 	letters, runner := scriptRunners[name]
 	if !launcher && !runner {
@@ -102,9 +105,9 @@ func givesText(option, letters string) bool {
 }
 
 // inBoundary returns the path that a word names where commands write, which need not exist.
-func (t *hookText) inBoundary(word string, dirs []Path) (Path, bool) {
+func (t *hostLine) inBoundary(word string, dirs []Path) (Path, bool) {
 	for _, dir := range dirs {
-		if path, err := t.resolve(word, dir, true); err == nil && t.p.writable(path) {
+		if path, err := t.resolve(word, dir, true); err == nil && t.exposed(path) {
 			return path, true
 		}
 	}
@@ -112,11 +115,9 @@ func (t *hookText) inBoundary(word string, dirs []Path) (Path, bool) {
 }
 
 // isFile reports whether a word names a file.
-func (t *hookText) isFile(word string, dirs []Path) bool {
-	path, ok := t.p.named(word, dirs)
-	if !ok {
-		return false
-	}
-	info, err := os.Stat(path.real)
-	return err == nil && info.Mode().IsRegular()
+func (t *hostLine) isFile(word string, dirs []Path) bool {
+	return slices.ContainsFunc(dirs, func(dir Path) bool {
+		path, ok := t.named(word, dir)
+		return ok && !path.dir
+	})
 }

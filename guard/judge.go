@@ -279,8 +279,8 @@ func (j *judge) protected(t *target) (Part, bool) {
 		return Part{}, false
 	}
 	why := "Other programs run or obey this file"
-	if j.data.hooks.files.Hold(t.given) || j.data.hooks.files.Hold(t.real) {
-		why = "The host runs this file outside of any sandbox"
+	if j.data.hostFiles.Hold(t.given) || j.data.hostFiles.Hold(t.real) {
+		why = "A hook or the host runs this file"
 	}
 	part := t.part(Ask, RuleProtected, why+", so writing it always requires approval: "+Quote(t.path.given)+".",
 		"A person must agree to each such write; no allow rule can.")

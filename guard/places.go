@@ -8,9 +8,9 @@ import (
 )
 
 // isProtected reports whether an element of path below the directory of the boundary that holds it is a
-// protected name, or a hook runs the file.
+// protected name, or a hook or the host runs the file.
 func (k *policyData) isProtected(path string) bool {
-	return k.hooks.files.Hold(path) || inProtected(k.recursive(path))
+	return k.hostFiles.Hold(path) || inProtected(k.recursive(path))
 }
 
 // recursive returns the part of a path below the directory of the boundary that holds it.

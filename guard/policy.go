@@ -53,8 +53,8 @@ type Config struct {
 	// HostCommands are the command lines that the host runs outside of any sandbox, without those of Settings: the files of the boundary
 	// that they name are protected. Nil: there are none.
 	HostCommands []HostCommand
-	// Absent records which programs of hooks did not exist. Nil: it is not recorded.
-	Absent *AbsentFiles
+	// Hooks says that this is the policy of contained hooks: they can write the files that their texts name as outputs.
+	Hooks bool
 	// Contain returns the containment of Bash commands. It is slow, so it is called once, when the first command is
 	// judged; files do not need it. Nil: nothing contains them.
 	Contain func() Containment
@@ -103,9 +103,9 @@ type policyData struct {
 	state            pathname.Places
 	secrets          pathname.Places
 	ownFilesWritable bool // files of the host itself lie where commands write
-	hooks            hookPlan
 	hostCommands     []HostCommand
-	absent           *AbsentFiles
+	hostFiles        pathname.Places // of the workspace, that hooks and hostCommands run
+	hookOutputFiles  []string        // see [Config.Hooks]
 	// controlNames are the names of the files that the host obeys or writes: see [control].
 	controlNames   []string
 	stateDir       string
@@ -179,7 +179,7 @@ func New(cfg Config) (*Policy, error) {
 	k := &policyData{
 		roots: c.Roots, bounds: bounds, home: c.Home, scratch: realOf(c, cfg.Scratch), originals: pathname.PlacesOf(pathname.Exact, originals...), oldRoots: pathname.PlacesOf(pathname.Exact, readable...),
 		inside: pathname.PlacesOf(pathname.Exact, bounds...), criticalRoots: pathname.PlacesOf(pathname.Folded, slices.Concat(bounds, originals, []pathname.Place{c.Home})...),
-		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, absent: cfg.Absent, containment: containmentOf(cfg), broken: set.Broken,
+		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
 	k.findManyNames(bounds)
@@ -189,7 +189,6 @@ func New(cfg Config) (*Policy, error) {
 	if cfg.CopyOf == "" && !set.Sandbox.GitDirDenied {
 		k.addGit(realOf(c, cfg.StateDir))
 	}
-	k.private = cfg.Private.Without(append(k.outermost(), k.files.writable...))
 	for name, value := range set.Env {
 		k.environment = append(k.environment, name+"="+value)
 	}
@@ -199,9 +198,14 @@ func New(cfg Config) (*Policy, error) {
 		k.portRecords = filepath.Join(cfg.StateDir, "ports")
 	}
 	k.resolveMasks(c, cfg, denySpelling)
+	if cfg.Hooks {
+		k.hookOutputFiles = k.hookOutputs(set)
+		k.files.writable = append(k.files.writable, k.hookOutputFiles...)
+	}
+	k.private = cfg.Private.Without(append(k.outermost(), k.files.writable...))
 	distrust(k)
 	k.hostCommands = append(searchCommands(set.Web.Search, k.home.Real), cfg.HostCommands...)
-	k.hooks = k.planHooks(set, denySpelling)
+	k.holdHostFiles(set, denySpelling)
 	k.links = &linkIndex{Inside: outermostOf(append(k.outermost(), placesOf(originals)...)), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()
 	for _, w := range set.Warnings {

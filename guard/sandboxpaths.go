@@ -70,7 +70,7 @@ func (c Commands) SandboxPaths() SandboxPaths {
 		}
 	}
 	out.ReadOnly = append(out.ReadOnly, k.deny.Edit.Absolute()...)
-	for _, f := range k.hooks.files.Names {
+	for _, f := range k.hostFiles.Names {
 		out.ReadOnly = append(out.ReadOnly, pathname.Native(f))
 	}
 	out.Control, out.AllControl = c.ControlPaths(false), c.ControlPaths(true)

@@ -27,7 +27,8 @@ func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-
 	}
 	call := s.hookCall(c.admission, c.env.Policy, c.req.Tool, input)
 	answer := make(chan hook.Decision, 1)
-	go func() { answer <- s.runner.Classify(ctx, group, call, v.Reason) }()
+	asking := context.WithValue(ctx, askerKey{}, c)
+	go func() { answer <- s.runner.Classify(asking, group, call, v.Reason) }()
 	return answer
 }
 

@@ -28,6 +28,7 @@ func TestClassifier(t *testing.T) {
 		runs                                   bool
 	}{
 		{"it allows", "auto", "", allows, "Bash", `{"command":"touch done"}`, false, true},
+		{"contained", "auto", "", allows, "Bash", `{"command":"touch done"}`, false, false},
 		{"it asks", "auto", "", asks, "Bash", `{"command":"touch done"}`, false, false},
 		{"it refuses", "auto", "", denies, "Bash", `{"command":"touch done"}`, false, false},
 		{"it fails", "auto", "", fails, "Bash", `{"command":"touch done"}`, false, false},
@@ -41,7 +42,11 @@ func TestClassifier(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rules, _ := json.Marshal(tt.command)
-			text := `{"permissions":{` + tt.rules + `"defaultMode":"` + tt.mode + `","classifier":{"type":"command","command":` + string(rules) + `}},"sandbox":{"autoAllowBashIfSandboxed":false}}`
+			contained := `"contained":false,`
+			if tt.name == "contained" {
+				contained = ""
+			}
+			text := `{"permissions":{` + tt.rules + `"defaultMode":"` + tt.mode + `","classifier":{"type":"command",` + contained + `"command":` + string(rules) + `}},"sandbox":{"autoAllowBashIfSandboxed":false}}`
 			files := map[string]string{}
 			if tt.workspace {
 				files[".claude/settings.json"] = text
@@ -79,7 +84,7 @@ func TestClassifierWhileAsked(t *testing.T) {
 			c := startPipe(t, nil, func(c *Config) {
 				command, _ := json.Marshal(tt.command)
 				writeFile(t, filepath.Join(os.Getenv("HOME"), ".claude", "settings.json"),
-					`{"permissions":{"defaultMode":"auto","classifier":{"type":"command","command":`+string(command)+`}},"sandbox":{"autoAllowBashIfSandboxed":false}}`)
+					`{"permissions":{"defaultMode":"auto","classifier":{"type":"command","contained":false,"command":`+string(command)+`}},"sandbox":{"autoAllowBashIfSandboxed":false}}`)
 			})
 			c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
 			c.receive()

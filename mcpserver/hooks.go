@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +19,12 @@ import (
 	"github.com/toolhost/toolhost/guard/hook"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
 )
 
 // A hookedCall runs the hooks of one call: before it is planned, when it requires approval, and after it ran.
 type hookedCall struct {
+	asker  *execCall // who is asked about the hosts of hooks
 	runner *hook.Runner
 	set    *settings.Settings
 	call   hook.Call
@@ -39,48 +42,74 @@ type hookset struct {
 	runtime         *builtin.Runtime
 	log             *slog.Logger
 	warnUncontained sync.Once // logs once that hooks run uncontained although they should not
+	state           string    // directory
+	failed          sync.Map  // hooks whose failure is noted for the doctor, by their command
 }
 
 // newHookset returns a hookset that runs the commands of hooks in the first root.
-func newHookset(p *policies) *hookset {
-	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log}
-	s.runner = hook.New(hook.Config{Start: s.start, Way: s.runMode, Dir: p.cfg.Roots[0], Match: s.concerns, Log: p.log})
+func newHookset(p *policies, state string) *hookset {
+	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log, state: state}
+	s.runner = hook.New(hook.Config{Start: s.start, Outside: s.outside, Dir: p.cfg.Roots[0], Match: s.concerns, Failed: s.noteFailed, Log: p.log})
 	return s
 }
 
-// start starts the process of a hook.
-func (s *hookset) start(spec hook.Spec) (hook.Process, error) {
+// askerKey is the key of the [execCall] in the context of hooks.
+type askerKey struct{}
+
+// start starts the process of a hook. The hosts that a contained one connects to are judged like those of commands.
+func (s *hookset) start(ctx context.Context, spec hook.Spec) (hook.Process, error) {
 	if !spec.Contained {
 		return builtin.StartHook(spec)
 	}
-	return s.runtime.StartContained(s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal), spec)
+	policy := s.policies.at(s.policies.settings.Current(), builtin.HookPrincipal)
+	makeOutputs(policy.Commands().HookOutputs())
+	execs := builtin.Execs{}
+	if asker, ok := ctx.Value(askerKey{}).(*execCall); ok {
+		execs = builtin.Execs{Ask: asker.ask, Known: asker.isAlwaysAllowed, Tell: asker.audit, Hosts: asker.env.Policy.Commands().Network().Asks}
+	}
+	return s.runtime.StartContained(policy, spec, execs)
 }
 
-// runMode decides how a hook runs. If no sandbox works, a hook that should be contained runs outside, and this is
-// logged once. Commands have the rights of the user there as well.
-func (s *hookset) runMode(k settings.Hook) hook.Way {
-	set := s.policies.settings.Current()
-	policy := s.policies.at(set, LocalPrincipal) // the hooks are the same for all principals
-	run := policy.HookRun(k)
-	outside := hook.Way{Outside: true, Loosens: true}
-	if run.Outside && (run.Chosen || len(run.Held) == 0) {
-		return outside
-	}
-	switch held := policy.Commands().Containment(); {
-	case run.Outside && held.Denies:
-		return outside
-	case held.Writes:
-		if run.Outside {
-			run.Why = "the sandbox here cannot keep commands from the files that it runs"
+// makeOutputs creates files outside of the workspace that hooks write: a sandbox can open only files that exist.
+func makeOutputs(files []string) {
+	for _, name := range files {
+		if f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
+			f.Close()
 		}
-		return hook.Way{Loosens: run.Chosen, Why: run.Why}
-	case set.HooksContained == settings.ContainedAlways || set.Sandbox.FailIfUnavailable:
-		return hook.Way{Refused: fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)}
-	default:
-		s.warnUncontained.Do(func() {
-			s.log.Warn("hooks that should be contained run with the rights of the user, because no sandbox works here", "hook", k.Command, "because", run.Why, "sandbox", held.Why)
-		})
-		return outside
+	}
+}
+
+// outside reports whether the command of a hook runs outside of the sandbox: because the user chose that, or because no
+// sandbox works, which is logged once. Commands have the rights of the user there as well.
+func (s *hookset) outside(k settings.Hook) (bool, error) {
+	set := s.policies.settings.Current()
+	commands := s.policies.at(set, LocalPrincipal).Commands() // the hooks are the same for all principals
+	if k.Uncontained {
+		return true, commands.MayRunHook(k)
+	}
+	held := commands.Containment()
+	switch {
+	case held.Writes:
+		return false, nil
+	case set.Sandbox.FailIfUnavailable:
+		return false, fmt.Errorf("it must run in a sandbox, and none works here: %s", held.Why)
+	}
+	s.warnUncontained.Do(func() {
+		s.log.Warn("hooks run with the rights of the user, because no sandbox works here", "hook", k.Command, "sandbox", held.Why)
+	})
+	return true, nil
+}
+
+// noteFailed notes the first failure of a contained hook for the doctor.
+func (s *hookset) noteFailed(k settings.Hook, failure error) {
+	if _, noted := s.failed.LoadOrStore(k.Command, true); noted || k.Uncontained || k.Command == "" || s.state == "" {
+		return
+	}
+	if outside, err := s.outside(k); outside || err != nil {
+		return
+	}
+	if err := doctor.NoteHook(s.state, k, failure); err != nil {
+		s.log.Warn("the failure of a hook is not noted for toolhost doctor", "error", err)
 	}
 }
 
@@ -112,7 +141,8 @@ func (s *hookset) concerns(rule string, c hook.Call) bool {
 }
 
 // before runs the PreToolUse hooks. The returned call may have another input, bound again. An error refuses the call.
-func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy, tool *builtin.Def, call *builtin.Call) (*hookedCall, *builtin.Call, error) {
+func (s *hookset) before(ctx context.Context, c execCall) (*hookedCall, *builtin.Call, error) {
+	policy, tool, call := c.env.Policy, c.req.tool.def, c.call
 	set := s.policies.settings.Current()
 	if len(set.Hooks) == 0 {
 		return nil, call, nil
@@ -121,8 +151,8 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	if err != nil {
 		return nil, nil, err
 	}
-	hc := &hookedCall{runner: s.runner, set: set, began: time.Now(), call: s.hookCall(a, policy, tool.Name, input)}
-	hc.before = s.runner.Pre(ctx, set.Hooks[settings.PreToolUse], hc.call, set.HooksOnFailure)
+	hc := &hookedCall{asker: &c, runner: s.runner, set: set, began: time.Now(), call: s.hookCall(c.admission, policy, tool.Name, input)}
+	hc.before = s.runner.Pre(hc.asking(ctx), set.Hooks[settings.PreToolUse], hc.call)
 	if hc.before.Action == hook.Deny {
 		return nil, nil, hookVerdict(guard.Verdict{}, guard.Deny, hc.before)
 	}
@@ -134,6 +164,11 @@ func (s *hookset) before(ctx context.Context, a *Admission, policy *guard.Policy
 	}
 	hc.call.Input = hookInput(policy, tool.Name, hc.before.UpdatedInput)
 	return hc, call, nil
+}
+
+// asking returns the context of a hook: its hosts are asked about in the name of the call.
+func (c *hookedCall) asking(ctx context.Context) context.Context {
+	return context.WithValue(ctx, askerKey{}, c.asker)
 }
 
 // hookCall describes a call to hooks.
@@ -185,7 +220,10 @@ func (c *hookedCall) decided(ctx context.Context, in guard.Intent, v guard.Verdi
 	if v.Action != guard.Ask || v.Final {
 		return v
 	}
-	switch d := c.runner.Request(ctx, c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {
+	if c.before.Void != "" {
+		v.Reason += voidReason(c.before.Void)
+	}
+	switch d := c.runner.Request(c.asking(ctx), c.set.Hooks[settings.PermissionRequest], c.call, v.Reason); d.Action {
 	case hook.Allow:
 		if d.UpdatedInput != nil {
 			return allowedOtherwise(v, d)
@@ -193,8 +231,17 @@ func (c *hookedCall) decided(ctx context.Context, in guard.Intent, v guard.Verdi
 		return hookVerdict(v, guard.Allow, d)
 	case hook.Deny:
 		return hookVerdict(v, guard.Deny, d)
+	default:
+		if d.Void != "" {
+			v.Reason += voidReason(d.Void)
+		}
 	}
 	return v
+}
+
+// voidReason says that the answer of a hook does not count.
+func voidReason(from string) string {
+	return fmt.Sprintf(` (The hook at %s allows it, which counts only of a hook with "contained": false in the user settings.)`, from)
 }
 
 // allowedOtherwise returns the verdict on a call that a PermissionRequest hook allows only with another input. That
@@ -212,7 +259,7 @@ func allowedOtherwise(v guard.Verdict, d hook.Decision) guard.Verdict {
 // denied runs the PermissionDenied hooks after a refusal.
 func (c *hookedCall) denied(ctx context.Context, v guard.Verdict) {
 	if c != nil {
-		c.runner.Denied(ctx, c.set.Hooks[settings.PermissionDenied], c.call, v.Error())
+		c.runner.Denied(c.asking(ctx), c.set.Hooks[settings.PermissionDenied], c.call, v.Error())
 	}
 }
 
@@ -221,7 +268,7 @@ func (c *hookedCall) after(ctx context.Context, r builtin.Result) builtin.Result
 	if c == nil {
 		return r
 	}
-	ctx = context.WithoutCancel(ctx) // the call has run, so its hooks run even if it was cancelled
+	ctx = c.asking(context.WithoutCancel(ctx)) // the call has run, so its hooks run even if it was cancelled
 	var said hook.After
 	if r.IsError {
 		said = c.runner.Failure(ctx, c.set.Hooks[settings.PostToolUseFailure], c.call, r.Text, time.Since(c.began))

@@ -118,7 +118,7 @@ func (h *Host) open() error {
 	}
 	h.policies.results = h.results
 	h.modes = &modes{children: h.children, file: below(state, "modes.json"), host: rand.Text()}
-	h.hooks = newHookset(h.policies)
+	h.hooks = newHookset(h.policies, state)
 	key, err := privatefile.Secret(state, "secret")
 	if err != nil {
 		h.log.Warn("cannot store the key of session handles: they end with this process", "error", err)

@@ -73,6 +73,34 @@ func TestHostAskModern(t *testing.T) {
 	execQuestion(t, c, strings.ReplaceAll(connects, "/80", "/81"), "") // another port is another host
 }
 
+// A host that a contained hook connects to is asked about like that of a command, in the name of the call.
+func TestHostAskHook(t *testing.T) {
+	c := startConnecting(t, func(cfg *Config) {
+		file := filepath.Join(t.TempDir(), "hooks.json")
+		text := `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"exec 3<>/dev/tcp/answered.invalid/80 || exec 3<>/dev/tcp/answered.invalid/80"}]}]}}`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Settings = []string{file}
+	})
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+	c.receive()
+	for _, test := range []struct{ answer, says string }{
+		{`"result":{"action":"accept","content":{"decision":"allow once"}}`, "failed: exit code 1"}, // the name leads nowhere
+		{`"result":{"action":"accept","content":{"decision":"deny"}}`, "The sandbox refused the host answered.invalid:80 (bash): a person refused it for this call"},
+	} {
+		c.send(toolCall(7, "Glob", `{"pattern":"*"}`))
+		question := c.receive()
+		if question.Method != "elicitation/create" || !strings.Contains(question.Params.Message, "connect to answered.invalid:80") {
+			t.Fatalf("no question: %+v", question)
+		}
+		c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,` + test.answer + `}`)
+		if answer := string(c.receive().Result); !strings.Contains(answer, test.says) || strings.Contains(answer, `"isError":true`) {
+			t.Errorf("%s: answer %s", test.answer, answer)
+		}
+	}
+}
+
 // Where no person can be asked, the connection is refused at once, and the result says how to allow it.
 func TestHostAskWithoutAnybody(t *testing.T) {
 	c := startConnecting(t)

@@ -169,8 +169,8 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 	if err := req.tool.checkArguments(policy, call); err != nil {
 		return reply.with(refused(err))
 	}
-	var hooks *hookedCall
-	if hooks, call, err = h.hooks.before(ctx, a, policy, tool, call); err != nil { // pre-hooks
+	c := execCall{host: h, ctx: ctx, admission: a, req: req, call: call, env: h.env(a, policy, req)}
+	if c.hooks, call, err = h.hooks.before(ctx, c); err != nil { // pre-hooks
 		rec.Verdict = guard.Deny.String()
 		if v, ok := errors.AsType[guard.Verdict](err); ok {
 			rec.Rule, rec.Source = v.Rule, v.Source
@@ -178,7 +178,8 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		}
 		return reply.with(refused(err))
 	}
-	return h.execute(ctx, execCall{host: h, ctx: ctx, admission: a, req: req, call: call, hooks: hooks, env: h.children.offer(ctx, h.env(a, policy, req), a, req)}, info, &rec, reply)
+	c.call, c.env = call, h.children.offer(ctx, c.env, a, req)
+	return h.execute(ctx, c, info, &rec, reply)
 }
 
 // execute is the rest of [Host.Call], for a call that has passed the hooks.

@@ -39,8 +39,7 @@ type policies struct {
 	children     *children
 	log          *slog.Logger
 
-	compiled sync.Map // principal, and the worktree it works in → compiledPolicy
-	absent   guard.AbsentFiles
+	compiled sync.Map      // principal, and the worktree it works in → compiledPolicy
 	denyAll  *guard.Policy // for a principal for which rules could never be compiled
 
 	mu            sync.Mutex
@@ -122,7 +121,7 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	if tree != nil {
 		place += "\x00" + tree.Name
 	}
-	if was := p.last(place); was.settings == now && was.whole && was.policy.Current() {
+	if was := p.last(place); was.settings == now && was.whole {
 		return was.policy
 	}
 	p.mu.Lock() // two policies compiled from the same settings would count as different rules
@@ -130,7 +129,7 @@ func (p *policies) in(tree *builtin.Worktree, now *settings.Settings, principal 
 	now = p.settings.Current() // newer if another call compiled first
 	was := p.last(place)
 	rules := was.policy
-	if was.settings != now || !was.policy.Current() {
+	if was.settings != now {
 		compiled, err := p.compile(now, principal, tree)
 		if err != nil {
 			p.log.Error("the rules could not be compiled, the last ones stay in force", "error", err)
@@ -196,7 +195,7 @@ func (p *policies) compile(s *settings.Settings, principal string, tree *builtin
 	}
 	cfg := inWorktree(tree, p.guardConfig(own, func() guard.Containment { return p.containment(own) }))
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
-	cfg.HostCommands = p.hostCommands(s)
+	cfg.HostCommands, cfg.Hooks = p.hostCommands(s), principal == builtin.HookPrincipal
 	rules, err := guard.New(cfg)
 	if err != nil {
 		return nil, err
@@ -302,7 +301,7 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 	}
 	g := guard.Config{
 		Roots: cfg.Roots, ExplicitRoots: p.cfg.RootsNamed, Home: cfg.Home, StateDir: p.cfg.StateDir,
-		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: p.scratch, Absent: &p.absent,
+		RuleFiles: files, OwnFiles: own, Settings: s, Contain: contain, Scratch: p.scratch,
 		ExecGate: func() error { return execGate(contain()) },
 	}
 	if p.cfg.CopyOf != "" {

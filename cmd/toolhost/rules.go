@@ -117,7 +117,7 @@ type listedHook struct {
 	Command   string   `json:"command"`
 	Where     string   `json:"where"`
 	Contained bool     `json:"contained"`
-	Why       string   `json:"why,omitempty"`
+	Warning   string   `json:"warning,omitempty"`
 	Held      []string `json:"held,omitempty"`
 }
 
@@ -129,9 +129,13 @@ func hooksOf(set *settings.Settings, policy *guard.Policy) (list []listedHook) {
 				if h.Type != "command" {
 					continue
 				}
-				run := policy.HookRun(h)
+				held, depends := policy.HookFiles(h)
 				text := strings.Join(append([]string{h.Command}, h.Args...), " ")
-				list = append(list, listedHook{event, text, group.Source.Where(), !run.Outside, run.Why, run.Held})
+				one := listedHook{Event: event, Command: text, Where: group.Source.Where(), Contained: !h.Uncontained, Held: held}
+				if depends != nil {
+					one.Warning = depends.Error()
+				}
+				list = append(list, one)
 			}
 		}
 	}
@@ -140,12 +144,15 @@ func hooksOf(set *settings.Settings, policy *guard.Policy) (list []listedHook) {
 
 // how says in words how the hook runs.
 func (h listedHook) how() string {
-	text := "outside the sandbox"
+	text := `outside the sandbox, with your rights ("contained": false)`
 	if h.Contained {
-		text = "contained: " + h.Why
+		text = "contained"
 	}
 	if len(h.Held) > 0 {
 		text += "; holds " + strings.Join(h.Held, ", ")
+	}
+	if h.Warning != "" {
+		text += "; " + h.Warning
 	}
 	return text
 }

@@ -23,8 +23,8 @@
 //
 // A command is run by bash (by sh if there is no bash) in Config.Dir, without the server's own variables,
 // with CLAUDE_PROJECT_DIR. One with arguments (args) is started directly, after ${CLAUDE_PROJECT_DIR} was
-// replaced in both. Config.Way decides whether it runs with the rights of the server or in a sandbox, and
-// whether its answer can allow anything.
+// replaced in both. Config.Outside decides whether it runs with the rights of the server or in a sandbox, and
+// so whether its answer can allow anything.
 //
 // In the headers of an HTTP hook $TOKEN and ${TOKEN} stand for a variable of the
 // server if allowedEnvVars names it, and for nothing otherwise. Redirects are not
@@ -37,10 +37,9 @@
 // Exit code 0, or a status of 2xx: no output, text that is not read, or a JSON
 // object. Exit code 2 refuses, with standard error as the reason. Everything
 // else is a failure: another exit code or status, a command that cannot start, no
-// answer in time, an answer that cannot be read. Stricter than Claude Code, a
-// failed PreToolUse hook refuses the call, unless the user says otherwise: a
-// guard that is broken guards nothing. So does an answer that is easily taken
-// for one, such as JSON after a line of text, or a decision in the wrong place.
+// answer in time, an answer that cannot be read. As with Claude Code, the call goes on, and its result says so. A failure
+// refuses the call if the hook is strict, if the host cannot run the hook, or if the answer holds a word that refuses, such as
+// JSON after a line of text, or a decision in the wrong place.
 //
 // # When a hook ends
 //

@@ -89,7 +89,7 @@ func TestNothingOfTheGroupSurvives(t *testing.T) {
 			t.Parallel()
 			life := newLifeline(t)
 			hook := "exec 5>" + life.path + "; echo begun >&5; " + leave + " echo no >&2; exit 2"
-			got := newRunner(t, Config{}).Pre(t.Context(), commands(hook), bashCall("ls"), "")
+			got := newRunner(t, Config{}).Pre(t.Context(), commands(hook), bashCall("ls"))
 			if got.Action != Deny || got.Reason != "no" {
 				t.Errorf("got %+v, want its refusal", got)
 			}
@@ -109,7 +109,7 @@ func TestSessionOfItsOwnSurvives(t *testing.T) {
 	life := newLifeline(t)
 	// The substitution ends when the process has let go of its output.
 	hook := "echo $(setsid sh -c 'echo $$; exec sleep 1000 5>" + life.path + " >/dev/null 2>&1' &) >&2; exit 2"
-	got := newRunner(t, Config{}).Pre(t.Context(), commands(hook), bashCall("ls"), "")
+	got := newRunner(t, Config{}).Pre(t.Context(), commands(hook), bashCall("ls"))
 	n, err := strconv.Atoi(got.Reason)
 	if err != nil {
 		t.Fatalf("got %+v, want its process id", got)
@@ -143,7 +143,7 @@ func TestLateOutput(t *testing.T) {
 			t.Parallel()
 			r := newRunner(t, Config{Shell: "/bin/bash"})
 			r.drain, r.response = 0, tt.response // as on a machine on which nothing is done within a tenth of a second
-			if got := r.Pre(t.Context(), commands(tt.hook), bashCall("ls"), ""); got.Action != tt.want {
+			if got := r.Pre(t.Context(), commands(tt.hook), bashCall("ls")); got.Action != tt.want {
 				t.Errorf("got %+v, want %v", got, tt.want)
 			}
 		})
@@ -160,7 +160,7 @@ func TestCancel(t *testing.T) {
 		cancel()
 	}()
 	hook := "exec 5>" + life.path + "; echo begun >&5; sleep 1000"
-	got := newRunner(t, Config{}).Pre(ctx, commands(hook, "true"), bashCall("ls"), settings.OnFailureAllow)
+	got := newRunner(t, Config{}).Pre(ctx, commands(hook, "true"), bashCall("ls"))
 	if want := (Decision{Action: Deny, Reason: "The call was cancelled while its hooks ran."}); !cmp.Equal(want, got) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -171,7 +171,7 @@ func TestCancelledBefore(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := newRunner(t, Config{}).Pre(ctx, commands("true"), bashCall("ls"), settings.OnFailureAllow); got.Action != Deny {
+	if got := newRunner(t, Config{}).Pre(ctx, commands("true"), bashCall("ls")); got.Action != Deny {
 		t.Errorf("got %+v, want a refusal", got)
 	}
 	after := newRunner(t, Config{}).Post(ctx, commands("true"), bashCall("ls"), nil, 0)
@@ -186,7 +186,7 @@ func TestTimeout(t *testing.T) {
 	h := command("exec 5>" + life.path + "; trap '' TERM; sleep 1000 & wait; sleep 1000")
 	h.Timeout = 50 * time.Millisecond
 	set := []settings.HookMatcher{at(1, "", h)}
-	got := newRunner(t, Config{}).Pre(t.Context(), set, bashCall("ls"), "")
+	got := newRunner(t, Config{}).Pre(t.Context(), strict(set), bashCall("ls"))
 	if got.Action != Deny || !strings.Contains(got.Reason, "no answer within 50ms") {
 		t.Errorf("got %+v, want a refusal", got)
 	}
@@ -210,18 +210,18 @@ func (s *stuck) Wait() (int, error) {
 	return 137, s.waitErr
 }
 
-func (s *stuck) Kill() error {
+func (s *stuck) Kill() ([]string, error) {
 	close(s.killed)
-	return s.killErr
+	return nil, s.killErr
 }
 
 // A hook without a time-out of its own has that of the settings.
 func TestDefaultTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := New(Config{Dir: "/", Start: func(Spec) (Process, error) { return &stuck{killed: make(chan struct{})}, nil }})
+		r := New(Config{Dir: "/", Start: func(context.Context, Spec) (Process, error) { return &stuck{killed: make(chan struct{})}, nil }})
 		begun := time.Now()
-		got := r.Pre(t.Context(), commands("x"), bashCall("ls"), "")
+		got := r.Pre(t.Context(), strict(commands("x")), bashCall("ls"))
 		if d := time.Since(begun); d != settings.DefaultHookTimeout || got.Action != Deny {
 			t.Errorf("got %+v after %v, want a refusal after %v", got, d, settings.DefaultHookTimeout)
 		}
@@ -233,13 +233,13 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	var got Spec
 	lost := errors.New("the supervisor was killed")
-	r := newRunner(t, Config{Shell: "/bin/sh", Env: []string{"A=1"}, Start: func(s Spec) (Process, error) {
+	r := newRunner(t, Config{Shell: "/bin/sh", Env: []string{"A=1"}, Start: func(_ context.Context, s Spec) (Process, error) {
 		got = s
 		p := &stuck{killed: make(chan struct{}), waitErr: lost, killErr: lost}
 		close(p.killed)
 		return &ended{p}, nil
 	}})
-	d := r.Pre(t.Context(), commands("guard --now"), bashCall("ls"), "")
+	d := r.Pre(t.Context(), commands("guard --now"), bashCall("ls"))
 	if d.Action != Deny || !strings.Contains(d.Reason, lost.Error()) {
 		t.Errorf("got %+v, want a refusal because of %v", d, lost)
 	}
@@ -251,7 +251,7 @@ func TestStart(t *testing.T) {
 // ended is a process that has ended by itself.
 type ended struct{ *stuck }
 
-func (e *ended) Kill() error { return e.killErr }
+func (e *ended) Kill() ([]string, error) { return nil, e.killErr }
 
 // Descriptors do not pile up.
 func TestDescriptors(t *testing.T) {
@@ -266,11 +266,11 @@ func TestDescriptors(t *testing.T) {
 		return len(entries)
 	}
 	r := newRunner(t, Config{})
-	r.Pre(t.Context(), commands("true"), bashCall("ls"), "")
+	r.Pre(t.Context(), commands("true"), bashCall("ls"))
 	before := count()
 	for range 20 {
-		r.Pre(t.Context(), commands("cat", "exit 1"), bashCall("ls"), "")
-		New(Config{Dir: "/no/such/project"}).Pre(t.Context(), commands("cat"), bashCall("ls"), "")
+		r.Pre(t.Context(), commands("cat", "exit 1"), bashCall("ls"))
+		New(Config{Dir: "/no/such/project"}).Pre(t.Context(), commands("cat"), bashCall("ls"))
 	}
 	if after := count(); after > before {
 		t.Errorf("%d descriptors, %d before", after, before)
@@ -282,7 +282,7 @@ const serverVariable = "HOOK_TEST_COMMAND"
 
 func beServer() {
 	if text := os.Getenv(serverVariable); text != "" {
-		New(Config{Dir: "/"}).Pre(context.Background(), commands(text), bashCall("ls"), "")
+		New(Config{Dir: "/"}).Pre(context.Background(), commands(text), bashCall("ls"))
 		os.Exit(0)
 	}
 }

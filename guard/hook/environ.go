@@ -76,7 +76,11 @@ func (r *Runner) program(command string, args []string, look func(name string) (
 		if !filepath.IsAbs(name) {
 			argv[0] = filepath.Join(r.dir, name)
 		}
-		return argv, nil
+		info, err := os.Stat(argv[0])
+		if err == nil && runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+			err = fmt.Errorf("%s is not executable", argv[0])
+		}
+		return argv, err
 	}
 	var err error
 	argv[0], err = look(name)

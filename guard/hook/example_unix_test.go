@@ -20,7 +20,7 @@ func ExampleRunner_Pre() {
 	}}
 	call := hook.Call{Tool: "Bash", Input: json.RawMessage(`{"command": "git \u0070ush --force"}`)}
 
-	d := hook.New(hook.Config{Dir: "/"}).Pre(context.Background(), set, call, settings.OnFailureDeny)
+	d := hook.New(hook.Config{Dir: "/"}).Pre(context.Background(), set, call)
 	fmt.Println(d.Action)
 	fmt.Println(d.Reason)
 	fmt.Println(d.From)

@@ -79,14 +79,14 @@ func (g *group) Wait() (int, error) {
 
 // Kill implements [Process]. When the leader has ended and nothing is left of the
 // group, its number is free; systems do not give it out again at once.
-func (g *group) Kill() error {
+func (g *group) Kill() ([]string, error) {
 	syscall.Kill(-g.leader, syscall.SIGKILL) // an error means that nothing is left
 	timer := time.NewTimer(killTimeout)
 	defer timer.Stop()
 	select {
 	case <-g.ended:
-		return nil
+		return nil, nil
 	case <-timer.C:
-		return fmt.Errorf("process %d did not end within %v of being killed", g.leader, killTimeout)
+		return nil, fmt.Errorf("process %d did not end within %v of being killed", g.leader, killTimeout)
 	}
 }

@@ -14,16 +14,21 @@ import (
 
 // Config holds what hooks need to run.
 type Config struct {
-	// Start starts the command of a hook. Nil starts it directly, in a session of
+	// Start starts the command of a hook, for a call with this context. Nil starts it directly, in a session of
 	// its own, and ends it by its process group: what has left the group (setsid,
 	// a daemon, a job of "set -m") survives the hook, and of a server that is
 	// killed on Linux only the shell itself dies with it. On systems without
 	// process groups nil starts nothing. A server therefore supplies a
 	// supervised starter.
-	Start func(Spec) (Process, error)
+	//
+	// An error refuses the call, unless it says that the program does not exist or cannot be executed: commands may be able
+	// to cause it.
+	Start func(context.Context, Spec) (Process, error)
 
-	// Way says how the command of a hook is started. Nil: all run outside of any sandbox.
-	Way func(settings.Hook) Way
+	// Outside reports whether the command of a hook runs outside of the sandbox, with the rights of the server. Only then can
+	// its answer allow a call: tools and commands may decide what a contained hook answers. An error refuses the call. Nil: all
+	// run outside.
+	Outside func(settings.Hook) (bool, error)
 
 	// Client sends HTTP hooks; nil for a plain one. It is copied, and the copy
 	// follows no redirects. A Timeout in it counts in addition to the hook's own.
@@ -46,20 +51,11 @@ type Config struct {
 	// Nil matches everything.
 	Match func(rule string, call Call) bool
 
+	// Failed is called with each hook that failed. Nil: nothing is called.
+	Failed func(settings.Hook, error)
+
 	// Log receives failures and the messages of hooks; nil for none.
 	Log *slog.Logger
-}
-
-// A Way is how the command of a hook is started. The zero Way is contained, and what the hook answers cannot loosen anything.
-type Way struct {
-	// Outside starts it with the rights of the host.
-	Outside bool
-	// Loosens says that the answer of the hook can allow a call: nothing that tools or commands write decides it.
-	Loosens bool
-	// Why says why it is contained, for a person.
-	Why string
-	// Refused is the reason why it must not be started, or nil.
-	Refused error
 }
 
 // Call is the call that the hooks are asked about.
@@ -111,6 +107,8 @@ type Decision struct {
 	Context []string
 	// From is where the hook that decided, or else one that rewrote, is written, "file:line".
 	From string
+	// Void is where a hook is written whose Allow does not count, because it runs contained.
+	Void string
 }
 
 // After is what hooks said of a call that has run.
@@ -129,14 +127,15 @@ type After struct {
 
 // A Runner runs hooks. It may be used by several goroutines at once.
 type Runner struct {
-	start  func(Spec) (Process, error)
-	way    func(settings.Hook) Way
-	client *http.Client
-	env    []string
-	dir    string
-	shell  string
-	match  func(string, Call) bool
-	log    *slog.Logger
+	start   func(context.Context, Spec) (Process, error)
+	outside func(settings.Hook) (bool, error)
+	client  *http.Client
+	env     []string
+	dir     string
+	shell   string
+	match   func(string, Call) bool
+	failing func(settings.Hook, error)
+	log     *slog.Logger
 
 	drain, response time.Duration // drainTime and answerTime, but for tests
 
@@ -148,15 +147,18 @@ type Runner struct {
 // New returns a Runner; close it. It touches nothing: what is wrong with cfg shows
 // when a hook is run, as its failure.
 func New(cfg Config) *Runner {
-	r := &Runner{start: cfg.Start, way: cfg.Way, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, log: cfg.Log, drain: drainTime, response: answerTime}
-	if r.way == nil {
-		r.way = func(settings.Hook) Way { return Way{Outside: true, Loosens: true} }
+	r := &Runner{start: cfg.Start, outside: cfg.Outside, dir: cfg.Dir, shell: cfg.Shell, match: cfg.Match, failing: cfg.Failed, log: cfg.Log, drain: drainTime, response: answerTime}
+	if r.outside == nil {
+		r.outside = func(settings.Hook) (bool, error) { return true, nil }
 	}
 	if r.start == nil {
-		r.start = startGroup
+		r.start = func(_ context.Context, s Spec) (Process, error) { return startGroup(s) }
 	}
 	if r.match == nil {
 		r.match = func(string, Call) bool { return true }
+	}
+	if r.failing == nil {
+		r.failing = func(settings.Hook, error) {}
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -178,11 +180,11 @@ func (r *Runner) Close() {
 }
 
 // Pre runs the PreToolUse hooks of a call that is about to run. A hook that fails
-// refuses the call, unless onFailure is settings.OnFailureAllow. So does a context
+// is told, and refuses the call if it is strict. So does a context
 // that ends meanwhile, and two hooks that rewrite the input in different ways.
-func (r *Runner) Pre(ctx context.Context, set []settings.HookMatcher, c Call, onFailure string) Decision {
+func (r *Runner) Pre(ctx context.Context, set []settings.HookMatcher, c Call) Decision {
 	e := c.event(settings.PreToolUse)
-	return r.decide(ctx, e, r.run(ctx, set, c, e), onFailure != settings.OnFailureAllow)
+	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
 // Request runs the PermissionRequest hooks of a call that a person would be asked
@@ -192,7 +194,7 @@ func (r *Runner) Pre(ctx context.Context, set []settings.HookMatcher, c Call, on
 func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
 	e := c.event(settings.PermissionRequest)
 	e.Reason = reason
-	return r.decide(ctx, e, r.run(ctx, set, c, e), false)
+	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
 // Classify asks the classifier whether a person need not be asked about a call, for the reason given. Anything but Allow, and a
@@ -200,7 +202,7 @@ func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call
 func (r *Runner) Classify(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
 	e := c.event(settings.Classifier)
 	e.Reason = reason
-	return r.decide(ctx, e, r.run(ctx, set, c, e), true)
+	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
 // Denied runs the PermissionDenied hooks of a call that was refused for the reason
@@ -244,11 +246,11 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 	var running sync.WaitGroup
 	for i, h := range hooks {
 		outcomes[i].chosen = h
-		if h.err == nil {
-			h.err = err
+		if h.err == nil && err != nil {
+			h.err = hostError{err} // the client chose the input
 		}
 		if h.Async {
-			r.runDetached(h, e.Name, body)
+			r.runDetached(ctx, h, e.Name, body)
 			continue
 		}
 		running.Go(func() { outcomes[i].response, outcomes[i].err = r.runOne(ctx, h, e.Name, body) })
@@ -258,9 +260,12 @@ func (r *Runner) run(ctx context.Context, set []settings.HookMatcher, c Call, e 
 }
 
 // runDetached runs a hook that is not waited for.
-func (r *Runner) runDetached(h chosen, event string, body []byte) {
+func (r *Runner) runDetached(ctx context.Context, h chosen, event string, body []byte) {
 	r.background.Go(func() {
-		if _, err := r.runOne(r.life, h, event, body); err != nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(r.life, cancel)()
+		if _, err := r.runOne(ctx, h, event, body); err != nil {
 			r.failed(event, outcome{chosen: h, err: err})
 		}
 	})

@@ -4,6 +4,7 @@ package hook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +58,16 @@ func commands(texts ...string) []settings.HookMatcher {
 	var set []settings.HookMatcher
 	for i, text := range texts {
 		set = append(set, at(i+1, "", command(text)))
+	}
+	return set
+}
+
+// strict makes the failures of hooks refuse.
+func strict(set []settings.HookMatcher) []settings.HookMatcher {
+	for _, group := range set {
+		for i := range group.Hooks {
+			group.Hooks[i].Strict = true
+		}
 	}
 	return set
 }
@@ -124,7 +135,7 @@ func TestPre(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := newRunner(t, Config{}).Pre(t.Context(), test.hooks, bashCall("ls"), settings.OnFailureDeny)
+			got := newRunner(t, Config{}).Pre(t.Context(), test.hooks, bashCall("ls"))
 			if strings.Contains(got.Reason, test.want.Reason) && test.want.Reason != "" {
 				got.Reason = test.want.Reason
 			}
@@ -135,46 +146,51 @@ func TestPre(t *testing.T) {
 	}
 }
 
-// A hook that fails refuses the call, and does not with onFailure "allow".
+// A hook that fails refuses the call if it is strict, or if its answer means that. Otherwise the call goes on, and its result
+// says so.
 func TestPreFailure(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name  string
-		hooks []settings.HookMatcher
-		want  string
+		name    string
+		hooks   []settings.HookMatcher
+		want    string
+		refuses bool // if it is not strict, too
 	}{
-		{"another exit code", commands("echo broken >&2; exit 1"), "exit code 1: broken"},
-		{"a failure in silence", commands("exit 3"), "exit code 3, and nothing on standard error"},
-		{"no such command", commands("/no/such/guard"), "exit code 127"},
-		{"a signal", commands("kill -9 $$"), "exit code 137"},
-		{"broken JSON", commands(`echo '{"hookSpecificOutput": {"permissionDecision": "deny"}'`), "begins as JSON but cannot be read: unexpected end"},
-		{"more than JSON", commands(`echo '{} {}'`), "begins as JSON but cannot be read"},
-		{"text before JSON", commands("echo starting; " + say(permission("deny"))), "text before the JSON"},
-		{"a field of the wrong kind", commands(`echo '{"hookSpecificOutput": "deny"}'`), "hookSpecificOutput holds a string"},
-		{"an unknown decision", commands(say(permission("block"))), `permissionDecision is "block"; one of [allow ask deny]`},
-		{"an unknown old decision", commands(`echo '{"decision": "deny"}'`), `decision is "deny"; approve or block`},
-		{"a decision in the wrong place", commands(`echo '{"permissionDecision": "deny"}'`), "belong into hookSpecificOutput"},
-		{"the answer to another event", commands(`echo '{"hookSpecificOutput": {"hookEventName": "PostToolUse"}}'`), `hookEventName is "PostToolUse"`},
-		{"the form of another event", commands(`echo '{"hookSpecificOutput": {"decision": {"behavior": "deny"}}}'`), "answers a PermissionRequest"},
-		{"an input that is no object", commands(`echo '{"hookSpecificOutput": {"updatedInput": "ls"}}'`), "updatedInput is a string"},
-		{"no command", commands(""), "names no command"},
-		{"an unknown type", []settings.HookMatcher{at(1, "", settings.Hook{Type: "comand"})}, `its type is "comand"`},
-		{"a bad matcher", []settings.HookMatcher{at(1, "^(?!Read)", command("true"))}, "has no lookaround"},
-		{"too much output", commands(fmt.Sprintf("head -c %d /dev/zero", maxOutput+1)), "longer than 8 MiB"},
+		{"another exit code", commands("echo broken >&2; exit 1"), "exit code 1: broken", false},
+		{"a failure in silence", commands("exit 3"), "exit code 3, and nothing on standard error", false},
+		{"no such command", commands("/no/such/guard"), "exit code 127", false},
+		{"a signal", commands("kill -9 $$"), "exit code 137", false},
+		{"broken JSON", commands(`echo '{"hookSpecificOutput": {"permissionDecision": "deny"}'`), "begins as JSON but cannot be read: unexpected end", true},
+		{"more than JSON", commands(`echo '{} {}'`), "begins as JSON but cannot be read", false},
+		{"text before JSON", commands("echo starting; " + say(permission("deny"))), "text before the JSON", true},
+		{"a field of the wrong kind", commands(`echo '{"hookSpecificOutput": "deny"}'`), "hookSpecificOutput holds a string", true},
+		{"an unknown decision", commands(say(permission("block"))), `permissionDecision is "block"; one of [allow ask deny]`, true},
+		{"an unknown old decision", commands(`echo '{"decision": "deny"}'`), `decision is "deny"; approve or block`, true},
+		{"a decision in the wrong place", commands(`echo '{"permissionDecision": "deny"}'`), "belong into hookSpecificOutput", true},
+		{"the answer to another event", commands(`echo '{"hookSpecificOutput": {"hookEventName": "PostToolUse"}}'`), `hookEventName is "PostToolUse"`, false},
+		{"the form of another event", commands(`echo '{"hookSpecificOutput": {"decision": {"behavior": "deny"}}}'`), "answers a PermissionRequest", true},
+		{"an input that is no object", commands(`echo '{"hookSpecificOutput": {"updatedInput": "ls"}}'`), "updatedInput is a string", false},
+		{"no command", commands(""), "names no command", false},
+		{"an unknown type", []settings.HookMatcher{at(1, "", settings.Hook{Type: "comand"})}, `its type is "comand"`, false},
+		{"a bad matcher", []settings.HookMatcher{at(1, "^(?!Read)", command("true"))}, "has no lookaround", false},
+		{"too much output", commands(fmt.Sprintf("head -c %d /dev/zero", maxOutput+1)), "longer than 8 MiB", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRunner(t, Config{})
-			for _, onFailure := range []string{settings.OnFailureDeny, ""} {
-				got := r.Pre(t.Context(), test.hooks, bashCall("ls"), onFailure)
-				if got.Action != Deny || got.From != "settings.json:1" || !strings.Contains(got.Reason, test.want) || !strings.Contains(got.Reason, "onFailure") {
-					t.Errorf("onFailure %q: got %+v, want a refusal with %q", onFailure, got, test.want)
-				}
+			refused := func(got Decision) bool {
+				return got.Action == Deny && got.From == "settings.json:1" && strings.Contains(got.Reason, test.want)
 			}
-			got := r.Pre(t.Context(), test.hooks, bashCall("ls"), settings.OnFailureAllow)
-			if got.Action != none || len(got.Context) != 1 || !strings.Contains(got.Context[0], test.want) {
-				t.Errorf("allowed to fail: got %+v, want context with %q", got, test.want)
+			got := r.Pre(t.Context(), test.hooks, bashCall("ls"))
+			switch {
+			case test.refuses && !refused(got):
+				t.Errorf("got %+v, want a refusal with %q", got, test.want)
+			case !test.refuses && (got.Action != none || len(got.Context) != 1 || !strings.Contains(got.Context[0], test.want)):
+				t.Errorf("got %+v, want context with %q", got, test.want)
+			}
+			if got := r.Pre(t.Context(), strict(test.hooks), bashCall("ls")); !refused(got) || !test.refuses && !strings.Contains(got.Reason, "onFailure") {
+				t.Errorf("strict: got %+v, want a refusal with %q", got, test.want)
 			}
 		})
 	}
@@ -281,25 +297,36 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// What a hook allows does not count where commands decide what it says, and one that must not be started fails.
-func TestWay(t *testing.T) {
+// What a contained hook allows does not count, and one that the host cannot run safely refuses the call.
+func TestOutside(t *testing.T) {
 	const allow = `echo "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\"}}"`
 	for _, tt := range []struct {
-		name string
-		way  Way
-		text string
-		want action
+		name    string
+		outside bool
+		refused error
+		start   error // of a contained hook
+		text    string
+		want    action
+		void    bool
 	}{
-		{"outside", Way{Outside: true, Loosens: true}, allow, Allow},
-		{"loosens nothing", Way{Outside: true}, allow, none},
-		{"still refuses", Way{Outside: true}, "exit 2", Deny},
-		{"refused", Way{Outside: true, Refused: errors.New("no sandbox")}, allow, Deny},
-		{"nothing contains it", Way{}, allow, Deny},
+		{name: "outside", outside: true, text: allow, want: Allow},
+		{name: "contained", text: allow, want: none, void: true},
+		{name: "contained, refuses", text: "exit 2", want: Deny},
+		{name: "not safe", outside: true, refused: errors.New("no sandbox"), text: allow, want: Deny},
+		{name: "nothing contains it", start: errors.New("no sandbox"), text: allow, want: Deny},
+		{name: "no such program", start: os.ErrNotExist, text: allow, want: none},
 	} {
-		r := New(Config{Dir: t.TempDir(), Way: func(settings.Hook) Way { return tt.way }})
-		set := []settings.HookMatcher{{Hooks: []settings.Hook{{Type: "command", Command: tt.text}}}}
-		if d := r.Pre(t.Context(), set, Call{Tool: "Bash"}, settings.OnFailureDeny); d.Action != tt.want {
-			t.Errorf("%s: got %v (%s), want %v", tt.name, d.Action, d.Reason, tt.want)
+		start := func(_ context.Context, s Spec) (Process, error) {
+			if s.Contained && tt.start != nil {
+				return nil, tt.start
+			}
+			s.Contained = false
+			return startGroup(s)
+		}
+		r := New(Config{Dir: t.TempDir(), Start: start, Outside: func(settings.Hook) (bool, error) { return tt.outside, tt.refused }})
+		set := []settings.HookMatcher{at(1, "", command(tt.text))}
+		if d := r.Pre(t.Context(), set, Call{Tool: "Bash"}); d.Action != tt.want || tt.void != (d.Void != "") {
+			t.Errorf("%s: got %v (%s), void %q; want %v", tt.name, d.Action, d.Reason, d.Void, tt.want)
 		}
 		r.Close()
 	}
@@ -317,7 +344,7 @@ func TestPath(t *testing.T) {
 	r := newRunner(t, Config{Dir: root, Env: []string{"PATH=" + root + ":" + mine + ":/usr/bin:/bin"}})
 	for _, h := range []settings.Hook{{Command: "notifier"}, {Command: "notifier", Args: []string{"x"}}, {Command: "sh -c notifier"}} {
 		h.Type = "command"
-		if d := r.Pre(t.Context(), []settings.HookMatcher{{Hooks: []settings.Hook{h}}}, bashCall("ls"), ""); d.Action != none {
+		if d := r.Pre(t.Context(), []settings.HookMatcher{{Hooks: []settings.Hook{h}}}, bashCall("ls")); d.Action != none {
 			t.Errorf("%s %q: got %v (%s)", h.Command, h.Args, d.Action, d.Reason)
 		}
 	}

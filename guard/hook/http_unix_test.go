@@ -51,7 +51,7 @@ func TestHTTP(t *testing.T) {
 				w.WriteHeader(test.status)
 				io.WriteString(w, test.body)
 			})
-			got := newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), "")
+			got := newRunner(t, Config{}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", h)}), bashCall("ls"))
 			if got.Action != test.want || !strings.Contains(got.Reason, test.failure) {
 				t.Errorf("got %+v, want %v with %q", got, test.want, test.failure)
 			}
@@ -75,7 +75,7 @@ func TestHTTPRequest(t *testing.T) {
 	})
 	h.Headers = map[string]string{"host": "guard.test", "x-key": "1", "Authorization": "Bearer ${SHARED}|${SECRET}$SECRET|$SHARED|$1"}
 	h.AllowedEnvVars = []string{"SHARED"}
-	newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls > x"), "")
+	newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls > x"))
 	want := [6]string{"POST", "/hook?token=secret", "guard.test", "application/json", "1", "Bearer this||this|$1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -91,7 +91,7 @@ func TestHTTPHeaderHint(t *testing.T) {
 	t.Parallel()
 	h := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	h.Headers = map[string]string{"Authorization": "Bearer $TOKEN"}
-	got := newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), "")
+	got := newRunner(t, Config{}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", h)}), bashCall("ls"))
 	if !strings.Contains(got.Reason, "TOKEN in the header Authorization was left out: allowedEnvVars does not name it") {
 		t.Errorf("got %q", got.Reason)
 	}
@@ -106,7 +106,7 @@ func TestHTTPRedirect(t *testing.T) {
 		}
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	got := newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), "")
+	got := newRunner(t, Config{}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", h)}), bashCall("ls"))
 	if got.Action != Deny || !strings.Contains(got.Reason, "redirects are not followed") {
 		t.Errorf("got %+v", got)
 	}
@@ -117,7 +117,7 @@ func TestHTTPAddress(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for _, address := range []string{"", "localhost:80", "ftp://a/", "file:///etc/passwd", "http://", "http://%zz?token=secret", gone.URL + "/?token=secret"} {
-		got := newRunner(t, Config{}).Pre(t.Context(), []settings.HookMatcher{at(1, "", settings.Hook{Type: "http", URL: address})}, bashCall("ls"), "")
+		got := newRunner(t, Config{}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", settings.Hook{Type: "http", URL: address})}), bashCall("ls"))
 		if got.Action != Deny || strings.Contains(got.Reason, "secret") {
 			t.Errorf("%q: got %+v, want a refusal without the query", address, got)
 		}
@@ -140,12 +140,12 @@ func TestHTTPEnds(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	got := r.Pre(ctx, []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), settings.OnFailureAllow)
+	got := r.Pre(ctx, strict([]settings.HookMatcher{at(1, "", h)}), bashCall("ls"))
 	if got.Action != Deny || !strings.Contains(got.Reason, "cancelled") {
 		t.Errorf("cancelled: got %+v", got)
 	}
 	h.Timeout = 10 * time.Millisecond
-	got = r.Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), "")
+	got = r.Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", h)}), bashCall("ls"))
 	if got.Action != Deny || !strings.Contains(got.Reason, "no answer within 10ms") {
 		t.Errorf("timed out: got %+v", got)
 	}

@@ -3,6 +3,7 @@
 package hook
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func TestInput(t *testing.T) {
 		run   func(*Runner, []settings.HookMatcher)
 		more  string
 	}{
-		{settings.PreToolUse, func(r *Runner, set []settings.HookMatcher) { r.Pre(t.Context(), set, c, "") }, ""},
+		{settings.PreToolUse, func(r *Runner, set []settings.HookMatcher) { r.Pre(t.Context(), set, c) }, ""},
 		{settings.PermissionRequest, func(r *Runner, set []settings.HookMatcher) { r.Request(t.Context(), set, c, "why") }, `,"reason":"why"`},
 		{settings.PermissionDenied, func(r *Runner, set []settings.HookMatcher) { r.Denied(t.Context(), set, c, "why") }, `,"reason":"why"`},
 		{settings.PostToolUse, func(r *Runner, set []settings.HookMatcher) {
@@ -70,7 +71,7 @@ func TestInputIsCanonical(t *testing.T) {
 	}
 	for _, test := range tests {
 		got := tells(t, func(r *Runner, set []settings.HookMatcher) {
-			r.Pre(t.Context(), set, Call{Input: json.RawMessage(test.raw)}, "")
+			r.Pre(t.Context(), set, Call{Input: json.RawMessage(test.raw)})
 		})
 		if !strings.Contains(got, `"tool_input":`+test.want+"}") {
 			t.Errorf("%s: got %s, want the input %s", test.name, got, test.want)
@@ -83,7 +84,7 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{`"{\"command\":\"rm\"}"`, `[]`, `null`, `3`, `true`, `{`, `{} {}`} {
 		r := newRunner(t, Config{})
-		got := r.Pre(t.Context(), commands("touch ran"), Call{Input: json.RawMessage(raw)}, "")
+		got := r.Pre(t.Context(), commands("touch ran"), Call{Input: json.RawMessage(raw)})
 		if _, err := os.Stat(filepath.Join(r.dir, "ran")); got.Action != Deny || err == nil {
 			t.Errorf("%s: got %v, and the hook ran: %v", raw, got, err == nil)
 		}
@@ -94,7 +95,7 @@ func TestBadInput(t *testing.T) {
 func TestUnreadInput(t *testing.T) {
 	t.Parallel()
 	input, _ := json.Marshal(map[string]string{"content": strings.Repeat("x", 1<<20)}) // more than a pipe holds
-	got := newRunner(t, Config{}).Pre(t.Context(), commands("true", "head -c 10 > /dev/null"), Call{Input: input}, "")
+	got := newRunner(t, Config{}).Pre(t.Context(), commands("true", "head -c 10 > /dev/null"), Call{Input: input})
 	if diff := cmp.Diff(Decision{}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -111,7 +112,7 @@ func TestEnviron(t *testing.T) {
 		"KEPT=1", "TOOLHOST_TOKEN=secret", "toolhost_token=secret", "BASH_ENV=" + planted, "ENV=" + planted,
 		"BASH_FUNC_cat%%=() { touch sourced; }", "SHELLOPTS=xtrace", "CLAUDE_PROJECT_DIR=/elsewhere", "PATH=.:bin::/usr/bin:/bin", "broken",
 	}})
-	r.Pre(t.Context(), commands("env > vars; pwd -P > cwd"), bashCall("ls"), "")
+	r.Pre(t.Context(), commands("env > vars; pwd -P > cwd"), bashCall("ls"))
 	text, err := os.ReadFile(filepath.Join(dir, "vars"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func TestRelativePath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "jq"), []byte("#!/bin/sh\ntouch planted\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	newRunner(t, Config{Dir: dir, Env: []string{"PATH=.::/usr/bin:/bin"}}).Pre(t.Context(), commands("jq -n 1"), bashCall("ls"), "")
+	newRunner(t, Config{Dir: dir, Env: []string{"PATH=.::/usr/bin:/bin"}}).Pre(t.Context(), commands("jq -n 1"), bashCall("ls"))
 	if _, err := os.Stat(filepath.Join(dir, "planted")); err == nil {
 		t.Error("the planted program ran")
 	}
@@ -169,7 +170,7 @@ func TestArguments(t *testing.T) {
 		"no shell":    {settings.Hook{Command: "exit 0", Shell: "fish"}, "bash or powershell is expected"},
 	} {
 		tt.hook.Type = "command"
-		got := newRunner(t, Config{Dir: dir}).Pre(t.Context(), []settings.HookMatcher{at(1, "", tt.hook)}, bashCall("ls"), "")
+		got := newRunner(t, Config{Dir: dir}).Pre(t.Context(), strict([]settings.HookMatcher{at(1, "", tt.hook)}), bashCall("ls"))
 		if got.Action != Deny || !strings.Contains(got.Reason, tt.want) {
 			t.Errorf("%s: got %+v, want %q", name, got, tt.want)
 		}
@@ -187,7 +188,7 @@ func TestAsync(t *testing.T) {
 	r := newRunner(t, Config{Dir: dir})
 	h := command("echo started >fifo; sleep 600; exit 2")
 	h.Async = true
-	if got := r.Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls"), ""); got.Action != none {
+	if got := r.Pre(t.Context(), []settings.HookMatcher{at(1, "", h)}, bashCall("ls")); got.Action != none {
 		t.Errorf("got %+v", got)
 	}
 	if said, err := os.ReadFile(fifo); err != nil || string(said) != "started\n" {
@@ -202,9 +203,9 @@ func TestCannotStart(t *testing.T) {
 		"no directory":         {Dir: "/no/such/project"},
 		"no shell":             {Shell: "/no/such/shell"},
 		"a relative shell":     {Shell: "bash"},
-		"a starter that fails": {Start: func(Spec) (Process, error) { return nil, os.ErrPermission }},
+		"a starter that fails": {Start: func(context.Context, Spec) (Process, error) { return nil, os.ErrPermission }},
 	} {
-		got := newRunner(t, cfg).Pre(t.Context(), commands("true"), bashCall("ls"), "")
+		got := newRunner(t, cfg).Pre(t.Context(), strict(commands("true")), bashCall("ls"))
 		if got.Action != Deny || got.Reason == "" {
 			t.Errorf("%s: got %+v, want a refusal", name, got)
 		}

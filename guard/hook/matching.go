@@ -40,7 +40,8 @@ func (r *Runner) matching(set []settings.HookMatcher, c Call) []chosen {
 	for _, group := range set {
 		ok, err := matches(group.Matcher, c.Tool)
 		if err != nil {
-			hooks = append(hooks, chosen{from: group.Source.Where(), err: err})
+			strict := slices.ContainsFunc(group.Hooks, func(h settings.Hook) bool { return h.Strict })
+			hooks = append(hooks, chosen{Hook: settings.Hook{Strict: strict}, from: group.Source.Where(), err: err})
 			continue
 		}
 		if !ok {
@@ -48,7 +49,7 @@ func (r *Runner) matching(set []settings.HookMatcher, c Call) []chosen {
 		}
 		for _, h := range group.Hooks {
 			// Maps are printed in the order of their keys.
-			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL, h.Headers, h.AllowedEnvVars, h.Async)
+			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL, h.Headers, h.AllowedEnvVars, h.Async, h.Uncontained)
 			if seen[key] || h.If != "" && !r.match(h.If, c) {
 				continue
 			}

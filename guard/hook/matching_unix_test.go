@@ -68,7 +68,7 @@ func TestOnce(t *testing.T) {
 	slow := command("echo x >> ran")
 	slow.Timeout = time.Hour
 	set := []settings.HookMatcher{at(1, "Bash", command("echo x >> ran"), command("echo x >> ran")), at(2, "*", slow), at(3, "Edit", command("echo y >> ran"))}
-	r.Pre(t.Context(), set, bashCall("ls"), "")
+	r.Pre(t.Context(), set, bashCall("ls"))
 	if got, _ := os.ReadFile(filepath.Join(r.dir, "ran")); string(got) != "x\n" {
 		t.Errorf("ran %q, want once", got)
 	}
@@ -98,7 +98,7 @@ func TestIf(t *testing.T) {
 		"it does not":    {Config{Match: match}, bashCall("ls"), none},
 		"nobody can say": {Config{}, bashCall("ls"), Deny},
 	} {
-		if got := newRunner(t, test.cfg).Pre(t.Context(), set, test.call, ""); got.Action != test.want {
+		if got := newRunner(t, test.cfg).Pre(t.Context(), set, test.call); got.Action != test.want {
 			t.Errorf("%s: got %v, want %v", name, got.Action, test.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,7 @@ type outcome struct {
 
 // failed records a failure and says it.
 func (r *Runner) failed(event string, o outcome) string {
+	r.failing(o.Hook, o.err)
 	r.log.Warn("a hook failed", "event", event, "hook", o.label(), "error", o.err)
 	return fmt.Sprintf("The %s hook %s failed: %v", event, o.label(), o.err)
 }
@@ -60,10 +62,9 @@ func (d *Decision) take(action action, reason, from string) {
 	}
 }
 
-// decide puts together what the hooks of an event before the call said. With
-// strict, a hook that failed refuses. What hooks said of a call that is cancelled
+// decide puts together what the hooks of an event before the call said. What hooks said of a call that is cancelled
 // meanwhile is not known as a whole.
-func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict bool) Decision {
+func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome) Decision {
 	if len(outcomes) > 0 && ctx.Err() != nil {
 		return Decision{Action: Deny, Reason: "The call was cancelled while its hooks ran."}
 	}
@@ -77,8 +78,11 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict
 			if o.input != nil {
 				rewriters = append(rewriters, o)
 			}
-		case strict:
-			d.take(Deny, r.failed(e.Name, o)+remedy, o.from)
+			if o.void {
+				d.Void = o.from
+			}
+		case e.Name == settings.PreToolUse && o.refuses() != "":
+			d.take(Deny, r.failed(e.Name, o)+"\nThe call was refused, because "+o.refuses(), o.from)
 		default:
 			d.Context = append(d.Context, r.failed(e.Name, o))
 		}
@@ -96,9 +100,18 @@ func (r *Runner) decide(ctx context.Context, e event, outcomes []outcome, strict
 	return d
 }
 
-// remedy ends the refusal of a call whose hook failed.
-const remedy = "\nThe call was refused, because a hook that fails guards nothing: correct the hook, or set " +
-	`"hooks": {"onFailure": "` + settings.OnFailureAllow + `"} in the user settings to let such calls through.`
+// refuses says why the failure of a hook refuses the call, "" if it does not.
+func (o outcome) refuses() string {
+	switch {
+	case errors.As(o.err, new(hostError)):
+		return "commands may have caused this failure."
+	case errors.As(o.err, new(misread)):
+		return "the answer seems to refuse it: tell the user to correct the hook."
+	case o.Strict:
+		return `hooks.onFailure is "` + settings.OnFailureRefuse + `" for this hook: tell the user to correct it.`
+	}
+	return ""
+}
 
 // rewritten returns the input that hooks put in the place of was, or nil. Hooks
 // that leave it as it was do not count. What cannot both hold is a conflict.

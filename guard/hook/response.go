@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -32,6 +33,7 @@ type response struct {
 	output  json.RawMessage // the new response, or nil
 	context string
 	message string // for the user
+	void    bool   // it allowed the call, which does not count
 }
 
 // take takes an action over if it is stricter than what was said so far.
@@ -77,8 +79,22 @@ type specific struct {
 	MCPOutput json.RawMessage `json:"updatedMCPToolOutput"`
 }
 
+// A misread is an answer that cannot be read, and that refuses the call all the same by what words it holds.
+type misread struct{ error }
+
+// refusing matches the words of answers that refuse.
+var refusing = regexp.MustCompile(`"(deny|block|ask)"|"continue"\s*:\s*false`)
+
 // parse reads the output of a hook that succeeded. Text is no answer.
 func parse(event string, output []byte) (response, error) {
+	a, err := parseText(event, output)
+	if err != nil && refusing.Match(output) {
+		err = misread{err}
+	}
+	return a, err
+}
+
+func parseText(event string, output []byte) (response, error) {
 	text := bytes.TrimSpace(bytes.TrimPrefix(output, []byte("\ufeff"))) // PowerShell begins with it
 	if !bytes.HasPrefix(text, []byte("{")) {
 		for line := range bytes.Lines(text) {

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/guard/hostprogram"
@@ -39,6 +42,7 @@ type Spec struct {
 	Files []*os.File // descriptors 0, 1 and 2; they stay the caller's to close
 
 	Contained bool // in a sandbox
+	Async     bool // nothing waits for it
 }
 
 // A Process is a started process and what descends from it.
@@ -50,8 +54,8 @@ type Process interface {
 
 	// Kill ends what is left of the process and its descendants, and releases
 	// what belongs to them. It is called once, whether the process has ended or
-	// not. An error says what could not be ended.
-	Kill() error
+	// not. It returns notes on what the process was refused. An error says what could not be ended.
+	Kill() (refused []string, err error)
 }
 
 // runOne runs one hook within its time-out.
@@ -95,21 +99,21 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	if h.Command == "" {
 		return response{}, errors.New("it names no command")
 	}
-	way := r.way(h.Hook)
-	if way.Refused != nil {
-		return response{}, way.Refused
+	outside, err := r.outside(h.Hook)
+	if err != nil {
+		return response{}, hostError{err}
 	}
 	env, look := r.env, lookPath
-	if way.Outside {
+	if outside {
 		env, look = hostprogram.Clean(r.env), hostprogram.FindIn
 	}
 	argv, err := r.argv(h.Hook, env, look)
 	if err != nil {
 		return response{}, err
 	}
-	p, err := r.launch(Spec{Argv: argv, Dir: r.dir, Env: env, Contained: !way.Outside})
+	p, err := r.launch(ctx, Spec{Argv: argv, Dir: r.dir, Env: env, Contained: !outside, Async: h.Async})
 	if err != nil {
-		return response{}, fmt.Errorf("it could not be started: %w", err)
+		return response{}, startError(err)
 	}
 	code, err := p.finish(ctx, body)
 	if p.left != nil {
@@ -121,27 +125,50 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	said := clip(p.stderr.String(), maxText)
 	switch {
 	case code == exitBlock:
+		if !outside && strings.Contains(said, "Read-only file system") { // dash ends with 2 then
+			said += maybeContained
+		}
 		return response{action: Deny, reason: said}, nil
 	case code != 0:
-		return response{}, failure(code, said, way)
+		return response{}, failure(code, said, outside, p.refused)
 	case p.stdout.over:
 		return response{}, errTooLong
 	}
 	a, err := parse(event, p.stdout.text)
-	if a.action == Allow && !way.Loosens {
-		r.log.Warn("a hook allows a call, which does not count: tools or commands can change what it runs", "event", event, "hook", h.label())
-		a.action, a.reason = none, ""
+	if a.action == Allow && !outside {
+		a.action, a.reason, a.void = none, "", true
 	}
 	return a, err
 }
 
+// A hostError is not a failure of the hook, but of what the host does to run it. It refuses the call, because commands and
+// clients may be able to cause it.
+type hostError struct{ error }
+
+// startError says that a command could not be started.
+func startError(err error) error {
+	wrapped := fmt.Errorf("it could not be started: %w", err)
+	for _, own := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOEXEC} {
+		if errors.Is(err, own) {
+			return wrapped
+		}
+	}
+	return hostError{wrapped}
+}
+
+// maybeContained ends what is said of a contained hook that may lack rights.
+const maybeContained = "\n(It ran in the sandbox. If that is why, a person can write \"contained\": false for it in the user settings.)"
+
 // failure says how a command failed, and that it ran in a sandbox if it did: that may be why.
-func failure(code int, said string, way Way) error {
+func failure(code int, said string, outside bool, refused []string) error {
 	if said = ": " + said; said == ": " {
 		said = ", and nothing on standard error"
 	}
-	if !way.Outside {
-		said += fmt.Sprintf("\n(It ran in the sandbox, because %s. \"hooks\": {\"contained\": \"never\"} in the user settings runs it outside.)", way.Why)
+	for _, note := range refused {
+		said += "\n" + note
+	}
+	if !outside {
+		said += maybeContained
 	}
 	return fmt.Errorf("exit code %d%s", code, said)
 }
@@ -155,11 +182,12 @@ type running struct {
 	in, out, err    *os.File
 	stdout, stderr  capture
 	drain, response time.Duration
+	refused         []string
 	left            error // what could not be ended
 }
 
 // launch starts a command with pipes for input, output and errors.
-func (r *Runner) launch(spec Spec) (_ *running, err error) {
+func (r *Runner) launch(ctx context.Context, spec Spec) (_ *running, err error) {
 	p := running{drain: r.drain, response: r.response}
 	p.stdout.more = make(chan struct{}, 1)
 	ours := []**os.File{&p.in, &p.out, &p.err}
@@ -181,7 +209,7 @@ func (r *Runner) launch(spec Spec) (_ *running, err error) {
 		spec.Files = append(spec.Files, to)
 	}
 	p.stdout.limit, p.stderr.limit = maxOutput, maxOutput
-	p.proc, err = r.start(spec)
+	p.proc, err = r.start(ctx, spec)
 	return &p, err
 }
 
@@ -201,6 +229,9 @@ func (p *running) finish(ctx context.Context, input []byte) (code int, err error
 	exit := make(chan end, 1)
 	go func() {
 		code, err := p.proc.Wait()
+		if err != nil {
+			err = hostError{err}
+		}
 		exit <- end{code, err}
 	}()
 	var readers, all sync.WaitGroup
@@ -229,7 +260,7 @@ func (p *running) finish(ctx context.Context, input []byte) (code int, err error
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	p.left = p.proc.Kill()
+	p.refused, p.left = p.proc.Kill()
 	p.in.Close() // ends the writer
 	deadline := time.Now().Add(afterKill)
 	p.out.SetReadDeadline(deadline)

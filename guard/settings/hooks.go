@@ -32,6 +32,9 @@ func (p *parser) classifier(v hujson.Value) {
 	}
 	if h, ok := p.hook(v, object); ok {
 		h.Timeout, h.Async = min(h.Timeout, classifierTimeout), false
+		if h.Type == "command" && !h.Uncontained {
+			p.warn(v, `%s runs contained, so that it cannot allow anything: add "contained": false, or let a person answer`, Classifier)
+		}
 		p.hooks[Classifier] = []HookMatcher{{Hooks: []Hook{h}, Source: p.entry(v, Classifier)}}
 	}
 }
@@ -67,7 +70,7 @@ func (p *parser) hookEvents(v hujson.Value) {
 			p.member("hooks", "hooks."+name, m)
 		case other[name] || isNull(m.Value):
 		case !known[name]:
-			p.warn(m.Name, "unknown hook event %q%s", name, suggest(name, append(hookEvents(), "onFailure", "contained")))
+			p.warn(m.Name, "unknown hook event %q%s", name, suggest(name, append(hookEvents(), "onFailure")))
 		default:
 			p.hookGroups(name, m.Value)
 		}
@@ -164,9 +167,9 @@ func (p *parser) hookField(h *Hook, m hujson.ObjectMember) {
 	case name == "allowedEnvVars":
 		h.AllowedEnvVars = p.hookStrings("allowedEnvVars", m.Value)
 	case name == "async":
-		if h.Async = m.Value.Value.Kind() == 't'; !h.Async && m.Value.Value.Kind() != 'f' {
-			p.wrongType("async of a hook", m.Value, "true or false")
-		}
+		h.Async = p.hookSwitch(name, m.Value) == 't'
+	case name == "contained":
+		h.Uncontained = p.hookSwitch(name, m.Value) == 'f'
 	case words(otherHookFields)[name] || name == "prompt" || name == "model":
 	default:
 		p.warn(m.Name, "unknown key %q of a hook%s", name, suggest(name, hookFields()))
@@ -175,7 +178,16 @@ func (p *parser) hookField(h *Hook, m hujson.ObjectMember) {
 
 // hookFields are the fields of a hook that mean something here.
 func hookFields() []string {
-	return []string{"type", "command", "args", "shell", "url", "headers", "allowedEnvVars", "if", "timeout", "async"}
+	return []string{"type", "command", "args", "shell", "url", "headers", "allowedEnvVars", "if", "timeout", "async", "contained"}
+}
+
+// hookSwitch reads true ('t') or false ('f') of a hook.
+func (p *parser) hookSwitch(name string, v hujson.Value) hujson.Kind {
+	kind := v.Value.Kind()
+	if kind != 't' && kind != 'f' {
+		p.wrongType(name+" of a hook", v, "true or false")
+	}
+	return kind
 }
 
 // hookStrings reads a list of strings. It is not nil, so that a list that is there

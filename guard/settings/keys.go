@@ -123,6 +123,7 @@ const (
 	keyDomains        = "sandbox.network.allowedDomains"
 	keyAllowRead      = "sandbox.filesystem.allowRead"
 	keyNoHooks        = "disableAllHooks"
+	keyOnFailure      = "hooks.onFailure"
 )
 
 // keys returns the table of every setting but hooks and env, whose values are
@@ -161,14 +162,9 @@ func permissionKeys() []key {
 			doc: "Only hooks of managed files run."},
 		{name: keyNoHooks, form: formSwitch, order: strict(false), def: "false",
 			doc: "Turns hooks off; managed hooks only when a managed file says so."},
-		{name: "hooks.onFailure", form: formChoice, from: notWorkspace, order: []string{OnFailureDeny, OnFailureAllow}, def: OnFailureDeny,
-			unknown: OnFailureDeny,
-			doc:     "What becomes of a call whose PreToolUse hook fails: it cannot start, times out, or ends with another code than 0 and 2.",
-			set:     choice(func(s *Settings) *string { return &s.HooksOnFailure })},
-		{name: "hooks.contained", form: formChoice, from: notWorkspace, order: []string{ContainedAlways, containedAuto, ContainedNever}, def: containedAuto,
-			unknown: containedAuto,
-			doc:     "Which hooks run in the sandbox: those that tools or commands could make run something else, all, or none.",
-			set:     choice(func(s *Settings) *string { return &s.HooksContained })},
+		{name: keyOnFailure, form: formChoice, from: notWorkspace, order: []string{OnFailureRefuse, OnFailureAllow}, def: OnFailureAllow,
+			unknown: OnFailureRefuse,
+			doc:     "Whether a call runs whose PreToolUse hook fails. For managed hooks, refuse is the default."},
 	}
 }
 

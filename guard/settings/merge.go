@@ -276,7 +276,7 @@ func (m *merger) hooks() {
 				if event == Classifier {
 					m.classifier(v, group)
 				} else if name := hookItem(event, group); v.grants(name) {
-					m.out.Hooks[event] = append(m.out.Hooks[event], group)
+					m.addHooks(event, group)
 				} else {
 					m.untrusted(group.Source, name)
 				}
@@ -284,10 +284,36 @@ func (m *merger) hooks() {
 		}
 		for _, h := range v.heldHooks {
 			if !v.runs(h.event, h.group) {
-				m.out.Hooks[h.event] = append(m.out.Hooks[h.event], h.group)
+				m.addHooks(h.event, h.group)
 			}
 		}
 	}
+}
+
+// addHooks adds a group, with what its source means for its hooks.
+func (m *merger) addHooks(event string, group HookMatcher) {
+	kind := group.Source.Kind
+	strict := m.scalar(m.words.byName[keyOnFailure]).Text == OnFailureRefuse || kind == Managed && m.managedScalar(keyOnFailure) != OnFailureAllow
+	group.Hooks = slices.Clone(group.Hooks)
+	for i := range group.Hooks {
+		h := &group.Hooks[i]
+		h.Strict = strict
+		if h.Uncontained && kind.inWorkspace() {
+			h.Uncontained = false
+			m.warn(group.Source, `"contained": false counts from user and managed settings only; the hook runs contained`)
+		}
+	}
+	m.out.Hooks[event] = append(m.out.Hooks[event], group)
+}
+
+// managedScalar returns what the highest managed file says, "" if none does.
+func (m *merger) managedScalar(name string) string {
+	for _, v := range m.views {
+		if e, ok := v.scalars[name]; ok && v.source.kind == Managed {
+			return e.Text
+		}
+	}
+	return ""
 }
 
 // classifier uses the classifier of the highest source that may name one.

@@ -20,7 +20,7 @@ func TestDefaults(t *testing.T) {
 	if !yes || no || s.Sandbox.Network.PublishPorts != nil {
 		t.Errorf("switches: %+v", s)
 	}
-	if s.DefaultMode != ModeAcceptEdits || s.DefaultModeFrom != (Entry{}) || s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk {
+	if s.DefaultMode != ModeAcceptEdits || s.DefaultModeFrom != (Entry{}) || s.Sandbox.OnUnavailable != OnFailureAsk {
 		t.Errorf("choices: %+v", s)
 	}
 	if s.Gate.Parallel != 10 || !reflect.DeepEqual(s.Bash, bashSettings{ForegroundWindow: 50 * time.Second, DefaultTimeout: 2 * time.Minute, MaxTimeout: 10 * time.Minute, ExecGate: auto, MaxTasks: 256}) {
@@ -138,6 +138,51 @@ func TestDisableBypass(t *testing.T) {
 	}
 }
 
+// TestHookFlags: who may have the failure of a hook pass, or a hook run outside of the sandbox.
+func TestHookFlags(t *testing.T) {
+	hook := func(onFailure string) string {
+		if onFailure != "" {
+			onFailure = `, "onFailure": "` + onFailure + `"`
+		}
+		return `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "contained": false}]}]` + onFailure + `}}`
+	}
+	for _, tt := range []struct {
+		name, managed, user, project string
+		strict, outside              string // of which sources
+	}{
+		{"by default", hook(""), hook(""), hook(""), "managed", "managed user"},
+		{"the user refuses", hook(""), hook("refuse"), hook(""), "managed project user", "managed user"},
+		{"the user means to refuse", hook(""), hook("deny"), hook(""), "managed project user", "managed user"},
+		{"the user allows", hook(""), hook("allow"), hook(""), "managed", "managed user"},
+		{"the administrator allows", hook("allow"), hook(""), hook(""), "", "managed user"},
+		{"the user is stricter", hook("allow"), hook("refuse"), hook(""), "", "managed user"},
+		{"the project refuses", hook(""), hook(""), hook("refuse"), "managed project user", "managed user"},
+		{"the project allows", hook(""), hook("refuse"), hook("allow"), "managed project user", "managed user"},
+	} {
+		p := newPlace(t)
+		p.cfg.TrustWorkspace = true
+		p.write(managedFile, tt.managed)
+		p.write(userFile, tt.user)
+		p.write(projectFile, tt.project)
+		var strict, outside []string
+		s := Load(p.cfg)
+		for _, group := range s.Hooks[PreToolUse] {
+			if group.Hooks[0].Strict {
+				strict = append(strict, group.Source.Kind.String())
+			}
+			if group.Hooks[0].Uncontained {
+				outside = append(outside, group.Source.Kind.String())
+			}
+		}
+		if strings.Join(strict, " ") != tt.strict || strings.Join(outside, " ") != tt.outside {
+			t.Errorf("%s: strict %q, outside %q; want %q, %q", tt.name, strict, outside, tt.strict, tt.outside)
+		}
+		if !strings.Contains(warnings(s), "the hook runs contained") {
+			t.Errorf("%s: no warning: %s", tt.name, warnings(s))
+		}
+	}
+}
+
 func TestDisableAllHooks(t *testing.T) {
 	const hook = `"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}`
 	for _, tt := range []struct {
@@ -196,7 +241,7 @@ func TestUntrustedProject(t *testing.T) {
 	if len(s.Allow)+len(s.AdditionalDirectories)+len(s.Hooks)+len(s.Env)+len(s.Sandbox.ExcludedCommands)+
 		len(s.Sandbox.Filesystem.AllowRead)+len(s.Sandbox.Filesystem.AllowWrite)+len(n.AllowedDomains)+len(n.AllowUnixSockets) != 0 ||
 		n.AllowLocalBinding || n.AllowAllUnixSockets || n.PublishPorts != nil || !s.Sandbox.Enabled || s.DefaultMode != ModeAcceptEdits ||
-		s.Sandbox.Seatbelt || s.Sandbox.OnUnavailable != OnFailureAsk || s.HooksOnFailure != OnFailureDeny || s.Bash.MaxTimeout != 10*time.Minute || !s.Gate.SiblingAbort {
+		s.Sandbox.Seatbelt || s.Sandbox.OnUnavailable != OnFailureAsk || s.Bash.MaxTimeout != 10*time.Minute || !s.Gate.SiblingAbort {
 		t.Errorf("something loosened: %+v", s)
 	}
 	if s.Trusted || len(s.Untrusted) != 19 {
@@ -208,7 +253,7 @@ func TestUntrustedProject(t *testing.T) {
 	if !s.Trusted || texts(s.Allow) != "Bash" || s.Env["LD_PRELOAD"] == "" || s.Sandbox.Enabled || s.DefaultMode != ModeBypass {
 		t.Errorf("trusted, yet %+v", s)
 	}
-	if s.HooksOnFailure != OnFailureDeny || s.Sandbox.OnUnavailable != OnFailureAsk || s.Sandbox.Seatbelt {
+	if s.Sandbox.OnUnavailable != OnFailureAsk || s.Sandbox.Seatbelt {
 		t.Error("a trusted project set what only the user may set")
 	}
 }
@@ -253,7 +298,7 @@ func checkNotLooser(t *rapid.T, before, after *Settings, words *keySet) {
 	}
 	scalars := func(s *Settings) map[string]string {
 		b := func(v bool) string { return fmt.Sprint(v) }
-		return map[string]string{keyMode: s.DefaultMode, "hooks.onFailure": s.HooksOnFailure, "sandbox.enabled": b(s.Sandbox.Enabled),
+		return map[string]string{keyMode: s.DefaultMode, "sandbox.enabled": b(s.Sandbox.Enabled),
 			"sandbox.failIfUnavailable": b(s.Sandbox.FailIfUnavailable), "sandbox.autoAllowBashIfSandboxed": b(s.Sandbox.AutoAllowBashIfSandboxed),
 			"sandbox.allowUnsandboxedCommands": b(s.Sandbox.AllowUnsandboxedCommands), "sandbox.onUnavailable": s.Sandbox.OnUnavailable,
 			"sandbox.network.allowPrivate":      b(s.Sandbox.Network.AllowPrivate),

@@ -236,7 +236,7 @@ func TestSchema(t *testing.T) {
 
 // Each key of the table must reach a field, or be one the merger asks for.
 func TestKeysAreWired(t *testing.T) {
-	asked := map[string]bool{keyManagedRules: true, keyManagedHooks: true, keyManagedReads: true, keyNoHooks: true}
+	asked := map[string]bool{keyManagedRules: true, keyManagedHooks: true, keyManagedReads: true, keyNoHooks: true, keyOnFailure: true}
 	for _, k := range keys() {
 		if wired := (k.list != nil) != (k.set != nil); wired == asked[k.name] || (k.form == formList) != (k.list != nil) || k.doc == "" {
 			t.Errorf("%s: list %v set %v", k.name, k.list != nil, k.set != nil)

@@ -35,7 +35,7 @@ func Schema() *jsonschema.Schema {
 		property(hooks, event, &jsonschema.Schema{Type: "array", Items: groupSchema()})
 	}
 	classifier := hookSchema()
-	classifier.Description = "A command or HTTP hook that answers allow or ask in the mode auto, in 5 seconds at most. It counts from user and managed settings only."
+	classifier.Description = "A command or HTTP hook that answers allow or ask in the mode auto, in 5 seconds at most. A command needs \"contained\": false. It counts from user and managed settings only."
 	property(property(top, "permissions", &jsonschema.Schema{Type: "object"}), "classifier", classifier)
 	property(top, "env", &jsonschema.Schema{Type: "object", Description: "Added to the environment of commands, but for what changes how Bash reads a command (BASH_ENV and the like). Of its PATH, $PATH and other variables are expanded.",
 		AdditionalProperties: &jsonschema.Schema{Type: "string"}})
@@ -202,6 +202,8 @@ func hookSchema() *jsonschema.Schema {
 		Description: "Arguments of the command, which is then started without a shell."})
 	property(hook, "shell", &jsonschema.Schema{Type: "string", Enum: []any{"bash", "powershell"}, Description: "What reads the command."})
 	property(hook, "async", &jsonschema.Schema{Type: "boolean", Description: "Not waited for; nothing it says counts."})
+	property(hook, "contained", &jsonschema.Schema{Type: "boolean", Default: json.RawMessage("true"),
+		Description: "With false it runs outside of the sandbox, with your rights. Does not count from workspace files."})
 	property(hook, "allowedEnvVars", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"},
 		Description: "Variables that $NAME in a header stands for."})
 	property(hook, "url", text("Gets the event as JSON by POST."))

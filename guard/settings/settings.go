@@ -78,8 +78,10 @@ const (
 	ModeBypass      = "bypassPermissions"
 )
 
-// The answers to "what if it fails": of a hook, of a sandbox that cannot start.
+// The answers to "what if it fails": of a hook (refuse or allow), of a sandbox that cannot start.
 const (
+	OnFailureRefuse = "refuse"
+
 	OnFailureDeny  = "deny"
 	OnFailureAsk   = "ask"
 	OnFailureAllow = "allow"
@@ -89,13 +91,6 @@ const (
 const (
 	auto = "auto"
 	Off  = "off"
-)
-
-// Which hooks run contained.
-const (
-	ContainedAlways = "always" // all
-	containedAuto   = "auto"   // those that tools or commands could make run something else
-	ContainedNever  = "never"  // none
 )
 
 // Settings are the merged settings of all sources at one moment. It is never changed
@@ -119,13 +114,6 @@ type Settings struct {
 
 	// Hooks are the hooks by event name, highest source first.
 	Hooks map[string][]HookMatcher
-	// HooksOnFailure is what becomes of a call whose PreToolUse hook cannot
-	// start or times out: OnFailureDeny, or OnFailureAllow from sources outside
-	// the workspace.
-	HooksOnFailure string
-	// HooksContained is which hooks run in a sandbox: containedAuto, also when empty, ContainedAlways, or ContainedNever
-	// from sources outside the workspace.
-	HooksContained string
 
 	Sandbox Sandbox
 	// Env is added to the environment of commands.
@@ -189,6 +177,11 @@ type Hook struct {
 	Timeout time.Duration `json:"-"`
 	// If narrows the hook to calls that match this permission rule.
 	If string `json:"if,omitzero"`
+	// Uncontained hooks run outside of the sandbox, with the rights of the user ("contained": false). No hook of a workspace file is.
+	Uncontained bool `json:"-"`
+	// Strict hooks refuse the call when they fail: those of managed settings, unless a managed file says otherwise, and
+	// all with hooks.onFailure "refuse".
+	Strict bool `json:"-"`
 }
 
 // DefaultHookTimeout bounds a hook that names no timeout of its own. Clients

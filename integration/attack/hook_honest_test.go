@@ -40,89 +40,80 @@ var honestFiles = map[string]string{
 const pythonGuard = "#!/usr/bin/env python3\nimport json, sys\n\nif __name__ == '__main__':\n    if sys.argv[1] in json.load(sys.stdin)['tool_input']['file_path']:\n        print('not ' + sys.argv[1], file=sys.stderr)\n        sys.exit(2)\n"
 
 // deciding are hooks that refuse to write a file whose name holds NAME, with "not NAME", as people write them.
-var deciding = []struct {
-	command   string
-	contained bool
-}{
-	{`f=$(jq -r '.tool_input.file_path // empty'); case "$f" in *NAME*) echo "not NAME" >&2; exit 2;; esac`, false},
-	{`if grep -q NAME; then echo "not NAME" >&2; exit 2; fi`, false},
-	{`jq -e '.tool_input.file_path | test("NAME")' >/dev/null && { echo 'not NAME' >&2; exit 2; } || exit 0`, false},
-	{`jq -c 'if (.tool_input.file_path | test("NAME")) then {hookSpecificOutput: {hookEventName: "PreToolUse", permissionDecision: "deny", permissionDecisionReason: "not NAME"}} else empty end'`, false},
-	{`"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh NAME`, false},
-	{`bash $CLAUDE_PROJECT_DIR/.claude/hooks/guard.sh NAME`, false},
-	{`cd "$CLAUDE_PROJECT_DIR" && .claude/hooks/guard.sh NAME`, false},
-	{`python3 "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.py" NAME`, false},
-	{`~/.claude/check.sh NAME`, false},
-	{`timeout 20 ~/.claude/check.sh NAME`, false},
-	{`python3 scripts/guard.py NAME`, true},
-	{`python3 -c "import json,sys; sys.exit(2 if 'NAME' in json.load(sys.stdin)['tool_input']['file_path'] and not print('not NAME', file=sys.stderr) else 0)"`, true},
-	{`uv run "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.py" NAME`, true},
-	{`node "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.js" NAME`, true},
-	{`node -e 'const d = JSON.parse(require("fs").readFileSync(0)); if (d.tool_input.file_path.includes("NAME")) { console.error("not NAME"); process.exit(2) }'`, true},
-	{`perl -ne 'if (/NAME/) { print STDERR "not NAME\n"; exit 2 }'`, true},
+var deciding = []string{
+	`f=$(jq -r '.tool_input.file_path // empty'); case "$f" in *NAME*) echo "not NAME" >&2; exit 2;; esac`,
+	`if grep -q NAME; then echo "not NAME" >&2; exit 2; fi`,
+	`jq -e '.tool_input.file_path | test("NAME")' >/dev/null && { echo 'not NAME' >&2; exit 2; } || exit 0`,
+	`jq -c 'if (.tool_input.file_path | test("NAME")) then {hookSpecificOutput: {hookEventName: "PreToolUse", permissionDecision: "deny", permissionDecisionReason: "not NAME"}} else empty end'`,
+	`"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh NAME`,
+	`bash $CLAUDE_PROJECT_DIR/.claude/hooks/guard.sh NAME`,
+	`cd "$CLAUDE_PROJECT_DIR" && .claude/hooks/guard.sh NAME`,
+	`python3 "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.py" NAME`,
+	`~/.claude/check.sh NAME`,
+	`timeout 20 ~/.claude/check.sh NAME`,
+	`python3 scripts/guard.py NAME`,
+	`python3 -c "import json,sys; sys.exit(2 if 'NAME' in json.load(sys.stdin)['tool_input']['file_path'] and not print('not NAME', file=sys.stderr) else 0)"`,
+	`uv run "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.py" NAME`,
+	`node "$CLAUDE_PROJECT_DIR/.claude/hooks/guard.js" NAME`,
+	`node -e 'const d = JSON.parse(require("fs").readFileSync(0)); if (d.tool_input.file_path.includes("NAME")) { console.error("not NAME"); process.exit(2) }'`,
+	`perl -ne 'if (/NAME/) { print STDERR "not NAME\n"; exit 2 }'`,
 }
 
-// acting are hooks that leave text in a file.
+// acting are hooks that leave text in a file. Those that need more than the workspace and the logs that they name need
+// "contained": false.
 var acting = []struct {
 	command, file, text string
-	contained           bool
+	outside             bool
 }{
 	{`jq -r .tool_name >> ~/.claude/tools.log`, "home/.claude/tools.log", "Write", false},
-	{`LOG_DIR="$HOME/.claude/logs"; mkdir -p "$LOG_DIR"; jq -c . >> "$LOG_DIR/post.jsonl"`, "home/.claude/logs/post.jsonl", "PostToolUse", false},
-	{`notify-send "Claude Code" "$(jq -r .tool_name)"`, "home/notified", "Claude Code Write", false},
-	{`curl -fsS -m 20 -d "$(jq -r .tool_name)" URL >/dev/null && echo sent >> ~/.claude/sent`, "home/.claude/sent", "sent", false},
-	{`$CLAUDE_PROJECT_DIR/scripts/log.sh`, "home/.claude/sh.log", "Write", false},
-	{`python3 .claude/hooks/log.py`, "home/.claude/py.log", "Write", false},
+	{`LOG_DIR="$HOME/.claude/logs"; mkdir -p "$LOG_DIR"; jq -c . >> "$LOG_DIR/post.jsonl"`, "home/.claude/logs/post.jsonl", "PostToolUse", true},
+	{`notify-send "Claude Code" "$(jq -r .tool_name)"`, "home/notified", "Claude Code Write", true},
+	{`curl -fsS -m 20 -d "$(jq -r .tool_name)" URL >/dev/null && echo sent >> ~/.claude/sent`, "home/.claude/sent", "sent", true},
+	{`$CLAUDE_PROJECT_DIR/scripts/log.sh`, "home/.claude/sh.log", "Write", true},
+	{`python3 .claude/hooks/log.py`, "home/.claude/py.log", "Write", true},
 	{`date +%s >> ~/.claude/times`, "home/.claude/times", "1", false},
-	{`jq -r .tool_name >> "$CLAUDE_PROJECT_DIR/tools.log"`, "ws/tools.log", "Write", true},
-	{`jq -r .tool_input.file_path | xargs prettier --write`, "ws/effect.txt", "formatted", true},
-	{`f=$(jq -r .tool_input.file_path); node_modules/.bin/fmt "$f"`, "ws/effect.txt", "node", true},
-	{`.venv/bin/black "$(jq -r .tool_input.file_path)"`, "ws/effect.txt", "black", true},
-	{`make -s lint`, "ws/linted", "ok", true},
-	{`python3 -c 'import tempfile; f = tempfile.NamedTemporaryFile(); open("temp.txt", "w").write("temporary")'`, "ws/temp.txt", "temporary", true},
-	{`git log -1 --format=%s > last.txt`, "ws/last.txt", "start", true},
+	{`jq -r .tool_name >> "$CLAUDE_PROJECT_DIR/tools.log"`, "ws/tools.log", "Write", false},
+	{`jq -r .tool_input.file_path | xargs prettier --write`, "ws/effect.txt", "formatted", false},
+	{`f=$(jq -r .tool_input.file_path); node_modules/.bin/fmt "$f"`, "ws/effect.txt", "node", false},
+	{`.venv/bin/black "$(jq -r .tool_input.file_path)"`, "ws/effect.txt", "black", false},
+	{`make -s lint`, "ws/linted", "ok", false},
+	{`python3 -c 'import tempfile; f = tempfile.NamedTemporaryFile(); open("temp.txt", "w").write("temporary")'`, "ws/temp.txt", "temporary", false},
+	{`git log -1 --format=%s > last.txt`, "ws/last.txt", "start", false},
 }
 
-// TestHonestHooks runs hooks as people write them: they do what they say, whether they run contained or not.
+// TestHonestHooks runs hooks as people write them, contained or with "contained": false as they need it: they do what they say.
 func TestHonestHooks(t *testing.T) {
 	if !host.Contained(t) {
 		t.Skip("nothing contains commands here")
 	}
-	w := newWorld(t)
+	w := honestWorld(t)
 	var sent atomic.Int32
 	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
 	defer service.Close()
-	for name, text := range honestFiles {
-		path := filepath.Join(w.root, name)
-		host.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		host.Must(t, os.WriteFile(path, []byte(text), 0o755))
-	}
-	t.Setenv("PATH", filepath.Join(w.root, "bin")+":"+os.Getenv("PATH"))
-	wants := map[string]bool{}
-	entry := func(command string, contained bool) map[string]any {
-		wants[command] = contained
-		return map[string]any{"type": "command", "command": command}
+	outside := map[string]bool{}
+	entry := func(command string, out bool) map[string]any {
+		outside[command] = out
+		h := map[string]any{"type": "command", "command": command}
+		if out {
+			h["contained"] = false
+		}
+		return h
 	}
 	var pre, post []any
 	name := func(i int) string { return fmt.Sprintf("refuse-%d-", i) }
 	for i, h := range deciding {
-		pre = append(pre, entry(strings.ReplaceAll(h.command, "NAME", name(i)), h.contained))
+		pre = append(pre, entry(strings.ReplaceAll(h, "NAME", name(i)), false))
 	}
 	for _, h := range acting {
-		post = append(post, entry(strings.ReplaceAll(h.command, "URL", service.URL), h.contained))
+		post = append(post, entry(strings.ReplaceAll(h.command, "URL", service.URL), h.outside))
 	}
-	rules := filepath.Join(w.root, "hooks.json")
-	text, err := json.Marshal(map[string]any{"hooks": map[string]any{
-		"PreToolUse": []any{map[string]any{"matcher": "Write", "hooks": pre}}, "PostToolUse": []any{map[string]any{"matcher": "Write", "hooks": post}},
-	}})
-	host.Must(t, err)
-	host.Must(t, os.WriteFile(rules, text, 0o644))
-	listHooks(t, w, rules, wants)
+	rules := w.hooks(t, pre, post)
+	listHooks(t, w, rules, outside)
 	h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", rules)
-	for i, hook := range deciding {
+	for i, command := range deciding {
 		said := h.call(t, "Write", fmt.Sprintf(`{"file_path":"%s.txt","content":"x"}`, name(i)), name(i))
 		if said.ok || !strings.Contains(said.text, "not "+name(i)) || exists(filepath.Join(w.ws, name(i)+".txt")) {
-			t.Errorf("%s: the call is not refused: %s", hook.command, said.text)
+			t.Errorf("%s: the call is not refused: %s", command, said.text)
 		}
 	}
 	if said := h.call(t, "Write", `{"file_path":"effect.txt","content":"x\n"}`, "effect"); !said.ok || strings.Contains(said.text, "failed") {
@@ -139,13 +130,56 @@ func TestHonestHooks(t *testing.T) {
 	if sent.Load() == 0 {
 		t.Error("no request came to the service")
 	}
-	if err := h.Stop(); err != nil {
-		t.Error(err)
+	host.Must(t, h.Stop())
+}
+
+// TestHonestHooksContained: of a hook that the sandbox keeps from its work, the result says so, and what a person can do.
+func TestHonestHooksContained(t *testing.T) {
+	if !host.Contained(t) {
+		t.Skip("nothing contains commands here")
+	}
+	w := honestWorld(t)
+	for i, hook := range acting {
+		if !hook.outside {
+			continue
+		}
+		command := strings.ReplaceAll(hook.command, "URL", "http://service.example")
+		rules := w.hooks(t, nil, []any{map[string]any{"type": "command", "command": command}})
+		h := w.host(t, host.StdioModern, "--root", w.ws, "--settings", rules)
+		said := h.call(t, "Write", fmt.Sprintf(`{"file_path":"effect-%d.txt","content":"x"}`, i), command)
+		if !said.ok || !strings.Contains(said.text, `"contained": false`) {
+			t.Errorf("%s: %s", command, said.text)
+		}
+		host.Must(t, h.Stop())
 	}
 }
 
+// honestWorld returns a world with honestFiles, and their programs in PATH.
+func honestWorld(t *testing.T) *world {
+	w := newWorld(t)
+	for name, text := range honestFiles {
+		path := filepath.Join(w.root, name)
+		host.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		host.Must(t, os.WriteFile(path, []byte(text), 0o755))
+	}
+	t.Setenv("PATH", filepath.Join(w.root, "bin")+":"+os.Getenv("PATH"))
+	return w
+}
+
+// hooks writes a settings file with hooks for Write, and returns its path.
+func (w *world) hooks(t *testing.T, pre, post []any) string {
+	t.Helper()
+	rules := filepath.Join(w.root, "hooks.json")
+	text, err := json.Marshal(map[string]any{"hooks": map[string]any{
+		"PreToolUse": []any{map[string]any{"matcher": "Write", "hooks": pre}}, "PostToolUse": []any{map[string]any{"matcher": "Write", "hooks": post}},
+	}})
+	host.Must(t, err)
+	host.Must(t, os.WriteFile(rules, text, 0o644))
+	return rules
+}
+
 // listHooks compares how toolhost rules says that hooks run.
-func listHooks(t *testing.T, w *world, rules string, contained map[string]bool) {
+func listHooks(t *testing.T, w *world, rules string, outside map[string]bool) {
 	t.Helper()
 	cmd := exec.Command(host.Binary, "rules", "--json", "--root", w.ws, "--settings", rules)
 	cmd.Env = host.CleanEnv(w.home)
@@ -153,17 +187,17 @@ func listHooks(t *testing.T, w *world, rules string, contained map[string]bool) 
 	host.Must(t, err)
 	var list struct {
 		Hooks []struct {
-			Command, Why string
-			Contained    bool
+			Command   string
+			Contained bool
 		}
 	}
 	host.Must(t, json.Unmarshal(out, &list))
-	if len(list.Hooks) != len(contained) {
-		t.Errorf("%d hooks are listed, want %d", len(list.Hooks), len(contained))
+	if len(list.Hooks) != len(outside) {
+		t.Errorf("%d hooks are listed, want %d", len(list.Hooks), len(outside))
 	}
 	for _, h := range list.Hooks {
-		if h.Contained != contained[h.Command] {
-			t.Errorf("%s is contained: %v, want %v (%s)", h.Command, h.Contained, contained[h.Command], h.Why)
+		if h.Contained == outside[h.Command] {
+			t.Errorf("%s is contained: %v, want %v", h.Command, h.Contained, !outside[h.Command])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,15 +48,15 @@ func hookTable(t *testing.T, name string) (lines []string) {
 	return lines
 }
 
-// heldHooks run files that are held, outside of the sandbox.
+// heldHooks run files that are held. They run outside of the sandbox, too: with "contained": false.
 var heldHooks = []string{
-	"tools/guard", "sh tools/guard", ". tools/guard", "cd tools && ./guard", "sh -c 'exec tools/guard'", "f=tools/guard; $f", `d=tools; "$d"/guard`, `"$CLAUDE_PROJECT_DIR"/tools/guard`,
-	"timeout 5 tools/guard", "python3 -I tools/guard.py", "tools/main", "[ ! -x tools/late ] || tools/late", "[ ! -e tools/late.sh ] || . tools/late.sh",
+	"tools/guard", "sh tools/guard", ". tools/guard", "cd tools && ./guard", "sh -c 'exec tools/guard'", `"$CLAUDE_PROJECT_DIR"/tools/guard`,
+	"timeout 5 tools/guard", "python3 -I tools/guard.py", "[ ! -x tools/late ] || tools/late", "[ ! -e tools/late.sh ] || . tools/late.sh",
 }
 
 // attackHookSpellings gives each spelling a directory of its own, d1/, d2/ and so on, in the place of tools/.
 func attackHookSpellings(t *testing.T, w *world, user, step int) {
-	spellings := samples.Of(append(hookTable(t, "contained.txt"), heldHooks...), step)
+	spellings := samples.Of(slices.Concat(hookTable(t, "spellings.txt"), heldHooks, heldHooks), step)
 	escaped, ran := filepath.Join(w.root, "escaped"), filepath.Join(w.ws, "ran")
 	for _, dir := range []string{escaped, ran} {
 		host.Must(t, os.MkdirAll(dir, 0o777))
@@ -68,7 +69,7 @@ func attackHookSpellings(t *testing.T, w *world, user, step int) {
 		for name, text := range map[string]string{"guard": "#!/bin/sh\nexit 0\n", "main": "#!/bin/sh\n. \"$(dirname \"$0\")/lib.sh\"\n", "lib.sh": "true\n", "guard.py": "\n"} {
 			host.Must(t, os.WriteFile(filepath.Join(w.ws, dir, name), []byte(text), 0o755))
 		}
-		hooks = append(hooks, fmt.Sprintf(`{"type":"command","timeout":20,"command":%s}`, quoted(t, strings.NewReplacer("tools", dir, "~/g", "~/g"+dir).Replace(spelling))))
+		hooks = append(hooks, fmt.Sprintf(`{"type":"command","timeout":20,"contained":%v,"command":%s}`, i < len(spellings)-len(heldHooks)/step, quoted(t, strings.NewReplacer("tools", dir, "~/g", "~/g"+dir).Replace(spelling))))
 		rewrite += fmt.Sprintf("for name in guard:sh main:sh lib.sh:sh late:sh late.sh:sh guard.py:py json.py:py guard.js:js; do put %d %s $name; done\n", i+1, dir)
 	}
 	rules := filepath.Join(w.root, "hooks.json")

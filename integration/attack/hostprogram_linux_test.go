@@ -125,7 +125,7 @@ func attackHostPrograms(t *testing.T, p plantedPath, late bool) {
 	rules := write("hostprogram.json", m{
 		"permissions": m{"allow": []string{"WebSearch", "EnterWorktree", "ExitWorktree", "Bash(*)"}, "defaultMode": "acceptEdits"},
 		"web":         m{"search": []m{{"provider": "command", "command": "searcher"}}},
-		"hooks":       m{"contained": "never", "PostToolUse": []m{{"matcher": "Glob", "hooks": []m{{"type": "command", "command": "notifier"}}}}},
+		"hooks":       m{"PostToolUse": []m{{"matcher": "Glob", "hooks": []m{{"type": "command", "contained": false, "command": "notifier"}}}}},
 	})
 	servers := write("servers.json", m{"mcpServers": m{
 		"out": m{"command": "tool", "sandbox": false}, "web": m{"type": "http", "url": "http://127.0.0.1:9/mcp", "headersHelper": "helper"},

@@ -67,6 +67,7 @@ func Examine(ctx context.Context, s *Subject) []Finding {
 	var all []Finding
 	all = append(all, s.roots()...)
 	all = append(all, s.rules()...)
+	all = append(all, s.hooks()...)
 	all = append(all, s.sandbox()...)
 	all = append(all, s.execGate()...)
 	all = append(all, s.manyNames()...)

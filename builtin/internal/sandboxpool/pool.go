@@ -368,16 +368,16 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 	return contained{p}, nil
 }
 
-// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. The function that [Pool.Cleanup]
-// returns removes what it must not leave.
-func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
+// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. hosts judges its connections. The
+// function that [Pool.Cleanup] returns removes what it must not leave.
+func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File, hosts *sandbox.HostGate) (sandbox.Process, error) {
 	secret, passed := c.policy.Commands().SecretVariables(), shell.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		ours := name == "PATH" || name == "CLAUDE_PROJECT_DIR"
 		return slices.Contains(secret, name) || !ours && !slices.Contains(passed, entry)
 	})
-	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files})
+	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: slices.Concat(env, c.scratch, c.box.Env()), Files: files, Hosts: hosts})
 }
 
 // A contained process implements supervise.Process for a process in the sandbox.
