@@ -138,7 +138,7 @@ func (o Operator) Settings() *settings.Settings { return o.h.policies.settings.R
 // RuleWarnings returns the rules that may not mean what their author intended, or that match no known tool.
 func (o Operator) RuleWarnings() []string {
 	policy := o.policy()
-	return slices.Concat(policy.Warnings(), o.h.tools.idleRules(policy))
+	return slices.Concat(policy.Warnings(), o.h.tools.idleRules(policy, o.h.policies.settings.Current()))
 }
 
 // AddRule adds a rule to a list, such as "permissions.ask", of the owner's own settings for the first root.
@@ -265,7 +265,7 @@ func (o Operator) Check(ctx context.Context, principal, tool string, args json.R
 func (o Operator) Examine(ctx context.Context) []doctor.Finding {
 	h, policy := o.h, o.policy()
 	return append(doctor.Examine(ctx, &doctor.Subject{
-		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Idle: h.tools.idleRules(policy), Principal: LocalPrincipal, Box: h.runtime,
+		Roots: h.cfg.Roots, Settings: h.policies.settings, Policy: policy, Missing: h.policies.sharedDenies(policy), Idle: h.tools.idleRules(policy, h.policies.settings.Current()), Principal: LocalPrincipal, Box: h.runtime,
 		Tools: names(h.Tools(Local())), Commands: h.tools.resolve(builtin.Bash.Name).err == nil, StateDir: h.cfg.StateDir,
 		Unkept: h.stateDirErr, Audit: h.recorder.audit, AuditMaxSize: h.cfg.AuditMaxSize, AuditKeep: h.cfg.AuditKeep,
 	}), h.children.examine()...)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/alias"
+	"github.com/toolhost/toolhost/guard/hook"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
@@ -326,8 +329,8 @@ func (t *toolset) digest(policy *guard.Policy) string {
 	return string(sum.Sum(nil))
 }
 
-// idleRules returns warnings about rules on tools of other servers that match none of those that are known.
-func (t *toolset) idleRules(policy *guard.Policy) []string {
+// idleRules returns warnings about rules on tools of other servers, and about hooks, that match no known tool.
+func (t *toolset) idleRules(policy *guard.Policy, set *settings.Settings) []string {
 	now := t.now()
 	known, served, unsure := names(now.Tools), []string{}, map[string]bool{}
 	known = append(known, now.PromptNames...)
@@ -335,7 +338,21 @@ func (t *toolset) idleRules(policy *guard.Policy) []string {
 		known, served = append(known, foreignHandler+s.Name+"__"), append(served, s.Name)
 		unsure[s.Name] = s.unsure() && !slices.ContainsFunc(now.Tools, func(d *builtin.Def) bool { return d.Server == s.Name })
 	}
-	return policy.IdleRules(known, served, func(server string) bool { return unsure[server] })
+	return append(policy.IdleRules(known, served, func(server string) bool { return unsure[server] }), t.idleHooks(set)...)
+}
+
+// idleHooks returns warnings about hooks whose matcher matches no tool by mistake.
+func (t *toolset) idleHooks(set *settings.Settings) (warnings []string) {
+	known := names(t.now().all)
+	for _, event := range slices.Sorted(maps.Keys(set.Hooks)) {
+		for _, group := range set.Hooks[event] {
+			if remedy := hook.Idle(group.Matcher, known); remedy != "" {
+				warnings = append(warnings, fmt.Sprintf("%s: hooks.%s: the matcher %q matches no tool, so that its hooks never run: %s",
+					group.Source.Where(), event, group.Matcher, remedy))
+			}
+		}
+	}
+	return warnings
 }
 
 // names returns the names of tools.

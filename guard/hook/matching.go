@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
+	"github.com/toolhost/toolhost/guard/alias"
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
@@ -87,4 +90,43 @@ func matches(matcher, tool string) (bool, error) {
 	return len(names) == 0 || slices.ContainsFunc(names, func(n string) bool {
 		return n == tool || n == asClients+tool || n == strings.TrimSuffix(asClients, "__")
 	}), nil
+}
+
+// asRule matches a matcher that is a permission rule: the tool and what is in parentheses.
+var asRule = regexp.MustCompile(`^([A-Za-z_]\w*)\(.*\)$`)
+
+// Idle says how to correct a matcher that matches none of these tools by mistake. It returns "" for a matcher that matches one,
+// or that may be meant for tools of a client.
+func Idle(matcher string, tools []string) (remedy string) {
+	fires := func(tool string) bool {
+		ok, err := matches(matcher, tool)
+		return ok && err == nil
+	}
+	if slices.ContainsFunc(tools, fires) {
+		return ""
+	}
+	if rule := asRule.FindStringSubmatch(matcher); rule != nil {
+		return fmt.Sprintf(`a matcher is the name of a tool: write "matcher": %q, and "if": %q in the hook`, rule[1], matcher)
+	}
+	for name := range strings.FieldsFuncSeq(matcher, func(c rune) bool { return strings.ContainsRune("|, ^$()", c) }) {
+		meant := alias.Tool(name)
+		if i := slices.IndexFunc(tools, func(tool string) bool { return misspelt(name, tool) }); meant == "" && i >= 0 {
+			meant = tools[i]
+		}
+		if slices.Contains(tools, meant) {
+			return fmt.Sprintf("write %s instead of %s", meant, name)
+		}
+	}
+	return ""
+}
+
+// misspelt reports whether a name is that of a tool but for one letter, or two that are exchanged.
+func misspelt(name, tool string) bool {
+	name, tool = strings.ToLower(name), strings.ToLower(tool)
+	letters := func(s string) []byte {
+		b := []byte(s)
+		slices.Sort(b)
+		return b
+	}
+	return levenshtein.ComputeDistance(name, tool) <= 1 || slices.Equal(letters(name), letters(tool))
 }

@@ -5,6 +5,7 @@ package hook
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,21 @@ func TestLabel(t *testing.T) {
 	} {
 		if got := (chosen{Hook: test.hook, from: "f:1"}).label(); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+}
+
+func TestIdle(t *testing.T) {
+	tools := []string{"Read", "Edit", "Write", "Bash", "Glob", "Grep", "TaskStop"}
+	for matcher, want := range map[string]string{
+		"": "", "*": "", "Bash": "", "Edit|MultiEdit|Write": "", "mcp__toolhost__Bash": "", "mcp__.*": "", "^(Edit|Write)$": "", "bash|Write": "",
+		"Task": "", "TodoWrite": "", "mcp__github__create_issue": "", "ExitPlanMode": "", "MultiEdit": "", "KillShell": "write TaskStop", "^(?!Read)": "",
+		"Bash(git commit:*)": `write "matcher": "Bash", and "if": "Bash(git commit:*)"`, "Edit(*.ts)": `"matcher": "Edit"`,
+		"bash": "write Bash", "Shell": "write Bash", "run_shell_command": "write Bash", "Bsah": "write Bash", "Wite": "write Write", "edit|wrote": "write Edit",
+		"^bash$": "write Bash",
+	} {
+		if got := Idle(matcher, tools); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: %q, want %q", matcher, got, want)
 		}
 	}
 }
