@@ -183,6 +183,8 @@ func isOption(text string) bool { return text != "" && text[0] == '-' }
 const (
 	sourcesFile = "source runs a file in this shell"
 	setsPrefix  = "sets "
+
+	unknownProgram = "the name of the program is not known before it runs: "
 )
 
 // The reasons, after the name of the program, that lie in what it is for.

@@ -311,7 +311,7 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	w.current = len(w.out.Commands) - 1
 	switch {
 	case !name.Static:
-		w.undecided(true, UnknownProgram+name.Text)
+		w.undecided(true, unknownProgram+name.Text)
 	case name.Text == "" || name.Text[0] == '-' || strings.ContainsAny(name.Text, " \t\n"):
 		// `time -- rm x` runs rm: to bash, but not to the parser, "--" belongs to time.
 		w.undecided(true, "the name of the program is empty, an option, or holds white space")

@@ -122,3 +122,6 @@ func Known(name string) bool {
 		oneOf(name, "bash sh dash ash rbash zsh ksh mksh fish csh tcsh . source alias enable hash bind complete compgen fc kill bfs original-awk "+
 			"npx bunx pnpx uvx npm pnpm yarn bundle poetry pipenv uv git cd eval trap export declare typeset local readonly nameref test [ set shopt")
 }
+
+// Quote writes a text so that a shell takes it for one word that stands for itself.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -54,11 +54,6 @@ func check(t *testing.T, a *Analysis, i int, c Simple) {
 	c.Forms()
 	c.Files()
 	c.HandsOver()
-	Writes(c)
-	Starts(c)
-	if IsShell(c) {
-		Scripts(c)
-	}
 }
 
 // namesAreListed walks the text anew and asks for every literal name.
