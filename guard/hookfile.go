@@ -111,7 +111,8 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 func (t *hostLine) withDirectory(path Path) []pathname.Place {
 	all := []pathname.Place{{Given: path.given, Real: path.real}}
 	dir := pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}
-	if rel := strings.Trim(t.k.recursive(pathname.Slashed(dir.Real)), "/"); strings.Contains(rel, "/") && settle.ClassOf(rel) == settle.Held {
+	rel := strings.Trim(t.k.recursive(pathname.Slashed(dir.Real)), "/")
+	if strings.Contains(rel, "/") && settle.ClassOf(rel) == settle.Held {
 		all = append(all, dir)
 	}
 	return all
@@ -160,7 +161,8 @@ func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
 // its directory.
 func (k *policyData) isReserved(path Path) bool {
 	real := pathname.Slashed(path.real)
-	return k.isState(real) || k.secrets.Hold(real) || isSettingsFile(real) || inProtected(filepath.Base(real)) || controlOf(k, k.controlNames).holds(path) ||
+	return k.isState(real) || k.secrets.Hold(real) || isSettingsFile(real) || inProtected(filepath.Base(real)) ||
+		controlOf(k, k.controlNames).holds(path) ||
 		strings.HasPrefix(real, "/dev/") || strings.HasPrefix(real, "/proc/") || strings.HasPrefix(real, "/sys/")
 }
 

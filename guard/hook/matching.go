@@ -52,7 +52,8 @@ func (r *Runner) matching(set []settings.HookMatcher, c Call) []chosen {
 		}
 		for _, h := range group.Hooks {
 			// Maps are printed in the order of their keys.
-			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL, h.Headers, h.AllowedEnvVars, h.Async, h.Uncontained)
+			key := fmt.Sprintf("%q %q %q %t %q %q %q %q %t %t", h.Type, h.Command, h.Args, h.Args == nil, h.Shell, h.URL,
+				h.Headers, h.AllowedEnvVars, h.Async, h.Uncontained)
 			if seen[key] || h.If != "" && !r.match(h.If, c) {
 				continue
 			}

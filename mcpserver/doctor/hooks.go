@@ -65,10 +65,11 @@ func (s *Subject) hooks() (findings []Finding) {
 					continue
 				}
 				text := fmt.Sprintf("the hook %q failed in the sandbox on %s: %s", audit.Clip(h.Command), failed[at].Time.Format(time.DateOnly), failed[at].Error)
-				remedy := fmt.Sprintf(`if the sandbox is why, give it "contained": false in %s: then it runs with your rights`, group.Source.Where())
+				do := "give it"
 				if kind := group.Source.Kind; kind == settings.Project || kind == settings.Local {
-					remedy = fmt.Sprintf(`if the sandbox is why, move it from %s to your user settings, with "contained": false: then it runs with your rights`, group.Source.Where())
+					do = "move it to your user settings with"
 				}
+				remedy := fmt.Sprintf(`if the sandbox is why, %s "contained": false (now in %s): then it runs with your rights`, do, group.Source.Where())
 				findings = append(findings, Finding{LevelWarn, "hooks", text, remedy})
 			}
 		}
