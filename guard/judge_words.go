@@ -161,7 +161,7 @@ func (k *policyData) kernelProtected(path string) bool {
 	isRoot := func(dir string) bool {
 		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
 	}
-	if k.hooks.files.Hold(pathname.Slashed(path)) && realpath.Exists(path) {
+	if k.hostFiles.Hold(pathname.Slashed(path)) && realpath.Exists(path) {
 		return true
 	}
 	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
@@ -182,7 +182,7 @@ func (k *policyData) kernelProtected(path string) bool {
 // isSettledPath reports whether what commands write at a path is held until a person answers: see [Commands.Settled].
 func (k *policyData) isSettledPath(path string) bool {
 	name := pathname.Slashed(path)
-	return settle.ClassOf(k.recursive(name)) == settle.Held && !k.hooks.files.Hold(name) && !k.writesHome() &&
+	return settle.ClassOf(k.recursive(name)) == settle.Held && !k.hostFiles.Hold(name) && !k.writesHome() &&
 		slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return pathname.Within(name, pathname.Slashed(b.Real)) })
 }
 
