@@ -122,10 +122,11 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	box := &Runtime{
 		baseline: cfg.Baseline,
 		search:   openSearch(cfg.Search), log: cfg.Log,
-		web:       web.NewClient("toolhost/" + cmp.Or(cfg.Version, "0")),
-		decoding:  semaphore.NewWeighted(imagesAtOnce),
-		sandboxes: sandboxpool.New(cfg.Log, cfg.Baseline), private: cfg.Private,
+		web:      web.NewClient("toolhost/" + cmp.Or(cfg.Version, "0")),
+		decoding: semaphore.NewWeighted(imagesAtOnce),
+		private:  cfg.Private,
 	}
+	var overlays string
 	if cfg.StateDir != "" {
 		box.journal = filepath.Join(cfg.StateDir, journalName)
 		if err := os.MkdirAll(box.journal, 0o700); err != nil {
@@ -136,9 +137,10 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		if err := removeSavedIndexes(cfg.StateDir); err != nil {
 			cfg.Log.Warn("cannot remove the search indexes of an earlier version", "error", err)
 		}
-		box.cache = filepath.Join(cfg.StateDir, "cache")
+		box.cache, overlays = filepath.Join(cfg.StateDir, "cache"), filepath.Join(cfg.StateDir, "overlays")
 		box.worktrees = Worktrees(cfg.StateDir)
 	}
+	box.sandboxes = sandboxpool.New(cfg.Log, cfg.Baseline, overlays)
 	if err := box.openHistory(cfg.StateDir); err != nil { // after the repair: it reads files
 		return nil, errors.Join(err, box.search.Close())
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 const (
@@ -109,7 +111,7 @@ func (p *Place) Clear() (remove func() error, err error) {
 	}
 	p.made, p.shown, p.links, p.withheld, p.listed = false, nil, nil, nil, time.Time{}
 	p.version++
-	return func() error { return removeAll(old) }, nil
+	return func() error { return statedir.RemoveTree(old) }, nil
 }
 
 // own reports whether the entry of that name is the caller's, or would be if it were created, and returns the directory that

@@ -137,7 +137,7 @@ func (s *Store) sweep() {
 				continue
 			}
 			if mark, err := statedir.TryOwn(filepath.Join(dir, lockName)); err == nil {
-				_ = mark.Release(func() error { return removeAll(dir) })
+				_ = mark.Release(func() error { return statedir.RemoveTree(dir) })
 			}
 		}
 		return err
@@ -156,19 +156,5 @@ func (s *Store) Close() error {
 	if s.dir == "" {
 		return nil
 	}
-	return s.mark.Release(func() error { return removeAll(s.dir) })
-}
-
-// removeAll removes a directory, including subdirectories that a command has made inaccessible.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) // before it is read: WalkDir tells of a directory first
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+	return s.mark.Release(func() error { return statedir.RemoveTree(s.dir) })
 }

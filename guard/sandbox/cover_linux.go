@@ -47,7 +47,7 @@ func openTarget(t target) (int, error) {
 // sameObject is [sameObject], but for overlays, in which files have other numbers. A file that commands have put there
 // instead is of their own.
 func (v *view) sameObject(fd int, t target) error {
-	if v.plan.overlay > 0 {
+	if v.plan.overlay > 0 || withinAny(t.path, v.plan.cached()) {
 		return nil
 	}
 	return sameObject(fd, t)

@@ -76,6 +76,8 @@ type initProcess struct {
 	spawn *spawner
 	jobs  *jobs
 	noTUN error // why commands have no TUN device
+
+	cached []string // see [Sandbox.Cached]
 }
 
 // gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5 to 20 ms.
@@ -108,6 +110,7 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	} else {
 		ready.err(nil)
 	}
+	ready.strs(g.cached)
 	if sendErr := send(conn, ready.buf, files...); sendErr != nil || err != nil {
 		return errors.Join(err, sendErr)
 	}
@@ -194,6 +197,7 @@ func (g *initProcess) setUp() ([]int, error) {
 	if g.view, err = build(pl); err != nil {
 		return nil, err
 	}
+	g.cached = pl.cached()
 	rules, err := writeRuleset(pl)
 	if err != nil {
 		return nil, err

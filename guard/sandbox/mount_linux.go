@@ -90,6 +90,7 @@ func (v *view) copies() ([]attachment, error) {
 		}
 		list, writable = append(overlays, list...), nil
 	}
+	list = append(list, v.caches()...)
 	for _, k := range []struct {
 		targets []target
 		attr    uint64

@@ -28,6 +28,7 @@ type namespaces struct {
 	tun       *os.File   // the network of commands, or nil
 	noTUN     error      // why they have none
 	noOverlay error      // why a directory is read-only that commands were to write in an overlay
+	cached    []string   // see [Sandbox.Cached]
 	judged    bool       // the host makes the connections of commands
 	execs     *execMarks // or nil: programs are not judged
 

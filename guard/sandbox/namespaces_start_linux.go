@@ -218,6 +218,7 @@ func (n *namespaces) ready() ([]int, error) {
 	}
 	failure := d.fail()
 	n.noTUN, n.noOverlay = d.fail(), d.fail()
+	n.cached = d.strs()
 	if err := errors.Join(failure, d.err); err != nil {
 		closeAll(files)
 		return nil, err

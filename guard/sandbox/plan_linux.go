@@ -17,6 +17,7 @@ type target struct {
 type plan struct {
 	writable, readOnly, denied, masked, shown, programs []target
 	private                                             []private
+	caches                                              []cacheLayer
 	pins                                                []string // directories and links whose names must not change
 	sockets                                             []string // sockets of the host that stay reachable
 	network                                             bool     // the host's network is shared
@@ -35,6 +36,9 @@ type private struct {
 	entries []target // of the host, by their names there
 }
 
+// cacheLayer is a Cache.
+type cacheLayer struct{ lower, upper, work target }
+
 // encode writes the plan for process 1.
 func (pl *plan) encode(e *encoder) {
 	for _, list := range [][]target{pl.writable, pl.readOnly, pl.denied, pl.masked, pl.shown, pl.programs} {
@@ -45,6 +49,10 @@ func (pl *plan) encode(e *encoder) {
 		e.str(p.name)
 		encodeTargets(e, []target{p.dir})
 		encodeTargets(e, p.entries)
+	}
+	e.uint(uint64(len(pl.caches)))
+	for _, o := range pl.caches {
+		encodeTargets(e, []target{o.lower, o.upper, o.work})
 	}
 	e.strs(pl.pins)
 	e.strs(pl.sockets)
@@ -70,6 +78,13 @@ func decodePlan(d *decoder) *plan {
 		}
 		p.entries = decodeTargets(d)
 		pl.private = append(pl.private, p)
+	}
+	for n := d.uint(); n > 0 && d.err == nil; n-- {
+		if dirs := decodeTargets(d); len(dirs) == 3 {
+			pl.caches = append(pl.caches, cacheLayer{dirs[0], dirs[1], dirs[2]})
+		} else {
+			d.err = errMalformed
+		}
 	}
 	pl.pins = d.strs()
 	pl.sockets = d.strs()

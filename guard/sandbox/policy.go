@@ -50,6 +50,9 @@ type Policy struct {
 	// Temporary lists those of Writable, and names of Private, that programs cannot do without. Only an Overlay uses
 	// it.
 	Temporary []string
+	// Caches lists directories of the host that commands see as they are and write in a layer of their own. One that cannot be
+	// had is read-only: see [Sandbox.Cached]. Only Namespaces mounts them.
+	Caches []Cache
 	// Sockets lists Unix sockets of host programs, and directories of them, that
 	// commands may connect to. All others are refused, because a daemon (docker,
 	// D-Bus, an SSH agent, tmux) works outside of every limit: commands connect to
@@ -75,6 +78,15 @@ type Private struct {
 	// Shown names the entries of the host's directory that commands see read-only in the new one. Each has an empty mount
 	// point in Dir.
 	Shown []string
+}
+
+// A Cache has commands write into a layer what they change in a directory of the host.
+type Cache struct {
+	// Name is the host's directory.
+	Name string
+	// Upper holds what commands have changed, and Work is an empty directory next to it that the kernel needs. No other
+	// sandbox uses them at the same time. Commands must not reach them by these names, see [Policy].Masked.
+	Upper, Work string
 }
 
 // defaultMaxProcesses is far above what parallel builds need and far below what
@@ -138,6 +150,12 @@ func (p Policy) validate() error {
 				return fmt.Errorf("sandbox: %q is not an entry of %s", entry, d.Name)
 			}
 		}
+	}
+	for _, o := range p.Caches {
+		lists = append(lists, struct {
+			name  string
+			paths []string
+		}{"cache", []string{o.Name, o.Upper, o.Work}})
 	}
 	for _, l := range lists {
 		for _, path := range l.paths {

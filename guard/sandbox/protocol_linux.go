@@ -26,7 +26,7 @@ const (
 	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
 	msgListen kind = 'T' // loopback port
 
-	msgReady   kind = 'r' // error, why there is no TUN device, why there is no overlay; descriptors: see initProcess.setUp
+	msgReady   kind = 'r' // error, why there is no TUN device, why there is no overlay, directories with an overlay; descriptors: see initProcess.setUp
 	msgSpawned kind = 's' // error, number of the UTS namespace or 0
 	msgExited  kind = 'x' // wait status, whether nothing of the command is left, number as of msgSpawned
 	msgDone    kind = 'd' // error, number; descriptor: what was asked for

@@ -133,8 +133,12 @@ func writeRuleset(pl *plan) (*kernel.Ruleset, error) {
 			return nil, err
 		}
 	}
+	own := pl.cached()
 	for _, p := range pl.private {
-		if err := r.Allow(p.name, files); err != nil {
+		own = append(own, p.name)
+	}
+	for _, path := range own {
+		if err := r.Allow(path, files); err != nil {
 			r.Close()
 			return nil, err
 		}

@@ -122,6 +122,7 @@ type Sandbox struct {
 	sockets    socketJudge // or nil
 	env        []string
 	noOverlay  error
+	cached     []string // see [Sandbox.Cached]
 	once       sync.Once
 	err        error
 
@@ -260,6 +261,9 @@ func (s *Sandbox) Refresh() error { return s.engine.refresh() }
 
 // NoOverlay returns why some of Policy.Writable is read-only although there is a Policy.Overlay, or nil.
 func (s *Sandbox) NoOverlay() error { return s.noOverlay }
+
+// Cached returns the directories of [Policy.Caches], without symbolic links, whose overlay is mounted.
+func (s *Sandbox) Cached() []string { return s.cached }
 
 // Env returns the additional variables of a command's environment, as
 // "name=value": where the proxy is, for one.

@@ -40,7 +40,7 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay}
+	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay, cached: n.cached}
 	s.connectBy(k, n.judged, cannot)
 	if listener != nil {
 		rules := p.Network.rules()

@@ -103,6 +103,20 @@ func SweepDir(dir string, keep Limits, kind func(fs.DirEntry) Kind) error {
 	return errors.Join(Sweep(root, keep, kind), root.Close())
 }
 
+// RemoveTree removes a directory, including subdirectories that a command has made inaccessible.
+func RemoveTree(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // before it is read: WalkDir tells of a directory first
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
 // All takes every entry of a directory for one of the store.
 func All(fs.DirEntry) Kind { return Kept }
 

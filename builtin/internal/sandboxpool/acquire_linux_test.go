@@ -38,7 +38,7 @@ func policyFor(t *testing.T, base, principal string) *guard.Policy {
 func poolWith(t *testing.T, start func(*Pool, context.Context, *guard.Policy, kind) (*Sandbox, error)) *Pool {
 	log := slog.New(slog.DiscardHandler)
 	keeper := baseline.Open("", log)
-	cs := New(log, keeper)
+	cs := New(log, keeper, "")
 	cs.start = func(ctx context.Context, policy *guard.Policy, kind kind) (*Sandbox, error) {
 		return start(cs, ctx, policy, kind)
 	}

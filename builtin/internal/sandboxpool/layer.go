@@ -91,10 +91,13 @@ func openLayers(c *Sandbox, agent *Agent) (list []sandbox.Private, err error) {
 	return list, nil
 }
 
-// closeLocks gives up the locks of layers.
-func closeLocks(locks []*flock.Flock) {
-	for _, lock := range locks {
+// unlock gives up the locks of layers and of overlays.
+func (c *Sandbox) unlock() {
+	for _, lock := range c.locks {
 		_ = lock.Close()
+	}
+	if c.overlay != nil {
+		_ = c.overlay.Close()
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A Sandbox runs the commands of one principal under one snapshot of the rules. It has warm shells.
@@ -46,6 +47,7 @@ type Sandbox struct {
 	box     *sandbox.Sandbox
 	told    sync.Once      // for [Sandbox.DiscardNote]
 	locks   []*flock.Flock // of layers
+	overlay *statedir.Mark // of overlays; or nil
 	scratch []string       // the variables that point into the directory for temporary files
 	runner  *shell.Runner  // nil in a bare sandbox
 
@@ -72,8 +74,10 @@ type Sandbox struct {
 
 // A Pool has the sandboxes of all principals.
 type Pool struct {
-	log      *slog.Logger
-	baseline *baseline.Keeper
+	log        *slog.Logger
+	baseline   *baseline.Keeper
+	overlayDir string // of what commands write in caches of the host, see caches; "" if there is none
+	tidying    sync.Once
 
 	start func(context.Context, *guard.Policy, kind) (*Sandbox, error) // startSandbox, but in tests
 	life  context.Context                                              // of the pool
@@ -90,9 +94,10 @@ type Pool struct {
 	unwatched sync.WaitGroup
 }
 
-// New returns a Pool that logs its errors to log. The keeper removes what commands must not leave.
-func New(log *slog.Logger, keeper *baseline.Keeper) *Pool {
-	cs := &Pool{log: log, baseline: keeper, open: map[string]*Sandbox{}}
+// New returns a Pool that logs its errors to log. The keeper removes what commands must not leave. What they write in caches of the
+// host lies below overlayDir, in the state directory; "" if there is none.
+func New(log *slog.Logger, keeper *baseline.Keeper, overlayDir string) *Pool {
+	cs := &Pool{log: log, baseline: keeper, overlayDir: overlayDir, open: map[string]*Sandbox{}}
 	cs.starts, cs.retired = map[*start]bool{}, map[*Sandbox]bool{}
 	cs.start = cs.startSandbox
 	cs.life, cs.stop = context.WithCancel(context.Background())
@@ -234,7 +239,7 @@ func (c *Sandbox) close(cs *Pool) error {
 			})
 		}
 		c.published.Wait()
-		closeLocks(c.locks)
+		c.unlock()
 	})
 	return c.ended
 }

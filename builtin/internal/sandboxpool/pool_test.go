@@ -11,7 +11,7 @@ import (
 // use stays.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := New(nil, nil)
+		cs := New(nil, nil, "")
 		add := func(name string, users int) {
 			cs.open[name] = &Sandbox{used: time.Now(), users: users}
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -37,12 +36,11 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 			return nil, fmt.Errorf("%q is the root of the file system: use more specific directories", root)
 		}
 	}
-	env, err := makeScratch(scratch)
-	if err != nil {
+	if err := os.MkdirAll(filepath.Join(scratch, scratchTemporary), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory for temporary files: %w", err)
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, scratch: env, mounts: kind.cell != nil || kind.agent != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
+	c := &Sandbox{policy: policy, mounts: kind.cell != nil || kind.agent != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
 	c.paths = c.currentPaths()
@@ -54,7 +52,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	defer func() {
 		if err != nil {
 			cs.baseline.End(c.dirs())
-			closeLocks(c.locks)
+			c.unlock()
 		}
 	}()
 	c.pin()
@@ -66,19 +64,29 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		return nil, err
 	}
 	private = append(private, layers...)
+	tools := newCaches(policy)
+	var overlays []sandbox.Cache
+	if !c.discard && (kind.shells || kind.agent != nil) { // not for hooks and servers: commands write there
+		overlays = cs.overlays(c, tools)
+	}
 	var programs []string
 	if kind.shells || kind.agent != nil && kind.agent.Execs {
 		programs = policy.Commands().DeniedPrograms()
 	}
-	if c.box, err = startBox(ctx, c, private, programs, kind.agent); err != nil {
+	if c.box, err = startBox(ctx, c, private, overlays, programs, kind.agent); err != nil {
 		return nil, err
 	}
 	if !c.discard {
 		c.guarded = c.box.Guarded()
 		cs.baseline.Guard(c.guarded)
 	}
+	if c.scratch, err = tools.variables(scratch, c.box.Cached()); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot create the directory for caches: %w", err), c.box.Close())
+	}
 	if c.box.Report().Backend == sandbox.Namespaces && holds(private, temporary) {
-		c.useTemporary()
+		c.scratch = append(c.scratch, "TMPDIR="+temporary)
+	} else {
+		c.scratch = append(c.scratch, "TMPDIR="+filepath.Join(scratch, scratchTemporary))
 	}
 	if kind.shells {
 		if err = c.warm(); err != nil {
@@ -115,12 +123,12 @@ const sameStarts = 3
 
 // startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a weaker kind may
 // have been started.
-func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
+func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overlays []sandbox.Cache, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules, scratch := policy.Commands().Network(), policy.Commands().Scratch()
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
-		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private,
+		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private, Caches: overlays,
 		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
 		Execs: judgesExecs(policy),
 	}
@@ -138,6 +146,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 		what.Network.AllowedDomains, what.Sockets = nil, nil // a person is asked about each host anew
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}
+	what.Masked = append(slices.Clip(what.Masked), scratches(overlays, scratch)...)
 	if c.cell != nil {
 		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil
 		same.Resolve = c.cell.resolve
@@ -165,36 +174,10 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, progra
 // most 107 bytes, and test programs make them deep below TMPDIR.
 const temporary = "/tmp"
 
-// useTemporary has commands make their temporary files in that directory.
-func (c *Sandbox) useTemporary() {
-	for i, entry := range c.scratch {
-		if strings.HasPrefix(entry, "TMPDIR=") {
-			c.scratch[i] = "TMPDIR=" + temporary
-		}
-	}
-}
+// scratchTemporary is the directory for temporary files below the scratch directory.
+const scratchTemporary = "tmp"
 
 // holds reports whether a directory is one of the private ones.
 func holds(private []sandbox.Private, dir string) bool {
 	return slices.ContainsFunc(private, func(p sandbox.Private) bool { return p.Name == dir })
-}
-
-// caches maps variables for the caches of programs to directories below the scratch directory. Programs outside of the sandbox
-// do not use these caches, so that a command cannot modify what they run.
-var caches = [][2]string{
-	{"TMPDIR", "tmp"}, {"XDG_CACHE_HOME", "cache"}, {"GOCACHE", "cache/go-build"}, {"npm_config_cache", "cache/npm"},
-	{"YARN_CACHE_FOLDER", "cache/yarn"}, {"PIP_CACHE_DIR", "cache/pip"}, {"CCACHE_DIR", "cache/ccache"},
-}
-
-// makeScratch creates the scratch directory with access for the user only, and returns the variables that point into it.
-func makeScratch(dir string) ([]string, error) {
-	var env []string
-	for _, c := range caches {
-		path := filepath.Join(dir, filepath.FromSlash(c[1]))
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, err
-		}
-		env = append(env, c[0]+"="+path)
-	}
-	return env, nil
 }

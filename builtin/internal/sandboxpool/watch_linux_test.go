@@ -74,7 +74,7 @@ func sandboxOf(tb testing.TB, base, home, deny string) (cs *Pool, c *Sandbox) {
 		tb.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	cs = New(log, baseline.Open("", log))
+	cs = New(log, baseline.Open("", log), "")
 	c, err = cs.Acquire(tb.Context(), "me", policy)
 	if errors.Is(err, sandbox.ErrUnavailable) {
 		tb.Skip(err)

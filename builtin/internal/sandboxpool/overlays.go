@@ -1,0 +1,170 @@
+package sandboxpool
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/statedir"
+)
+
+// Limits of what commands write in caches of the host.
+const (
+	// overlayAge is how long the layer of a workspace is kept after its last use.
+	overlayAge = 30 * 24 * time.Hour
+	// overlayBytes limits all of them together. Above it, those that were not used for longest are removed.
+	overlayBytes = 20 << 30
+	// overlaysAtOnce is how many sandboxes of one caller in one workspace have a layer of their own at the same time.
+	overlaysAtOnce = 8
+	// tidyOverlays is how often those limits are applied.
+	tidyOverlays = 24 * time.Hour
+)
+
+// overlays returns the overlays of the caches that exist, in a layer that belongs to the caller and the workspace. It is locked until
+// the sandbox is closed.
+func (cs *Pool) overlays(c *Sandbox, tools toolCaches) []sandbox.Cache {
+	scratch := c.policy.Commands().Scratch()
+	if cs.overlayDir == "" || os.MkdirAll(cs.overlayDir, 0o700) != nil {
+		return nil
+	}
+	cs.tidying.Do(func() {
+		if statedir.TidyDue(cs.overlayDir, tidyOverlays) {
+			cs.unwatched.Go(func() { cs.tidyOverlays(time.Now()) })
+		}
+	})
+	cs.awaitEnds(scratch)
+	key := filepath.Base(filepath.Dir(scratch)) + "-" + filepath.Base(scratch)
+	var dir string
+	for i := 0; i < overlaysAtOnce && c.overlay == nil; i++ {
+		dir = filepath.Join(cs.overlayDir, key+"-"+strconv.Itoa(i))
+		c.overlay, _ = statedir.TryOwn(dir + lockSuffix) // an error: another sandbox has it
+	}
+	if c.overlay == nil {
+		return nil
+	}
+	var list []sandbox.Cache
+	var places []string
+	for _, t := range tools {
+		for _, place := range t.places {
+			if info, err := os.Lstat(place); err != nil || !info.IsDir() || within(place, places) {
+				continue
+			}
+			o, err := newOverlay(place, filepath.Join(dir, overlayName(place)))
+			if err != nil {
+				cs.log.Warn("commands cannot write in a cache", "directory", place, "error", err)
+				continue
+			}
+			list, places = append(list, o), append(places, place)
+		}
+	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // else it is removed too early
+	return list
+}
+
+// lockSuffix is that of the lock of a layer.
+const lockSuffix = ".lock"
+
+// overlayName names the part of a layer that belongs to a directory.
+func overlayName(place string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(place, "/"), "%", "%25"), "/", "%2F")
+}
+
+// newOverlay creates the directories of an overlay. What the last one has left to work with marks it as one that was not
+// synchronized, which the kernel refuses.
+func newOverlay(place, dir string) (sandbox.Cache, error) {
+	o := sandbox.Cache{Name: place, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
+	err := statedir.RemoveTree(o.Work)
+	if err == nil {
+		err = os.MkdirAll(o.Work, 0o700)
+	}
+	if err != nil {
+		return o, err
+	}
+	info, err := os.Stat(place)
+	if err != nil {
+		return o, err
+	}
+	if err = os.Mkdir(o.Upper, info.Mode().Perm()|0o700); errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return o, err
+}
+
+// scratches returns the directory with the scratch directories of all workspaces, if it lies in an overlay: those that are created
+// while the sandbox runs would be seen in it.
+func scratches(overlays []sandbox.Cache, scratch string) []string {
+	for _, o := range overlays {
+		if within(scratch, []string{o.Name}) {
+			return []string{filepath.Dir(filepath.Dir(scratch))}
+		}
+	}
+	return nil
+}
+
+// awaitEnds waits for the end of sandboxes with a scratch directory that have no users: the next one gets their layer.
+func (cs *Pool) awaitEnds(scratch string) {
+	cs.mu.Lock()
+	var ended []*Sandbox
+	for c := range cs.retired {
+		if c.users == 0 && c.policy.Commands().Scratch() == scratch {
+			ended = append(ended, c)
+		}
+	}
+	cs.mu.Unlock()
+	for _, c := range ended {
+		_ = c.close(cs) // the end in the background logs the error
+	}
+}
+
+// tidyOverlays removes layers that are too old or too large together. Those in use stay.
+func (cs *Pool) tidyOverlays(now time.Time) {
+	type entry struct {
+		name string
+		used time.Time
+		size int64
+	}
+	var all []entry
+	entries, err := os.ReadDir(cs.overlayDir)
+	for _, e := range entries {
+		info, infoErr := e.Info()
+		if infoErr == nil && e.IsDir() {
+			all = append(all, entry{e.Name(), info.ModTime(), sizeOf(filepath.Join(cs.overlayDir, e.Name()))})
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return b.used.Compare(a.used) })
+	total := int64(0)
+	for _, l := range all {
+		if total += l.size; total <= overlayBytes && now.Sub(l.used) <= overlayAge {
+			continue
+		}
+		_, removeErr := statedir.Running(filepath.Join(cs.overlayDir, l.name+lockSuffix), func() error {
+			return statedir.RemoveTree(filepath.Join(cs.overlayDir, l.name))
+		})
+		err = cmp.Or(err, removeErr)
+	}
+	if err = cmp.Or(err, statedir.NoteTidied(cs.overlayDir)); err != nil {
+		cs.log.Warn("cannot remove old caches of commands", "error", err)
+	}
+}
+
+// sizeOf is the size of the files below a directory.
+func sizeOf(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read counts as empty
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
+}
