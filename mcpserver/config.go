@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/statedir"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
@@ -199,18 +200,30 @@ func pointers(all []string) []*string {
 }
 
 // scratchDir returns the directory, in the user's cache directory, for the temporary files and caches of commands that
-// work on these roots, or "" if there is none. It contains one directory per principal: see [scratchOf].
+// work on these roots, or "" if there is none. It contains one directory per principal: see [scratchOf]. Where the home directory
+// cannot be written, it is one of the system's temporary directory.
 func scratchDir(roots []string) string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
 	sum := sha256.Sum256([]byte(strings.Join(roots, "\x00")))
-	dir := filepath.Join(cache, "toolhost", hex.EncodeToString(sum[:8]))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return ""
+	name := hex.EncodeToString(sum[:8])
+	if cache, err := os.UserCacheDir(); err == nil {
+		if dir := filepath.Join(cache, "toolhost", name); writable(dir) {
+			return dir
+		}
 	}
-	return dir
+	parent := filepath.Join(os.TempDir(), fmt.Sprintf("toolhost-%d", os.Getuid()))
+	if dir := filepath.Join(parent, name); writable(parent) && statedir.Check(parent) == nil && writable(dir) {
+		return dir
+	}
+	return ""
+}
+
+// writable makes a directory and reports whether files can be created there.
+func writable(dir string) bool {
+	if os.MkdirAll(dir, 0o700) != nil {
+		return false
+	}
+	try, err := os.MkdirTemp(dir, "try-")
+	return err == nil && os.Remove(try) == nil
 }
 
 // scratchOf returns a principal's part of a scratch directory, and creates it if needed.

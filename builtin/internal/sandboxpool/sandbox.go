@@ -29,7 +29,7 @@ func (c *Sandbox) warm() (err error) {
 func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kind) (_ *Sandbox, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {
-		return nil, errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) must be writable")
+		return nil, errors.New("cannot create a directory for the temporary files of commands: the cache directory of the user ($XDG_CACHE_HOME, or $HOME/.cache) or the temporary directory ($TMPDIR, or /tmp) must be writable")
 	}
 	for _, root := range policy.Roots() { // before the whole disk is walked for its rules
 		if root == filepath.Dir(root) {
