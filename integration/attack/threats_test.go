@@ -88,5 +88,6 @@ var threats = []threat{
 	{class: "what a script calls"},
 	{class: "only reading"},
 	{class: "what a rule allows"},
+	{class: "caches of other programs", tests: []string{"TestAttackCaches", "TestAttackCachesApart", "TestAttackCachesRemoved"}},
 	{class: "benign"},
 }

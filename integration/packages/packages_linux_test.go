@@ -29,40 +29,13 @@ type manager struct {
 	offline   string            // uses one that was downloaded; "" if the manager asks its registry each time
 }
 
+// managers are all of them; the slow tests have more.
 var managers = []manager{
 	{
 		name: "go", needs: []string{"go"}, env: []string{"GOPROXY=REGISTRY/go", "GOSUMDB=off", "GOTOOLCHAIN=local"},
 		files:   map[string]string{"go.mod": "module x\n\ngo 1.24\n"},
 		add:     "go get example.test/PACKAGE && go list -f '{{.Name}}' example.test/PACKAGE",
 		offline: "GOPROXY=off go get example.test/PACKAGE@v1.0.0 && go list -f '{{.Name}}' example.test/PACKAGE",
-	},
-	{
-		name: "npm", needs: []string{"npm", "node"}, env: []string{"npm_config_registry=REGISTRY/npm", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false"},
-		files:   map[string]string{"package.json": "{}\n"},
-		add:     `npm i PACKAGE && node -e 'console.log(require("PACKAGE").name)'`,
-		offline: `npm i --offline PACKAGE && node -e 'console.log(require("PACKAGE").name)'`,
-	},
-	{
-		name: "pip", needs: []string{"python3"}, toolchain: `python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'`,
-		env: []string{"PIP_INDEX_URL=REGISTRY/pypi", "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore"},
-		add: `python3 -m pip install PACKAGE && python3 -c 'import PACKAGE; print(PACKAGE.name)'`,
-	},
-	{
-		name: "cargo", needs: []string{"cargo", "rustc"}, toolchain: `echo "$(rustc --print sysroot)/bin"`,
-		files: map[string]string{
-			"Cargo.toml": "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n", "src/main.rs": "fn main() {}\n",
-			".cargo/config.toml": "[source.crates-io]\nreplace-with = \"local\"\n\n[source.local]\nregistry = \"sparse+REGISTRY/cargo/index/\"\n",
-		},
-		add:     `cargo add -q PACKAGE && cargo build -q && cargo tree --prefix none | grep -o ^PACKAGE`,
-		offline: `cargo add -q --offline PACKAGE && cargo build -q --offline && cargo tree --offline --prefix none | grep -o ^PACKAGE`,
-	},
-	{
-		name: "mvn", needs: []string{"mvn", "java"}, env: []string{"MAVEN_OPTS=-Duser.home=HOME"}, // which Java takes from the list of users
-		files: map[string]string{"template.xml": `<project><modelVersion>4.0.0</modelVersion><artifactId>x</artifactId><packaging>pom</packaging>
-<parent><groupId>test</groupId><artifactId>PARENT</artifactId><version>1</version></parent>
-<repositories><repository><id>central</id><url>REGISTRY/maven</url></repository></repositories></project>`},
-		add:     `sed s/PARENT/PACKAGE/ template.xml > pom.xml && mvn -q -B package && echo PACKAGE`,
-		offline: `sed s/PARENT/PACKAGE/ template.xml > pom.xml && mvn -o -q -B package && echo PACKAGE`,
 	},
 }
 
@@ -89,14 +62,23 @@ func newSite(t *testing.T, m manager) *site {
 		s.env = append(s.env, s.fill(entry, ""))
 	}
 	if m.toolchain != "" {
-		dir, err := exec.Command("sh", "-c", m.toolchain).Output()
-		if err != nil {
-			t.Skipf("%s: %v", m.toolchain, err)
-		}
-		s.env = append(s.env, "PATH="+strings.TrimSpace(string(dir))+":"+os.Getenv("PATH"))
+		s.env = append(s.env, "PATH="+toolchainPath(t, m.toolchain))
 	}
 	s.ws = s.workspace()
 	return s
+}
+
+// pythonToolchain is the [manager].toolchain of Python.
+const pythonToolchain = `python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'`
+
+// toolchainPath is PATH with what a command prints in front.
+func toolchainPath(t *testing.T, command string) string {
+	t.Helper()
+	dir, err := exec.Command("sh", "-c", command).Output()
+	if err != nil {
+		t.Skipf("%s: %v", command, err)
+	}
+	return strings.TrimSpace(string(dir)) + ":" + os.Getenv("PATH")
 }
 
 func (s *site) fill(text, name string) string {
@@ -311,6 +293,9 @@ func TestReadOnlyHome(t *testing.T) {
 		state := host.TempDir(t)
 		host.Must(t, os.Chmod(state, 0o700))
 		in := s.start(as, s.ws, state)
+		if out := in.MustCall("Bash", host.Args{"command": "echo $TMPDIR"}); out != "/tmp\n" {
+			t.Errorf("the sandbox has the temporary directory %s", out)
+		}
 		s.gets(in, "new", s.manager.add, fresh)
 		if s.manager.offline != "" {
 			s.gets(in, "downloaded outside", s.manager.offline, cached)
