@@ -23,7 +23,7 @@ func TestPresets(t *testing.T) {
 	if Hosts("nothing") != nil || Hosts("#") != nil || Hosts("") != nil {
 		t.Error("presets that do not exist have hosts")
 	}
-	for host, want := range map[string]string{"files.pythonhosted.org": "pypi", "registry.npmjs.org": "", "example.com": "", "repo.maven.apache.org": "gradle"} {
+	for host, want := range map[string]string{"files.pythonhosted.org": "pypi", "registry.npmjs.org": "npm", "example.com": "", "repo.maven.apache.org": "gradle"} {
 		if got := With(host); got != want {
 			t.Errorf("With(%s) = %q, want %q", host, got, want)
 		}

@@ -32,7 +32,7 @@ var caches = []cache{
 	{"MAVEN_OPTS=-Dmaven.repo.local=", []string{"$HOME/.m2"}, "cache/maven", []string{"repository", "settings.xml"}},
 	{"GRADLE_USER_HOME", []string{"$HOME/.gradle"}, "cache/gradle", []string{"caches", "gradle.properties", "init.d"}},
 	{"npm_config_cache", []string{"$HOME/.npm"}, "cache/npm", nil},
-	{"", []string{"$PNPM_HOME"}, "", nil},
+	{"PNPM_HOME", []string{"$XDG_DATA_HOME/pnpm"}, "cache/pnpm", nil},
 	{"YARN_GLOBAL_FOLDER", []string{"$HOME/.yarn/berry"}, "cache/yarn-berry", nil},
 	{"YARN_CACHE_FOLDER", []string{"$XDG_CACHE_HOME/yarn"}, "cache/yarn", nil},
 	{"BUN_INSTALL_CACHE_DIR", []string{"$BUN_INSTALL/install/cache"}, "cache/bun", nil},
@@ -55,7 +55,7 @@ var caches = []cache{
 // defaults are those of variables that the table names.
 var defaults = map[string]string{
 	"XDG_CACHE_HOME": "$HOME/.cache", "XDG_DATA_HOME": "$HOME/.local/share", "XDG_CONFIG_HOME": "$HOME/.config",
-	"GOPATH": "$HOME/go", "PNPM_HOME": "$XDG_DATA_HOME/pnpm", "BUN_INSTALL": "$HOME/.bun",
+	"GOPATH": "$HOME/go", "BUN_INSTALL": "$HOME/.bun",
 }
 
 // A toolCache is a cache of the table on this machine.
