@@ -2,9 +2,12 @@ package sandboxpool
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
 // Error texts of the system when a program may not write or read.
@@ -27,7 +30,7 @@ func (c *Sandbox) DeniedNotes(output, dir string) []string {
 	commands := c.policy.Commands()
 	notes := bounds{
 		writable: c.paths.Writable, readOnly: slices.Concat(c.paths.ReadOnly, c.held),
-		withheld: commands.Denied, rule: commands.ReadRule,
+		withheld: commands.Denied, rule: commands.ReadRule, foreign: foreign,
 		asked: func(real string) string { return commands.Asked(real, false) },
 	}.notes(output, dir)
 	if c.discard && strings.Contains(output, saysOtherDevice) && !strings.Contains(output, "hard link") {
@@ -36,19 +39,37 @@ func (c *Sandbox) DeniedNotes(output, dir string) []string {
 	return notes
 }
 
+// deniedLists are the files that the lines of an output say were denied, by the reason.
+type deniedLists struct{ outside, kept, unread, asked, others []string }
+
 // bounds are the restrictions of a sandbox on files.
 type bounds struct {
 	writable, readOnly []string
 	withheld           func(real string, dir bool) bool
 	rule               func(real string) string // the deny rule on reading a file, or ""
 	asked              func(real string) string // the rule that asks before it, or ""
+	foreign            func(real string) bool   // the file belongs to another user, and the host is root
+}
+
+// foreign reports whether a file belongs to another user, and this process is root's: its commands have none of root's powers over such
+// files.
+func foreign(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && os.Geteuid() == 0 && !privatefile.Ours(info)
+}
+
+// refused reports whether a line says that a file of another user, or a new one in a directory of theirs, was denied.
+func (b bounds) refused(line, name, path string) bool {
+	line = strings.TrimSpace(line)
+	about := strings.HasSuffix(line, name+": P"+saysDenied) || strings.HasSuffix(line, "'"+name+"': P"+saysDenied) // and not the program's name
+	return about && within(path, b.writable) && (b.foreign(path) || b.foreign(filepath.Dir(path)))
 }
 
 func (b bounds) notes(output, dir string) []string {
 	if !strings.Contains(output, saysReadOnly) && !strings.Contains(output, saysDenied) {
 		return nil // as of nearly every command
 	}
-	var outside, kept, unread, asked []string
+	var f deniedLists
 	lines := 0
 	for line := range strings.Lines(output) {
 		write := strings.Contains(line, saysReadOnly)
@@ -58,7 +79,7 @@ func (b bounds) notes(output, dir string) []string {
 		if lines++; lines > maxDeniedLines {
 			break
 		}
-		b.sort(line, write, dir, &outside, &kept, &unread, &asked)
+		b.sort(line, write, dir, &f)
 	}
 	var notes []string
 	note := func(paths []string, format string) {
@@ -66,10 +87,11 @@ func (b bounds) notes(output, dir string) []string {
 			notes = append(notes, fmt.Sprintf(format, listed(paths)))
 		}
 	}
-	note(outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
-	note(kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
-	note(unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(unread, b.rule)+". Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
-	note(asked, "A rule asks before %s is read"+rulesOn(asked, b.asked)+", so commands have no access to it. Use Read, which asks a person.")
+	note(f.outside, "The sandbox refused to write %s: commands write in the workspace, in /tmp and in $TMPDIR only, and not what other programs have there. A person can add a directory in sandbox.filesystem.allowWrite.")
+	note(f.kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
+	note(f.unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(f.unread, b.rule)+". Do not look for a way around it; only a person can change permissions.deny or sandbox.filesystem.denyRead.")
+	note(f.asked, "A rule asks before %s is read"+rulesOn(f.asked, b.asked)+", so commands have no access to it. Use Read, which asks a person.")
+	note(f.others, "The system refused %s: it belongs to another user, and commands have none of root's powers over files of others. A person can start the host as its owner, in a container with --user \"$(stat -c %%u:%%g .)\".")
 	return notes
 }
 
@@ -88,7 +110,7 @@ func rulesOn(files []string, of func(real string) string) string {
 }
 
 // sort adds the file that a line is about to one of the lists, if the sandbox is the reason for the message.
-func (b bounds) sort(line string, write bool, dir string, outside, kept, unread, asked *[]string) {
+func (b bounds) sort(line string, write bool, dir string, f *deniedLists) {
 	for _, name := range names(line) {
 		said := name
 		if !filepath.IsAbs(name) {
@@ -98,13 +120,15 @@ func (b bounds) sort(line string, write bool, dir string, outside, kept, unread,
 		into := (*[]string)(nil)
 		switch {
 		case !write && b.withheld(path, false):
-			into = unread
+			into = &f.unread
 		case !write && b.asked(path) != "":
-			into = asked
+			into = &f.asked
+		case !write && b.refused(line, name, path):
+			into = &f.others
 		case write && within(path, b.readOnly):
-			into = kept
+			into = &f.kept
 		case write && (filepath.IsAbs(name) || strings.HasPrefix(name, "..")) && !within(path, b.writable):
-			into = outside
+			into = &f.outside
 		}
 		if into != nil {
 			if said = filepath.Clean(said); !slices.Contains(*into, said) { // not where it leads: that may be a denied file's name

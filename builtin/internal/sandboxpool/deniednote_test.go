@@ -27,7 +27,8 @@ func TestDeniedNotes(t *testing.T) {
 	}
 	b := bounds{writable: []string{ws}, readOnly: []string{hook}, withheld: func(real string, _ bool) bool { return real == secret }, rule: func(string) string { return "Read(s*)" },
 		asked: func(real string) string { return map[string]string{filepath.Join(ws, "ask"): "Read(ask)"}[real] }}
-	const outside, kept, unread = "allowWrite", "leave it as it is", "denyRead"
+	b.foreign = func(real string) bool { return filepath.Base(real) == "theirs" }
+	const outside, kept, unread, theirs = "allowWrite", "leave it as it is", "denyRead", "another user"
 	for name, tt := range map[string]struct{ output, note, path string }{
 		"bash":                {"bash: line 1: AWAY/x: Read-only file system\n", outside, "AWAY/x:"},
 		"coreutils":           {"touch: cannot touch 'AWAY/a b': Read-only file system\n", outside, "AWAY/a b:"},
@@ -45,6 +46,8 @@ func TestDeniedNotes(t *testing.T) {
 		"denied, by go":       {"open .env: permission denied\n", unread, "WS/.env:"},
 		"denied, by a link":   {"cat: link: Permission denied\n", unread, "WS/link:"},
 		"asked":               {"cat: ask: Permission denied\n", "Use Read, which asks", "WS/ask is read (Read(ask))"},
+		"of another user":     {"bash: line 1: theirs: Permission denied\n", theirs, "WS/theirs:"},
+		"in their directory":  {"touch: cannot touch 'theirs/new': Permission denied\n", theirs, "WS/theirs/new:"},
 		"not by the sandbox":  {"bash: ./run.sh: Permission denied\n", "", ""},
 		"another's file":      {"cat: /etc/shadow: Permission denied\n", "", ""},
 		"in the workspace":    {"bash: line 1: WS/disk/x: Read-only file system\n", "", ""},
