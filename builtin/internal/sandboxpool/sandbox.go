@@ -83,11 +83,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	if c.scratch, err = tools.variables(scratch, c.box.Cached()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot create the directory for caches: %w", err), c.box.Close())
 	}
-	if c.box.Report().Backend == sandbox.Namespaces && holds(private, temporary) {
-		c.scratch = append(c.scratch, "TMPDIR="+temporary)
-	} else {
-		c.scratch = append(c.scratch, "TMPDIR="+filepath.Join(scratch, scratchTemporary))
-	}
+	c.scratch = append(c.scratch, "TMPDIR="+c.temporary(private))
 	if kind.shells {
 		if err = c.warm(); err != nil {
 			return nil, errors.Join(err, c.box.Close())
@@ -173,6 +169,14 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 // temporary is the directory for temporary files where it is private to the caller. It is short: the path of a Unix socket has at
 // most 107 bytes, and test programs make them deep below TMPDIR.
 const temporary = "/tmp"
+
+// temporary returns the directory in which commands make temporary files.
+func (c *Sandbox) temporary(private []sandbox.Private) string {
+	if c.box.Report().Backend == sandbox.Namespaces && holds(private, temporary) {
+		return temporary
+	}
+	return filepath.Join(c.policy.Commands().Scratch(), scratchTemporary)
+}
 
 // scratchTemporary is the directory for temporary files below the scratch directory.
 const scratchTemporary = "tmp"
