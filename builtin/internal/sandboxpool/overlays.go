@@ -23,8 +23,8 @@ const (
 	overlayBytes = 20 << 30
 	// overlaysAtOnce is how many sandboxes of one caller in one workspace have a layer of their own at the same time.
 	overlaysAtOnce = 8
-	// tidyOverlays is how often those limits are applied.
-	tidyOverlays = 24 * time.Hour
+	// tidyEvery is how often those limits are applied.
+	tidyEvery = 24 * time.Hour
 )
 
 // overlays returns the overlays of the caches that exist, in a layer that belongs to the caller and the workspace. It is locked until
@@ -35,8 +35,8 @@ func (cs *Pool) overlays(c *Sandbox, tools toolCaches) []sandbox.Cache {
 		return nil
 	}
 	cs.tidying.Do(func() {
-		if statedir.TidyDue(cs.overlayDir, tidyOverlays) {
-			cs.unwatched.Go(func() { cs.tidyOverlays(time.Now()) })
+		if statedir.TidyDue(cs.overlayDir, tidyEvery) {
+			cs.unwatched.Go(func() { cs.tidyOverlays(time.Now(), overlayBytes) })
 		}
 	})
 	cs.awaitEnds(scratch)
@@ -124,8 +124,8 @@ func (cs *Pool) awaitEnds(scratch string) {
 	}
 }
 
-// tidyOverlays removes layers that are too old or too large together. Those in use stay.
-func (cs *Pool) tidyOverlays(now time.Time) {
+// tidyOverlays removes layers that are too old, and the oldest of those that have more bytes together. Those in use stay.
+func (cs *Pool) tidyOverlays(now time.Time, most int64) {
 	type entry struct {
 		name string
 		used time.Time
@@ -142,7 +142,7 @@ func (cs *Pool) tidyOverlays(now time.Time) {
 	slices.SortFunc(all, func(a, b entry) int { return b.used.Compare(a.used) })
 	total := int64(0)
 	for _, l := range all {
-		if total += l.size; total <= overlayBytes && now.Sub(l.used) <= overlayAge {
+		if total += l.size; total <= most && now.Sub(l.used) <= overlayAge {
 			continue
 		}
 		_, removeErr := statedir.Running(filepath.Join(cs.overlayDir, l.name+lockSuffix), func() error {
