@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolveCaches resolves the caches, but for those that are hidden, writable or private as a whole, in which a
-// denied file may appear, or in which commands reach a socket of the host: no socket of a lower layer can be connected to.
+// resolveCaches resolves the caches, but for those that are hidden, writable or private as a whole, in which a denied
+// file may appear, or in which commands reach a socket of the host: no socket of a lower layer can be connected to.
 func (pl *plan) resolveCaches(p Policy) []cacheLayer {
 	var list []cacheLayer
 	for _, o := range p.Caches {
@@ -25,23 +25,28 @@ func (pl *plan) resolveCaches(p Policy) []cacheLayer {
 			_, err := locate(path)
 			return err != nil && below(filepath.Clean(path), name)
 		})
-		if ok && !expected && !pl.replaced(name) && !slices.ContainsFunc(pl.sockets, func(path string) bool { return below(path, name) }) &&
-			!slices.ContainsFunc(slices.Concat(pl.denied, pl.masked, pl.writable), func(t target) bool { return within(name, t.path) }) {
+		reached := slices.ContainsFunc(pl.sockets, func(path string) bool { return below(path, name) })
+		whole := slices.ContainsFunc(slices.Concat(pl.denied, pl.masked, pl.writable), func(t target) bool {
+			return within(name, t.path)
+		})
+		if ok && !expected && !reached && !whole && !pl.replaced(name) {
 			list = append(list, cacheLayer{dirs[0], dirs[1], dirs[2]})
 		}
 	}
 	return list
 }
 
-// replaced reports whether commands see something else than the host's directory at a path, because a private directory takes its
-// place.
+// replaced reports whether commands see something else than the host's directory at a path, because a private
+// directory takes its place.
 func (pl *plan) replaced(path string) bool {
 	return slices.ContainsFunc(pl.private, func(p private) bool {
-		return within(path, p.name) && !slices.ContainsFunc(p.entries, func(t target) bool { return within(path, t.path) })
+		shown := slices.ContainsFunc(p.entries, func(t target) bool { return within(path, t.path) })
+		return within(path, p.name) && !shown
 	})
 }
 
-// caches mounts the overlays of caches, at no place yet. The plan keeps those that the kernel grants: other directories stay read-only.
+// caches mounts the overlays of caches, at no place yet. The plan keeps those that the kernel grants: other
+// directories stay read-only.
 func (v *view) caches() []attachment {
 	var list []attachment
 	v.plan.caches = slices.DeleteFunc(v.plan.caches, func(o cacheLayer) bool {
@@ -55,8 +60,8 @@ func (v *view) caches() []attachment {
 	return list
 }
 
-// mount makes the overlay. The kernel accesses both layers with the rights of this process, which has those of commands; mounts
-// below the lower directory make it fail.
+// mount makes the overlay. The kernel accesses both layers with the rights of this process, which has those of
+// commands; mounts below the lower directory make it fail.
 //
 // Nothing is synchronized: the end of a sandbox would wait for the whole disk.
 func (o cacheLayer) mount() (int, error) {

@@ -15,7 +15,8 @@ import (
 // layer returns an overlay of a directory of the fixture, whose layer has a name.
 func (f *fixture) layer(t *testing.T, dir, name string) Cache {
 	t.Helper()
-	o := Cache{Name: filepath.Join(f.base, dir), Upper: filepath.Join(f.base, "state", name, "upper"), Work: filepath.Join(f.base, "state", name, "work")}
+	own := filepath.Join(f.base, "state", name)
+	o := Cache{Name: filepath.Join(f.base, dir), Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work")}
 	for _, d := range []string{o.Upper, o.Work} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -28,7 +29,8 @@ func (f *fixture) layer(t *testing.T, dir, name string) Cache {
 func (f *fixture) cached(t *testing.T) {
 	t.Helper()
 	for name, text := range map[string]string{
-		"mod/a/go.mod": "module a\n", "mod/list": "a\n", "credentials": secret + "\n", "late/key": secret + "-late\n", "deep/dir/key": secret + "-deep\n",
+		"mod/a/go.mod": "module a\n", "mod/list": "a\n",
+		"credentials": secret + "\n", "late/key": secret + "-late\n", "deep/dir/key": secret + "-deep\n",
 	} {
 		write(t, filepath.Join(f.base, "cache", name), text)
 	}
@@ -126,7 +128,8 @@ setfattr -n user.overlay.redirect -v /deep $d; setfattr -n user.overlay.opaque -
 	}
 }
 
-// TestCacheRefused: a directory is mounted read-only, or as the policy says, where an overlay cannot be had or would undo that.
+// TestCacheRefused: a directory is mounted read-only, or as the policy says, where an overlay cannot be had or would
+// undo that.
 func TestCacheRefused(t *testing.T) {
 	f := newFixture(t)
 	f.cached(t)
@@ -138,7 +141,8 @@ func TestCacheRefused(t *testing.T) {
 	p.Sockets = []string{f.base + "/socks/s"}
 	write(t, f.base+"/socks/s", "")
 	write(t, f.base+"/new/x", "")
-	s := startLayered(t, p, first, lost, f.layer(t, "ws/src", "writable"), f.layer(t, "home", "denied"), f.layer(t, "socks", "sockets"), f.layer(t, "new", "new"))
+	s := startLayered(t, p, first, lost, f.layer(t, "ws/src", "writable"), f.layer(t, "home", "denied"),
+		f.layer(t, "socks", "sockets"), f.layer(t, "new", "new"))
 	want := []string{f.base + "/cache", f.base + "/new"}
 	if got := s.Cached(); !slices.Equal(got, want) {
 		t.Errorf("overlays of %q, want %q", got, want)

@@ -25,8 +25,8 @@ var cacheFiles = map[string]string{
 
 // cacheHome is a home directory with caches.
 type cacheHome struct {
-	t          *testing.T
-	home, mark string
+	t    *testing.T
+	home string
 }
 
 func newCacheHome(t *testing.T) *cacheHome {
@@ -49,7 +49,9 @@ func (h *cacheHome) start(ws, settings string) *host.Session {
 	host.MustWrite(h.t, file, settings)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 	h.t.Cleanup(cancel)
-	s, err := host.StartHost(ctx, host.StdioModern, ws, append(host.CleanEnv(h.home), "PATH="+filepath.Join(h.home, ".local/bin")+":"+os.Getenv("PATH")), "--root", ws, "--settings", file, "--state-dir", filepath.Join(h.home, "state"))
+	env := append(host.CleanEnv(h.home), "PATH="+filepath.Join(h.home, ".local/bin")+":"+os.Getenv("PATH"))
+	flags := []string{"--root", ws, "--settings", file, "--state-dir", filepath.Join(h.home, "state")}
+	s, err := host.StartHost(ctx, host.StdioModern, ws, env, flags...)
 	host.Must(h.t, err)
 	h.t.Cleanup(func() { _ = s.Cmd.Process.Kill() })
 	return &host.Session{Host: s, T: h.t, Ctx: ctx}
@@ -93,8 +95,9 @@ find $dir -depth -type d 2>/dev/null | while read -r d; do
 done 2>/dev/null
 printf '[build]\nrustc-wrapper = "/tmp/evil"\n' > ~/.cargo/config.toml; rm -rf ~/go ~/.npm ~/.m2; ln -s / ~/.m2; grep -rs SECRET ~/.cargo; true`
 
-// TestAttackCaches: what a command does to caches changes no file of the person, and reaches neither another workspace, another
-// caller, a hook nor a server. A secret among the caches stays hidden, and a program that a rule denies cannot be copied there.
+// TestAttackCaches: what a command does to caches changes no file of the person, and reaches neither another
+// workspace, another caller, a hook nor a server. A secret among the caches stays hidden, and a program that a rule
+// denies cannot be copied there.
 func TestAttackCaches(t *testing.T) {
 	h := newCacheHome(t)
 	before := h.files()
@@ -124,12 +127,18 @@ func TestAttackCaches(t *testing.T) {
 	s.End()
 	hooked := h.start(ws, `{"permissions":{"allow":["Bash"]},"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":`+
 		quoted(t, `if [ -e ~/.cache/planted ] || [ -e ~/.cargo/config.toml ]; then echo the hook sees it >&2; exit 2; fi`)+`}]}]}}`)
-	if out, _ := hooked.Try("Bash", host.Args{"command": "ls ~/.cache/planted"}); strings.Contains(out, "the hook sees it") || !strings.Contains(out, "/.cache/planted\n") {
+	out, _ = hooked.Try("Bash", host.Args{"command": "ls ~/.cache/planted"})
+	if strings.Contains(out, "the hook sees it") || !strings.Contains(out, "/.cache/planted\n") {
 		t.Errorf("with a hook: %s", out)
 	}
 	hooked.End()
 	denied := h.start(host.TempDir(t), `{"permissions":{"allow":["Bash"],"deny":["Bash(tool:*)"]}}`)
-	for _, command := range []string{"~/.local/bin/tool", "cp ~/.local/bin/tool ~/.local/bin/other; ~/.local/bin/other", "mv ~/.local/bin ~/.local/lib/bin; ~/.local/lib/bin/t*", "cd ~/.local/bin; ln t??l x; ./x; ln -s t??l y; ./y"} {
+	for _, command := range []string{
+		"~/.local/bin/tool",
+		"cp ~/.local/bin/tool ~/.local/bin/other; ~/.local/bin/other",
+		"mv ~/.local/bin ~/.local/lib/bin; ~/.local/lib/bin/t*",
+		"cd ~/.local/bin; ln t??l x; ./x; ln -s t??l y; ./y",
+	} {
 		if out, _ := denied.Try("Bash", host.Args{"command": command}); strings.Contains(out, "PWNED") {
 			t.Errorf("%s: %s", command, out)
 		}
@@ -148,7 +157,8 @@ func TestAttackCachesApart(t *testing.T) {
 	s := openShop(t, client.Modern)
 	alice, bob := s.enter("alice", "read,write,exec"), s.enter("bob", "read,write,exec")
 	s.bash(alice, "mkdir -p ~/.cache && echo hers > ~/.cache/mine; echo hers > ${GOMODCACHE:-/tmp}/mine", nil)
-	if said := s.bash(bob, "cat ~/.cache/mine ${GOMODCACHE:-/tmp}/mine; grep -rs hers ~/", nil); strings.Contains(said, "hers\n") || strings.Contains(said, ":hers") {
+	said := s.bash(bob, "cat ~/.cache/mine ${GOMODCACHE:-/tmp}/mine; grep -rs hers ~/", nil)
+	if strings.Contains(said, "hers\n") || strings.Contains(said, ":hers") {
 		t.Errorf("he reads %s", said)
 	}
 }

@@ -17,11 +17,13 @@ import (
 
 func TestMain(m *testing.M) { host.Main(m) }
 
-// A manager is a package manager. REGISTRY, PACKAGE and HOME stand for the address of the registry, a package and the home directory.
+// A manager is a package manager. REGISTRY, PACKAGE and HOME stand for the address of the registry, a package and the
+// home directory.
 type manager struct {
 	name  string
 	needs []string // programs
-	// toolchain prints the directory of the programs, where a version manager starts them, which looks for them in the home directory.
+	// toolchain prints the directory of the programs, where a version manager starts them, which looks for them in
+	// the home directory.
 	toolchain string
 	env       []string
 	files     map[string]string // in the workspace
@@ -110,10 +112,12 @@ func (s *site) download(name string) {
 func (s *site) start(as func(*exec.Cmd), ws, state string) *host.Session {
 	s.t.Helper()
 	settings := filepath.Join(host.TempDir(s.t), "settings.json")
-	host.MustWrite(s.t, settings, fmt.Sprintf(`{"permissions":{"allow":["Bash"]},"sandbox":{"network":{"allowedDomains":[%q]}}}`, strings.TrimPrefix(s.registry, "http://")))
+	const text = `{"permissions":{"allow":["Bash"]},"sandbox":{"network":{"allowedDomains":[%q]}}}`
+	host.MustWrite(s.t, settings, fmt.Sprintf(text, strings.TrimPrefix(s.registry, "http://")))
 	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 	s.t.Cleanup(cancel)
-	h, err := host.StartHostAs(ctx, as, host.StdioModern, ws, s.env, "--root", ws, "--settings", settings, "--state-dir", state)
+	flags := []string{"--root", ws, "--settings", settings, "--state-dir", state}
+	h, err := host.StartHostAs(ctx, as, host.StdioModern, ws, s.env, flags...)
 	host.Must(s.t, err)
 	s.t.Cleanup(func() { _ = h.Cmd.Process.Kill() })
 	return &host.Session{Host: h, T: s.t, Ctx: ctx}
@@ -123,7 +127,7 @@ func (s *site) start(as func(*exec.Cmd), ws, state string) *host.Session {
 func (s *site) gets(in *host.Session, what, command, name string) {
 	s.t.Helper()
 	out, failed := in.Try("Bash", host.Args{"command": s.fill(command, name), "timeout": host.Patience.Milliseconds()})
-	if !failed && !strings.Contains(out, name) || failed {
+	if failed || !strings.Contains(out, name) {
 		s.t.Errorf("%s: %s", what, out)
 	}
 }
@@ -201,8 +205,8 @@ func TestFreshHome(t *testing.T) {
 	})
 }
 
-// TestFullHome: commands use what a person has downloaded and add to it, of which the person's cache shows nothing. What they have
-// added is there the next time, and in no other workspace.
+// TestFullHome: commands use what a person has downloaded and add to it, of which the person's cache shows nothing.
+// What they have added is there the next time, and in no other workspace.
 func TestFullHome(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		s.download(cached)
@@ -239,8 +243,8 @@ func (s *site) withoutOverlays() (state string) {
 	return state
 }
 
-// TestNoOverlay: without overlays, managers download to directories of the sandbox's own, and offline work goes on with the
-// person's.
+// TestNoOverlay: without overlays, managers download to directories of the sandbox's own, and offline work goes on
+// with the person's.
 func TestNoOverlay(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		in := s.start(plain, s.ws, s.withoutOverlays())
@@ -287,7 +291,8 @@ func TestReadOnlyHome(t *testing.T) {
 			t.Skip("making a user namespace: ", err)
 		}
 		as := func(cmd *exec.Cmd) {
-			cmd.Args = append([]string{unshare, "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", host.Binary}, cmd.Args[1:]...)
+			wrapper := []string{unshare, "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", host.Binary}
+			cmd.Args = append(wrapper, cmd.Args[1:]...)
 			cmd.Path = unshare
 		}
 		state := host.TempDir(t)

@@ -84,15 +84,20 @@ func addGo(files map[string][]byte, name string) {
 	files[dir+"list"] = []byte(version + "\n")
 	files[dir+version+".info"] = []byte(`{"Version":"` + version + `"}`)
 	files[dir+version+".mod"] = []byte(mod)
-	files[dir+version+".zip"] = archived{module + "@" + version + "/go.mod": mod, module + "@" + version + "/x.go": "package " + name + "\n"}.zip()
+	in := module + "@" + version + "/"
+	files[dir+version+".zip"] = archived{in + "go.mod": mod, in + "x.go": "package " + name + "\n"}.zip()
 }
 
 func addNPM(files map[string][]byte, address, name string) {
-	pack := archived{"package/package.json": `{"name":"` + name + `","version":"1.0.0"}`, "package/index.js": `exports.name = "` + name + `"`}.tgz()
+	pack := archived{
+		"package/package.json": `{"name":"` + name + `","version":"1.0.0"}`,
+		"package/index.js":     `exports.name = "` + name + `"`,
+	}.tgz()
 	sum := sha512.Sum512(pack)
 	files["/npm/"+name+".tgz"] = pack
-	files["/npm/"+name] = fmt.Appendf(nil, `{"name":%[1]q,"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":%[1]q,"version":"1.0.0","dist":{"tarball":"%[2]s/npm/%[1]s.tgz","integrity":"sha512-%[3]s"}}}}`,
-		name, address, base64.StdEncoding.EncodeToString(sum[:]))
+	const format = `{"name":%[1]q,"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":%[1]q,"version":"1.0.0",
+"dist":{"tarball":"%[2]s/npm/%[1]s.tgz","integrity":"sha512-%[3]s"}}}}`
+	files["/npm/"+name] = fmt.Appendf(nil, format, name, address, base64.StdEncoding.EncodeToString(sum[:]))
 }
 
 func addWheel(files map[string][]byte, name string) {
@@ -114,7 +119,8 @@ func addCrate(files map[string][]byte, name string) {
 	}.tgz()
 	sum := sha256.Sum256(crate)
 	files["/cargo/"+name+".crate"] = crate
-	files["/cargo/index/"+name[:2]+"/"+name[2:4]+"/"+name] = fmt.Appendf(nil, `{"name":%q,"vers":"1.0.0","deps":[],"cksum":%q,"features":{},"yanked":false}`+"\n", name, hex.EncodeToString(sum[:]))
+	const line = `{"name":%q,"vers":"1.0.0","deps":[],"cksum":%q,"features":{},"yanked":false}` + "\n"
+	files["/cargo/index/"+name[:2]+"/"+name[2:4]+"/"+name] = fmt.Appendf(nil, line, name, hex.EncodeToString(sum[:]))
 }
 
 func addMaven(files map[string][]byte, name string) {

@@ -70,7 +70,8 @@ cat log; "$bin/pg_ctl" -D pytest-postgresql-data stop > log; exit $code`,
 	},
 }
 
-// goCache is the build cache of the person who runs the test: commands see it through an overlay, and compile nothing again.
+// goCache is the build cache of the person who runs the test: commands see it through an overlay, and compile nothing
+// again.
 func goCache() string {
 	dir, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -116,7 +117,8 @@ func TestSockets(t *testing.T) {
 			h, err := host.StartHostAs(ctx, as, host.StdioModern, ws, env, "--root", ws, "--allow", "Bash")
 			host.Must(t, err)
 			s := &host.Session{Host: h, T: t, Ctx: ctx}
-			if out, failed := s.Try("Bash", host.Args{"command": c.command, "timeout": host.Patience.Milliseconds()}); failed || !strings.Contains(out, "bound") {
+			args := host.Args{"command": c.command, "timeout": host.Patience.Milliseconds()}
+			if out, failed := s.Try("Bash", args); failed || !strings.Contains(out, "bound") {
 				t.Error(out)
 			}
 			s.End()

@@ -10,9 +10,9 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// A cache is where a tool keeps what it has downloaded or built. Programs outside of the sandbox never use what a command has put
-// there: commands see directories of the host through an overlay. Where there is none, they get a directory of their own,
-// to which the variable leads.
+// A cache is where a tool keeps what it has downloaded or built. Programs outside of the sandbox never use what a
+// command has put there: commands see directories of the host through an overlay. Where there is none, they get a
+// directory of their own, to which the variable leads.
 type cache struct {
 	variable string   // of the tool, or with an option that is added to it
 	dirs     []string // where the tool looks if the variable is not set
@@ -22,8 +22,8 @@ type cache struct {
 	needed []string
 }
 
-// caches are all of them. The first holds those of most tools: of pip, uv, Poetry, Composer, Yarn, Deno, ccache, sccache,
-// Playwright, Cypress, Hugging Face. Their own variables are listed for people who have set them.
+// caches are all of them. The first holds those of most tools: of pip, uv, Poetry, Composer, Yarn, Deno, ccache,
+// sccache, Playwright, Cypress, Hugging Face. Their own variables are listed for people who have set them.
 var caches = []cache{
 	{"XDG_CACHE_HOME", []string{"$HOME/.cache"}, "cache", nil},
 	{"GOCACHE", []string{"$XDG_CACHE_HOME/go-build"}, "cache/go-build", nil},
@@ -71,7 +71,8 @@ type toolCaches []toolCache
 
 // newCaches finds the caches of the tools in the environment of commands.
 func newCaches(policy *guard.Policy) toolCaches {
-	env := variables(slices.Concat(shell.Inherited(policy.Commands().PassedVariables()), policy.Commands().Environment()))
+	commands := policy.Commands()
+	env := variables(slices.Concat(shell.Inherited(commands.PassedVariables()), commands.Environment()))
 	env.addGo()
 	var list toolCaches
 	for i, row := range caches {
@@ -151,8 +152,8 @@ func (t toolCache) keeps() bool {
 	})
 }
 
-// variables returns the variables that lead tools to caches of the sandbox's own, and creates these. A cache in one of the
-// directories with an overlay needs none.
+// variables returns the variables that lead tools to caches of the sandbox's own, and creates these. A cache in one
+// of the directories with an overlay needs none.
 func (list toolCaches) variables(scratch string, overlaid []string) (env []string, err error) {
 	for _, t := range list {
 		kept := t.keeps()

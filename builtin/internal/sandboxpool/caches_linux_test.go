@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
-// TestCacheVariables: a tool that finds its cache needs no variable. Another one is led to a directory of the sandbox's own, or to the host's
-// cache without which builds would fail.
+// TestCacheVariables: a tool that finds its cache needs no variable. Another one is led to a directory of the
+// sandbox's own, or to the host's cache without which builds would fail.
 func TestCacheVariables(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	tidyEvery = 24 * time.Hour
 )
 
-// overlays returns the overlays of the caches that exist, in a layer that belongs to the caller and the workspace. It is locked until
-// the sandbox is closed.
+// overlays returns the overlays of the caches that exist, in a layer that belongs to the caller and the workspace. It
+// is locked until the sandbox is closed.
 func (cs *Pool) overlays(c *Sandbox, tools toolCaches) []sandbox.Cache {
 	scratch := c.policy.Commands().Scratch()
 	if cs.overlayDir == "" || os.MkdirAll(cs.overlayDir, 0o700) != nil {
@@ -77,8 +77,8 @@ func overlayName(place string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(place, "/"), "%", "%25"), "/", "%2F")
 }
 
-// newOverlay creates the directories of an overlay. What the last one has left to work with marks it as one that was not
-// synchronized, which the kernel refuses.
+// newOverlay creates the directories of an overlay. What the last one has left to work with marks it as one that was
+// not synchronized, which the kernel refuses.
 func newOverlay(place, dir string) (sandbox.Cache, error) {
 	o := sandbox.Cache{Name: place, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
 	err := statedir.RemoveTree(o.Work)
@@ -98,8 +98,8 @@ func newOverlay(place, dir string) (sandbox.Cache, error) {
 	return o, err
 }
 
-// scratches returns the directory with the scratch directories of all workspaces, if it lies in an overlay: those that are created
-// while the sandbox runs would be seen in it.
+// scratches returns the directory with the scratch directories of all workspaces, if it lies in an overlay: those
+// that are created while the sandbox runs would be seen in it.
 func scratches(overlays []sandbox.Cache, scratch string) []string {
 	for _, o := range overlays {
 		if within(scratch, []string{o.Name}) {
@@ -124,7 +124,8 @@ func (cs *Pool) awaitEnds(scratch string) {
 	}
 }
 
-// tidyOverlays removes layers that are too old, and the oldest of those that have more bytes together. Those in use stay.
+// tidyOverlays removes layers that are too old, and the oldest of those that have more bytes together. Those in use
+// stay.
 func (cs *Pool) tidyOverlays(now time.Time, most int64) {
 	type entry struct {
 		name string
