@@ -27,9 +27,9 @@ const (
 	tidyEvery = 24 * time.Hour
 )
 
-// overlays returns the overlays of the caches that exist, in a layer that belongs to the caller and the workspace. It
-// is locked until the sandbox is closed.
-func (cs *Pool) overlays(c *Sandbox, tools toolCaches) []sandbox.Cache {
+// overlays returns the overlays of the caches that exist, but for those in which commands reach sockets of the host. The layer belongs
+// to the caller and the workspace. It is locked until the sandbox is closed.
+func (cs *Pool) overlays(c *Sandbox, tools toolCaches, sockets []string) []sandbox.Cache {
 	scratch := c.policy.Commands().Scratch()
 	if cs.overlayDir == "" || os.MkdirAll(cs.overlayDir, 0o700) != nil {
 		return nil
@@ -53,7 +53,9 @@ func (cs *Pool) overlays(c *Sandbox, tools toolCaches) []sandbox.Cache {
 	var places []string
 	for _, t := range tools {
 		for _, place := range t.places {
-			if info, err := os.Lstat(place); err != nil || !info.IsDir() || within(place, places) {
+			info, err := os.Lstat(place)
+			reached := slices.ContainsFunc(sockets, func(path string) bool { return within(path, []string{place}) })
+			if err != nil || !info.IsDir() || reached || within(place, places) {
 				continue
 			}
 			o, err := newOverlay(place, filepath.Join(dir, overlayName(place)))

@@ -67,7 +67,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	tools := newCaches(policy)
 	var overlays []sandbox.Cache
 	if !c.discard && (kind.shells || kind.agent != nil) { // not for hooks and servers: commands write there
-		overlays = cs.overlays(c, tools)
+		overlays = cs.overlays(c, tools, sockets(policy, kind.agent))
 	}
 	var programs []string
 	if kind.shells || kind.agent != nil && kind.agent.Execs {
@@ -125,14 +125,14 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	what := sandbox.Policy{
 		Writable: paths.Writable, ReadOnly: slices.Concat(paths.ReadOnly, c.held), Pinned: paths.Control.Steps, Denied: paths.Denied,
 		Masked: paths.Masked, Shown: paths.Shown, Programs: programs, Private: private, Caches: overlays,
-		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: rules.Sockets,
+		Network: sandbox.Network{AllowedDomains: rules.Allowed, DeniedDomains: rules.Denied, AllowPrivate: rules.Private, PortRecords: rules.PortRecords}, Sockets: sockets(policy, agent),
 		Execs: judgesExecs(policy),
 	}
 	if agent != nil {
 		if !slices.Contains(what.Writable, scratch) { // it lies in a root, where a layer may cover it
 			what.Writable = append(slices.Clip(what.Writable), scratch)
 		}
-		what.Execs, what.Sockets = agent.Execs, slices.Concat(what.Sockets, agent.Sockets)
+		what.Execs = agent.Execs
 	}
 	if c.discard {
 		what.Overlay, what.Temporary = maxDiscarded, []string{scratch}
@@ -176,6 +176,15 @@ func (c *Sandbox) temporary(private []sandbox.Private) string {
 		return temporary
 	}
 	return filepath.Join(c.policy.Commands().Scratch(), scratchTemporary)
+}
+
+// sockets returns the sockets of the host that commands, or an agent, may connect to.
+func sockets(policy *guard.Policy, agent *Agent) []string {
+	list := policy.Commands().Network().Sockets
+	if agent != nil {
+		list = slices.Concat(list, agent.Sockets)
+	}
+	return list
 }
 
 // scratchTemporary is the directory for temporary files below the scratch directory.
