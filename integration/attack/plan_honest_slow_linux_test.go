@@ -10,9 +10,10 @@ func init() {
 		}, []string{"go vet ./... && go test ./... | sed 's/[0-9.]*s$//'", "go build -trimpath -o bin/x . && ./bin/x", "gofmt -l . && go test -race -count=1 ./... | sed 's/[0-9.]*s$//'; ls made"}},
 		planBuild{"npm", "npm", map[string]string{
 			"package.json": `{"name":"x","version":"1.0.0","type":"module","scripts":{"test":"node --test --test-reporter=tap","build":"mkdir -p dist && cp x.js dist"}}`,
+			".npmrc":       "update-notifier=false\n",
 			"x.js":         "export const f = () => 1\n",
 			"x.test.js":    "import test from 'node:test'\nimport assert from 'node:assert'\nimport fs from 'node:fs'\nimport {f} from './x.js'\ntest('f', () => { assert.equal(f(), 1); fs.writeFileSync('made', 'x') })\n",
-		}, []string{"export npm_config_update_notifier=false; npm test 2>&1 | grep -v -e duration -e '^>' | grep .", "npm run -s build && ls dist && cat made; echo", "npm install --offline --no-audit --no-fund -s && ls"}},
+		}, []string{"npm test 2>&1 | grep -v -e duration -e '^>' | grep .", "npm run -s build && ls dist && cat made; echo", "npm install --offline --no-audit --no-fund -s && ls"}},
 		planBuild{"gcc", "gcc", map[string]string{"x.c": "#include <stdio.h>\nint main(void) { puts(\"x\"); }\n"}, []string{"gcc -o x x.c && ./x", "ar rc l.a x.c && ar t l.a"}},
 	)
 }
