@@ -123,7 +123,7 @@ func (j Judgment) Decide(s Subject) {
 	case j.judge.data.mode == settings.ModeBypass:
 		j.judge.add(j.judge.modePart(s.What, Allow, "This mode asks for nothing that no rule denies."))
 	default:
-		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.judge.data.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: allowRemedy, remedyCommand: allowCommand(s.Rule)}
+		p := Part{What: s.What, Action: Ask, Rule: modeRule(j.judge.data.mode), Source: builtIn, Reason: "No rule allows to " + s.What + ".", Remedy: stopAndAsk, personCommand: allowCommand(s.Rule)}
 		if s.Form == j.judge.in.Tool && s.Matches == nil {
 			p.Reason = "No rule allows the tool " + s.Form + "."
 		}

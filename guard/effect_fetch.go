@@ -113,7 +113,7 @@ func (e Fetch) Judge(j Judgment) {
 	data := j.judge.data
 	if r := e.listed(data.sandbox.Network.DeniedDomains); r != nil {
 		j.Add(Part{What: s.What, Action: Deny, Rule: "sandbox.network.deniedDomains", Source: r.Where(), Final: true,
-			Reason: "The host " + e.Host + " is denied by sandbox.network.deniedDomains.", Remedy: "Do not look for a way around it; only a person can change that setting."})
+			Reason: "The host " + e.Host + " is denied by sandbox.network.deniedDomains.", Remedy: "Do not look for a way around it. " + stopAndAsk})
 	}
 	allowed := e.listed(data.sandbox.Network.AllowedDomains)
 	if e.Own {

@@ -89,14 +89,14 @@ type judge struct {
 	exec         *Exec    // the command that is being judged, if any
 }
 
-// add adds a part. Its remedy ends with the command that a person can paste, with the first root.
+// add adds a part. The command that loosens it for good names the first root.
 func (j *judge) add(p Part) {
-	if len(p.remedyCommand) > 0 && len(j.data.roots) > 0 {
+	if len(p.personCommand) > 0 && len(j.data.roots) > 0 {
 		root := j.data.roots[0].Given
 		if old := j.data.oldRoots.Names; len(old) > 0 { // in a worktree, which uses the settings of the old root
 			root = pathname.Native(old[0])
 		}
-		p.Remedy += " " + Quote(append(p.remedyCommand, "--root", root)...)
+		p.person = Quote(append(p.personCommand, "--root", root)...)
 	}
 	p.Reason = OneLine(p.Reason) // names in it may have line breaks
 	j.parts = append(j.parts, p)
@@ -121,11 +121,18 @@ func (j *judge) tool() {
 func byRule(what, subject string, a Action, r *rules.Rule) Part {
 	p := Part{What: what, Action: a, Rule: r.Text, Source: r.Source, Final: true}
 	if a == Ask {
-		p.Reason, p.Remedy = subject+" requires approval by a rule.", "A person must agree, or change that rule:"
+		p.Reason, p.Remedy = subject+" requires approval by a rule.", stopAndAsk
 	} else {
-		p.Reason, p.Remedy = subject+" is denied by a rule.", "Do not look for a way around it; tell the user if the task needs it. Only a person can change that rule:"
+		p.Reason, p.Remedy = subject+" is denied by a rule.", "Do not look for a way around it. "+stopAndAsk
 	}
-	p.remedyCommand = []string{"toolhost", "rules", "--remove", r.Text}
+	switch {
+	case r.Own:
+		p.personCommand = []string{"toolhost", "rules", "--remove", r.Text}
+	case strings.HasPrefix(r.Source, "--"):
+		p.person = "start the host without " + r.Source + " " + Quote(r.Text)
+	default:
+		p.person = "edit " + r.Source
+	}
 	return p
 }
 
@@ -392,7 +399,7 @@ func (j *judge) byMode(t *target) Part {
 	}
 	return Part{
 		What: t.what, Action: Ask, Rule: modeRule(j.data.mode), Source: builtIn,
-		Reason: "No rule allows writing " + Quote(t.path.given) + ".", Remedy: allowRemedy, remedyCommand: allowCommand("Edit(/" + t.given + ")"),
+		Reason: "No rule allows writing " + Quote(t.path.given) + ".", Remedy: stopAndAsk, personCommand: allowCommand("Edit(/" + t.given + ")"),
 	}
 }
 
@@ -415,6 +422,7 @@ func (j *judge) verdict(silent bool) Verdict {
 	for i, p := range j.parts {
 		if i == 0 || p.Action < v.Action || p.Action == v.Action && p.Final && !v.Final {
 			v.Action, v.Rule, v.Source, v.Final, v.Reason, v.Remedy = p.Action, p.Rule, p.Source, p.Final, p.Reason, p.Remedy
+			v.Person = p.person
 		}
 	}
 	if v.Action == Deny {
@@ -433,7 +441,8 @@ func (j *judge) verdict(silent bool) Verdict {
 	return v
 }
 
-// allowRemedy precedes an [allowCommand].
-const allowRemedy = "A person can agree, or allow it:"
+// stopAndAsk ends the refusals that only a person can lift. How a person lifts them is in [Verdict.Person]: an agent that
+// reads it would try it.
+const stopAndAsk = "Stop and ask the user."
 
 func allowCommand(rule string) []string { return []string{"toolhost", "allow", rule} }

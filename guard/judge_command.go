@@ -163,36 +163,30 @@ func (l *commandJudge) discarded() bool { return l.held() && l.j.data.discards()
 func (l *commandJudge) containable() {
 	k := l.j.data
 	if k.sandbox.FailIfUnavailable && !k.containment().Writes {
-		l.j.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none"+because(k.containment().Why)+".",
-			"A person makes a sandbox available or turns sandbox.failIfUnavailable off."))
+		l.j.add(l.part(Deny, ruleContainment, "Commands are only run in a sandbox, and there is none.",
+			stopAndAsk))
 	}
 	// The settings of the sandbox deny files only to commands that run in it.
 	denies := k.deny.HasPaths() || k.ownFilesWritable || k.files.any() && !l.excluded
 	if k.containment().Denies && !l.excluded || !denies || l.offByChoice() || k.sandbox.OnUnavailable == settings.OnFailureAllow {
 		return
 	}
-	why := k.containment().Why
+	open := "nothing keeps this command from them"
 	if l.excluded {
-		why = "sandbox.excludedCommands takes it out of the sandbox"
+		open += " (sandbox.excludedCommands takes it out of the sandbox)"
 	}
 	what := "Rules deny files"
 	if !k.deny.HasPaths() && !k.files.any() {
 		what = "Files of the host's own, such as the audit log, lie where commands write"
 	}
-	part := l.part(Deny, ruleContainment, what+", and nothing keeps this command from them"+because(why)+".",
-		"Use Read, Edit, Grep and Glob, which obey the rules; a person can make a sandbox available, or set sandbox.onUnavailable in the user settings.")
+	part := l.part(Deny, ruleContainment, what+", and "+open+".",
+		"Use Read, Edit, Grep and Glob, which obey the rules, or stop and ask the user.")
+	part.person = "get a sandbox, as toolhost doctor says, or set sandbox.onUnavailable in your own settings"
 	part.Final = true
 	if k.sandbox.OnUnavailable == settings.OnFailureAsk {
 		part.Action = Ask
 	}
 	l.j.add(part)
-}
-
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return " (" + why + ")"
 }
 
 // optOut requires approval before a command leaves the containment.
@@ -217,7 +211,7 @@ func (l *commandJudge) permission() {
 		l.j.add(l.j.modePart("run "+l.line.text, Allow, "What it changes is dropped when the plan ends."))
 	case l.j.data.mode == settings.ModePlan:
 		part := l.j.planPart("run " + l.line.text)
-		part.Reason = "Plan mode changes nothing, and no sandbox drops what this command may change" + because(l.j.data.containment().Why) + "."
+		part.Reason = "Plan mode changes nothing, and no sandbox drops what this command may change."
 		l.j.add(part)
 	case l.j.data.mode == settings.ModeBypass:
 		l.j.add(l.j.modePart("run "+l.line.text, Allow, "This mode asks for nothing that no rule denies."))
@@ -288,7 +282,7 @@ func (l *commandJudge) commandPart(s command.Simple) Part {
 		reason = fmt.Sprintf("What %s would do cannot be known before it runs: %s.", clip(textOf(s)), strings.Join(s.Undecidable, "; "))
 	}
 	return Part{What: what, Action: Ask, Rule: modeRule(l.j.data.mode), Source: builtIn, Reason: reason,
-		Remedy: allowRemedy, remedyCommand: allowCommand("Bash(" + firstWords(s) + ")")}
+		Remedy: stopAndAsk, personCommand: allowCommand("Bash(" + firstWords(s) + ")")}
 }
 
 // elsewhere reports whether the line is undecidable for a reason that comes from no single
@@ -323,7 +317,7 @@ func (l *commandJudge) autoReason() string {
 	if l.held() {
 		return "The sandbox (" + l.j.data.containment().Name + ") keeps it in the workspace."
 	}
-	return "This mode runs commands of a local user, uncontained" + because(l.j.data.containment().Why) + "."
+	return "This mode runs commands of a local user, uncontained."
 }
 
 // firstWords proposes a rule for a command.

@@ -78,7 +78,7 @@ func (f wordFiles) askedHidden(t *target) (Part, bool) {
 	if t.access == writing {
 		tool = "Edit or Write"
 	}
-	part.Action, part.remedyCommand = Deny, nil
+	part.Action, part.personCommand, part.person = Deny, nil, ""
 	part.Reason = "A rule asks before " + Quote(t.path.given) + " is read, so commands have no access to it."
 	part.Remedy = "Use " + tool + ", which asks a person."
 	return part, ok

@@ -65,8 +65,10 @@ type Verdict struct {
 	// Reason is one sentence for the agent. It never names a denied file that
 	// the caller did not name itself.
 	Reason string `json:"reason"`
-	// Remedy says what to do next, or how a person could allow it.
+	// Remedy says what the agent is to do next.
 	Remedy string `json:"remedy,omitempty"`
+	// Person says how a person allows it for good: a command, or the place of the rule. Agents do not get it.
+	Person string `json:"person,omitempty"`
 	// Parts lists what was found, one entry for each path and simple command.
 	Parts []Part `json:"parts,omitempty"`
 	// Held is "when programs start" if the text does not name every program of the command.
@@ -85,7 +87,8 @@ type Part struct {
 	Final  bool   `json:"firm,omitempty"`
 
 	allow         string   // the narrowest rule that allows it, see [Subject]
-	remedyCommand []string // the command that a person can paste; ends Remedy
+	person        string   // see [Verdict.Person]
+	personCommand []string // makes person, with a root
 }
 
 // builtIn is the Source of verdicts that no settings file gave.

@@ -17,7 +17,7 @@ func Explain(v guard.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, v.Action)
 	for _, line := range []struct{ name, value string }{
-		{"rule", v.Rule}, {"source", v.Source}, {"reason", v.Reason}, {"next", v.Remedy}, {"held", v.Held},
+		{"rule", v.Rule}, {"source", v.Source}, {"reason", v.Reason}, {"next", v.Remedy}, {"allow", v.Person}, {"held", v.Held},
 	} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-7s %s\n", line.name, guard.OneLine(line.value))

@@ -28,7 +28,7 @@ func TestDeniedNotes(t *testing.T) {
 	b := bounds{writable: []string{ws}, readOnly: []string{hook}, withheld: func(real string, _ bool) bool { return real == secret }, rule: func(string) string { return "Read(s*)" },
 		asked: func(real string) string { return map[string]string{filepath.Join(ws, "ask"): "Read(ask)"}[real] }}
 	b.foreign = func(real string) bool { return filepath.Base(real) == "theirs" }
-	const outside, kept, unread, theirs = "allowWrite", "leave it as it is", "denyRead", "another user"
+	const outside, kept, unread, theirs = "allowWrite", "leave it as it is", "Stop and ask the user", "another user"
 	for name, tt := range map[string]struct{ output, note, path string }{
 		"bash":                {"bash: line 1: AWAY/x: Read-only file system\n", outside, "AWAY/x:"},
 		"coreutils":           {"touch: cannot touch 'AWAY/a b': Read-only file system\n", outside, "AWAY/a b:"},

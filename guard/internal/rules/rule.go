@@ -28,7 +28,9 @@ type Rule struct {
 	root   string // what "/p" is relative to; empty for each root
 	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an administrator wrote it.
 	Shared, Managed bool
-	client          bool // it is in a file of Claude Code
+	// Own says that toolhost rules --remove takes the rule back: it is in the user's settings of toolhost.
+	Own    bool
+	client bool // it is in a file of Claude Code
 }
 
 // NamesInner reports whether a rule on a program that runs another one names that one too: Bash(timeout 30 pytest:*).
@@ -50,7 +52,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 // parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
 // Tool mean every call. On an error the rule holds what could be made out.
 func parseRule(e settings.Entry) (Rule, error) {
-	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed, client: e.Client}
+	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed, Own: e.Kind == settings.User && !e.Client, client: e.Client}
 	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
 	var disguised error
 	r.tool, disguised = inASCII(strings.TrimSpace(name), e.Text)

@@ -21,7 +21,7 @@ func (b rulesBody) show(f layout) g.Node {
 		}),
 		g.If(f.Closed != "", h.P(h.Class("note warn"), h.Strong(g.Text("Nothing can be approved on these pages:")), text(" "+f.Closed+"."))),
 		h.Section(h.Aria("labelledby", "h-explain"), h.Class("panel"),
-			h.H2(h.ID("h-explain"), g.Text("What would become of a call?")),
+			h.H2(h.ID("h-explain"), g.Text("What would the rules say?")),
 			b.ask(f.Token),
 			g.If(b.Asked.Wrong != "", h.P(h.Class("note bad"), h.Role("status"), text(b.Asked.Wrong))),
 			explained(b.Asked.Verdict),
@@ -58,7 +58,7 @@ func explained(v *guard.Verdict) g.Node {
 	})
 	return h.Div(h.Class("explained"), h.Role("status"),
 		h.P(verdict(v.Action.String()), after(" by ", v.Rule), after(" from ", from(v.Source))),
-		g.If(v.Reason != "", h.P(text(v.Reason))), g.If(v.Remedy != "", meta(text(v.Remedy))),
+		g.If(v.Reason != "", h.P(text(v.Reason))), g.If(v.Remedy != "", meta(text(v.Remedy))), g.If(v.Person != "", meta(text("To allow it: "+v.Person))),
 		g.If(len(parts) > 0, h.Ul(h.Class("parts"), parts)),
 	)
 }
