@@ -2,18 +2,14 @@ package mcpserver
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/mcpserver/auth"
-	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 )
 
 // TokenPrincipal is the principal of the host's single token.
@@ -55,22 +51,4 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 		h.log.Warn("other users can access the token file: chmod 600 it", "file", file)
 	}
 	return token, file, false, nil
-}
-
-// CurlLine returns a command that calls Glob over HTTP, for a first try. token may be a shell expression.
-func CurlLine(url, token string) string {
-	body, _ := json.Marshal(map[string]any{ // strings and maps of strings always encode
-		"jsonrpc": mcp.JSONRPC_VERSION, "id": 1, "method": jsonrpc.MethodCall,
-		"params": map[string]any{
-			"name": "Glob", "arguments": map[string]any{"pattern": "*"},
-			"_meta": map[string]any{
-				mcp.MetaKeyProtocolVersion:    mcp.ProtocolVersion20260728,
-				mcp.MetaKeyClientCapabilities: map[string]any{},
-			},
-		},
-	})
-	return fmt.Sprintf(`curl -s %s -H "Authorization: Bearer %s" -H 'Content-Type: application/json' \
-  -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: %s' \
-  -H 'Mcp-Method: tools/call' -H 'Mcp-Name: Glob' \
-  -d '%s'`, url, token, mcp.ProtocolVersion20260728, body)
 }

@@ -101,6 +101,7 @@ func tellUsage(root *cobra.Command) {
 		return errors.New(text)
 	}
 	helpOnlyOf(root, noCommand)
+	root.Args, root.RunE, root.SuggestionsMinimumDistance = noCommand, welcome, 2
 	var each func(*cobra.Command)
 	each = func(cmd *cobra.Command) {
 		if cmd.HasSubCommands() && !cmd.Runnable() {

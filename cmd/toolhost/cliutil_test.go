@@ -179,7 +179,7 @@ func TestAnnouncedToken(t *testing.T) {
 	made := &callers{token: "SECRET", file: "/state/token", made: true}
 	for person, want := range map[bool]string{true: "token SECRET (kept in /state/token)", false: "(show it with: cat '/state/token')"} {
 		var out strings.Builder
-		announce(&out, person, &listen.Listener{URL: "http://localhost"}, "", made, nil)
+		announce(&out, person, &listen.Listener{URL: "http://localhost"}, made, nil)
 		if text := out.String(); !strings.Contains(text, want) || strings.Contains(text, "SECRET") != person {
 			t.Errorf("person %v: %s", person, text)
 		}
@@ -190,8 +190,8 @@ func TestAnnouncedToken(t *testing.T) {
 func TestAnnouncement(t *testing.T) {
 	var out strings.Builder
 	l := &listen.Listener{URL: "http://localhost", Socket: "/it's/\x1b[2J.sock"}
-	announce(&out, true, l, "", &callers{token: "t", file: "/it's\nhere/token"}, []string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
-	for _, want := range []string{`listening on unix:/it's/␛[2J.sock`, `serving /ws␊listening on ␛[31mhttp://elsewhere`, `--unix-socket '/it'\''s/␛[2J.sock'`, `$(cat '/it'\''s␊here/token')`} {
+	announce(&out, true, l, &callers{token: "t", file: "/it's\nhere/token"}, []string{"/ws\nlistening on \x1b[31mhttp://elsewhere"})
+	for _, want := range []string{`listening on unix:/it's/␛[2J.sock`, `serving /ws␊listening on ␛[31mhttp://elsewhere`, `cat '/it'\''s␊here/token'`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
 		}

@@ -57,15 +57,3 @@ func (f *networkFlags) open(log *slog.Logger) (*listen.Listener, listen.Notifier
 	})
 	return l, notifier, errors.Join(err, listen.ClearEnvironment())
 }
-
-// curlTarget is how curl reaches the endpoint.
-func curlTarget(l *listen.Listener, cert string) string {
-	target := l.URL + mcpserver.Endpoint
-	if l.Socket != "" {
-		return "--unix-socket " + shellQuote(l.Socket) + " " + target
-	}
-	if cert != "" {
-		return "--cacert " + shellQuote(cert) + " " + target
-	}
-	return target
-}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
 	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/mcpserver"
 )
@@ -80,7 +82,7 @@ func httpCommand() *cobra.Command {
 			}
 			ignoreSIGPIPE()
 			begin := func() {
-				announce(os.Stderr, isTerminal(os.Stderr), l, network.cert, known, cfg.Roots)
+				announce(os.Stderr, isTerminal(os.Stderr), l, known, cfg.Roots)
 				notifier.NotifyReady(cmd.Context(), func() bool { _ = host.Ready(); return true }) // Ready blocks while the host hangs
 			}
 			defer notifier.NotifyStopping(cmd.Context())()
@@ -89,6 +91,7 @@ func httpCommand() *cobra.Command {
 				flags.address = "unix:" + l.Socket
 			}
 			return flags.sidecars(cmd.Context(), host, "http", begin, func() error {
+				nextSteps(cmd.Context(), os.Stderr, host, l, known, flags.console.board != nil)
 				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
 				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
 			})
@@ -145,21 +148,31 @@ func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal only: others
 // may read a log.
-func announce(w io.Writer, person bool, l *listen.Listener, cert string, known *callers, roots []string) {
+func announce(w io.Writer, person bool, l *listen.Listener, known *callers, roots []string) {
 	where := l.URL + mcpserver.Endpoint
 	if l.Socket != "" {
 		where = "unix:" + l.Socket
 	}
 	fmt.Fprintf(w, "listening on %s\nserving %s\n", sanitized(where), sanitized(strings.Join(roots, ", ")))
-	token, show := known.token, "cat "+shellQuote(known.file)
 	switch {
-	case token == "":
-		return // another server issues the tokens
+	case known.token == "": // another server issues the tokens
 	case known.made && person:
-		fmt.Fprintf(w, "token %s (kept in %s)\n", token, sanitized(known.file))
+		fmt.Fprintf(w, "token %s (kept in %s)\n", known.token, sanitized(known.file))
 	default:
-		token = "$(" + show + ")"
-		fmt.Fprintf(w, "the token is in %s\n(show it with: %s)\n", sanitized(known.file), show)
+		fmt.Fprintf(w, "the token is in %s\n(show it with: cat %s)\n", sanitized(known.file), shellQuote(known.file))
 	}
-	fmt.Fprintf(w, "\ntry it:\n\n%s\n\n", mcpserver.CurlLine(curlTarget(l, cert), token))
+}
+
+// nextSteps tells what a server enforces, and how a client is added to it.
+func nextSteps(ctx context.Context, w io.Writer, host *mcpserver.Host, l *listen.Listener, known *callers, console bool) {
+	set := host.Operator().Settings()
+	fmt.Fprintf(w, "mode %s; sandbox %s\n", set.DefaultMode, sandboxLine(ctx, &set.Sandbox))
+	if !console {
+		fmt.Fprintln(w, "no console: with --console you see calls and answer questions in a browser")
+	}
+	if l.Socket != "" || known.token == "" { // no client on this machine is known to reach it
+		return
+	}
+	fmt.Fprintf(w, "next: export %s=\"$(cat %s)\"\n      toolhost install %s --http %s\n",
+		clients.TokenVariable, shellQuote(known.file), firstClient().Name, shellQuote(l.URL+mcpserver.Endpoint))
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
+)
+
+// welcome is what toolhost prints at a terminal without a command: the state of this machine and what to do, in six lines.
+func welcome(cmd *cobra.Command, _ []string) error {
+	var here []string
+	for _, c := range clientsHere() {
+		here = append(here, c.Title)
+	}
+	if here == nil {
+		here = []string{"none that toolhost knows"}
+	}
+	next := firstClient()
+	return writeRows(cmd.OutOrStdout(), [][2]string{
+		{"sandbox here", sandboxLine(cmd.Context(), nil)},
+		{"clients here", strings.Join(here, ", ")},
+		{"toolhost demo", "watch a played agent meet the rules, in a second and without an account"},
+		{"toolhost install " + next.Name, "add toolhost to a client"},
+		{"toolhost try -- " + next.Program, "let an agent work on a copy of this directory"},
+		{"toolhost --help", "list the commands; toolhost doctor examines this machine"},
+	})
+}
+
+// writeRows writes rows of two columns.
+func writeRows(w io.Writer, rows [][2]string) error {
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(r[0]))
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, r[0], r[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sandboxLine says in one line how commands are contained on this machine, as a trial shows. set is nil where no settings are read.
+func sandboxLine(ctx context.Context, set *settings.Sandbox) string {
+	if set != nil && !set.Enabled {
+		return "off, by sandbox.enabled: commands run with all your rights"
+	}
+	report := sandbox.Probe(ctx, set != nil && set.Seatbelt)
+	e := report.Enforces
+	switch {
+	case report.Backend == sandbox.None:
+		return "none: commands run with all your rights; toolhost doctor says how to get one"
+	case e.Writes && e.Denies && e.Network && e.Processes:
+		return fmt.Sprintf("%s: the kernel holds commands to the workspace, the rules and the allowed hosts", report.Backend)
+	}
+	text, _, _ := strings.Cut(report.String(), " (")
+	return text + "; toolhost doctor says why"
+}
+
+// clientsHere are the known clients that are on this machine.
+func clientsHere() (here []clients.Client) {
+	env, err := clients.System()
+	if err != nil {
+		return nil
+	}
+	for _, c := range clients.All() {
+		if c.Present(env) {
+			here = append(here, c)
+		}
+	}
+	return here
+}
+
+// firstClient is a client on this machine that has a program, or Claude Code.
+func firstClient() clients.Client {
+	for _, c := range clientsHere() {
+		if c.Program != "" {
+			return c
+		}
+	}
+	c, _ := clients.Find("claude-code") // is in the table
+	return c
+}
