@@ -15,9 +15,9 @@ var helpGroups = []struct {
 	commands  []string
 }{
 	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "install", "uninstall", "verify", "mcp", "token", "status", "console"}},
-	{"rules", "Say what is allowed:", []string{"allow", "ask", "deny", "allow-host", "mode", "rules", "check", "trust", "keep", "schema"}},
+	{"rules", "Set the rules:", []string{"allow", "ask", "deny", "allow-host", "mode", "rules", "check", "trust", "keep", "schema"}},
 	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind", "agent"}},
-	{"try", "Try and look:", []string{"call", "tools", "doctor", "profile", "version"}},
+	{"try", "Try and look:", []string{"demo", "call", "tools", "doctor", "profile", "version"}},
 }
 
 // examples are the examples in the help of commands that do not bring one.
@@ -50,6 +50,7 @@ var examples = map[string]string{
 	"toolhost history usage": "toolhost history usage",
 	"toolhost call":          "toolhost call Read file_path=README.md limit=5\ntoolhost call Edit '{\"file_path\":\"a.go\",\"old_string\":\"x\",\"new_string\":\"y\"}' --session s1\ntoolhost call Read file_path=logo.png --output logo-copy.png",
 	"toolhost tools":         "toolhost tools --json",
+	"toolhost demo":          "toolhost demo",
 	"toolhost doctor":        "toolhost doctor --root ~/src/project",
 	"toolhost version":       "toolhost version --json",
 	"toolhost man":           "toolhost man /usr/local/share/man/man1",

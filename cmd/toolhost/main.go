@@ -81,9 +81,9 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
-		Short: "The tools that coding agents are trained on, for any MCP client, guarded on the server",
-		Long: `toolhost serves Read, Edit, Write, Bash, Glob and Grep over MCP and enforces the guards on the server:
-files are read before they are edited, rules allow, ask or deny, results are bounded, calls are ordered.
+		Short: "The tools that coding agents are trained on, for any MCP client, under your rules",
+		Long: `toolhost serves Read, Edit, Write, Bash, Glob and Grep over MCP and enforces your rules itself: files are read before they are
+edited, rules allow, ask or deny, commands run in a sandbox, and changes can be undone.
 
 Directories named by --root, or after the flags, are what the tools work in; without any it is the working
 directory. Without a command and with an input that is not a terminal, toolhost serves over stdio: toolhost --root DIR and
@@ -91,7 +91,7 @@ toolhost DIR are how a client can start it.`,
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(), keepCommand(),
-		runCommand(), tryCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(permitCommands()...)
 	arrange(root)
 	root.InitDefaultHelpCmd()

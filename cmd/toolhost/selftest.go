@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,7 +35,7 @@ type Result struct {
 // Run starts program over each transport and in each era, in a directory of its own that is removed again, and
 // has it list its tools and read a file. The user's settings apply.
 func Run(ctx context.Context, program string) ([]Result, error) {
-	place, err := newPlace()
+	place, err := newPlace("doctor")
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +54,15 @@ func Run(ctx context.Context, program string) ([]Result, error) {
 type place struct {
 	dir, root, state, tokenFile string
 	token, content              string
+	env, flags                  []string // in addition to those of every conversation
 }
 
 // fileName is the file that is read.
 const fileName = "hello.txt"
 
-func newPlace() (p place, err error) {
-	dir, err := os.MkdirTemp("", "toolhost-doctor-*")
+// newPlace makes the place of a command, in the directory for temporary files.
+func newPlace(command string) (p place, err error) {
+	dir, err := os.MkdirTemp("", "toolhost-"+command+"-*")
 	if err != nil {
 		return p, fmt.Errorf("no directory for the test: %w", err)
 	}
@@ -114,6 +117,8 @@ type talk struct {
 	wire wire
 	era  string
 	next int
+	// capabilities are what the client can do, as a modern request declares it.
+	capabilities message
 }
 
 func converse(ctx context.Context, transport, era string, p place, start func(context.Context) (wire, error)) Result {
@@ -142,20 +147,12 @@ func (t *talk) talk(ctx context.Context, p place) (tools int, err error) {
 			return 0, fmt.Errorf("initialize: %w", err)
 		}
 	}
-	var list struct {
-		Tools []struct {
-			Name string `json:"name"`
-		} `json:"tools"`
+	names, err := t.tools(ctx)
+	if err != nil {
+		return 0, err
 	}
-	if err := t.request(ctx, "tools/list", message{}, &list); err != nil {
-		return 0, fmt.Errorf("tools/list: %w", err)
-	}
-	served := false
-	for _, tool := range list.Tools {
-		served = served || tool.Name == "Read"
-	}
-	if !served {
-		return len(list.Tools), fmt.Errorf("tools/list: Read is not among the %d tools; is it denied by a rule?", len(list.Tools))
+	if !slices.Contains(names, "Read") {
+		return len(names), fmt.Errorf("tools/list: Read is not among the %d tools; is it denied by a rule?", len(names))
 	}
 	var read struct {
 		Content []struct {
@@ -164,12 +161,28 @@ func (t *talk) talk(ctx context.Context, p place) (tools int, err error) {
 		IsError bool `json:"isError"`
 	}
 	if err := t.request(ctx, "tools/call", message{"name": "Read", "arguments": message{"file_path": fileName}}, &read); err != nil {
-		return len(list.Tools), fmt.Errorf("tools/call: %w", err)
+		return len(names), fmt.Errorf("tools/call: %w", err)
 	}
 	if len(read.Content) == 0 || read.IsError || !strings.Contains(read.Content[0].Text, p.content) {
-		return len(list.Tools), fmt.Errorf("tools/call: Read did not return the file: %+v", read)
+		return len(names), fmt.Errorf("tools/call: Read did not return the file: %+v", read)
 	}
-	return len(list.Tools), nil
+	return len(names), nil
+}
+
+// tools lists the names of the tools that are served.
+func (t *talk) tools(ctx context.Context) (names []string, err error) {
+	var list struct {
+		Tools []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+	}
+	if err := t.request(ctx, "tools/list", message{}, &list); err != nil {
+		return nil, fmt.Errorf("tools/list: %w", err)
+	}
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names, nil
 }
 
 func (t *talk) initialize(ctx context.Context) error {
@@ -192,9 +205,13 @@ func about() message { return message{"name": "toolhost doctor", "version": "1"}
 func (t *talk) request(ctx context.Context, method string, params message, into any) error {
 	t.next++
 	if t.era == Modern {
+		can := t.capabilities
+		if can == nil {
+			can = message{}
+		}
 		params["_meta"] = message{
 			"io.modelcontextprotocol/protocolVersion":    Modern,
-			"io.modelcontextprotocol/clientCapabilities": message{},
+			"io.modelcontextprotocol/clientCapabilities": can,
 			"io.modelcontextprotocol/clientInfo":         about(),
 		}
 	}

@@ -29,8 +29,13 @@ type stdio struct {
 }
 
 func startStdio(ctx context.Context, program string, p place) (wire, error) {
-	s := &stdio{cmd: exec.CommandContext(ctx, program, "stdio", "--root", p.root, "--state-dir", p.state)}
-	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr, s.cmd.WaitDelay = p.root, environment(), &s.stderr, endTime
+	return startServer(ctx, p.root, p.env, program, append([]string{"stdio", "--root", p.root, "--state-dir", p.state}, p.flags...)...)
+}
+
+// startServer starts a server in a directory, with more variables than this process has.
+func startServer(ctx context.Context, dir string, env []string, program string, args ...string) (wire, error) {
+	s := &stdio{cmd: exec.CommandContext(ctx, program, args...)}
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr, s.cmd.WaitDelay = dir, append(environment(), env...), &s.stderr, endTime
 	in, err := s.cmd.StdinPipe()
 	if err != nil {
 		return nil, err

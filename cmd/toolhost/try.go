@@ -186,6 +186,14 @@ func (t *trying) settings() ([]byte, error) {
 // gitPlaces are the variables that name a repository, as a hook of git has them: the client is to work in its own.
 var gitPlaces = []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"}
 
+// withoutGitPlaces is an environment without them.
+func withoutGitPlaces(env []string) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(gitPlaces, name)
+	})
+}
+
 // runClient runs toolhost run in the worktree. It is a process of its own, which has the terminal for itself.
 func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 	self, err := os.Executable()
@@ -214,10 +222,7 @@ func (t *trying) runClient(cmd *cobra.Command, args []string) error {
 		}
 	})
 	child := exec.Command(self, append(append(flags, "--"), args...)...)
-	child.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(gitPlaces, name)
-	})
+	child.Env = withoutGitPlaces(os.Environ())
 	child.Dir, child.Stdin, child.Stdout, child.Stderr = t.worktree.Dir(), os.Stdin, os.Stdout, os.Stderr
 	signal.Reset(os.Interrupt, syscall.SIGTERM) // main would end this process at the second one
 	signals := make(chan os.Signal, 16)

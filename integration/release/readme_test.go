@@ -3,22 +3,13 @@ package release
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/integration/host"
 )
-
-//go:generate go test . -run TestReadmeToolTable -update
-
-// TestReadmeToolTable holds the README's table of tools against what the binary serves.
-func TestReadmeToolTable(t *testing.T) {
-	generated(t, "../../README.md", "tools", toolTable(t))
-}
 
 // A listedTool is a tool as clients see it in the list.
 type listedTool struct {
@@ -46,39 +37,6 @@ func listTools(t *testing.T) []listedTool {
 		t.Fatal(err)
 	}
 	return list.Tools
-}
-
-func toolTable(t *testing.T) string {
-	var b strings.Builder
-	b.WriteString("| tool | parameters (* required) | hints | what it does |\n|---|---|---|---|\n")
-	for _, tool := range listTools(t) {
-		var params []string
-		for name := range tool.InputSchema.Properties {
-			param := "`" + name + "`"
-			if slices.Contains(tool.InputSchema.Required, name) {
-				param += "*"
-			}
-			params = append(params, param)
-		}
-		slices.SortFunc(params, func(a, b string) int { // required ones first
-			if x, y := strings.HasSuffix(a, "*"), strings.HasSuffix(b, "*"); x != y {
-				if x {
-					return -1
-				}
-				return 1
-			}
-			return strings.Compare(a, b)
-		})
-		var hints []string
-		for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-			if tool.Annotations[hint] == true {
-				hints = append(hints, strings.TrimSuffix(hint, "Hint"))
-			}
-		}
-		summary, _, _ := strings.Cut(tool.Description, "\n")
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", tool.Name, strings.Join(params, " "), strings.Join(hints, ", "), summary)
-	}
-	return b.String()
 }
 
 // TestToolList holds the list of tools against what clients can take.

@@ -1,0 +1,34 @@
+package agents
+
+import (
+	"testing"
+
+	"github.com/toolhost/toolhost/integration/host"
+)
+
+// TestDemoAtTerminal answers the question of the demo, and takes back what the played agent did.
+func TestDemoAtTerminal(t *testing.T) {
+	if !host.Contained(t) {
+		t.Skip("the push succeeds in a sandbox only")
+	}
+	for answer, want := range map[string]string{
+		"y": "The push that you allowed replaced", "n": "The pushed branch is as it was.",
+	} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			w := newTerminal(t, newPerson(t), nil, "sh", "-c", host.Binary+" demo; read end")
+			for _, step := range []struct{ shown, typed string }{{"Allow it? [y/N]", answer}, {"Press Enter", ""}} {
+				host.Eventually(t, func() string { return w.lacks([]string{step.shown}) })
+				w.do("send-keys", step.typed, "Enter")
+			}
+			host.Eventually(t, func() string { return w.lacks([]string{"The files are as before.", want, "Next: toolhost install"}) })
+		})
+	}
+}
+
+// TestWelcome is what toolhost prints at a terminal without a command.
+func TestWelcome(t *testing.T) {
+	w := newTerminal(t, newPerson(t), nil, "sh", "-c", host.Binary+"; read end")
+	words := []string{"sandbox here", "clients here", "toolhost demo", "toolhost install claude-code", "toolhost try -- claude", "toolhost --help"}
+	host.Eventually(t, func() string { return w.lacks(words) })
+}
