@@ -86,8 +86,8 @@ and then only when the variable is set.`,
 func uninstallCommand() *cobra.Command {
 	var flags installFlags
 	cmd := &cobra.Command{
-		Use: "uninstall CLIENT", Short: "Take toolhost out of an MCP client again",
-		Long: `Take toolhost out of an MCP client again. If nothing else has changed the file since toolhost was added, it is
+		Use: "uninstall CLIENT", Short: "Remove toolhost from an MCP client",
+		Long: `Remove toolhost from an MCP client. If nothing else has changed the file since toolhost was added, it is
 afterwards what it was before, to the byte; a file that was made is removed.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: completeClients,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.uninstall(cmd, args[0]) },
@@ -212,10 +212,13 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	if err == nil && f.adopt {
 		err = f.adoptServers(cmd, client, r)
 	}
-	if err != nil || !f.replace {
+	if err == nil && f.replace {
+		err = f.replaceOwn(cmd, client, r)
+	}
+	if err != nil || f.dryRun {
 		return err
 	}
-	return f.replaceOwn(cmd, client, r)
+	return confirmEntry(cmd.Context(), out, client, r)
 }
 
 // installAll adds toolhost to every client that is here and has a file of its own. The error counts those where that failed.
@@ -354,9 +357,6 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 			_, err = fmt.Fprintf(w, format, args...)
 		}
 	}
-	if client.Verifies != nil && r.Server.URL == "" && !f.replace && !f.dryRun {
-		say("try:    toolhost verify %s shows what its model gets; install %s --replace switches its own tools off\n", client.Name, client.Name)
-	}
 	switch {
 	case r.Server.Token != "":
 		say("note:   the token stands in the file in clear\n")
@@ -373,6 +373,9 @@ func (f *installFlags) advise(w io.Writer, client clients.Client, r clients.Requ
 		if i > 0 && r.Server.Args[i-1] == "--root" && within(r.Server.Command, arg) {
 			say("note:   %s lies in the root %s, where an agent could replace it\n", sanitized(r.Server.Command), sanitized(arg))
 		}
+	}
+	if !f.replace && !f.dryRun {
+		say("keeps:  %s\n", keptTools(client))
 	}
 	return err
 }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/clients"
+)
+
+// entryLimit is how long an entry may take to answer after it was written.
+const entryLimit = 5 * time.Second
+
+// confirmEntry starts the server of an entry as the client will start it, or calls the one that listens, and has it list its tools.
+func confirmEntry(ctx context.Context, w io.Writer, client clients.Client, r clients.Request) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, entryLimit, fmt.Errorf("it did not answer within %s", entryLimit))
+	defer cancel()
+	began := time.Now()
+	names, err := entryTools(ctx, r)
+	switch {
+	case err == nil:
+		_, err = fmt.Fprintf(w, "works:  %d tools were listed after %s, as %s will ask for them\n", len(names), time.Since(began).Round(time.Millisecond), client.Title)
+		return err
+	case r.Server.URL != "":
+		_, err = fmt.Fprintf(w, "note:   no tools were listed at %s: %s; start the server with toolhost http, or correct the address or the token\n", r.Server.URL, sanitized(err.Error()))
+		return err
+	}
+	return fmt.Errorf("the entry is written, but its server does not work: %w. See toolhost doctor", err)
+}
+
+// entryTools lists the tools of the server of an entry.
+func entryTools(ctx context.Context, r clients.Request) (names []string, err error) {
+	w, err := reach(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	names, err = (&talk{wire: w, era: Modern}).tools(ctx)
+	err = errors.Join(err, w.close())
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return names, err
+}
+
+// A running server was started by others, and goes on.
+type running struct{ *web }
+
+func (running) close() error { return nil }
+
+// reach starts the server of an entry, or finds the one that listens.
+func reach(ctx context.Context, r clients.Request) (wire, error) {
+	if r.Server.URL != "" {
+		token := cmp.Or(r.Server.Token, os.Getenv(clients.TokenVariable))
+		if token == "" {
+			raw, err := os.ReadFile(filepath.Join(filepath.Dir(r.Backups.Dir), "token"))
+			if err != nil {
+				return nil, fmt.Errorf("%s is not set, and there is no token of a server on this machine: %w", clients.TokenVariable, err)
+			}
+			token = strings.TrimSpace(string(raw))
+		}
+		return running{&web{url: r.Server.URL, token: token, era: Modern}}, nil
+	}
+	dir, err := os.Getwd() // also the project of an entry in a project
+	if err != nil {
+		return nil, err
+	}
+	return startServer(ctx, dir, nil, r.Server.Command, r.Server.Args...)
+}
+
+// keptTools says which tools of the client stay out of the rules, and what holds them.
+func keptTools(client clients.Client) string {
+	var ways []string
+	if client.Replaces != nil {
+		ways = append(ways, fmt.Sprintf("toolhost install %s --replace switches them off", client.Name))
+	}
+	if client.Runs != nil {
+		ways = append(ways, fmt.Sprintf("toolhost run -- %s holds them too", client.Program))
+	}
+	if len(ways) == 0 {
+		return "tools that " + client.Title + " has of its own do not obey these rules"
+	}
+	return fmt.Sprintf("%s has tools of its own, which can still read .env: %s", client.Title, strings.Join(ways, ", "))
+}
