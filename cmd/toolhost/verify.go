@@ -16,10 +16,11 @@ func verifyCommand() *cobra.Command {
 	flags := installFlags{name: serverEntry}
 	var asJSON, inRun bool
 	cmd := &cobra.Command{
-		Use: "verify CLIENT", Short: "Try what an MCP client makes of toolhost, with a model that is played",
-		Long: `Try what an MCP client makes of toolhost: it is run in a directory of its own, with toolhost in its configuration, for a model on this
-machine that is played. The report says which of our tools the model is offered, which of its own the client keeps, and whether these
-get at a file that only the rules of toolhost deny. Nothing of yours is read or written, and no account is needed.
+		Use: "verify CLIENT", Short: "Report what the model of an MCP client gets of toolhost",
+		Long: `Report what the model of an MCP client gets of toolhost. The client is run in a directory of its own, with toolhost in its
+configuration, for a model on this machine that is played. The report says which of our tools the model is offered, which of its own the client keeps, and whether these
+get at a file that only the rules of toolhost deny. Which of its own tools are switched off is read from your files: a copy of these
+settings is tried. Nothing else of yours is read, nothing is written, and no account is needed.
 
 The exit status is 0 when all our tools are offered and the file was held, 1 when not, and 3 for a client whose model cannot be played.`,
 		Example: "  toolhost verify claude-code\n  toolhost verify codex --json | jq .offered",

@@ -2,6 +2,9 @@ package clients
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +56,36 @@ func (c Client) Replace(ctx context.Context, r Request) (reports []Report, err e
 		reports = append(reports, report)
 	}
 	return reports, nil
+}
+
+// chosen returns the settings by which the user's own files switch tools of the client off: the keys that Replace sets, as they are.
+// The files are only read.
+func (c Client) chosen(e Env) (own []Replacement, err error) {
+	for _, p := range c.Replaces {
+		file, format := p.in(c, e)
+		raw, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		_, body := cutBOM(raw)
+		decoded, err := format.decode(body)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", file, err)
+		}
+		copied := Replacement{File: p.File, Format: p.Format}
+		for _, s := range p.Set {
+			switch v := lookup(decoded, strings.Split(s.key, ".")).(type) {
+			case string, bool:
+				copied.Set = append(copied.Set, field{key: s.key, value: v})
+			case []any:
+				copied.Set = append(copied.Set, field{key: s.key, value: strs(v)})
+			}
+		}
+		own = append(own, copied)
+	}
+	return own, nil
 }
 
 // apply sets what is not set yet.

@@ -108,3 +108,42 @@ func TestReplaceRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestChosen copies which tools the user has switched off, and nothing else of the files, to another home, for each client.
+func TestChosen(t *testing.T) {
+	for _, c := range replaceable() {
+		r, other := scratch(t, c), scratch(t, c)
+		if _, err := c.Replace(t.Context(), r); err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		own, err := c.chosen(r.Env)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		copied := c
+		copied.Replaces = own
+		if _, err := copied.Replace(t.Context(), other); err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		for _, p := range c.Replaces {
+			from, _ := p.in(c, r.Env)
+			to, _ := p.in(c, other.Env)
+			want, _ := os.ReadFile(from) // an empty text is seen below
+			if got, err := os.ReadFile(to); err != nil || len(want) == 0 || string(got) != string(want) {
+				t.Errorf("%s: %s holds %s, %v, not %s", c.Name, to, got, err, want)
+			}
+		}
+	}
+	c := known("claude-code")
+	r := scratch(t, c)
+	file := filepath.Join(r.Env.Home, ".claude", "settings.json")
+	write(t, file, `{"hooks": {}, "env": {"X": "y"}, "permissions": {"deny": ["Bash"], "allow": ["Read"]}}`, 0o600)
+	own, err := c.chosen(r.Env)
+	if err != nil || len(own) != 1 || len(own[0].Set) != 1 || own[0].Set[0].key != "permissions.deny" {
+		t.Errorf("%v, %v", own, err)
+	}
+	write(t, file, `{`, 0o600)
+	if _, err := c.chosen(r.Env); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a broken file: %v", err)
+	}
+}

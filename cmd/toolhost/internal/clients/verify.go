@@ -132,8 +132,16 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	return v, nil
 }
 
-// prepare makes the home of the trial: the client's configuration with toolhost in it, and our rules.
+// prepare makes the home of the trial: the client's configuration with toolhost in it, and our rules. Which of its own tools the user has
+// switched off is copied from the user's files.
 func (t *trial) prepare(ctx context.Context, r Request, url string) error {
+	off := t.client
+	if !r.Replace && !r.Run {
+		var err error
+		if off.Replaces, err = t.client.chosen(r.Env); err != nil {
+			return err
+		}
+	}
 	r.Env.Home, r.Env.Getenv = t.home, func(string) string { return "" }
 	r.Env.LookPath = func(string) string { return "" } // the file is edited: the client's own command takes seconds
 	r.Backups, r.Force, r.Project, r.DryRun = Backups{Dir: filepath.Join(t.home, "backups")}, true, "", false
@@ -161,8 +169,8 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 			return err
 		}
 	}
-	if r.Replace {
-		if _, err := t.client.Replace(ctx, r); err != nil {
+	if !r.Run {
+		if _, err := off.Replace(ctx, r); err != nil {
 			return err
 		}
 	}
