@@ -95,7 +95,7 @@ func examineClients() []doctor.Finding {
 	}
 	if len(all) == 0 {
 		all = append(all, doctor.Finding{
-			Level: doctor.LevelOK, About: "client", Text: "none that is known is on this machine", Remedy: "toolhost install --list names those that are known",
+			Level: doctor.LevelOK, About: "client", Text: "no client that toolhost knows is on this machine", Remedy: "toolhost install --list",
 		})
 	}
 	return all

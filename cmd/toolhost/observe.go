@@ -43,19 +43,28 @@ func (f *observeFlags) add(flags *pflag.FlagSet) {
 // addLog adds the flags of the messages on stderr.
 func (f *observeFlags) addLog(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "the `FORMAT` of messages on stderr: text or json")
-	flags.StringVar(&f.logLevel, "log-level", defaultLevel, "the least `LEVEL` of messages that are printed: debug, info, warn or error")
+	flags.StringVar(&f.logLevel, "log-level", commandLevel, "the least `LEVEL` of messages that are printed: debug, info, warn or error")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more on stderr; the same as --log-level debug")
 }
 
 // addServing adds the flags of a host that serves clients.
 func (f *observeFlags) addServing(flags *pflag.FlagSet) {
 	f.serving = true
+	f.warn(flags)
 	flags.StringVar(&f.metrics.Address, "metrics", "", "serve metrics for Prometheus on this `ADDRESS`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.metrics.TokenFile, "metrics-token-file", "", "the `FILE` with the bearer token of the scraper; needed where others can reach the address")
 }
 
-// defaultLevel logs only what a person should act on.
-const defaultLevel = "warn"
+// warn makes warnings the default: what a host does while it serves is in no output of the command.
+func (f *observeFlags) warn(flags *pflag.FlagSet) {
+	f.logLevel, flags.Lookup("log-level").DefValue = defaultLevel, defaultLevel
+}
+
+// The levels of messages. A host that serves logs what a person should act on; a command tells it in its output.
+const (
+	defaultLevel = "warn"
+	commandLevel = "error"
+)
 
 // logger writes messages as the flags say.
 func (f *observeFlags) logger(w io.Writer) (*slog.Logger, error) {

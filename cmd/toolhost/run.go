@@ -67,6 +67,7 @@ The exit status is that of the client: 126 if it could not be started, 127 if th
 	}
 	cmd.Flags().SetInterspersed(false)
 	flags.host.add(cmd)
+	flags.host.observe.warn(cmd.Flags())
 	flags.host.console.add(cmd.Flags())
 	cmd.Flags().StringArrayVar(&flags.hosts, "allow-host", nil, "a `HOST` that the client reaches, such as *.example.com or localhost:11434; repeatable")
 	cmd.Flags().BoolVar(&flags.weaker, "weaker", false, "run also where the sandbox does not hold everything; what is missing is said")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
@@ -73,6 +74,7 @@ func Examine(ctx context.Context, s *Subject) []Finding {
 	all = append(all, s.manyNames()...)
 	all = append(all, web()...)
 	all = append(all, s.shell(ctx))
+	all = append(all, git()...)
 	all = append(all, s.state()...)
 	return append(all, s.tools())
 }
@@ -148,18 +150,32 @@ func (s *Subject) sandbox() []Finding {
 			lacks = append(lacks, part.what)
 		}
 	}
-	why, remedy := strings.Join(report.Why, " "), cmp.Or(report.Remedy, "see guard/sandbox/profiles/README.md for containers and Ubuntu")
-	if report.Backend == "" {
-		return []Finding{{LevelWarn, "sandbox", "none: commands run with all the rights of the user. " + why, remedy}}
+	first := Finding{Level: LevelOK, About: "sandbox", Text: fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", "))}
+	switch {
+	case report.Backend == "":
+		first.Text = "none: commands run with all the rights of the user"
+	case len(lacks) > 0:
+		first.Text += "; not held: " + strings.Join(lacks, ", ")
 	}
-	held := fmt.Sprintf("%s: %s", report.Backend, strings.Join(holds, ", "))
-	if len(lacks) == 0 {
-		if why != "" { // a limit of what it offers
-			held += ". " + why
+	if len(lacks) > 0 {
+		first.Level, first.Remedy = LevelWarn, cmp.Or(report.Remedy, "run it on Linux with user namespaces; toolhost profile prints what containers and Ubuntu need")
+		if s.Unkept != nil { // there is no directory for what a sandbox needs
+			first.Remedy = "name a directory that can be written with --state-dir"
 		}
-		return []Finding{{LevelOK, "sandbox", held, ""}}
 	}
-	return []Finding{{LevelWarn, "sandbox", held + "; not held: " + strings.Join(lacks, ", ") + ". " + why, remedy}}
+	all := []Finding{first}
+	for _, why := range report.Why {
+		all = append(all, Finding{LevelOK, "sandbox", strings.TrimSuffix(why, "."), ""})
+	}
+	return all
+}
+
+// git says that git is missing.
+func git() []Finding {
+	if _, err := hostprogram.Find("git"); err == nil {
+		return nil
+	}
+	return []Finding{{LevelWarn, "git", "not on the PATH: toolhost try and worktrees of agents do not work", "install git 2.38 or later"}}
 }
 
 // manyNames says that rules on files hold for fewer programs where one file has several names.

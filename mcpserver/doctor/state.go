@@ -26,12 +26,12 @@ func (s *Subject) state() []Finding {
 		return []Finding{{LevelWarn, "state", fmt.Sprintf("%s cannot be used: %v. Long results are not kept, changes cannot be undone", dir, err), "name another with --state-dir"}}
 	}
 	held, damage := s.history()
-	parts := []string{
-		fmt.Sprintf("results %s, at most %s a caller", mebibytes(privatefile.Size(filepath.Join(dir, "results"))), mebibytes(resultstore.DefaultQuota)),
-		fmt.Sprintf("history %s%s, %s", mebibytes(privatefile.Size(filepath.Join(dir, "history"))), held, builtin.HistoryBounds(s.Roots)),
-	}
-	text := fmt.Sprintf("%s holds %s: %s", dir, mebibytes(privatefile.Size(dir)), strings.Join(parts, "; "))
-	return slices.Concat([]Finding{{LevelOK, "state", text, ""}}, damage, s.keys(), []Finding{s.audit()})
+	size := func(name string) string { return mebibytes(privatefile.Size(filepath.Join(dir, name))) }
+	return slices.Concat([]Finding{
+		{LevelOK, "state", fmt.Sprintf("%s, %s", dir, size("")), ""},
+		{LevelOK, "results", fmt.Sprintf("%s, at most %s a caller", size("results"), mebibytes(resultstore.DefaultQuota)), ""},
+		{LevelOK, "history", fmt.Sprintf("%s%s, %s", size("history"), held, builtin.HistoryBounds(s.Roots)), ""},
+	}, damage, s.keys(), []Finding{s.audit()})
 }
 
 // mostHolders is how many callers are named whose changes the history holds.
