@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -284,6 +285,9 @@ func checkRoot(dir string, cfg Config) error {
 		return fmt.Errorf("the root %q is not an absolute path", dir)
 	}
 	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the root %s does not exist: correct --root, or make the directory", dir)
+	}
 	if err != nil {
 		return fmt.Errorf("the root cannot be used: %w", err)
 	}

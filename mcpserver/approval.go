@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
@@ -24,6 +25,7 @@ type Answer struct {
 	Reason   string // the reason of a refusal, for the agent
 	Form     string // the result of an elicitation as JSON, for a question with a form
 	By       string // the channel that asked the person: [ByClient] or [byConsole]
+	late     bool   // nobody answered in time
 }
 
 // The values of [Answer.By], as they appear in the audit log.
@@ -125,10 +127,16 @@ func refusal(v guard.Verdict, because string) guard.Verdict {
 	return v
 }
 
+// nobodyAnswered is the reason of a refusal whose question was put to a person for [approvals.Lifetime].
+var nobodyAnswered = fmt.Sprintf("nobody answered within %d minutes", approvals.Lifetime/time.Minute)
+
 func refusedBecause(a *Answer) string {
 	said := "a person was asked and did not allow it"
-	if a.Decision == DenyIt {
+	switch {
+	case a.Decision == DenyIt:
 		said = "the person refused"
+	case a.late:
+		said = nobodyAnswered
 	}
 	if reason := strings.Join(strings.Fields(a.Reason), " "); reason != "" {
 		said += ": " + strings.TrimSuffix(reason, ".")

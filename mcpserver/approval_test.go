@@ -342,3 +342,18 @@ func TestQuestionRecordsAreBounded(t *testing.T) {
 	}
 	w.close()
 }
+
+// TestRefusedBecause: the agent is told whether a person refused, or nobody answered.
+func TestRefusedBecause(t *testing.T) {
+	for want, a := range map[string]Answer{
+		"nobody answered within 5 minutes":            {late: true},
+		"the person refused":                          {Decision: DenyIt},
+		"the person refused: use make":                {Decision: DenyIt, Reason: "use\nmake."},
+		"a person was asked and did not allow it":     {},
+		"a person was asked and did not allow it: no": {Reason: "no"},
+	} {
+		if got := refusedBecause(&a); got != want {
+			t.Errorf("%+v: %q, want %q", a, got, want)
+		}
+	}
+}

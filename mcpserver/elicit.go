@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -225,8 +226,11 @@ func (s *Server) put(ctx context.Context, q *Question) *Answer {
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)}, Params: form(q),
 	})
 	if err != nil {
-		s.host.log.Warn("a person could not be asked", "error", err)
-		return &Answer{State: q.State, By: ByClient}
+		late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if !late {
+			s.host.log.Warn("a person could not be asked", "error", err)
+		}
+		return &Answer{State: q.State, By: ByClient, late: late}
 	}
 	return toAnswer(q.State, result)
 }

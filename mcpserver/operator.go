@@ -55,6 +55,7 @@ func (p *approver) askOperator(ctx context.Context, a *Admission, req Request, q
 	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
 	defer cancel()
 	answer := p.asker.Ask(ctx, p.forOperator(a, req, q))
+	answer.late = answer.Decision == "" && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	if err := p.operatorMayAnswer(); err != nil { // it may have changed while the question waited
 		answer = Answer{Reason: "the answer does not count, because " + err.Error()}
 	}

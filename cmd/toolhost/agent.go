@@ -46,6 +46,10 @@ func agentListCommand() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), list)
 			}
+			if len(list) == 0 {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "no agent left anything")
+				return err
+			}
 			out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, k := range list {
 				fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", k.Kept.Local().Format("2006-01-02 15:04"), sanitized(cmp.Or(k.Branch, k.Name)), sanitized(k.Source), sanitized(k.Tree))

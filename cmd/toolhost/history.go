@@ -65,7 +65,7 @@ func historyCommand() *cobra.Command {
 // nothingChanged says that the filter finds no change.
 func nothingChanged(filter builtin.ChangeFilter) string {
 	if filter.Path == "" && filter.Scope == "" && filter.Since.IsZero() {
-		return "no change is recorded"
+		return "no change is recorded yet: what tools and commands change in your files is listed here"
 	}
 	return "no change is recorded that --path, --root, --scope and --since select"
 }

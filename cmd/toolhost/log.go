@@ -111,6 +111,10 @@ func (q *logQuery) run(ctx context.Context, w io.Writer, path string) error {
 			return err
 		}
 	}
+	if len(lines) == 0 && !q.follow && !q.asJSON {
+		_, err := fmt.Fprintf(os.Stderr, "no call is recorded in %s that the flags select\n", sanitized(path))
+		return err
+	}
 	for q.follow {
 		select {
 		case <-ctx.Done():

@@ -56,7 +56,7 @@ func AddToken(file, name string, rights Rights, lifetime time.Duration, servers 
 // RevokeToken removes a token from the file.
 func RevokeToken(file, name string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) { // nothing is made on the way to nothing
-		return fmt.Errorf("there is no token named %q, because there is no file %s", name, file)
+		return fmt.Errorf("there is no token named %q, because there is no file %s: toolhost token add %s makes one", name, file, name)
 	}
 	return editTokens(file, func(all []Token) ([]Token, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t Token) bool { return t.Name == name })

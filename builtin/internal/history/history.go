@@ -55,7 +55,7 @@ var (
 	// ErrDamaged is returned for content that differs from what was stored.
 	ErrDamaged = errors.New("the content kept is damaged")
 	// ErrUnknown is returned for a change that the journal does not have.
-	ErrUnknown = errors.New("no such change in the history")
+	ErrUnknown = errors.New("no such change in the history; toolhost history lists them")
 
 	errClosed = errors.New("the history is closed")
 )

@@ -70,7 +70,7 @@ func (r gitRun) git(ctx context.Context, args ...string) ([]byte, error) {
 		err = cmd.Wait()
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, fmt.Errorf("worktrees need git 2.38 or later: %w", err)
+		return nil, fmt.Errorf("worktrees need git 2.38 or later: %w. Install it, or let the agent work in place: toolhost run -- CLIENT; toolhost rewind takes back what it does", err)
 	}
 	if out.full { // the error of Run can also be that git could not write
 		return nil, fmt.Errorf("git %s: %w", args[0], errLongOutput)

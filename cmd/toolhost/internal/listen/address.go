@@ -17,9 +17,12 @@ func (e UsageError) Unwrap() error { return e.error }
 
 // CheckAddress finds what is wrong with a host:port before anything is looked up.
 func CheckAddress(address string) error {
+	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+		return Usage("it is a port without an address: 127.0.0.1:%s is for this machine alone", address)
+	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return UsageError{err}
+		return Usage("%w: it is an address and a port, such as 127.0.0.1:8377", err)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return Usage("invalid port %q: it is a number from 0, which picks one, to 65535", port)
