@@ -84,9 +84,10 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "what its bearer may do, a `LIST` of read, write and exec")
+	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "the rights of the token, a `LIST` of read, write and exec")
 	cmd.Flags().StringSliceVar(&servers, "servers", nil, "the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
+	cmd.Flags().Lookup("expires").DefValue = "" // which the help would repeat as 0s
 	return cmd
 }
 

@@ -311,7 +311,7 @@ type Search struct {
 	Index bool
 	// Memory is how many MiB of indexes and, up to an eighth, of contents are kept. Default 256.
 	Memory int
-	// Roots is how many directories something is kept of at once. Default 4.
+	// Roots is how many directories may have an index at once. Default 4.
 	Roots int
 	// Idle is after what time without a search what is kept of a directory is
 	// released. Default 30 min.

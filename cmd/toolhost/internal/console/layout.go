@@ -105,7 +105,7 @@ type notFound struct{}
 func (notFound) show(layout) g.Node {
 	return g.Group{
 		h.H1(g.Text("Not here")),
-		h.P(h.A(h.Href("/"), g.Text("Back to what happens now")),
+		h.P(h.A(h.Href("/"), g.Text("Back to the start page")),
 			g.Text(", or to the "), h.A(h.Href("/history"), g.Text("history")), g.Text("."),
 		),
 	}
