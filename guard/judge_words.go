@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,7 +56,35 @@ func (f wordFiles) read(t *target) {
 		}
 		return
 	}
-	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked)
+	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked, f.askedInside)
+}
+
+// maxAskedInside is how many files of a directory are held against the rules that ask before a file is read.
+const maxAskedInside = 20_000
+
+// askedInside requires approval to read a directory in which a rule asks about a file: grep -r shows it. Nothing hides the file from a
+// command that no sandbox contains. A directory of more than [maxAskedInside] files is asked about if there is such a rule.
+func (f wordFiles) askedInside(t *target) (part Part, found bool) {
+	ask := f.j.data.ask.Read
+	if !t.path.dir || ask.Empty() {
+		return Part{}, false
+	}
+	looked := 0
+	_ = filepath.WalkDir(t.path.real, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be listed is not read either
+		}
+		r := ask.Match(pathname.Slashed(path), d.IsDir())
+		if looked++; r == nil && looked > maxAskedInside {
+			r = ask.Rules()[0]
+		}
+		if r == nil {
+			return nil
+		}
+		part, found = t.byRule(Ask, r), true
+		return fs.SkipAll
+	})
+	return part, found
 }
 
 // write judges a file that a command writes.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard/hostprogram"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
@@ -140,7 +140,7 @@ func (d *demo) furnish(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := exec.LookPath("git"); err != nil {
+	if _, err := hostprogram.Find("git"); err != nil {
 		return nil
 	}
 	d.origin = filepath.Join(d.dir, "origin.git")
@@ -160,7 +160,7 @@ func (d *demo) furnish(ctx context.Context) error {
 
 // git runs git in the scratch repository, without the settings of the user.
 func (d *demo) git(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "user.name=A Colleague", "-c", "user.email=colleague@demo.example"}, args...)...)
+	cmd := hostprogram.Command(ctx, "git", append([]string{"-c", "user.name=A Colleague", "-c", "user.email=colleague@demo.example"}, args...)...)
 	cmd.Dir, cmd.Env = d.root, append(withoutGitPlaces(os.Environ()), append(d.env, "GIT_CONFIG_NOSYSTEM=1")...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -336,7 +336,7 @@ func (d *demo) takeBack(ctx context.Context, self string) error {
 
 // toolhost runs a command of this program as the person of the demo.
 func (d *demo) toolhost(ctx context.Context, self string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, self, append(args, "--state-dir", d.state)...)
+	cmd := hostprogram.Command(ctx, self, append(args, "--state-dir", d.state)...)
 	cmd.Dir, cmd.Env = d.root, append(environment(), d.env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
