@@ -209,13 +209,7 @@ func New(cfg Config) (*Policy, error) {
 	k.holdHostFiles(set, denySpelling)
 	k.links = &linkIndex{Inside: outermostOf(append(k.outermost(), placesOf(originals)...)), Outside: k.deniedOutside, Rules: k.linkRules}
 	k.allReadsDenied = k.deny.Blind()
-	for _, w := range set.Warnings {
-		k.warnings = append(k.warnings, w.String())
-	}
-	k.warnings = append(k.warnings, c.Warnings...)
-	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
-		k.warnings = append(k.warnings, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
-	}
+	k.warnings = append(k.warnings, k.warningsOf(set, c)...)
 	k.tag = hiddenTag(k, set)
 	k.plan = sync.OnceValue(func() *policyData {
 		planned := *k
@@ -223,6 +217,18 @@ func New(cfg Config) (*Policy, error) {
 		return &planned
 	})
 	return &Policy{data: k, hidden: &hiddenFiles{data: k}}, nil
+}
+
+// warningsOf returns what may not mean what the author of the settings intended.
+func (k *policyData) warningsOf(set *settings.Settings, c *rules.Compiler) (all []string) {
+	for _, w := range set.Warnings {
+		all = append(all, w.String())
+	}
+	all = append(all, c.Warnings...)
+	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
+		all = append(all, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
+	}
+	return all
 }
 
 // Refusing returns a policy that refuses everything with err as the reason.

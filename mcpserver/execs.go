@@ -53,7 +53,7 @@ type execCall struct {
 	req       Request
 	call      *builtin.Call
 	hooks     *hookedCall
-	env       *builtin.Env
+	env       *builtin.Env // nil: of a program that runs in a cell
 }
 
 // execs returns the judgement of the programs that the call's command starts, and of its hosts, or nil if there is no command.
@@ -91,10 +91,13 @@ func (c *execCall) audit(e builtin.ExecEvent) {
 	_ = c.host.recorder.write(rec) // it logs its errors
 }
 
+// planned reports whether what the command changes is dropped when a plan ends.
+func (c *execCall) planned() bool { return c.env != nil && c.env.Policy.Commands().Discard() }
+
 // key identifies a program by its arguments and the scope of the call. Hosts are asked about anew in each plan.
 func (c *execCall) key(asked builtin.ExecQuestion) string {
 	scope := c.admission.scope.Label
-	if asked.Host {
+	if asked.Host && c.planned() {
 		scope += "\x00" + c.env.Plan
 	}
 	return strings.Join(append([]string{c.admission.principal, scope, asked.Program}, asked.Words...), "\x00")
@@ -158,7 +161,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		reason += "; " + asked.Why
 	}
 	during := "in this conversation, until the host ends"
-	if asked.Host && c.env.Policy.Commands().Discard() {
+	if asked.Host && c.planned() {
 		during = "until the plan ends"
 	} else if asked.Host {
 		reason += ". " + hostRemedy(asked.Text)

@@ -14,7 +14,7 @@ import (
 
 // stateNames are the name prefixes of the entries of a state directory.
 var stateNames = []string{
-	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hooks.json", "hosts", "install", "journal", "modes.json", "ports",
+	"audit.jsonl", "baseline", "cache", "checkpoints", "console", "history", "hooks.json", "hosts", "install", "journal", "modes.json", "overlays", "ports",
 	"private", "readstate", "results", "run", "search", "secret", "servers", "settle", "token", "trust.json", "worktrees",
 }
 

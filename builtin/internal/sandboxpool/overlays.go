@@ -31,7 +31,11 @@ const (
 // to the caller and the workspace. It is locked until the sandbox is closed.
 func (cs *Pool) overlays(c *Sandbox, tools toolCaches, sockets []string) []sandbox.Cache {
 	scratch := c.policy.Commands().Scratch()
-	if cs.overlayDir == "" || os.MkdirAll(cs.overlayDir, 0o700) != nil {
+	if cs.overlayDir == "" {
+		return nil
+	}
+	if err := cmp.Or(os.MkdirAll(cs.overlayDir, 0o700), statedir.Check(cs.overlayDir)); err != nil {
+		cs.log.Warn("commands cannot write in the caches of programs", "error", err)
 		return nil
 	}
 	cs.tidying.Do(func() {
