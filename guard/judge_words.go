@@ -56,35 +56,47 @@ func (f wordFiles) read(t *target) {
 		}
 		return
 	}
-	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked, f.askedInside)
+	f.through(t, f.j.denied, f.j.selfProtection, f.j.deniedHardlink, f.j.asked, f.ruledInside)
 }
 
-// maxAskedInside is how many files of a directory are held against the rules that ask before a file is read.
-const maxAskedInside = 20_000
+// maxInside is how many files of a directory are held against the rules on reading.
+const maxInside = 20_000
 
-// askedInside requires approval to read a directory in which a rule asks about a file: grep -r shows it. Nothing hides the file from a
-// command that no sandbox contains. A directory of more than [maxAskedInside] files is asked about if there is such a rule.
-func (f wordFiles) askedInside(t *target) (part Part, found bool) {
-	ask := f.j.data.ask.Read
-	if !t.path.dir || ask.Empty() {
+// ruledInside judges the reading of a directory in which a rule denies or asks about a file: grep -r shows it. Nothing hides the file
+// from a command that no sandbox contains. In a directory of more than [maxInside] files, the first rule counts as one about them.
+func (f wordFiles) ruledInside(t *target) (part Part, found bool) {
+	k := f.j.data
+	lists := []ruledList{{Deny, k.deny.Read}, {Ask, k.ask.Read}}
+	lists = slices.DeleteFunc(lists, func(l ruledList) bool { return l.rules.Empty() })
+	if !t.path.dir || len(lists) == 0 {
 		return Part{}, false
 	}
 	looked := 0
 	_ = filepath.WalkDir(t.path.real, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		if looked++; err != nil {
 			return nil // what cannot be listed is not read either
 		}
-		r := ask.Match(pathname.Slashed(path), d.IsDir())
-		if looked++; r == nil && looked > maxAskedInside {
-			r = ask.Rules()[0]
+		for _, l := range lists {
+			r := l.rules.Match(pathname.Slashed(path), d.IsDir())
+			if r == nil && looked > maxInside {
+				r = l.rules.Rules()[0]
+			}
+			if r != nil && (!found || l.action < part.Action) {
+				part, found = t.byRule(l.action, r), true
+			}
 		}
-		if r == nil {
-			return nil
+		if looked > maxInside || found && part.Action == Deny {
+			return fs.SkipAll
 		}
-		part, found = t.byRule(Ask, r), true
-		return fs.SkipAll
+		return nil
 	})
 	return part, found
+}
+
+// A ruledList is the rules on reading of one action.
+type ruledList struct {
+	action Action
+	rules  *rules.Matcher
 }
 
 // write judges a file that a command writes.
