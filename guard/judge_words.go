@@ -324,7 +324,7 @@ func (f wordFiles) removals() {
 		dirs := f.line.runsIn(s.Places)
 		if slices.ContainsFunc(s.Args[1:], func(w command.Word) bool { return f.removesCritical(w, dirs) }) {
 			f.ask("run "+s.Text, ruleCritical, clip(textOf(s))+" would remove, or could remove, a root, home or workspace directory.",
-				"Name what is to be removed more closely; a person must agree to this in any mode.")
+				"Name what is to be removed more closely, or stop and ask the user.")
 		}
 	}
 }
