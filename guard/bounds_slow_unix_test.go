@@ -32,7 +32,7 @@ func TestBeyondTheBounds(t *testing.T) {
 		{"a long heredoc that a shell runs", "deny Bash(rm *)", "bash <<'E'\n" + strings.Repeat("ls x\n", 4000) + "rm x\nE", contained, Ask},
 		{"a long heredoc into a protected file", "", heredoc(".envrc", "text"), uncontained, Ask},
 		{"what cannot be parsed", "", "echo $((a); (b)); echo > out", contained, Allow},
-		{"what cannot be parsed may name what is to be asked for", "ask Read(.env)", "echo $((a); (b)); cat .env", contained, Ask},
+		{"what cannot be parsed cannot read what is to be asked for", "ask Read(.env)", "echo $((a); (b)); cat .env", contained, Allow},
 		{"what cannot be parsed may make what is denied", "deny Edit(*.lock)", "echo $((a); (b)); touch new.lock", contained, Ask},
 		{"what cannot be parsed cannot read what is denied", "deny Read(.env)", "echo $((a); (b)); cat .env", contained, Allow},
 
