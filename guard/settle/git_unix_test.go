@@ -114,7 +114,7 @@ func (g *gitGround) play(t *testing.T) {
 		g.log = append(g.log, text)
 		var inside, out string
 		g.call(func() {
-			out = g.git(g.dir, text)
+			out = g.git(g.dir, GitPrelude+text)
 			inside = g.state(g.dir)
 		})
 		wantOut := g.git(g.plain, text)
