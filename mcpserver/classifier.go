@@ -28,7 +28,7 @@ func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-
 	call := s.hookCall(c.admission, c.env.Policy, c.req.Tool, input)
 	answer := make(chan hook.Decision, 1)
 	asking := context.WithValue(ctx, askerKey{}, c)
-	go func() { answer <- s.runner.Classify(asking, group, call, v.Reason) }()
+	s.classifying.Go(func() { answer <- s.runner.Classify(asking, group, call, v.Reason) })
 	return answer
 }
 

@@ -43,7 +43,8 @@ type hookset struct {
 	log             *slog.Logger
 	warnUncontained sync.Once // logs once that hooks run uncontained although they should not
 	state           string    // directory
-	failed          sync.Map  // hooks whose failure is noted for the doctor, by their command
+	classifying     sync.WaitGroup
+	failed          sync.Map // hooks whose failure is noted for the doctor, by their command
 }
 
 // newHookset returns a hookset that runs the commands of hooks in the first root.
@@ -51,6 +52,12 @@ func newHookset(p *policies, state string) *hookset {
 	s := &hookset{policies: p, tools: p.tools, runtime: p.runtime, log: p.log, state: state}
 	s.runner = hook.New(hook.Config{Start: s.start, Outside: s.outside, Dir: p.cfg.Roots[0], Match: s.concerns, Failed: s.noteFailed, Log: p.log})
 	return s
+}
+
+// close ends the hooks that are not waited for, and waits for classifiers that a person was faster than.
+func (s *hookset) close() {
+	s.runner.Close()
+	s.classifying.Wait()
 }
 
 // askerKey is the key of the [execCall] in the context of hooks.

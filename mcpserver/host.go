@@ -175,7 +175,7 @@ func (h *Host) Close() error {
 		h.gateway.Close()
 	}
 	if h.hooks != nil {
-		h.hooks.runner.Close()
+		h.hooks.close()
 	}
 	if h.runtime != nil {
 		errs = append(errs, h.runtime.Close())
