@@ -26,8 +26,11 @@ func (d Description) Unusual() (all []string) {
 
 // unusual returns the sentence about an item, or "".
 func (i Item) unusual() string {
-	verb, what, _ := strings.Cut(i.What, " ")
-	what, _, _ = strings.Cut(what, ", ") // a note follows
+	text := i.What
+	if i.judged != "" && strings.HasPrefix(text, i.judged) { // a note follows
+		text = i.judged
+	}
+	verb, what, _ := strings.Cut(text, " ")
 	switch {
 	case i.Rule == RuleProtected:
 		return "Other programs run or obey this file: " + what
