@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // attack is a script that must neither print the secret or a breach nor change
@@ -176,10 +178,13 @@ func available(t *testing.T, f *fixture) map[Backend]*Sandbox {
 // overlaidBackend is [Namespaces] where commands write in overlays.
 const overlaidBackend Backend = "overlays"
 
+// ownedBackend is [Namespaces] where the workspace belongs to a user that is not root, and commands are root's.
+const ownedBackend Backend = "owners"
+
 // start starts a sandbox with a backend; nil: it is not available.
 func (f *fixture) start(t *testing.T, b Backend) *Sandbox {
 	t.Helper()
-	if b == overlaidBackend {
+	if b == overlaidBackend || b == ownedBackend {
 		b = Namespaces
 	}
 	s, err := Start(context.Background(), f.policy(), Options{Backends: []Backend{b}})
@@ -200,15 +205,21 @@ func (f *fixture) start(t *testing.T, b Backend) *Sandbox {
 
 func TestAttacks(t *testing.T) {
 	slow(t)
-	for _, backend := range append(backendsUnderTest(), overlaidBackend) {
+	for _, backend := range append(backendsUnderTest(), overlaidBackend, ownedBackend) {
 		if raceEnabled && backend != Namespaces {
 			continue
 		}
 		f := newFixture(t)
 		f.overlay = backend == overlaidBackend
+		if backend == ownedBackend && !testenv.HasUsers(t) {
+			continue
+		}
 		f.serve(t)
 		f.lend(t)
 		f.env = append(f.env, "HANDLE="+handleOf(t, f.ws+"/.env"))
+		if backend == ownedBackend {
+			giveAway(t, f.ws)
+		}
 		s := f.start(t, backend)
 		if s == nil {
 			continue
@@ -244,7 +255,7 @@ var knownGaps = map[Backend]map[string]string{backendLandlock: gaps(
 ).and(
 	"Landlock knows no right for names, permissions and attributes",
 	"listing a masked directory", "chmod of protected files", "extended attributes",
-)}
+), ownedBackend: gaps("TestOwners says which capabilities these commands have, and for which files", "capabilities")}
 
 type gapList map[string]string
 

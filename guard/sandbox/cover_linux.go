@@ -64,7 +64,7 @@ func (v *view) denyOne(t target) error {
 	if err := unix.Fstat(at, &st); err != nil {
 		return fmt.Errorf("%s: %w", t.path, err)
 	}
-	if st.Dev == v.mask.dev {
+	if v.mask.is(st.Dev) {
 		return nil
 	}
 	if err := v.sameObject(at, t); err != nil {

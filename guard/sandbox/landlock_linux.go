@@ -216,10 +216,10 @@ func (g *initProcess) setUpLandlock() ([]int, error) {
 	g.spawn, err = newSpawner(false, func() (err error) {
 		// A process that may not drop them for later programs need not: under no_new_privs an exec grants nothing
 		// that is not already held.
-		if err := dropPowers(); err != nil && !errors.Is(err, unix.EPERM) {
+		if err := dropPowers(0); err != nil && !errors.Is(err, unix.EPERM) {
 			return err
 		}
-		if err := keepOnly(0); err != nil {
+		if err := keepOnly(0, 0); err != nil {
 			return err
 		}
 		filter := kernel.FilterRules{Families: allowed, Refused: kernel.SharedIPC[:]}

@@ -23,9 +23,14 @@ const (
 // directory with exceptions a directory that contains only these.
 // The cover of a program may be executed, because shells do not try
 // a file without that permission: an attempt is then judged, and refused by name.
+//
+// A mode does not stop commands with root's powers, see findOwners. For them a file is covered by the file "mem" of
+// process 1 in proc, and a directory by its "map_files": the kernel opens these only for a process that may trace
+// process 1, and no command may.
 type mask struct {
 	fd        int
-	dev       uint64
+	proc      int               // the directory of process 1 in proc, or -1
+	devs      []uint64          // the file systems of the covers
 	skeletons map[string]string // masked directory → its name here
 }
 
@@ -39,7 +44,16 @@ func newMask(pl *plan) (*mask, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	m := &mask{fd: fd, dev: st.Dev, skeletons: make(map[string]string)}
+	m := &mask{fd: fd, proc: -1, devs: []uint64{st.Dev}, skeletons: make(map[string]string)}
+	if pl.owners {
+		if m.proc, err = unix.Open("/proc/self", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+			return nil, fmt.Errorf("making the mask: /proc/self: %w", err)
+		}
+		if err := unix.Fstat(m.proc, &st); err != nil {
+			return nil, err
+		}
+		m.devs = append(m.devs, st.Dev)
+	}
 	if err := unix.Mkdirat(fd, maskDir, 0); err != nil {
 		return nil, fmt.Errorf("making the mask: %w", err)
 	}
@@ -138,7 +152,11 @@ func (m *mask) coverProgram(t target) (int, error) {
 
 // open opens a detached copy of an object of the mask, which is to hide t.
 func (m *mask) open(name string, t target) (int, error) {
-	fd, err := unix.OpenTree(m.fd, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	dir := m.fd
+	if m.proc >= 0 && (name == maskFile || name == maskDir) {
+		dir, name = m.proc, map[string]string{maskFile: "mem", maskDir: "map_files"}[name]
+	}
+	fd, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("making the mask of %s: %w", t.path, err)
 	}
@@ -155,8 +173,11 @@ func (m *mask) hides(path string) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("looking at %s: %w", path, err)
 	}
-	return st.Dev == m.dev, nil
+	return m.is(st.Dev), nil
 }
+
+// is reports whether dev is the file system of a cover.
+func (m *mask) is(dev uint64) bool { return slices.Contains(m.devs, dev) }
 
 // verify checks the finished view as a command sees it: every path that must be hidden is, and
 // every path that must be read-only.

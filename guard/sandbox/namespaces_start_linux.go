@@ -22,13 +22,15 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 		return nil, nil, err
 	}
 	pl.judged, pl.execs = k != nil, p.Execs
+	owners := findOwners(pl)
+	pl.owners = !owners.none()
 	var waiting *namespaces
-	if o.Ahead && !pl.network {
+	if o.Ahead && !pl.network && !pl.owners {
 		if begun := ahead.Swap(nil); begun != nil {
 			waiting = (*begun)()
 		}
 	}
-	n, files, err := startInit(ctx, waiting, Namespaces, pl, o.Executable, namespaceAttributes(pl.network))
+	n, files, err := startInit(ctx, waiting, Namespaces, pl, o.Executable, namespaceAttributes(pl.network, owners))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +94,7 @@ var ahead atomic.Pointer[func() *namespaces]
 // this process at the latest. It does not wait; a failure shows when the sandbox is started.
 func (Options) Prepare() {
 	begin := sync.OnceValue(func() *namespaces {
-		n, _ := newInit(Namespaces, "", namespaceAttributes(false)) // nil: the start tries again
+		n, _ := newInit(Namespaces, "", namespaceAttributes(false, owners{})) // nil: the start tries again
 		return n
 	})
 	ahead.Store(&begin)
@@ -154,19 +156,18 @@ func (n *namespaces) tell(pl *plan) {
 	n.plan.Close()
 }
 
-// namespaceAttributes asks for the namespaces, with our own user and group
+// namespaceAttributes asks for the namespaces, with our own user and group and the owners
 // under their own numbers, and the capabilities process 1 needs in them.
-func namespaceAttributes(hostNetwork bool) *syscall.SysProcAttr {
+func namespaceAttributes(hostNetwork bool, o owners) *syscall.SysProcAttr {
 	flags := unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if !hostNetwork {
 		flags |= unix.CLONE_NEWNET
 	}
-	uid, gid := os.Geteuid(), os.Getegid()
-	return &syscall.SysProcAttr{
+	attr := &syscall.SysProcAttr{
 		Cloneflags:  uintptr(flags),
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+		UidMappings: mappings(os.Geteuid(), o.users),
+		GidMappings: mappings(os.Getegid(), o.groups),
 		AmbientCaps: []uintptr{
 			unix.CAP_SYS_ADMIN,  // mounts, UTS namespaces
 			unix.CAP_SETPCAP,    // emptying the bounding set
@@ -177,6 +178,14 @@ func namespaceAttributes(hostNetwork bool) *syscall.SysProcAttr {
 		},
 		Setsid: true,
 	}
+	if !o.none() {
+		for c := range uintptr(unix.CAP_LAST_CAP) {
+			if ownerPowers>>c&1 != 0 {
+				attr.AmbientCaps = append(attr.AmbientCaps, c)
+			}
+		}
+	}
+	return attr
 }
 
 func socketPair() (*net.UnixConn, *os.File, error) {

@@ -23,6 +23,7 @@ type plan struct {
 	network                                             bool     // the host's network is shared
 	judged                                              bool     // the host makes the connections of commands, see connector
 	execs                                               bool     // the host judges which programs commands start, see ExecGate
+	owners                                              bool     // commands have root's powers over files of others, see findOwners
 	processes                                           int      // the highest process number
 	overlay                                             int64    // the bytes of changes that are dropped; 0: changes are real
 	temporary                                           []string // empty directories where there are no overlays
@@ -59,6 +60,7 @@ func (pl *plan) encode(e *encoder) {
 	e.bool(pl.network)
 	e.bool(pl.judged)
 	e.bool(pl.execs)
+	e.bool(pl.owners)
 	e.uint(uint64(pl.processes))
 	e.uint(uint64(pl.overlay))
 	e.strs(pl.temporary)
@@ -91,6 +93,7 @@ func decodePlan(d *decoder) *plan {
 	pl.network = d.bool()
 	pl.judged = d.bool()
 	pl.execs = d.bool()
+	pl.owners = d.bool()
 	pl.processes = int(d.uint())
 	pl.overlay = int64(d.uint())
 	pl.temporary = d.strs()

@@ -25,10 +25,14 @@ const (
 // returns what confine does. It keeps one capability, which an exec takes away: the right
 // to make the UTS namespace by which the processes of a command are known.
 func restrictCommands(rules *kernel.Ruleset, pl *plan) (listener int, err error) {
-	if err := dropPowers(); err != nil {
+	var powers uint32
+	if pl.owners {
+		powers = ownerPowers
+	}
+	if err := dropPowers(powers); err != nil {
 		return -1, err
 	}
-	if err := keepOnly(1 << unix.CAP_SYS_ADMIN); err != nil {
+	if err := keepOnly(1<<unix.CAP_SYS_ADMIN|powers, powers); err != nil {
 		return -1, err
 	}
 	return confine(rules, commandRules(pl))
@@ -47,8 +51,8 @@ func commandRules(pl *plan) kernel.FilterRules {
 }
 
 // dropPowers makes sure that no program the calling thread executes will have a
-// capability.
-func dropPowers() error {
+// capability, but for those of the first 32 in kept, which the thread has.
+func dropPowers(kept uint32) error {
 	for c := uintptr(0); c <= lastCapabilityPossible; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
 			if errors.Is(err, unix.EINVAL) && c > unix.CAP_LAST_CAP/2 {
@@ -59,6 +63,14 @@ func dropPowers() error {
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("dropping ambient capabilities: %w", err)
+	}
+	for c := range uintptr(32) {
+		if kept>>c&1 == 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0); err != nil {
+			return fmt.Errorf("keeping capability %d: %w", c, err)
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, commandSecurebits, 0, 0, 0); err != nil {
 		return fmt.Errorf("taking root's powers: %w", err)
@@ -99,11 +111,11 @@ func confine(rules *kernel.Ruleset, filter kernel.FilterRules) (listener int, er
 	return -1, kernel.Install(kernel.Filter(filter))
 }
 
-// keepOnly leaves the calling thread the capabilities in set, of the first 32;
-// its children inherit none.
-func keepOnly(set uint32) error {
+// keepOnly leaves the calling thread the capabilities in set, of the first 32,
+// and its children those in inherited.
+func keepOnly(set, inherited uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Permitted: set, Effective: set}}
+	data := [2]unix.CapUserData{{Permitted: set, Effective: set, Inheritable: inherited}}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("dropping capabilities: %w", err)
 	}

@@ -51,8 +51,14 @@ type bounds struct {
 	foreign            func(real string) bool   // the file belongs to another user, and the host is root
 }
 
-// foreign reports whether a file belongs to another user, and this process is root's: its commands have none of root's powers over such
-// files.
+// isDir reports whether path is a directory.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// foreign reports whether a file belongs to another user, and this process is root's: its commands have root's powers over few such
+// files, see [sandbox.Policy].Writable.
 func foreign(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && os.Geteuid() == 0 && !privatefile.Ours(info)
@@ -91,7 +97,7 @@ func (b bounds) notes(output, dir string) []string {
 	note(f.kept, "The sandbox refused to write %s: commands must leave it as it is. Try Write or Edit: they say which rule protects it, or ask a person.")
 	note(f.unread, "The sandbox refused to read %s: a rule denies it"+rulesOn(f.unread, b.rule)+". Do not look for a way around it. Stop and ask the user.")
 	note(f.asked, "A rule asks before %s is read"+rulesOn(f.asked, b.asked)+", so commands have no access to it. Use Read, which asks a person.")
-	note(f.others, "The system refused %s: it belongs to another user, and commands have none of root's powers over files of others. A person can start the host as its owner, in a container with --user \"$(stat -c %%u:%%g .)\".")
+	note(f.others, "The system refused %s: it belongs to another user, and commands have root's powers only over files of users who own the workspace or an entry of it. A person can start the host as its owner, in a container with --user \"$(stat -c %%u:%%g .)\".")
 	return notes
 }
 
@@ -119,7 +125,7 @@ func (b bounds) sort(line string, write bool, dir string, f *deniedLists) {
 		path := settled(said)
 		into := (*[]string)(nil)
 		switch {
-		case !write && b.withheld(path, false):
+		case !write && b.withheld(path, isDir(path)):
 			into = &f.unread
 		case !write && b.asked(path) != "":
 			into = &f.asked
