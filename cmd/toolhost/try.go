@@ -50,10 +50,11 @@ func tryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "try [flags] -- CLIENT [ARG]...", Short: "Let an agent work on a copy of this repository, and look at what it changed",
 		Long: `Run a client as toolhost run does, on a copy of this repository: a worktree on a branch of its own, which begins with your changes
-that are not committed. Where there is no repository the files of the directory are copied. At the end the diff is shown, and you
+that are not committed. Where there is no repository, or no git, the files of the directory are copied. At the end the diff is shown, and you
 apply the changes to your work tree, keep them as a branch, or discard them. Nothing of your work tree changes before.
 
-Applying merges with what you have changed meanwhile, leaves conflicts to you, and can be taken back: toolhost undo. Without a
+Applying merges with what you have changed meanwhile, leaves conflicts to you, and can be taken back: toolhost undo. In a copy
+without git, a file that you have changed too is a conflict. Without a
 terminal the diff is printed and the branch is kept. The exit status is that of the client, or 4 where applying left conflicts.`,
 		Example: "  toolhost try -- claude\n  toolhost try --apply -- sh -c 'gofmt -w .'",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -120,6 +121,9 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.worktree.Close()) }()
+	if t.worktree.Common == "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "toolhost try: the client works on a copy of %s: there is no repository, or no git\n", sanitized(t.worktree.Source))
+	}
 	t.client = strings.Join(args, " ")
 	t.status = t.runClient(cmd, args)
 	if tree, err := filepath.EvalSymlinks(t.worktree.Tree()); err == nil {
@@ -255,7 +259,7 @@ const shownIgnored = 5
 // settle shows the changes, asks for a decision and carries it out.
 func (t *trying) settle(ctx context.Context, cmd *cobra.Command) error {
 	var diff strings.Builder
-	if err := t.worktree.Diff(ctx, &diff, "-p", "--stat"); err != nil {
+	if err := t.worktree.Patch(ctx, &diff); err != nil {
 		return err
 	}
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()

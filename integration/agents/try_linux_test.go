@@ -147,6 +147,38 @@ func TestTryNoRepository(t *testing.T) {
 	}
 }
 
+// TestTryNoGit: where git is not installed the files are copied too, also those of a repository, and the changes can be taken back.
+func TestTryNoGit(t *testing.T) {
+	home, work := tryHome(t)
+	before := host.Shell(t, home, work, tryLook)
+	bin := t.TempDir()
+	for _, name := range []string{"sh", "rm", "cat"} {
+		path, err := exec.LookPath(name)
+		host.Must(t, err)
+		host.Must(t, os.Symlink(path, filepath.Join(bin, name)))
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(host.Binary, args...)
+		cmd.Dir, cmd.Env = work, append(host.CleanEnv(home), "PATH="+bin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	if out := run("try", "--apply", "--", "sh", "-c", "echo x >> a; rm b; echo n > n"); !strings.Contains(out, "+x\n") {
+		t.Errorf("the changes are not shown:\n%s", out)
+	}
+	if got := host.Shell(t, home, work, "cat a n; ls"); got != "one\nmine\nx\nn\na\nn\nu" {
+		t.Error(got)
+	}
+	run("undo", "--yes")
+	if after := host.Shell(t, home, work, tryLook); after != before {
+		t.Errorf("the work tree was\n%s\nand is\n%s", before, after)
+	}
+}
+
 // TestTryRules: what the settings of the workspace deny is denied in the worktree, also where git ignores them, and what a rule denies by
 // its place is not there.
 func TestTryRules(t *testing.T) {

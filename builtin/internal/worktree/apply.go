@@ -17,6 +17,7 @@ import (
 )
 
 // A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its files.
+// For a plain copy it joins no lines: a file that both have changed is a conflict.
 type Merge struct {
 	Changes []Merged
 	// Conflicts are files that both have changed. In a text they have the usual marks; of other files the user's version is kept.
@@ -28,6 +29,8 @@ type Merge struct {
 	root  *os.Root // of the user's work tree
 	stage string
 	seen  map[string]fs.FileInfo // the user's files, when [Merge.Current] looked
+
+	present manifest // for a plain copy: the user's files that are changed
 }
 
 // A Merged is the result of the merge for one file or link.
@@ -54,20 +57,30 @@ func (w *Worktree) Merge(ctx context.Context, hidden Hidden) (m *Merge, err erro
 	if m.stage, err = os.MkdirTemp(w.dir, "stage-"); err != nil {
 		return m, err
 	}
-	if err := os.Remove(filepath.Join(w.store.dir, present)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return m, err
+	if w.plain() {
+		err = m.mergePlain(ctx)
+	} else {
+		err = m.mergeTrees(ctx, hidden)
 	}
-	now, err := w.store.look(ctx, w.Source, present, w.Base, w.Index, w.Common == "", hidden)
+	m.Changes = slices.DeleteFunc(m.Changes, func(c Merged) bool { return hidden.of(filepath.Join(w.Source, filepath.FromSlash(c.Path)), false) })
+	return m, err
+}
+
+// mergeTrees merges with git.
+func (m *Merge) mergeTrees(ctx context.Context, hidden Hidden) error {
+	w := m.w
+	if err := os.Remove(filepath.Join(w.store.dir, present)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	now, err := w.store.look(ctx, w.Source, present, w.Base, w.Index, false, hidden)
 	if err != nil {
-		return m, err
+		return err
 	}
 	merged, err := m.trees(ctx, now, w.Left.Tree)
 	if err != nil {
-		return m, err
+		return err
 	}
-	err = m.compare(ctx, now, merged)
-	m.Changes = slices.DeleteFunc(m.Changes, func(c Merged) bool { return hidden.of(filepath.Join(w.Source, filepath.FromSlash(c.Path)), false) })
-	return m, err
+	return m.compare(ctx, now, merged)
 }
 
 // present is the index of the present state of the user's work tree.
@@ -185,6 +198,9 @@ func (m *Merge) Current(ctx context.Context) error {
 	m.seen = map[string]fs.FileInfo{}
 	for _, c := range m.Changes { // before git compares them
 		m.seen[c.Path] = m.file(c.Path)
+	}
+	if m.w.plain() {
+		return m.currentPlain()
 	}
 	out, err := m.w.store.on(m.w.Source, present).git(ctx, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
 	if err != nil {

@@ -40,6 +40,9 @@ func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err e
 		if err = errors.Join(err, ctx.Err()); err != nil || path == "." {
 			return err
 		}
+		if path == ".git" && d.IsDir() { // there is no git to use it
+			return fs.SkipDir
+		}
 		if hidden.of(filepath.Join(top, path), d.IsDir()) {
 			if d.IsDir() {
 				return fs.SkipDir
@@ -67,6 +70,5 @@ func (w *Worktree) copyIn(ctx context.Context, top string, hidden Hidden) (err e
 	if err != nil {
 		return err
 	}
-	w.Begun, err = w.store.look(ctx, w.Tree(), index, "", "", true, nil)
-	return err
+	return w.recordCopy(ctx)
 }

@@ -68,11 +68,12 @@ func unused(w *Worktree) error {
 // settle commits the files of the worktree, and moves the branch to the commit.
 func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	step("look")
-	if r.Tree, err = w.store.look(ctx, w.Tree(), index, w.Base, "", true, nil); err != nil {
+	if w.plain() {
+		r.Tree, err = w.plainTree(ctx)
 		return r, err
 	}
-	if w.Common == "" {
-		return r, nil
+	if r.Tree, err = w.store.look(ctx, w.Tree(), index, w.Base, "", true, nil); err != nil {
+		return r, err
 	}
 	if r.Ignored, err = ignored(ctx, w); err != nil {
 		return r, err
@@ -262,9 +263,13 @@ func (w *Worktree) Close() error {
 	return err
 }
 
-// Diff writes what was changed in a worktree that has ended, as git diff-tree does with these arguments.
-func (w *Worktree) Diff(ctx context.Context, to io.Writer, args ...string) error {
-	out, err := w.store.run(index).git(ctx, append(append([]string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"}, args...), w.Begun, w.Left.Tree)...)
+// Patch writes what was changed in a worktree that has ended, as a patch.
+func (w *Worktree) Patch(ctx context.Context, to io.Writer) error {
+	if w.plain() {
+		return w.plainPatch(ctx, to)
+	}
+	out, err := w.store.run(index).git(ctx, "diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color",
+		"-p", "--stat", w.Begun, w.Left.Tree)
 	if err != nil {
 		return err
 	}

@@ -108,22 +108,19 @@ func plainEnvironment(env []string) []string {
 // there, or that a child plants in its worktree, is ever run.
 type store struct {
 	dir     string
-	objects string // of the repository, "" for its own
+	objects string // of the repository
 	start   Start
 }
 
 // run is a run of git on the store, whose index is the file of that name in it.
 func (s store) run(index string) gitRun {
-	env := []string{"GIT_DIR=" + s.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_INDEX_FILE=" + filepath.Join(s.dir, index)}
-	if s.objects != "" { // by their own path: alternates may be relative to it
-		env = append(env, "GIT_OBJECT_DIRECTORY="+s.objects)
+	env := []string{
+		"GIT_DIR=" + s.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_INDEX_FILE=" + filepath.Join(s.dir, index),
+		"GIT_OBJECT_DIRECTORY=" + s.objects, // by their own path: alternates may be relative to it
 	}
 	r := gitRun{dir: s.dir, env: env}
 	if s.start != nil {
-		writable := []string{filepath.Dir(s.dir)}
-		if s.objects != "" {
-			writable = append(writable, filepath.Dir(s.objects))
-		}
+		writable := []string{filepath.Dir(s.dir), filepath.Dir(s.objects)}
 		r.start = func(cmd *exec.Cmd) error { return s.start(cmd, writable) }
 	}
 	return r

@@ -193,7 +193,7 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 			specs += ":(exclude,literal)" + dir + "\x00"
 		}
 		r.in = strings.NewReader(specs)
-		_, err := r.git(ctx, s.addAll("--pathspec-from-file=-", "--pathspec-file-nul")...)
+		_, err := r.git(ctx, "-c", "advice.addEmbeddedRepo=false", "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
 		return err
 	}
 	if err = add(); err != nil { // an index that is split, or damaged: begin again
@@ -234,15 +234,6 @@ func (r gitRun) notIgnored(ctx context.Context, paths []string) []string {
 		ignored[strings.TrimPrefix(path, here)] = true
 	}
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return ignored[path] })
-}
-
-// addAll is the command that adds files. Without a repository nothing is ignored: its files are nowhere else.
-func (s store) addAll(more ...string) []string {
-	args := []string{"-c", "advice.addEmbeddedRepo=false", "add", "-A"}
-	if s.objects == "" {
-		args = append(args, "-f")
-	}
-	return append(args, more...)
 }
 
 // nestedIn lists the directories below top that hold a repository, and what is hidden there. Git would take a repository as one commit,

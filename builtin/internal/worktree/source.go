@@ -250,21 +250,14 @@ func (s *source) configure(ctx context.Context, r gitRun) error {
 	return nil
 }
 
-// openStore makes the store of a worktree. It is linked to the repository's objects and refs, as git-new-workdir does it;
-// without a repository it has its own.
+// openStore makes the store of a worktree. It is linked to the repository's objects and refs, as git-new-workdir does it.
 func (s *source) openStore(ctx context.Context, st store, branch string) (store, error) {
 	dir := st.dir
-	if s.common != "" {
-		st.objects = filepath.Join(s.common, "objects")
-	}
+	st.objects = filepath.Join(s.common, "objects")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return st, err
 	}
-	if s.common == "" {
-		if _, err := st.run("index").git(ctx, "init", "-q", "--template="); err != nil {
-			return st, err
-		}
-	} else if err := s.link(dir); err != nil {
+	if err := s.link(dir); err != nil {
 		return st, err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o600); err != nil {

@@ -7,6 +7,7 @@
 //
 //	NAME/lock    locked by the host that uses the worktree
 //	NAME/meta    what it was made of
+//	NAME/begun   what was copied, without a repository
 //	NAME/git     the git directory of the host, see [store]
 //	NAME/tree    the worktree
 //	locks/HASH   held while a worktree is made or ended, one for each repository
@@ -159,7 +160,7 @@ func (r Room) Make(ctx context.Context, dir string, spec Spec) (*Worktree, error
 	return r.begin(ctx, s, spec, func(w *Worktree) error { return w.checkOut(ctx, s, dirty, spec.Hidden) })
 }
 
-// Copy makes a worktree of a directory that is in no repository: a copy of its files.
+// Copy makes a worktree that is a copy of the files of a directory, without git.
 func (r Room) Copy(ctx context.Context, dir string, kind Kind, hidden Hidden) (*Worktree, error) {
 	top, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -169,10 +170,10 @@ func (r Room) Copy(ctx context.Context, dir string, kind Kind, hidden Hidden) (*
 	return r.begin(ctx, s, Spec{Kind: kind}, func(w *Worktree) error { return w.copyIn(ctx, top, hidden) })
 }
 
-// Try makes a worktree for a trial: with the uncommitted changes, or a copy of the directory if there is no repository.
+// Try makes a worktree for a trial: with the uncommitted changes, or a copy of the directory if there is no repository or no git.
 func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, error) {
 	w, err := r.Make(ctx, dir, Spec{Kind: Try, Dirty: true, Hidden: hidden})
-	if errors.Is(err, ErrNoRepository) {
+	if errors.Is(err, ErrNoRepository) || errors.Is(err, exec.ErrNotFound) {
 		return r.Copy(ctx, dir, Try, hidden)
 	}
 	return w, err
@@ -199,7 +200,9 @@ func (r Room) begin(ctx context.Context, s *source, spec Spec, fill func(*Worktr
 			return err
 		}
 		step("store")
-		if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start}, w.branch()); err != nil {
+		if w.plain() {
+			// It has no store.
+		} else if w.store, err = s.openStore(ctx, store{dir: filepath.Join(w.dir, "git"), start: spec.Start}, w.branch()); err != nil {
 			return err
 		}
 		if err := os.Mkdir(w.Tree(), 0o700); err != nil {

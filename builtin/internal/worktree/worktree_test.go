@@ -156,7 +156,7 @@ func TestBroughtAlong(t *testing.T) {
 		t.Error(got)
 	}
 	var diff bytes.Buffer
-	if err := w.Diff(t.Context(), &diff, "-p"); err != nil || !strings.Contains(diff.String(), "\n+theirs\n") || strings.Contains(diff.String(), "+mine") {
+	if err := w.Patch(t.Context(), &diff); err != nil || !strings.Contains(diff.String(), "\n+theirs\n") || strings.Contains(diff.String(), "+mine") {
 		t.Errorf("%v\n%s", err, &diff)
 	}
 	if err := w.Discard(t.Context()); err != nil || sh(t, dir, "git for-each-ref | grep toolhost || true") != "" {
@@ -322,25 +322,6 @@ func TestKeptForThirtyDays(t *testing.T) {
 	}
 }
 
-func TestCopy(t *testing.T) {
-	repository(t) // or skip
-	dir, r := t.TempDir(), room(t)
-	sh(t, dir, "echo one > a; mkdir d; echo '*' > .gitignore; ln -s a l")
-	w, err := r.Copy(t.Context(), dir, Try, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sh(t, w.Tree(), "echo two >> a; touch d/new")
-	mustEnd(t, w)
-	var diff bytes.Buffer
-	if err := w.Diff(t.Context(), &diff, "--name-status"); err != nil || diff.String() != "M\ta\nA\td/new\n" {
-		t.Errorf("%v %q", err, &diff)
-	}
-	if err := w.Remove(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestHidden: what rules keep from being read is not in the worktree, not in what is brought along, and no change.
 func TestHidden(t *testing.T) {
 	for _, dirty := range []bool{false, true} {
@@ -363,7 +344,7 @@ func TestHidden(t *testing.T) {
 		sh(t, w.Tree(), "echo y >> a; git add -A; git commit -qm y; echo z > z")
 		mustEnd(t, w)
 		var diff bytes.Buffer
-		if err := w.Diff(t.Context(), &diff, "--name-only"); err != nil || diff.String() != "a\nz\n" {
+		if err := w.Patch(t.Context(), &diff); err != nil || strings.Count(diff.String(), "\ndiff --git ") != 2 || !strings.Contains(diff.String(), "b/a\n") || !strings.Contains(diff.String(), "b/z\n") {
 			t.Errorf("dirty %v: %v %q", dirty, err, &diff)
 		}
 		m, err := w.Merge(t.Context(), hidden)
