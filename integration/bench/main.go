@@ -3,6 +3,7 @@
 //	go run ./integration/bench [flags]          the host and its peers, interleaved in one run
 //	go run ./integration/bench compare BASE     this checkout and another commit; fails if something became slower
 //	go run ./integration/bench scale [--full]   cost against the size of trees, files, rules and sessions
+//	go run ./integration/bench behaviour        what the host and its peers do with the calls of the README's table
 //	go run ./integration/bench threats          the classes of attacks, and what holds each
 //
 // Peers are found on the PATH and below --peers, where the script integration/bench/peers puts them. What is absent is left
@@ -38,6 +39,8 @@ func command(args []string) error {
 			return compareCommand(args[1:])
 		case "scale":
 			return scaleCommand(args[1:])
+		case "behaviour":
+			return behaviourCommand(args[1:])
 		case "threats":
 			return threats(os.Stdout)
 		}
@@ -82,7 +85,7 @@ func peersCommand(args []string) error {
 		return err
 	}
 	if f.NArg() > 0 {
-		return fmt.Errorf("unknown command %q; there are compare, scale and threats", f.Arg(0))
+		return fmt.Errorf("unknown command %q; there are compare, scale, behaviour and threats", f.Arg(0))
 	}
 	r := thorough()
 	if *quick {
