@@ -34,6 +34,8 @@ type Config struct {
 	Allow, Deny []string
 	// TrustWorkspace lets the settings files of the roots allow things as well as forbid them.
 	TrustWorkspace bool
+	// TrustDigest does that only for files whose content has this digest, see [settings.Config].
+	TrustDigest string
 	// Tools limits the host to the named tools. Empty: all.
 	Tools []string
 	// With names tools to serve in addition to Tools or to the default tools.

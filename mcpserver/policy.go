@@ -268,7 +268,7 @@ func SettingsConfig(cfg Config) (settings.Config, error) {
 	user, _ := os.UserConfigDir()
 	return settings.Config{
 		Roots: cfg.Roots, Home: home, UserConfigDir: user, StateDir: cfg.StateDir,
-		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace, Log: cfg.Log,
+		Files: cfg.Settings, Allow: cfg.Allow, Deny: cfg.Deny, TrustWorkspace: cfg.TrustWorkspace, TrustDigest: cfg.TrustDigest, Log: cfg.Log,
 	}, nil
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +31,7 @@ type hostFlags struct {
 	tools    []string
 	more     []string // tools in addition
 	servers  []string // files of other MCP servers
-	trust    bool
+	trust    trustFlag
 	stateDir string
 	observe  observeFlags
 	scopes   scopeFlags
@@ -40,6 +42,34 @@ type hostFlags struct {
 	structured string
 	toolSearch string
 }
+
+// A trustFlag is the value of --trust-workspace: true, false, or the beginning of a digest.
+type trustFlag struct {
+	all    bool
+	digest string
+}
+
+// minTrustDigest is the least length of such a beginning, as in abbreviated names of commits.
+const minTrustDigest = 7
+
+func (f *trustFlag) Set(value string) error {
+	if all, err := strconv.ParseBool(value); err == nil {
+		*f = trustFlag{all: all}
+		return nil
+	}
+	digest := strings.ToLower(value)
+	if len(digest) < minTrustDigest || strings.Trim(digest, "0123456789abcdef") != "" {
+		return fmt.Errorf("expected true, false or at least %d hexadecimal digits of the digest that toolhost trust shows", minTrustDigest)
+	}
+	*f = trustFlag{digest: digest}
+	return nil
+}
+
+func (f *trustFlag) String() string {
+	return cmp.Or(f.digest, strconv.FormatBool(f.all))
+}
+
+func (f *trustFlag) Type() string { return "digest" }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -52,7 +82,8 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree")
 	completeFlag(cmd, "with", allTools)
 	f.addServers(flags)
-	flags.BoolVar(&f.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
+	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with =`DIGEST`, only those that toolhost trust shows with it")
+	flags.Lookup("trust-workspace").NoOptDefVal = "true"
 	f.addState(flags)
 	f.observe.add(flags)
 }
@@ -94,7 +125,7 @@ func (f *hostFlags) config(names []string, remote bool) (mcpserver.Config, error
 	}
 	cfg := mcpserver.Config{
 		Roots: roots, RootsNamed: len(named) > 0, Settings: f.settings, Allow: f.allow, Deny: f.deny,
-		TrustWorkspace: f.trust, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
+		TrustWorkspace: f.trust.all, TrustDigest: f.trust.digest, Tools: f.tools, With: f.more, MCPConfig: f.servers, StateDir: f.stateDir,
 		Remote: remote, OnWarm: sandbox.TrimWhenIdle, Observers: []audit.Observer{rssTrimmer{}},
 		Version: versionString(), AgentRunner: agentRunner,
 	}

@@ -343,6 +343,9 @@ func showLoosening(out io.Writer, root string, entries []settings.Entry) {
 	}
 }
 
+// shownDigest is how much of a digest is shown.
+const shownDigest = 16
+
 // trust shows what a workspace would be allowed, or which file would be run, and then trusts exactly that.
 func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) error {
 	inspect := settings.Inspect
@@ -358,6 +361,9 @@ func trust(cmd *cobra.Command, where settings.Config, root string, yes bool) err
 		fmt.Fprintf(out, "The host would run %s outside of the sandbox, as it is now.\n", sanitized(review.Root))
 	} else {
 		showLoosening(out, review.Root, review.Entries)
+		if len(review.Entries) > 0 {
+			fmt.Fprintf(out, "In CI, --trust-workspace=%s trusts exactly that.\n", review.Digest[:shownDigest])
+		}
 	}
 	if !yes {
 		fmt.Fprint(out, "Trust it? [y/N] ")

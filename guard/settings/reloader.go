@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -245,8 +246,9 @@ func (s *reloader) approve() {
 		record, known := s.trust.Workspaces[canonical(f.workspace)]
 		known = known && f.workspace != ""
 		believed := s.cfg.TrustWorkspace || f.workspace == ""
+		digest := byRoot[f.workspace].digest()
 		switch {
-		case known && record.SHA256 == byRoot[f.workspace].digest(), believed && f.fresh:
+		case known && record.SHA256 == digest, s.digestIs(digest), believed && f.fresh:
 			f.approved = now
 		case (known || believed) && f.stale != nil:
 			// What was approved of a file that cannot be read counts again when it can.
@@ -258,6 +260,11 @@ func (s *reloader) approve() {
 		}
 		f.fresh = false
 	}
+}
+
+// digestIs reports whether the command line trusts loosening content of this digest.
+func (s *reloader) digestIs(digest string) bool {
+	return s.cfg.TrustDigest != "" && strings.HasPrefix(digest, s.cfg.TrustDigest)
 }
 
 // merged joins what is in force.

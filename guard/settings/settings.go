@@ -398,6 +398,9 @@ type Config struct {
 	Allow, Deny []string
 	// TrustWorkspace trusts what the roots' files say at the first reading.
 	TrustWorkspace bool
+	// TrustDigest trusts only the workspaces whose loosening content has a digest that begins with it, in hexadecimal; see
+	// [review].Digest. Empty: none.
+	TrustDigest string
 	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs may
 	// have made it. Nil: none is.
 	Withheld func(file string) bool

@@ -51,7 +51,9 @@ type review struct {
 	// Entries is what trust would let take effect; Text holds key and value.
 	Entries []Entry
 
-	digest string
+	// Digest identifies the loosening content, whatever its order, its comments and the files that contain it: SHA-256 in
+	// hexadecimal.
+	Digest string
 	cfg    Config
 }
 
@@ -86,7 +88,7 @@ func Inspect(cfg Config, root string) (*review, error) {
 		}
 		r.Entries = append(r.Entries, l.loosening(words)...)
 	}
-	r.digest = itemsOf(r.Entries).digest()
+	r.Digest = itemsOf(r.Entries).digest()
 	return r, nil
 }
 
@@ -96,7 +98,7 @@ func (r *review) Trust() error {
 		return r.trustFile()
 	}
 	return editTrust(r.cfg, func(store *trustStore) error {
-		store.Workspaces[r.Root] = trusted{Root: r.Root, SHA256: r.digest, Since: time.Now().UTC().Truncate(time.Second)}
+		store.Workspaces[r.Root] = trusted{Root: r.Root, SHA256: r.Digest, Since: time.Now().UTC().Truncate(time.Second)}
 		return nil
 	})
 }

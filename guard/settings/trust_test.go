@@ -60,6 +60,41 @@ func TestTrust(t *testing.T) {
 
 // The order of entries matters where one carves out of another.
 // TestTrustBindsEveryFieldOfAHook: what changes what a hook does ends the trust in it.
+// TestTrustDigest: the command line trusts the content with a digest, and no other, also while the host runs.
+func TestTrustDigest(t *testing.T) {
+	p := newPlace(t)
+	p.write(projectFile, rules("a,b", "x"))
+	review, err := Inspect(p.cfg, p.cfg.Roots[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		digest, allow, want string
+	}{
+		{review.Digest, "a,b", "a,b"},
+		{review.Digest[:7], "b,a", "b,a"},
+		{review.Digest[:7], "a,b,c", ""},
+		{"0000000", "a,b", ""},
+		{"", "a,b", ""},
+	} {
+		p.cfg.TrustDigest = c.digest
+		p.write(projectFile, rules(c.allow, "x"))
+		if s := Load(p.cfg); fmt.Sprint(texts(s.Allow)) != c.want || texts(s.Deny) != "x" {
+			t.Errorf("%.7q, %s: allow %v, deny %v", c.digest, c.allow, texts(s.Allow), texts(s.Deny))
+		}
+	}
+	p.cfg.TrustDigest = review.Digest
+	p.write(projectFile, rules("a,b", ""))
+	r := newReloader(p.cfg)
+	if s := r.read(); texts(s.Allow) != "a,b" {
+		t.Errorf("at the start: %v", texts(s.Allow))
+	}
+	p.write(projectFile, rules("a,b,c", ""))
+	if s := r.read(); texts(s.Allow) != "" {
+		t.Errorf("other content: %v", texts(s.Allow))
+	}
+}
+
 func TestTrustBindsEveryFieldOfAHook(t *testing.T) {
 	p := newPlace(t)
 	write := func(more string) {

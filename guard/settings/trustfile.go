@@ -119,10 +119,10 @@ func InspectFile(cfg Config, file string) (*review, error) {
 	if err != nil {
 		return nil, fmt.Errorf("file %s: %w", file, err)
 	}
-	return &review{Root: file, File: true, digest: digest, cfg: cfg}, nil
+	return &review{Root: file, File: true, Digest: digest, cfg: cfg}, nil
 }
 
 // trustFile agrees to the file that was read.
 func (r *review) trustFile() error {
-	return editFiles(r.cfg, func(store *trustStore) { store.Files[r.Root] = r.digest })
+	return editFiles(r.cfg, func(store *trustStore) { store.Files[r.Root] = r.Digest })
 }
