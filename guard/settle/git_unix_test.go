@@ -48,7 +48,7 @@ func (g *gitGround) command() string {
 	return pick(
 		"git checkout -q "+branch, "git checkout -q "+branch, "git switch -q --discard-changes "+branch, "git checkout -q -f "+branch, "git checkout "+branch+" -- "+name,
 		"git merge -q --no-edit "+branch, "git merge -q --ff-only "+branch, "git merge -q -X theirs --no-edit "+branch, "git merge --abort", "git merge -q --squash "+branch,
-		"git rebase -q "+branch, "git rebase -q -X theirs "+branch, "git rebase --abort", "git rebase --continue", "git cherry-pick "+branch, "git cherry-pick --abort", "git revert --no-edit HEAD",
+		"git rebase -q "+branch, "git rebase -q -X theirs "+branch, "git rebase -q -x false "+branch, "git rebase --abort", "git rebase --continue", "git cherry-pick "+branch, "git cherry-pick --abort", "git revert --no-edit HEAD",
 		"git reset -q --hard "+branch, "git reset -q --hard HEAD", "git reset -q "+branch, "git reset -q --soft "+branch, "git restore "+name, "git restore -s "+branch+" "+name,
 		"git stash -q", "git stash -q -u", "git stash pop -q", "git stash drop -q", "git clean -fdq", "git clean -fdxq",
 		"git rm -q -f "+name, "mkdir -p moved; git mv -f "+name+" moved/x", "git add -A", "git commit -q -a -m "+text, "git add -A; git commit -q -m "+text, "git commit -q --amend -a --no-edit",

@@ -115,6 +115,9 @@ func RowOf(rel string) *Name {
 	if rel == gitFile.Pattern {
 		return &gitFile
 	}
+	if rel == sequencer.Pattern {
+		return &sequencer
+	}
 	elements := strings.Split(pathname.Folded.Of(rel), "/")
 	var best *Name
 	dependency, end := false, 0

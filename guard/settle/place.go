@@ -288,8 +288,11 @@ func (p *place) isUnchanged(rel name, now scan) bool {
 func classOf(rel name) Class { return ClassOf(filepath.ToSlash(string(rel))) }
 
 // copyOf makes a copy of a file, for the case that a command writes into it. Of a pipe, a socket, a device and what
-// cannot be read there is none.
+// cannot be read there is none, and of the list of a rebase, in which an earlier state would do steps twice.
 func (p *place) copyOf(rel name) (string, error) {
+	if rel == sequencerName {
+		return "", nil
+	}
 	to := p.store.next(&p.rec, copyLetter)
 	err := inDir(p.path(rel), func(f side) error { return copyAs(f.dir, f.name, p.store.slots, to) })
 	if errors.Is(err, errOdd) || errors.Is(err, fs.ErrPermission) {

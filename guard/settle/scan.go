@@ -25,6 +25,7 @@ func scanOf(dir string, marks []string) scan {
 	if info, err := os.Lstat(filepath.Join(dir, gitFile.Pattern)); err == nil && !info.IsDir() {
 		s.leaves[name(gitFile.Pattern)] = stampOf(info)
 	}
+	s.scanSequencer(dir)
 	for _, mark := range marks {
 		_ = filepath.WalkDir(mark, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -99,7 +100,11 @@ func (p *place) at(rel name) (id identity, st stamp, err error) {
 		return absent, stamp{}, nil
 	}
 	err = inDir(path, func(file side) (err error) {
-		id, st, err = identify(file.dir, file.name)
+		if rel == sequencerName {
+			id, st, err = stepsOf(file.dir, file.name)
+		} else {
+			id, st, err = identify(file.dir, file.name)
+		}
 		return err
 	})
 	return id, st, err
