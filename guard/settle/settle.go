@@ -122,9 +122,11 @@ func (p *place) restored(c *change) error {
 	if c.h == nil {
 		return errors.Join(p.detach(c), p.renew(c.rel))
 	}
-	if c.id != absent { // the person's own file, with its times
-		if err := p.move(c.rel, c.h, c.st); err != nil {
-			return err
+	if c.id != absent {
+		if !p.isLikeSlot(c) { // the person's own file, with its times
+			if err := p.move(c.rel, c.h, c.st); err != nil {
+				return err
+			}
 		}
 		if err := p.store.slots.Remove(c.h.Slot); err != nil {
 			return err
@@ -132,6 +134,13 @@ func (p *place) restored(c *change) error {
 	}
 	delete(p.rec.Held, c.rel)
 	return errors.Join(p.renew(c.rel), p.store.save(&p.rec))
+}
+
+// isLikeSlot reports whether what a command has put at a name has the content, the size and the mode of the former file,
+// and no other name. It stays then: the index of git knows its times, and cherry-pick --abort depends on them.
+func (p *place) isLikeSlot(c *change) bool {
+	info, err := p.store.slots.Lstat(c.h.Slot)
+	return err == nil && c.st.Names == 1 && c.st.Mode.IsRegular() && info.Mode() == c.st.Mode && info.Size() == c.st.Size
 }
 
 // detach replaces a file that has other names by a copy that has none.
