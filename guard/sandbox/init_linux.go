@@ -344,7 +344,7 @@ func (g *initProcess) handle(buf []byte, files []int) error {
 			return d.err
 		}
 		if k == msgListen {
-			return g.reply(id, 0, func() (int, error) { return listenLoopback(port) })
+			return g.reply(id, func() (int, error) { return listenLoopback(port) })
 		}
 		go g.dial(id, port) // a full backlog makes it wait
 		return nil

@@ -2,9 +2,9 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -16,16 +16,14 @@ import (
 
 // hostService is [proxy.Rules].Local: records is the directory of [RecordPort].
 func hostService(port int, records string) (open bool, why string) {
-	tables, _ := readPortTables() // without /proc nothing is contained
-	for line := range strings.Lines(string(tables)) {
-		const inode = 9
-		fields := strings.Fields(line)
-		if len(fields) <= inode || len(listeningPorts(line, 0)) == 0 || listeningPorts(line, 0)[0] != port {
-			continue
+	own := false
+	_ = hostListening(func(address netip.AddrPort, inode uint32) { // works where a sandbox does
+		if int(address.Port()) == port {
+			open, own = true, own || holdsFile(os.Getpid(), fmt.Sprintf("socket:[%d]", inode))
 		}
-		if open = true; holdsFile(os.Getpid(), "socket:["+fields[inode]+"]") {
-			return true, "it is a port of this toolhost, which commands never reach"
-		}
+	})
+	if own {
+		return true, "it is a port of this toolhost, which commands never reach"
 	}
 	return open, unreached(port, records)
 }
@@ -91,7 +89,7 @@ func (k *connector) leadsOutside(port uint16) bool {
 		if k.listened[port] {
 			break
 		}
-		if err := table.ListeningTCP(func(p uint16) { k.listened[p] = true }); err != nil {
+		if err := table.ListeningTCP(func(a netip.AddrPort, _ uint32) { k.listened[a.Port()] = true }); err != nil {
 			return false
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	msgShow   kind = 'V' // entries of the host in private directories
 	msgProbe  kind = 'P' // canary
 	msgRenew  kind = 'N' // overlays are refreshed
-	msgDial   kind = 'L' // loopback port, or 0 for a list of those in use
+	msgDial   kind = 'L' // loopback port, or 0 for the table of sockets
 	msgListen kind = 'T' // loopback port
 
 	msgReady   kind = 'r' // error, why there is no TUN device, why there is no overlay, directories with an overlay; descriptors: see initProcess.setUp

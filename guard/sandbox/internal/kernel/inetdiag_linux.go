@@ -20,11 +20,11 @@ type inetRequest struct {
 	cookie                     [2]uint32
 }
 
-// Where struct inet_diag_msg has the port of the socket itself, and its inode, in bytes.
-const portAt, inodeAt = 4, 68
+// Where struct inet_diag_msg has the port of the socket itself, its address, and its inode, in bytes.
+const portAt, addressAt, inodeAt = 4, 8, 68
 
-// ListeningTCP calls f with the port of each TCP socket that a program listens on.
-func (t *SocketTable) ListeningTCP(f func(port uint16)) error {
+// ListeningTCP calls f with the address and the inode of each TCP socket that a program listens on.
+func (t *SocketTable) ListeningTCP(f func(address netip.AddrPort, inode uint32)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fd < 0 {
@@ -35,9 +35,14 @@ func (t *SocketTable) ListeningTCP(f func(port uint16)) error {
 		r := inetRequest{family: family, protocol: unix.IPPROTO_TCP, states: listening}
 		r.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(r)), Type: byFamily, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: t.last}
 		if err := t.exchange(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), func(body []byte) {
-			if len(body) >= portAt+2 {
-				f(binary.BigEndian.Uint16(body[portAt:]))
+			if len(body) < inodeAt+4 {
+				return
 			}
+			address := netip.AddrFrom16([16]byte(body[addressAt:]))
+			if family == unix.AF_INET {
+				address = netip.AddrFrom4([4]byte(body[addressAt:]))
+			}
+			f(netip.AddrPortFrom(address, binary.BigEndian.Uint16(body[portAt:])), binary.NativeEndian.Uint32(body[inodeAt:]))
 		}); err != nil {
 			return err
 		}

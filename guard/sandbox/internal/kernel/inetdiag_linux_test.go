@@ -60,8 +60,10 @@ func TestListeningTCP(t *testing.T) {
 		t.Skip(err)
 	}
 	defer table.Close()
-	has := func(port int) (found bool) {
-		if err := table.ListeningTCP(func(p uint16) { found = found || int(p) == port }); err != nil {
+	has := func(listener netip.AddrPort) (found bool) {
+		if err := table.ListeningTCP(func(a netip.AddrPort, inode uint32) {
+			found = found || a == listener && inode != 0
+		}); err != nil {
 			t.Error(err)
 		}
 		return found
@@ -72,12 +74,12 @@ func TestListeningTCP(t *testing.T) {
 			t.Log(err)
 			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		if !has(port) {
-			t.Errorf("%s: no program listens on %d", network, port)
+		address := l.Addr().(*net.TCPAddr).AddrPort()
+		if !has(address) {
+			t.Errorf("%s: no program listens on %v", network, address)
 		}
-		if l.Close(); has(port) {
-			t.Errorf("%s: a program listens on %d after it was closed", network, port)
+		if l.Close(); has(address) {
+			t.Errorf("%s: a program listens on %v after it was closed", network, address)
 		}
 	}
 }
