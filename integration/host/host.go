@@ -166,13 +166,21 @@ func CleanEnv(home string) []string {
 	return env
 }
 
+var contained struct {
+	once sync.Once
+	yes  bool
+}
+
 // Contained reports whether this machine can contain commands.
 func Contained(t *testing.T) bool {
 	t.Helper()
-	cmd := exec.Command(Binary, "check", "Bash", `{"command":"make"}`, "--root", TempDir(t))
-	cmd.Env = CleanEnv(TempDir(t))
-	out, _ := cmd.Output() // a command that would not run is told by the exit status
-	return strings.Contains(string(out), "The sandbox")
+	contained.once.Do(func() {
+		cmd := exec.Command(Binary, "check", "Bash", `{"command":"make"}`, "--root", TempDir(t))
+		cmd.Env = CleanEnv(TempDir(t))
+		out, _ := cmd.Output() // a command that would not run is told by the exit status
+		contained.yes = strings.Contains(string(out), "The sandbox")
+	})
+	return contained.yes
 }
 
 // Patient returns a context that ends after Patience.

@@ -15,17 +15,14 @@ import (
 
 	"github.com/toolhost/toolhost/integration/client"
 	"github.com/toolhost/toolhost/integration/host"
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 var only = flag.String("setting", "", "run the scripts in this setting only, such as stdio-2026-07-28")
 
 // TestScriptsRunToTheirEnd: the command stop of testscript ends a script as passed, whatever follows. A script says why it does so.
 func TestScriptsRunToTheirEnd(t *testing.T) {
-	files, err := filepath.Glob("testdata/scripts/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
+	for _, file := range scriptFiles(t) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -36,16 +33,30 @@ func TestScriptsRunToTheirEnd(t *testing.T) {
 	}
 }
 
+func scriptFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/scripts/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	return files
+}
+
 // TestScripts runs every script in testdata/scripts over both transports and in both eras: with -tags slow in every combination, with
-// -short in one. What a script can say is described in testdata/scripts/README.md.
+// -short in one. Without either, a sample of the scripts is run in a second one. What a script can say is described in
+// testdata/scripts/README.md.
 func TestScripts(t *testing.T) {
 	for i, s := range scriptSettings {
 		if *only != "" && *only != s.String() || *only == "" && i > 0 && testing.Short() {
 			continue
 		}
+		files := scriptFiles(t)
+		if i > 0 && *only == "" {
+			files = samples.Of(files, 1)
+		}
 		t.Run(s.String(), func(t *testing.T) {
 			testscript.Run(t, testscript.Params{
-				Dir:   "testdata/scripts",
+				Files: files,
 				Setup: func(env *testscript.Env) error { return setUp(env, s) },
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"host": doHost, "call": doCall, "start": doStart, "await": doAwait, "cancel": doCancel,
