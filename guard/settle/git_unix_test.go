@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // protectedSample are names of each kind.
@@ -88,7 +90,7 @@ func TestGitAsPlain(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}
-	for i := range gitScripts {
+	for i := range samples.Rounds(gitScripts) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			plain, err := filepath.EvalSymlinks(t.TempDir())

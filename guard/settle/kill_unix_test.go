@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
-// kills is how often a host is killed.
+// kills is how often a host is killed, with -tags slow.
 const kills = 60
 
 // killVariable has the workspace and the state directory of a process that is killed.
@@ -66,7 +68,7 @@ func TestKilled(t *testing.T) {
 	}
 	g.call(func() {})
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range kills {
+	for i := range samples.Rounds(kills) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killVariable+"="+g.dir+"\n"+g.state)
 		cmd.Stderr = os.Stderr
