@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/toolhost/toolhost/integration/samples"
 )
 
 // worker is a worker without race detector, and a cache of compiled programs that
@@ -183,7 +185,7 @@ func script(t *testing.T, text string) string {
 func TestPDFMutated(t *testing.T) {
 	good := makePDF("", textPage("Hello", "world"), drawnPage(), textPage("end"))
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 50 {
+	for i := range samples.Rounds(50) {
 		bad := bytes.Clone(good)
 		for range 1 + random.IntN(30) {
 			switch at := random.IntN(len(bad)); random.IntN(3) {
