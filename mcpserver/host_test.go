@@ -13,11 +13,13 @@ import (
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
 func TestMain(m *testing.M) {
+	testenv.Plain()
 	os.Exit(withCache(m.Run))
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/integration/samples"
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // kills is how often a host is killed, with -tags slow.
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 			c.End()
 		}
 	}
+	testenv.Plain()
 	os.Exit(m.Run())
 }
 

@@ -29,6 +29,7 @@ func Plain() {
 	if dir := os.Getenv("TMPDIR"); len(dir) > maxTemp || strings.ContainsFunc(dir, odd) {
 		os.Unsetenv("TMPDIR")
 	}
+	spreadTemp()
 }
 
 // NeedsNotifications skips a test where this process cannot watch files, such as when all instances of inotify are taken.

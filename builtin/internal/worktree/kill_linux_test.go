@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/toolhost/toolhost/integration/testenv"
 )
 
 // TestMain is the host that [TestKilled] kills.
@@ -27,6 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	testenv.Plain()
 	os.Exit(m.Run())
 }
 
