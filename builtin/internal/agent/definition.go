@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -195,10 +196,10 @@ func read(root *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-var (
-	name  = regexp.MustCompile(`^[\pL\pN][\pL\pN_.-]*$`)
-	fence = []byte("---")
-)
+// name is compiled when it is needed, as it is large.
+var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN][\pL\pN_.-]*$`) })
+
+var fence = []byte("---")
 
 // modes are the modes that a definition may name. Others are ignored.
 var modes = []string{"plan", "dontAsk", "default", "acceptEdits"}
@@ -263,7 +264,7 @@ func (d Definition) fill(members map[string]any, tool func(string) string) (Defi
 		}
 	}
 	switch {
-	case !name.MatchString(d.Name) || len(d.Name) > maxName:
+	case !name().MatchString(d.Name) || len(d.Name) > maxName:
 		return Definition{}, fmt.Errorf("it is left out: name: expected letters, digits, - and _, %d at most, got %q", maxName, d.Name)
 	case d.Description == "":
 		return Definition{}, errors.New("it is left out: it has no description, which models need to choose it")

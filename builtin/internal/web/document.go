@@ -159,13 +159,15 @@ func (d *Document) indentJSON() {
 	}
 }
 
-var metaCharset = regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]+)|^\s*<\?xml[^>]{1,100}encoding\s*=\s*["']([a-z0-9_:.-]+)`)
+var metaCharset = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]+)|^\s*<\?xml[^>]{1,100}encoding\s*=\s*["']([a-z0-9_:.-]+)`)
+})
 
 // decode returns a body as text: by its byte order mark, as UTF-8 if it is valid, by the charset that the header or else the page names
 // if it fits, and otherwise as Read does.
 func decode(body []byte, charset string) string {
 	head := body[:min(len(body), 4096)]
-	if m := metaCharset.FindSubmatch(head); charset == "" && m != nil {
+	if m := metaCharset().FindSubmatch(head); charset == "" && m != nil {
 		charset = string(m[1]) + string(m[2])
 	}
 	escapes := bytes.IndexByte(head, 0x1b) >= 0 // ISO-2022, which is ASCII to look at

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/html"
 )
@@ -25,7 +26,9 @@ var embedding = map[string]string{"iframe": "src", "object": "data", "embed": "s
 var refreshTarget = regexp.MustCompile(`(?i)^\s*(?:[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?|url\s*=\s*)["']?\s*([^"'\s]+)`)
 
 // scriptTarget finds the address to which a script leads.
-var scriptTarget = regexp.MustCompile(`(?:\blocation(?:\.href)?\s*=\s*|\blocation\.(?:replace|assign)\(\s*)["'` + "`" + `]([^"'` + "`" + `\s]{1,1000})["'` + "`" + `]`)
+var scriptTarget = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:\blocation(?:\.href)?\s*=\s*|\blocation\.(?:replace|assign)\(\s*)["'` + "`" + `]([^"'` + "`" + `\s]{1,1000})["'` + "`" + `]`)
+})
 
 // findLeads notes where a page leads that may have no text of its own.
 func (p *page) findLeads() {
@@ -43,7 +46,7 @@ func (p *page) findLeads() {
 		case embedding[n.Data] != "":
 			p.addLead("Shown by the element "+n.Data+":", attr(n, embedding[n.Data]))
 		case n.Data == "script":
-			for _, m := range scriptTarget.FindAllStringSubmatch(scriptOf(n), maxLeads) {
+			for _, m := range scriptTarget().FindAllStringSubmatch(scriptOf(n), maxLeads) {
 				p.addLead("A script leads to", m[1])
 			}
 		}
