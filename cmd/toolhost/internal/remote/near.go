@@ -1,0 +1,326 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// LinkWait is how long a call waits while there is no link.
+	LinkWait = 20 * time.Second
+	// firstRetry and lastRetry are the pauses before a link is dialled again: they double from one to the other.
+	firstRetry, lastRetry = 200 * time.Millisecond, 10 * time.Second
+)
+
+// A Dialer opens a link: something that starts the far side and carries its input and output.
+type Dialer func(context.Context) (io.ReadWriteCloser, error)
+
+// A Near is the near side: it keeps a channel to a far host and sends requests over it.
+type Near struct {
+	dial Dialer
+	warn func(error) // is told why a link has failed, once for each reason
+	wait time.Duration
+
+	transport *http.Transport
+	ended     chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when the channel gets or loses its link
+	current *session
+	reason  error // why there is no link
+	version string
+}
+
+// A session is one channel, and the HTTP connection over it.
+type session struct {
+	channel *channel
+	agreed  bool // the far side knows the channel; used by run alone
+	http    *http.ClientConn
+}
+
+// NewNear returns a near side that dials until ctx is done. warn may be nil.
+func NewNear(ctx context.Context, dial Dialer, warn func(error)) *Near {
+	return newNearWith(ctx, dial, warn, firstRetry)
+}
+
+// newNearWith is NewNear with another first pause.
+func newNearWith(ctx context.Context, dial Dialer, warn func(error), first time.Duration) *Near {
+	if warn == nil {
+		warn = func(error) {}
+	}
+	n := &Near{dial: dial, warn: warn, wait: LinkWait, ended: make(chan struct{}), changed: make(chan struct{}), reason: errors.New("the first link is being opened")}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	n.transport = &http.Transport{
+		DialContext: channelOf, Protocols: protocols, DisableCompression: true,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnacknowledged, MaxReceiveBufferPerStream: maxUnread},
+	}
+	go n.run(ctx, first)
+	return n
+}
+
+// Done is closed after the near side has ended its channel.
+func (n *Near) Done() <-chan struct{} { return n.ended }
+
+// Version returns the version of the far host, once there was a link.
+func (n *Near) Version() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.version
+}
+
+// run keeps a link.
+func (n *Near) run(ctx context.Context, first time.Duration) {
+	defer close(n.ended)
+	pause, said := first, ""
+	last := time.Now() // when there was a link
+	for number := uint64(1); ctx.Err() == nil; number++ {
+		linked, err := n.link(ctx, number)
+		if ctx.Err() != nil {
+			break
+		}
+		n.lost(err)
+		if linked {
+			last, pause, said = time.Now(), first, ""
+		}
+		if s := n.session(); s != nil && time.Since(last) > keepTime {
+			s.channel.fail(ErrLost) // the far side does not keep it for longer
+		}
+		if text := err.Error(); text != said {
+			said = text
+			n.warn(err)
+		}
+		timer := time.NewTimer(pause/2 + mathrand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		pause = min(2*pause, lastRetry)
+	}
+	n.lost(context.Cause(ctx))
+	if s := n.session(); s != nil {
+		s.channel.fail(io.EOF)
+	}
+}
+
+// link opens one link and carries the channel over it until it breaks. linked reports whether the two sides agreed on it.
+func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error) {
+	dialled, cancel := context.WithCancel(ctx)
+	defer cancel()
+	link, err := n.dial(dialled)
+	if err != nil {
+		return false, err
+	}
+	defer link.Close()
+	slow := time.AfterFunc(helloTime, func() { link.Close() })
+	defer slow.Stop()
+	r := bufio.NewReaderSize(link, maxPacket)
+	version, err := readGreeting(r)
+	if err != nil {
+		return false, closeReason(link, err)
+	}
+	s, received, err := n.agree(link, r, number)
+	if err != nil {
+		return false, closeReason(link, err)
+	}
+	if !slow.Stop() {
+		return false, errors.New("the far side took too long to answer")
+	}
+	defer context.AfterFunc(ctx, func() { s.channel.fail(io.EOF) })()
+	n.up(version)
+	err = s.channel.carry(link, r, received)
+	return true, closeReason(link, errors.Join(errors.New("the link broke"), err))
+}
+
+// agree tells the far side which channel goes on, and returns how much of it has arrived there. A far side that does not
+// know the channel is another one: then a new channel begins.
+func (n *Near) agree(link io.Writer, r *bufio.Reader, number uint64) (s *session, received uint64, err error) {
+	for range 2 {
+		if s = n.session(); s == nil || s.channel.ended() {
+			if s, err = n.open(); err != nil {
+				return nil, 0, err
+			}
+		}
+		h := hello{Channel: s.channel.id, Fresh: !s.agreed, Link: number}
+		h.Received, _ = s.channel.unlink(number)
+		if err := writeLine(link, "", h); err != nil {
+			return nil, 0, err
+		}
+		line, err := readLine(r)
+		if err != nil {
+			return nil, 0, err
+		}
+		var answer hello
+		if err := json.Unmarshal([]byte(line), &answer); err != nil {
+			return nil, 0, fmt.Errorf("the far side answered %.100q", line)
+		}
+		if answer.Channel == s.channel.id {
+			s.agreed = true
+			return s, answer.Received, nil
+		}
+		s.channel.fail(ErrLost)
+	}
+	return nil, 0, errors.New("the far side takes no new channel")
+}
+
+// A reasoner is a link that knows why it has failed.
+type reasoner interface{ Reason() error }
+
+// closeReason closes a link and returns why it has failed: what the link says, or err.
+func closeReason(link io.Closer, err error) error {
+	link.Close()
+	if r, ok := link.(reasoner); ok {
+		if reason := r.Reason(); reason != nil {
+			return reason
+		}
+	}
+	return err
+}
+
+// readGreeting skips what a shell prints before the greeting of the far host, and returns its version.
+func readGreeting(r *bufio.Reader) (version string, err error) {
+	for range 1000 {
+		line, err := readLine(r)
+		if err != nil {
+			return "", fmt.Errorf("the far side ended before it greeted: %w", err)
+		}
+		if _, text, ok := strings.Cut(line, greetingMark); ok {
+			var g greeting
+			err := json.Unmarshal([]byte(text), &g)
+			return g.Version, err
+		}
+	}
+	return "", errors.New("the far side prints something else than a greeting")
+}
+
+// open makes a session with a new channel.
+func (n *Near) open() (*session, error) {
+	s := &session{channel: newChannel(rand.Text(), func(*channel) {})}
+	conn, err := n.transport.NewClientConn(context.WithValue(context.Background(), channelKey{}, s.channel), "http", "localhost:80")
+	if err != nil {
+		return nil, err
+	}
+	s.http = conn
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.current = s
+	return s, nil
+}
+
+type channelKey struct{}
+
+// channelOf is the dialer of the HTTP client.
+func channelOf(ctx context.Context, _, _ string) (net.Conn, error) {
+	return ctx.Value(channelKey{}).(*channel), nil
+}
+
+func (n *Near) session() *session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.current
+}
+
+// up records that there is a link.
+func (n *Near) up(version string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reason, n.version = nil, version
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// lost records that there is no link.
+func (n *Near) lost(reason error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reason = reason
+}
+
+// A NoLink is the error of a request that was not sent, because there was no link.
+type NoLink struct{ Reason error }
+
+func (e *NoLink) Error() string {
+	return fmt.Sprintf("there is no link to the far side: %v; the call was not sent and has not run", e.Reason)
+}
+
+func (e *NoLink) Unwrap() error { return e.Reason }
+
+// An Unknown is the error of a request that was sent and whose answer is lost.
+type Unknown struct{ Reason error }
+
+func (e *Unknown) Error() string {
+	return fmt.Sprintf("%v while this call was with it; it ran or not: unknown, so check its effects before you repeat it", e.Reason)
+}
+
+func (e *Unknown) Unwrap() error { return e.Reason }
+
+// state returns the session, why it has no link, and what is closed when it gets one.
+func (n *Near) state() (s *session, reason error, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.current, n.reason, n.changed
+}
+
+// linked waits until there is a link, at most until deadline.
+func (n *Near) linked(ctx context.Context, deadline time.Time) (*session, error) {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for {
+		s, reason, changed := n.state()
+		if reason == nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+			continue
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		case <-n.ended:
+		}
+		if s, reason, _ = n.state(); reason != nil {
+			return nil, &NoLink{reason}
+		}
+		return s, nil
+	}
+}
+
+// RoundTrip implements http.RoundTripper. The request is sent once: if it may have reached a far host that is gone now,
+// the error is an [*Unknown].
+func (n *Near) RoundTrip(r *http.Request) (*http.Response, error) {
+	s, err := n.linked(r.Context(), time.Now().Add(n.wait))
+	if err != nil {
+		return nil, err
+	}
+	return s.roundTrip(r)
+}
+
+func (s *session) roundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.http.RoundTrip(r)
+	if err != nil && r.Context().Err() == nil {
+		err = &Unknown{s.lost(err)}
+	}
+	return response, err
+}
+
+// lost returns the reason why the channel has ended, or err.
+func (s *session) lost(err error) error {
+	s.channel.mu.Lock()
+	defer s.channel.mu.Unlock()
+	if s.channel.err != nil && !errors.Is(s.channel.err, io.EOF) {
+		return s.channel.err
+	}
+	return err
+}

@@ -1,0 +1,367 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const testToken = "the-token"
+
+// A site is a far host in this process. It counts how often each request was run.
+type site struct {
+	far     *Far
+	links   chan net.Conn
+	closing chan struct{}
+
+	mu  sync.Mutex
+	ran map[string]int
+}
+
+// Accept, Close and Addr make the site the listener of its links.
+func (s *site) Accept() (net.Conn, error) {
+	select {
+	case link := <-s.links:
+		return link, nil
+	case <-s.closing:
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *site) Close() error {
+	select {
+	case <-s.closing:
+	default:
+		close(s.closing)
+	}
+	return nil
+}
+
+func (s *site) Addr() net.Addr { return address{} }
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.ran[string(body)]++
+	s.mu.Unlock()
+	if wait := r.Header.Get("Hold"); wait != "" {
+		<-r.Context().Done()
+		return
+	}
+	_, _ = w.Write(append([]byte("done "), body...))
+}
+
+// runs returns how often the request with a body was run.
+func (s *site) runs(body string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ran[body]
+}
+
+func newSite(t testing.TB) *site {
+	s := &site{links: make(chan net.Conn), closing: make(chan struct{}), ran: map[string]int{}}
+	s.far = NewFar(s, "1.0", testToken)
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	web := &http.Server{Handler: s, Protocols: protocols}
+	go func() { _ = web.Serve(s.far) }()
+	t.Cleanup(func() { web.Close() })
+	return s
+}
+
+// dial opens a link to the site, as the command dial does it.
+func (s *site) dial() (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case s.links <- far:
+	case <-s.closing:
+		return nil, errors.New("the far host has ended")
+	}
+	_, err := near.Write([]byte(testToken + "\n"))
+	return near, err
+}
+
+// A cutLink breaks after it has carried a number of bytes.
+type cutLink struct {
+	net.Conn
+	left *atomic.Int64
+}
+
+func (l cutLink) carry(n int) int {
+	rest := l.left.Add(-int64(n)) + int64(n)
+	if rest > int64(n) {
+		return n
+	}
+	l.Conn.Close()
+	return max(0, int(rest))
+}
+
+func (l cutLink) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if kept := l.carry(n); kept < n {
+		return kept, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (l cutLink) Write(p []byte) (int, error) {
+	if left := l.left.Load(); left < int64(len(p)) {
+		n, _ := l.Conn.Write(p[:max(0, left)])
+		l.carry(len(p))
+		return n, io.ErrClosedPipe
+	}
+	n, err := l.Conn.Write(p)
+	l.carry(n)
+	return n, err
+}
+
+// cutting dials links of which the one of each number breaks after so many bytes; the others do not break.
+func (s *site) cutting(after func(number int) int64) Dialer {
+	number := 0
+	return func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := s.dial()
+		if err != nil {
+			return nil, err
+		}
+		left := new(atomic.Int64)
+		left.Store(after(number))
+		number++
+		return cutLink{conn, left}, nil
+	}
+}
+
+const uncut = int64(1) << 40
+
+// newNear returns a near side without pauses between links.
+func newNear(t testing.TB, dial Dialer) *Near {
+	ctx, cancel := context.WithCancel(t.Context())
+	n := newNearWith(ctx, dial, nil, time.Millisecond)
+	t.Cleanup(func() { cancel(); <-n.Done() })
+	return n
+}
+
+// call sends a request and returns the answer.
+func call(ctx context.Context, n *Near, body string, header ...string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := n.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return string(answer), err
+}
+
+// TestCutAtEveryByte breaks the first link after each number of bytes that a call takes, in both directions together: the
+// call runs once and is answered.
+func TestCutAtEveryByte(t *testing.T) {
+	counted := new(atomic.Int64)
+	s := newSite(t)
+	whole := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := s.dial()
+		counted.Store(uncut)
+		return cutLink{conn, counted}, err
+	})
+	if _, err := call(t.Context(), whole, "measured"); err != nil {
+		t.Fatal(err)
+	}
+	total := uncut - counted.Load()
+	if total < 100 || total > 4000 {
+		t.Fatalf("a call takes %d bytes", total)
+	}
+	for cut := int64(1); cut <= total+16; cut++ {
+		body := fmt.Sprint("cut after ", cut)
+		n := newNear(t, s.cutting(func(number int) int64 {
+			if number == 0 {
+				return cut
+			}
+			return uncut
+		}))
+		answer, err := call(t.Context(), n, body)
+		if err != nil || answer != "done "+body {
+			t.Fatalf("%s of %d: %q, %v", body, total, answer, err)
+		}
+		if ran := s.runs(body); ran != 1 {
+			t.Fatalf("%s of %d: it ran %d times", body, total, ran)
+		}
+	}
+}
+
+// TestManyCuts breaks every link soon while calls of all sizes run at once.
+func TestManyCuts(t *testing.T) {
+	s := newSite(t)
+	n := newNear(t, s.cutting(func(number int) int64 { return int64(400 + 997*number%9000) }))
+	var calls sync.WaitGroup
+	for i := range 100 {
+		calls.Go(func() {
+			body := fmt.Sprint(i, strings.Repeat("x", i*i*5))
+			answer, err := call(t.Context(), n, body)
+			if err != nil || answer != "done "+body || s.runs(body) != 1 {
+				t.Errorf("call %d: %d bytes, ran %d times, %v", i, len(answer), s.runs(body), err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// TestFarKilled: a call that was with a far host that is gone is reported, and not sent to the next one.
+func TestFarKilled(t *testing.T) {
+	first, second := newSite(t), newSite(t)
+	var use atomic.Pointer[site]
+	use.Store(first)
+	var link atomic.Pointer[net.Conn]
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := use.Load().dial()
+		link.Store(&conn)
+		return conn, err
+	})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := call(t.Context(), n, "held", "Hold", "yes")
+		answered <- err
+	}()
+	for first.runs("held") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	use.Store(second)
+	(*link.Load()).Close()
+	var unknown *Unknown
+	if err := <-answered; !errors.As(err, &unknown) || !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "it ran or not: unknown") {
+		t.Errorf("the call that was running: %v", err)
+	}
+	if answer, err := call(t.Context(), n, "next"); err != nil || answer != "done next" {
+		t.Errorf("the next call: %q, %v", answer, err)
+	}
+	if first.runs("held") != 1 || second.runs("held") != 0 || second.runs("next") != 1 {
+		t.Errorf("held ran %d and %d times, next %d times", first.runs("held"), second.runs("held"), second.runs("next"))
+	}
+}
+
+// TestCancel: only the caller cancels a call. A broken link does not.
+func TestCancel(t *testing.T) {
+	s := newSite(t)
+	var link atomic.Pointer[net.Conn]
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := s.dial()
+		link.Store(&conn)
+		return conn, err
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan error, 1)
+	go func() {
+		_, err := call(ctx, n, "held", "Hold", "yes")
+		answered <- err
+	}()
+	for s.runs("held") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	(*link.Load()).Close()
+	if answer, err := call(t.Context(), n, "other"); err != nil || answer != "done other" {
+		t.Errorf("a call after the link was cut: %q, %v", answer, err)
+	}
+	select {
+	case err := <-answered:
+		t.Fatalf("the cut link ended the call: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-answered; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled call: %v", err)
+	}
+}
+
+// TestNoLink: without a link a call waits, and is then refused with the reason. It is never run.
+func TestNoLink(t *testing.T) {
+	reason := errors.New("the host key of box has changed")
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) { return nil, reason })
+	n.wait = 50 * time.Millisecond
+	_, err := call(t.Context(), n, "never")
+	var none *NoLink
+	if !errors.As(err, &none) || !errors.Is(err, reason) || !strings.Contains(err.Error(), "has not run") {
+		t.Errorf("a call without a link: %v", err)
+	}
+}
+
+// TestOldLink: what arrives late over a link that was given up is ignored.
+func TestOldLink(t *testing.T) {
+	s := newSite(t)
+	say := func(conn net.Conn, text string) string {
+		t.Helper()
+		if _, err := conn.Write([]byte(text + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, maxHello)
+		n, err := conn.Read(line)
+		if err != nil {
+			return err.Error()
+		}
+		return strings.TrimSpace(string(line[:n]))
+	}
+	open := func() net.Conn {
+		conn, err := s.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, maxHello)); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	late, next := open(), open()
+	if got := say(next, `{"channel":"0123456789abcdef","fresh":true,"link":2}`); !strings.Contains(got, `"channel":"0123456789abcdef"`) {
+		t.Errorf("a fresh channel: %s", got)
+	}
+	if got := say(late, `{"channel":"0123456789abcdef","received":7,"link":1}`); got != "EOF" {
+		t.Errorf("a hello that came late: %s", got)
+	}
+	if c := s.far.channels["0123456789abcdef"]; !c.linked() || c.ended() {
+		t.Error("the late hello ended the channel or its link")
+	}
+	if got := say(open(), `{"channel":"ffffffffffffffff","link":3}`); strings.Contains(got, "channel") {
+		t.Errorf("an unknown channel: %s", got)
+	}
+}
+
+// TestToken: a link without the token is not greeted.
+func TestToken(t *testing.T) {
+	s := newSite(t)
+	near, far := net.Pipe()
+	s.links <- far
+	go func() { _, _ = near.Write([]byte("another\n")) }()
+	if got, err := io.ReadAll(near); err != nil || len(got) > 0 {
+		t.Errorf("it was answered %q, %v", got, err)
+	}
+}
+
+// TestNoise: what a login shell prints before the greeting is skipped.
+func TestNoise(t *testing.T) {
+	s := newSite(t)
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := s.dial()
+		return struct {
+			io.Reader
+			io.WriteCloser
+		}{io.MultiReader(bytes.NewBufferString("Welcome!\n\n"+strings.Repeat("motd\n", 99)), conn), conn}, err
+	})
+	if answer, err := call(t.Context(), n, "after noise"); err != nil || answer != "done after noise" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
