@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -27,11 +28,21 @@ import (
 // answers to out. It returns when in ends, when gone is closed because the client died, or when ctx is done. Calls that
 // are then running get a short grace period.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, gone <-chan struct{}) error {
-	return stdio.Serve(ctx, adapter{Server: s}, Local(), in, out, gone)
+	return stdio.Serve(ctx, adapter{Server: s}, Local(), "", in, out, gone)
+}
+
+// ServeNamed is [Server.ServeStdio] for one of several clients of the user. The name tells its conversation from theirs
+// until in ends.
+func (s *Server) ServeNamed(ctx context.Context, name string, in io.Reader, out io.Writer) error {
+	defer s.host.scopes.EndSession(LocalPrincipal, name)
+	return stdio.Serve(ctx, adapter{Server: s}, Local(), name, in, out, nil)
 }
 
 // Endpoint is the path of the MCP endpoint over HTTP.
 const Endpoint = httpserver.Endpoint
+
+// CheckAddress refuses requests of web pages from other origins, see [httpserver.CheckAddress].
+func CheckAddress(r *http.Request, hosts []string) error { return httpserver.CheckAddress(r, hosts) }
 
 // HTTPConfig configures which callers HTTP accepts.
 type HTTPConfig = httpserver.Config

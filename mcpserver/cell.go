@@ -158,7 +158,7 @@ func (s *Server) serveCell(ctx context.Context, who auth.Identity, l net.Listene
 			defer conn.Close()
 			end := context.AfterFunc(ctx, func() { _ = conn.(*net.UnixConn).CloseRead() })
 			defer end()
-			if err := stdio.Serve(ctx, adapter{Server: s, cell: true}, who, conn, conn, nil); err != nil {
+			if err := stdio.Serve(ctx, adapter{Server: s, cell: true}, who, "", conn, conn, nil); err != nil {
 				s.host.log.Warn("a client in a cell", "error", err)
 			}
 		})

@@ -27,11 +27,23 @@ func ReadToken(file string) (string, error) { return auth.ReadToken(file) }
 // directory. If the file does not exist, Token creates it, readable only by its owner, with a token of 128 random bits,
 // and made is true.
 func (h *Host) Token(file string) (token, path string, made bool, err error) {
+	if file == "" && h.stateDirErr != nil {
+		return "", "", false, fmt.Errorf("cannot store the token in the state directory: %w", h.stateDirErr)
+	}
+	token, path, made, err = KeptToken(h.cfg.StateDir, file)
+	if err != nil || made {
+		return token, path, made, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		h.log.Warn("other users can access the token file: chmod 600 it", "file", path)
+	}
+	return token, path, false, nil
+}
+
+// KeptToken is [Host.Token] for a state directory.
+func KeptToken(stateDir, file string) (token, path string, made bool, err error) {
 	if file == "" {
-		if h.stateDirErr != nil {
-			return "", "", false, fmt.Errorf("cannot store the token in the state directory: %w", h.stateDirErr)
-		}
-		file = filepath.Join(h.cfg.StateDir, "token")
+		file = filepath.Join(stateDir, "token")
 	}
 	token, err = auth.ReadToken(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,9 +58,6 @@ func (h *Host) Token(file string) (token, path string, made bool, err error) {
 	}
 	if err != nil {
 		return "", "", false, err
-	}
-	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		h.log.Warn("other users can access the token file: chmod 600 it", "file", file)
 	}
 	return token, file, false, nil
 }

@@ -34,7 +34,7 @@ func TestUpstream(t *testing.T) {
 		{"a made-up session id is taken", sessions, "web.ownSessions.Validate", takesForgedSessions},
 		{"a stream is opened for an unknown session", sessions, "web.sessionTable.check", opensUnknownStreams},
 		{"a legacy client that is gone has cancelled", transports + "#sending-messages-to-the-server", "web.door.post", cancelsWithoutBeingAsked},
-		{"a page of another origin is served", transports + "#security-warning", "web.door.checkAddress", takesForeignOrigins},
+		{"a page of another origin is served", transports + "#security-warning", "httpserver.CheckAddress", takesForeignOrigins},
 		{"an unknown version has no code of its own", "https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning", "unknownVersion", hidesUnknownVersion},
 		{"a ping waits for calls on stdio", "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping", "stdio.conn.receive", pingWaits},
 		{"a handler cannot ask for a capability", "https://modelcontextprotocol.io/seps/2575-stateless-mcp", "message.misuse", hidesMissingCapability},

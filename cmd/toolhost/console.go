@@ -45,7 +45,7 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]sidecar, error
 		return nil, nil
 	}
 	cfg := console.Config{Listen: f.listen, StateDir: host.Operator().StateDir(), Kind: kind, Log: host.Log()}
-	if f.listen == "" && kind != stdioKind {
+	if f.listen == "" && kind == httpKind {
 		cfg.Listen = console.AnyLoopback()
 	}
 	site, err := f.board.Open(host, cfg)
@@ -55,8 +55,13 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]sidecar, error
 	return []sidecar{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) }, serve: site.Serve}}, nil
 }
 
-// stdioKind is the transport whose host listens on no port, so that its console listens on a socket.
-const stdioKind = "stdio"
+// The kinds of hosts, by how clients reach them. Only one over HTTP listens on a port; the console of another listens on a
+// socket.
+const (
+	stdioKind = "stdio"
+	httpKind  = "http"
+	farKind   = "remote"
+)
 
 // announceConsole tells how to open the console. The link is shown to a person at a terminal only: a log may lie
 // where the agent can read it.

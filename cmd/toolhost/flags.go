@@ -74,18 +74,29 @@ func (f *trustFlag) Type() string { return "digest" }
 func (f *hostFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.addRoots(flags, "a `DIR` the tools work in; repeatable (default: the working directory)")
-	flags.StringArrayVar(&f.settings, "settings", nil, "a settings `FILE` with rules; repeatable")
-	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
-	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
-	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
-	completeFlag(cmd, "tools", allTools)
-	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree")
-	completeFlag(cmd, "with", allTools)
+	f.addRules(flags)
+	f.addTools(cmd)
 	f.addServers(flags)
 	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with =`DIGEST`, only those that toolhost trust shows with it")
 	flags.Lookup("trust-workspace").NoOptDefVal = "true"
 	f.addState(flags)
 	f.observe.add(flags)
+}
+
+// addRules adds the flags of settings and rules.
+func (f *hostFlags) addRules(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.settings, "settings", nil, "a settings `FILE` with rules; repeatable")
+	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
+	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
+}
+
+// addTools adds the flags that choose the tools.
+func (f *hostFlags) addTools(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
+	completeFlag(cmd, "tools", allTools)
+	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree")
+	completeFlag(cmd, "with", allTools)
 }
 
 // addRoots adds the flag of the roots.

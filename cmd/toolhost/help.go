@@ -14,7 +14,7 @@ var helpGroups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "install", "uninstall", "verify", "mcp", "token", "status", "console"}},
+	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "remote", "install", "uninstall", "verify", "mcp", "token", "status", "console"}},
 	{"rules", "Set the rules:", []string{"allow", "ask", "deny", "allow-host", "mode", "rules", "check", "trust", "keep", "schema"}},
 	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind", "agent"}},
 	{"try", "Try and look:", []string{"demo", "call", "tools", "doctor", "profile", "version"}},

@@ -91,7 +91,7 @@ toolhost DIR are how a client can start it.`,
 		SilenceUsage: true, SilenceErrors: true, PersistentPreRunE: refuseEmpty,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(), keepCommand(),
-		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
+		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), remoteCommand(), dialCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
 	root.AddCommand(permitCommands()...)
 	arrange(root)
 	root.InitDefaultHelpCmd()

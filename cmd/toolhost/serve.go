@@ -90,7 +90,7 @@ func httpCommand() *cobra.Command {
 			if l.Socket != "" {
 				flags.address = "unix:" + l.Socket
 			}
-			return flags.sidecars(cmd.Context(), host, "http", begin, func() error {
+			return flags.sidecars(cmd.Context(), host, httpKind, begin, func() error {
 				nextSteps(cmd.Context(), os.Stderr, host, l, known, flags.console.board != nil)
 				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
 				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)

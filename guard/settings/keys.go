@@ -298,6 +298,9 @@ func ownKeys() []key {
 			set: duration(func(s *Settings) *time.Duration { return &s.Bash.MaxTimeout })},
 		{name: "bash.maxTasks", form: formNumber, def: "256", doc: "How many background tasks of one caller run at once.",
 			set: func(s *Settings, e Entry) { s.Bash.MaxTasks, _ = strconv.Atoi(e.Text) }},
+		{name: "remote.linger", form: formDuration, from: notWorkspace, def: "10m",
+			doc: "How long a host that toolhost remote started stays without a client and a background task.",
+			set: duration(func(s *Settings) *time.Duration { return &s.Remote.Linger })},
 	}
 }
 

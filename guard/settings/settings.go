@@ -124,6 +124,7 @@ type Settings struct {
 	Write   writeSettings
 	Gate    gateSettings
 	Bash    bashSettings
+	Remote  remoteSettings
 	Search  Search
 	History historySettings
 	Web     webSettings
@@ -328,6 +329,12 @@ type webSettings struct {
 	UserAgent string
 	// Search are the providers of WebSearch in order, each a JSON object. Empty: there is no WebSearch.
 	Search []Entry
+}
+
+// remoteSettings is how long hosts for relays stay (remote.*).
+type remoteSettings struct {
+	// Linger is how long such a host stays without a client and a background task. Default 10 min.
+	Linger time.Duration
 }
 
 // agentSettings holds the runner of the tool Agent and its limits (agent.*).

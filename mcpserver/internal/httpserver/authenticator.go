@@ -129,7 +129,7 @@ func bindCredential(ctx context.Context, who auth.Identity, stream bool) (contex
 
 // serveMetadata serves the metadata that names the authorization server.
 func (d *handler) serveMetadata(w http.ResponseWriter, r *http.Request) {
-	if err := d.checkAddress(r); err != nil {
+	if err := CheckAddress(r, d.cfg.Hosts); err != nil {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
 	}

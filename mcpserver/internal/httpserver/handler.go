@@ -44,6 +44,9 @@ func (d *handler) routes() http.Handler {
 		mux.HandleFunc("GET "+auth.MetadataPath, d.serveMetadata)
 		mux.HandleFunc("GET "+auth.MetadataPath+"/", d.serveMetadata) // followed by the path of the resource
 	}
+	if d.cfg.Relay != nil {
+		mux.Handle(RelayPath, d.cfg.Relay)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, "the MCP endpoint is "+Endpoint)
 	})
@@ -65,7 +68,7 @@ func (d *handler) withDeadlines(next http.Handler) http.Handler {
 func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer a stream
 	w.Header().Set("Cache-Control", "no-store")
-	if err := d.checkAddress(r); err != nil {
+	if err := CheckAddress(r, d.cfg.Hosts); err != nil {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
 	}
@@ -245,9 +248,10 @@ func (d *handler) newStream(w http.ResponseWriter, r *http.Request, who auth.Ide
 	return s
 }
 
-// checkAddress refuses requests of web pages from other origins, and of pages that use DNS rebinding.
-func (d *handler) checkAddress(r *http.Request) error {
-	if !d.knownHost(r.Host, r) {
+// CheckAddress refuses requests of web pages from other origins, and of pages that use DNS rebinding. hosts are the names
+// of the server in addition to the loopback ones.
+func CheckAddress(r *http.Request, hosts []string) error {
+	if !knownHost(r.Host, r, hosts) {
 		return fmt.Errorf("the host %q is not a name of this server: allow it with serve --host", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
@@ -255,7 +259,7 @@ func (d *handler) checkAddress(r *http.Request) error {
 			continue
 		}
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || !d.knownHost(u.Host, r) {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || !knownHost(u.Host, r, hosts) {
 			return fmt.Errorf("requests from the origin %q are refused: allow its host with serve --host", origin)
 		}
 	}
@@ -264,7 +268,7 @@ func (d *handler) checkAddress(r *http.Request) error {
 
 // knownHost reports whether a host is a name of this server. Over a Unix socket every name is accepted unless one is
 // configured: clients have to make one up, and a web page can reach the socket only through a proxy.
-func (d *handler) knownHost(host string, r *http.Request) bool {
+func knownHost(host string, r *http.Request, hosts []string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.Trim(host, "[]")
@@ -278,11 +282,11 @@ func (d *handler) knownHost(host string, r *http.Request) bool {
 			return true
 		}
 	case *net.UnixAddr:
-		if len(d.cfg.Hosts) == 0 && host == r.Host {
+		if len(hosts) == 0 && host == r.Host {
 			return true
 		}
 	}
-	for _, known := range d.cfg.Hosts {
+	for _, known := range hosts {
 		if strings.EqualFold(name, known) {
 			return true
 		}

@@ -22,6 +22,9 @@ import (
 // Endpoint is the path of the MCP endpoint.
 const Endpoint = "/mcp"
 
+// RelayPath is the path below which [Config.Relay] answers.
+const RelayPath = "/relay/"
+
 // A Config configures [Serve].
 type Config struct {
 	// Verifier verifies tokens. It is required.
@@ -38,9 +41,15 @@ type Config struct {
 	Inherited bool
 	// Watch is called when a connection changes its state. It may be nil.
 	Watch func(net.Conn, http.ConnState)
+	// Relay is set for a server whose connections come from relays on other machines: they speak HTTP/2, and stay when
+	// the link between the machines breaks. It answers what relays ask in addition.
+	Relay http.Handler
 	// Limits lets tests use small limits. Zero means [UsualLimits].
 	Limits Limits
 }
+
+// relayWrite replaces [Limits.Write] for relays. A link may be away for that long.
+const relayWrite = 10 * time.Minute
 
 // Serve serves clients on l until ctx is done. Running calls then have [transport.DrainGrace] to finish.
 func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config) error {
@@ -49,6 +58,9 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 	}
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = UsualLimits()
+	}
+	if cfg.Relay != nil {
+		cfg.Limits.Idle, cfg.Limits.Write = 0, relayWrite
 	}
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
@@ -71,6 +83,10 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 		ConnState:         cfg.Watch,
 		ReadHeaderTimeout: cfg.Limits.Header, IdleTimeout: cfg.Limits.Idle, MaxHeaderBytes: maxHeader,
 		ErrorLog: quietLog(s.Log()),
+	}
+	if cfg.Relay != nil {
+		web.Protocols, web.HTTP2 = new(http.Protocols), &http.HTTP2Config{MaxConcurrentStreams: cfg.Limits.InFlight}
+		web.Protocols.SetUnencryptedHTTP2(true)
 	}
 	if cfg.Warm != "" {
 		var warm sync.WaitGroup

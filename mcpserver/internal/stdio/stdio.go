@@ -34,14 +34,15 @@ const (
 )
 
 // Serve serves one client with the identity who. It returns after in has ended, after gone was closed because the client
-// has died, or after ctx is done; running calls then have a grace period. Serve does not use the stdio transport of the
-// library, which does not keep the order of calls.
-func Serve(ctx context.Context, h transport.Handler, who auth.Identity, in io.Reader, out io.Writer, gone <-chan struct{}) error {
+// has died, or after ctx is done; running calls then have a grace period. name tells apart the clients of one host that
+// have the same identity; it is empty for the only one. Serve does not use the stdio transport of the library, which does
+// not keep the order of calls.
+func Serve(ctx context.Context, h transport.Handler, who auth.Identity, name string, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	var warm sync.WaitGroup
 	defer warm.Wait()
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(transport.ErrClosed)
-	c := &conn{handler: h, library: h.Library(), who: who, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
+	c := &conn{handler: h, library: h.Library(), who: who, name: name, session: newSession(), out: jsonrpc.NewWriter(out), overload: transport.NewRejectionLog(h), calls: map[string]*inFlight{}}
 	defer c.out.Close()
 	if err := c.library.RegisterSession(running, c.session); err != nil {
 		return fmt.Errorf("cannot register the session of the client: %w", err)
@@ -77,6 +78,7 @@ type conn struct {
 	handler  transport.Handler
 	library  *server.MCPServer
 	who      auth.Identity
+	name     string // of the client, see Serve
 	session  *session
 	out      *jsonrpc.Writer
 	overload *transport.RejectionLog // of requests over a limit
@@ -160,7 +162,7 @@ func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byt
 		return nil
 	}
 	// The error is ignored: Answer returns it as the result of the call.
-	ctx, _, _ = message.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: c.who, Notify: c.notify, Acknowledged: c.session.acknowledged})
+	ctx, _, _ = message.Admit(ctx, transport.Peer{Transport: transport.Stdio, Who: c.who, Session: c.name, Notify: c.notify, Acknowledged: c.session.acknowledged})
 	return func() {
 		defer cancel(nil)
 		c.answer(id, call, message.Answer(ctx))

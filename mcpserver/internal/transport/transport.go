@@ -75,7 +75,8 @@ type Peer struct {
 	List string
 	// Unattended means that no person can answer questions: the client may be any program in a sandbox.
 	Unattended bool
-	// Session is the id of the legacy session over HTTP; empty if there is none.
+	// Session is the id of the legacy session over HTTP, or the name of one of several clients over stdio; empty if there
+	// is none.
 	Session string
 	// Notify sends a notification that belongs to the request. It is sent before the response.
 	Notify func(ctx context.Context, method string, params map[string]any)

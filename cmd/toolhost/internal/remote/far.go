@@ -47,7 +47,6 @@ type Far struct {
 	mu       sync.Mutex
 	channels map[string]*channel
 	expires  map[string]*time.Timer
-	last     time.Time // when the last channel ended
 	accepted chan *channel
 	closed   chan struct{}
 	close    sync.Once
@@ -57,7 +56,7 @@ type Far struct {
 func NewFar(l net.Listener, version, token string) *Far {
 	f := &Far{
 		Listener: l, version: version, token: token, channels: map[string]*channel{}, expires: map[string]*time.Timer{},
-		last: time.Now(), accepted: make(chan *channel), closed: make(chan struct{}),
+		accepted: make(chan *channel), closed: make(chan struct{}),
 	}
 	go f.acceptLinks()
 	return f
@@ -79,11 +78,11 @@ func (f *Far) Close() error {
 	return f.Listener.Close()
 }
 
-// IdleSince returns since when there is no channel, and false while there is one.
-func (f *Far) IdleSince() (time.Time, bool) {
+// Used reports whether there is a channel.
+func (f *Far) Used() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last, len(f.channels) == 0
+	return len(f.channels) > 0
 }
 
 func (f *Far) acceptLinks() {
@@ -195,7 +194,6 @@ func (f *Far) detached(c *channel) {
 		f.expires[c.id].Stop()
 		delete(f.channels, c.id)
 		delete(f.expires, c.id)
-		f.last = time.Now()
 	default:
 		f.expires[c.id].Reset(keepTime)
 	}

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/console"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
+	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/doctor"
+)
+
+const (
+	// farFolder is the subdirectory of the state directory with the sockets of hosts for relays.
+	farFolder = "remote"
+	// farStart is how long such a host may take to start.
+	farStart = 30 * time.Second
+	// farLook is how often it is looked whether a host for relays is idle.
+	farLook = time.Second
+	// maxFarLog is how much of the log of a host that did not start is shown, in bytes.
+	maxFarLog = 2 << 10
+)
+
+// dialCommand is the far side of toolhost remote.
+func dialCommand() *cobra.Command {
+	var flags hostFlags
+	var texts []string
+	var serve string
+	cmd := &cobra.Command{
+		Use: "dial [flags] [ROOT]...", Hidden: true, Short: "Connect the input and output to the host of toolhost remote, and start it if need be",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args, err := atHome(append(flags.roots, args...))
+			if err != nil {
+				return err
+			}
+			flags.roots = nil
+			if serve != "" {
+				if flags.settings, err = settingsTexts(serve, texts); err != nil {
+					return err
+				}
+				return flags.serveRelays(cmd.Context(), serve, args)
+			}
+			state, err := flags.stateDirectory()
+			if err != nil {
+				return err
+			}
+			place, err := farPlace(state, args)
+			if err != nil {
+				return err
+			}
+			link, err := place.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer link.Close()
+			return copyLink(link)
+		},
+	}
+	flags.add(cmd)
+	flags.addStructured(cmd.Flags())
+	cmd.Flags().StringArrayVar(&texts, "settings-text", nil, "settings as base64 of a `TEXT`; repeatable")
+	cmd.Flags().StringVar(&serve, "serve", "", "be the host, on this socket")
+	return cmd
+}
+
+// atHome replaces ~/ at the beginning of directories: no shell does it for the arguments of toolhost remote.
+func atHome(dirs []string) (all []string, err error) {
+	for _, dir := range dirs {
+		if rest, ok := strings.CutPrefix(dir+"/", "~/"); ok {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, err
+			}
+			dir = filepath.Join(home, rest)
+		}
+		all = append(all, dir)
+	}
+	return all, nil
+}
+
+// A place is where the host of one version, and of the same roots and settings, listens.
+type farSite struct {
+	socket string
+	args   []string // to start it with
+}
+
+// farPlace returns the place for the arguments of this command. A change of this program is another version.
+func farPlace(state string, roots []string) (p farSite, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return p, err
+	}
+	info, err := os.Stat(self)
+	if err != nil {
+		return p, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return p, err
+	}
+	raw, err := json.Marshal([]any{versionString(), info.Size(), info.ModTime(), dir, roots, os.Args[1:]})
+	if err != nil {
+		return p, err
+	}
+	sum := sha256.Sum256(raw)
+	p.socket = filepath.Join(state, farFolder, fmt.Sprintf("%x", sum[:8]))
+	p.args = append([]string{self}, os.Args[1:]...)
+	at := slices.Index(p.args, "dial") + 1
+	p.args = slices.Insert(p.args, at, "--serve="+p.socket)
+	return p, os.MkdirAll(filepath.Dir(p.socket), 0o700)
+}
+
+// connect returns a link to the host, which it starts if none runs.
+func (p farSite) connect(ctx context.Context) (link *net.UnixConn, err error) {
+	if link, err = p.open(); err == nil {
+		return link, nil
+	}
+	lock := privatefile.NewLock(p.socket + ".start")
+	ctx, cancel := context.WithTimeout(ctx, farStart)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("another process starts the host of this workspace and does not finish: %w", err)
+	}
+	defer lock.Close()
+	if link, err = p.open(); err == nil {
+		return link, nil
+	}
+	ended, err := p.start()
+	if err != nil {
+		return nil, fmt.Errorf("the host cannot be started: %w", err)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if link, err = p.open(); err == nil {
+				return link, nil
+			}
+		case err := <-ended:
+			return nil, fmt.Errorf("the host did not start (%w): %s", err, p.log())
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the host did not listen within %s: see %s.log", farStart, p.socket)
+		}
+	}
+}
+
+// open connects to the host and shows it the token.
+func (p farSite) open() (*net.UnixConn, error) {
+	link, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: p.socket, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	token, err := auth.ReadToken(p.socket + ".token")
+	if err == nil {
+		_, err = link.Write([]byte(token + "\n"))
+	}
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	return link, nil
+}
+
+// start starts the host, which outlives this process.
+func (p farSite) start() (ended <-chan error, err error) {
+	log, err := os.OpenFile(p.socket+".log", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	host, err := os.StartProcess(p.args[0], p.args, &os.ProcAttr{Files: []*os.File{nil, log, log}, Sys: detached()})
+	if err != nil {
+		return nil, err
+	}
+	end := make(chan error, 1)
+	go func() {
+		state, err := host.Wait()
+		if err == nil {
+			err = errors.New(state.String())
+		}
+		end <- err
+	}()
+	return end, nil
+}
+
+// log returns the end of what the host has said.
+func (p farSite) log() string {
+	raw, err := os.ReadFile(p.socket + ".log")
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(raw[max(0, len(raw)-maxFarLog):]))
+}
+
+// copyLink copies the input and output of this process until one side ends.
+func copyLink(link *net.UnixConn) error {
+	go func() {
+		_, _ = io.Copy(link, pollable(os.Stdin))
+		_ = link.CloseWrite()
+	}()
+	_, err := io.Copy(os.Stdout, link)
+	return err
+}
+
+// settingsTexts writes settings that came with the arguments to files.
+func settingsTexts(socket string, texts []string) (files []string, err error) {
+	for i, text := range texts {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--settings-text: %w", err)}
+		}
+		file := fmt.Sprintf("%s.%d.json", socket, i)
+		if err := privatefile.Replace(file, raw); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// serveRelays is the host for relays: it serves until it has been idle.
+func (f *hostFlags) serveRelays(ctx context.Context, socket string, roots []string) (err error) {
+	f.console.on = true // it costs nothing before it is opened
+	cfg, err := f.config(roots, false)
+	if err != nil {
+		return err
+	}
+	if err := unusableRoot(cfg.Roots); err != nil {
+		return err
+	}
+	if err := listen.ClearEnvironment(); err != nil {
+		return err
+	}
+	cfg.OwnFiles = append(cfg.OwnFiles, socket, socket+".lock")
+	host, err := mcpserver.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	server, err := mcpserver.NewServer(host)
+	if err != nil {
+		return err
+	}
+	token := rand.Text()
+	if err := privatefile.Replace(socket+".token", []byte(token+"\n")); err != nil {
+		return err
+	}
+	l, err := listen.Open(listen.Config{Address: "unix:" + socket, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	far := remote.NewFar(l, versionString(), token)
+	defer far.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go endIdle(ctx, host, far, stop)
+	bearer, err := auth.NewStaticToken(remote.Bearer, mcpserver.LocalPrincipal)
+	if err != nil {
+		return err
+	}
+	ignoreSIGPIPE()
+	return f.sidecars(ctx, host, farKind, func() {}, func() error {
+		return server.ServeHTTP(ctx, far, mcpserver.HTTPConfig{Verifier: bearer, Warm: mcpserver.LocalPrincipal, Relay: farRoutes(ctx, host, server)})
+	})
+}
+
+// endIdle stops a host that has had no client and no task for long enough.
+func endIdle(ctx context.Context, host *mcpserver.Host, far *remote.Far, stop func()) {
+	tick := time.NewTicker(farLook)
+	defer tick.Stop()
+	last := time.Now() // when there was something
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			runs := slices.ContainsFunc(host.Operator().Tasks(), func(t *builtin.Task) bool { return !t.Over() })
+			if runs || far.Used() {
+				last = now
+			}
+			if now.Sub(last) > host.Operator().Settings().Remote.Linger {
+				stop()
+				return
+			}
+		}
+	}
+}
+
+// farRoutes answers what relays ask in addition to MCP over HTTP.
+func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Server) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+remote.StdioPath, func(w http.ResponseWriter, r *http.Request) {
+		both, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(r.Context(), cancel)()
+		_ = server.ServeNamed(both, rand.Text(), r.Body, remote.Duplex(w)) // the near side sees that the stream ends
+	})
+	mux.HandleFunc("GET "+remote.AboutPath, func(w http.ResponseWriter, r *http.Request) {
+		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(), Findings: host.Operator().Examine(r.Context())})
+	})
+	mux.HandleFunc("GET "+remote.ConsolePath, func(w http.ResponseWriter, _ *http.Request) {
+		own, err := ownConsole(host)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_ = printJSON(w, own)
+	})
+	mux.HandleFunc("POST "+remote.ConsolePath, func(w http.ResponseWriter, r *http.Request) {
+		own, err := ownConsole(host)
+		if err == nil {
+			var conn net.Conn
+			if conn, err = net.Dial("unix", own.Socket()); err == nil {
+				defer conn.Close()
+				remote.Join(r.Context(), conn, r.Body, remote.Duplex(w))
+				return
+			}
+		}
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	})
+	return mux
+}
+
+// ownConsole is the console of this process.
+func ownConsole(host *mcpserver.Host) (console.Instance, error) {
+	all, err := console.Find(host.Operator().StateDir())
+	for _, i := range all {
+		if i.PID == os.Getpid() {
+			return i, nil
+		}
+	}
+	return console.Instance{}, errors.Join(errors.New("the console is not open"), err)
+}
+
+// A farAbout is what a host says of itself to relays.
+type farAbout struct {
+	Version  string           `json:"version"`
+	Roots    []string         `json:"roots"`
+	Findings []doctor.Finding `json:"findings"`
+}

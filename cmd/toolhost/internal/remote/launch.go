@@ -1,0 +1,273 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
+)
+
+const (
+	// launchTime is how long a launcher may take until its command says something.
+	launchTime = 60 * time.Second
+	// launchGrace is how long a launcher may take to end after its input has ended.
+	launchGrace = time.Second
+	// maxReason is how much of what a launcher prints is kept, in bytes.
+	maxReason = 2 << 10
+	// maxNoise is how many lines a login shell may print before the script's.
+	maxNoise = 1000
+)
+
+// The marks of the lines that scripts print, beside that of the greeting.
+const (
+	needMark = "toolhost-need " // followed by what uname says
+	failMark = "toolhost-fail " // followed by the reason
+	sendMark = "toolhost-send " // followed by the coding
+	doneMark = "toolhost-done"
+)
+
+// A process is a launcher that runs, with its input and output.
+type process struct {
+	*bufio.Reader
+	in     io.WriteCloser
+	out    *os.File
+	cmd    *exec.Cmd
+	target Target
+	ended  chan struct{} // closed after err is set
+
+	mu      sync.Mutex
+	printed []byte // the end of its error output
+	err     error  // of its end
+}
+
+// launch starts sh at a target and gives it a script. Its error output goes to stderr too.
+func launch(t Target, script string, stderr io.Writer) (*process, error) {
+	cmd := hostprogram.Command(context.Background(), t.Argv[0], t.Argv[1:]...)
+	cmd.WaitDelay = launchGrace
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	p := &process{Reader: bufio.NewReaderSize(out, maxPacket), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = w, io.MultiWriter(keeper{p}, stderr)
+	if err := cmd.Start(); err != nil {
+		out.Close()
+		return nil, fmt.Errorf("%s is needed on this machine: %w", t.Argv[0], err)
+	}
+	go func() {
+		err := cmd.Wait()
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+		close(p.ended)
+	}()
+	if _, err := io.WriteString(in, script); err != nil {
+		return nil, closeReason(p, err)
+	}
+	return p, nil
+}
+
+// A keeper keeps the end of what a launcher prints.
+type keeper struct{ p *process }
+
+func (k keeper) Write(text []byte) (int, error) {
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	k.p.printed = append(k.p.printed, text...)
+	k.p.printed = k.p.printed[max(0, len(k.p.printed)-maxReason):]
+	return len(text), nil
+}
+
+// Write implements io.Writer.
+func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+// Close ends the launcher.
+func (p *process) Close() error {
+	p.in.Close()
+	p.out.Close()
+	timer := time.NewTimer(launchGrace)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+		_ = p.cmd.Process.Kill() // it has ended, or dies
+		<-p.ended
+	}
+	return nil
+}
+
+// Reason returns why the launcher has failed; nil if it has not.
+func (p *process) Reason() error {
+	<-p.ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := strings.Join(strings.Fields(string(p.printed)), " ")
+	if p.err == nil || text == "" && p.cmd.ProcessState.ExitCode() < 0 { // we have ended it
+		return nil
+	}
+	if text == "" {
+		text = "it printed nothing"
+	}
+	for _, h := range hints {
+		if strings.Contains(text, h.says) {
+			text += ": " + h.remedy
+			break
+		}
+	}
+	return fmt.Errorf("%s: %s (%w); try: %s", p.target.Argv[0], text, p.err, p.target.CheckedBy)
+}
+
+// hints are what to do about what launchers print.
+var hints = []struct{ says, remedy string }{
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the key of that machine is another one than before: find out why before you remove the old one with ssh-keygen -R"},
+	{"Host key verification failed", "connect to that machine once with ssh yourself, and check its key"},
+	{"Permission denied (", "ssh must not ask for a password here: load your key into ssh-agent, or name it in ~/.ssh/config"},
+	{"o such container", "start the container first"},
+	{`"sh": executable file not found`, "toolhost needs a POSIX sh there"},
+}
+
+// await returns what follows the mark in the first line that has one of the marks.
+func (p *process) await(ctx context.Context, limit time.Duration, marks ...string) (mark, text string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s said nothing for %s", p.target.Argv[0], limit))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { p.Close() })()
+	for range maxNoise {
+		line, err := readLine(p.Reader)
+		for _, mark := range append(marks, failMark) {
+			if _, text, ok := strings.Cut(line, mark); ok {
+				if mark == failMark {
+					p.Close()
+					return mark, text, fmt.Errorf("%s: %s", p.target.Name, text)
+				}
+				return mark, text, nil
+			}
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return "", "", closeReason(p, fmt.Errorf("the far side ended before it greeted: %w", err))
+		}
+	}
+	return "", "", closeReason(p, errors.New("the far side prints something else than a greeting"))
+}
+
+// A Launcher opens links to a target: it starts the program there, and brings it there first where it is missing.
+type Launcher struct {
+	Target
+	// Version names the program, and Args are those of its command dial.
+	Version string
+	Args    []string
+	// FarDir is the state directory there, where the program is put too; empty: that of the user there.
+	FarDir string
+	// Binary is the program for the other system; empty: this program, or one of the same release.
+	Binary string
+	// Stderr gets what the launcher and the far side print. Say is told what takes time.
+	Stderr io.Writer
+	Say    func(string)
+
+	sum func() (string, error)
+}
+
+// NewLauncher returns a launcher of a target.
+func NewLauncher(t Target, binary string) *Launcher {
+	l := &Launcher{Target: t, Binary: binary, Stderr: io.Discard, Say: func(string) {}}
+	l.sum = sync.OnceValues(func() (string, error) {
+		file := binary
+		if file == "" {
+			var err error
+			if file, err = os.Executable(); err != nil {
+				return "", err
+			}
+		}
+		return checksum(file)
+	})
+	return l
+}
+
+// Dial is a [Dialer].
+func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+	place, err := l.place()
+	if err != nil {
+		return nil, err
+	}
+	for brought := false; ; brought = true {
+		p, err := launch(l.Target, place+l.dialScript(), l.Stderr)
+		if err != nil {
+			return nil, err
+		}
+		mark, text, err := p.await(ctx, launchTime, greetingMark, needMark)
+		switch {
+		case err != nil:
+			return nil, err
+		case mark == greetingMark:
+			return link{p, io.MultiReader(strings.NewReader(mark+text+"\n"), p.Reader)}, nil
+		}
+		p.Close()
+		if brought {
+			return nil, fmt.Errorf("%s: the program was sent and is not there", l.Name)
+		}
+		if err := l.bring(ctx, place, text); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// A link is a launcher whose command has greeted.
+type link struct {
+	*process
+	r io.Reader
+}
+
+func (l link) Read(b []byte) (int, error) { return l.r.Read(b) }
+
+// place begins every script: it sets h to the state directory there, and d to the directory of the program in it, which
+// no tool and no command of a host can write.
+func (l *Launcher) place() (string, error) {
+	sum, err := l.sum()
+	if err != nil {
+		return "", err
+	}
+	base := `h=${XDG_STATE_HOME:-${HOME:+$HOME/.local/state}}
+[ -n "$h" ] || fail 'there is no home directory there: name a directory for the program with --far-dir DIR'
+h=$h/toolhost
+`
+	if rest, ok := strings.CutPrefix(l.FarDir, "~/"); ok {
+		base = "h=$HOME/" + quote(rest) + "\n"
+	} else if l.FarDir != "" {
+		base = "h=" + quote(l.FarDir) + "\n"
+	}
+	return `fail() { printf '` + failMark + `%s\n' "$(printf %s "$1" | tr '\n' ' ')"; exit 1; }
+` + base + "d=$h/program/" + quote(l.Version+"-"+sum[:12]) + "\n", nil
+}
+
+// dialScript starts the program.
+func (l *Launcher) dialScript() string {
+	var args strings.Builder
+	for _, arg := range l.Args {
+		args.WriteString(" " + quote(arg))
+	}
+	if l.FarDir != "" {
+		args.WriteString(` --state-dir="$h"`)
+	}
+	return `if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
+echo "` + needMark + `$(uname -sm)"
+exit 0
+`
+}
+
+// quote quotes a word for sh.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -1,0 +1,154 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+)
+
+// Proxy relays HTTP clients, whose requests were authorized before. A client that leaves ends its request at the far host
+// too, which does what it does for a client of its own.
+func Proxy(near *Near, quiet *log.Logger) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
+			r.Out.Header.Del("Origin") // it was checked here
+			r.Out.Header.Set("Authorization", "Bearer "+Bearer)
+		},
+		Transport: near, FlushInterval: -1, ErrorLog: quiet,
+		ModifyResponse: func(response *http.Response) error {
+			if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+				response.Body = &eventBody{ReadCloser: response.Body, ctx: response.Request.Context(), id: idOf(response.Request.Context()), near: near, session: near.session()}
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			status, code := http.StatusBadGateway, codeInternal
+			if _, ok := errors.AsType[*NoLink](err); ok {
+				status, code = http.StatusServiceUnavailable, codeUnavailable
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write(errorMessage(idOf(r.Context()), code, err)) // fails when the client is gone
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+		if err != nil {
+			http.Error(w, "the message cannot be read: "+err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.ContentLength = int64(len(body))
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), idKey{}, examine(body))))
+	})
+}
+
+type idKey struct{}
+
+// idOf returns the id of the message of a request; nil if it has none.
+func idOf(ctx context.Context) json.RawMessage {
+	m, _ := ctx.Value(idKey{}).(message)
+	if !m.isRequest() {
+		return nil
+	}
+	return m.ID
+}
+
+// An eventBody is an event stream that tells its client when the far host is lost before the answer came.
+type eventBody struct {
+	io.ReadCloser
+	ctx     context.Context
+	id      json.RawMessage
+	near    *Near
+	session *session
+	last    *bytes.Reader // the last event; nil while the far host sends
+}
+
+// Read implements io.Reader.
+func (b *eventBody) Read(p []byte) (int, error) {
+	if b.last != nil {
+		return b.last.Read(p)
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && b.id != nil && b.ctx.Err() == nil {
+		unknown := errorMessage(b.id, codeInternal, &Unknown{b.session.lost(err)})
+		b.last = bytes.NewReader(fmt.Appendf(nil, "\n\nevent: message\ndata: %s\n\n", unknown))
+		return n, nil
+	}
+	return n, err
+}
+
+// ReadAbout reads the description that a far host gives of itself.
+func ReadAbout(ctx context.Context, near *Near, path string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := near.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the far host answers %s: %s", response.Status, bytes.TrimSpace(raw))
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// Tunnel connects to what a far host joins at a path.
+func Tunnel(ctx context.Context, near *Near, path string) (net.Conn, error) {
+	s, err := near.linked(ctx, time.Now().Add(LinkWait))
+	if err != nil {
+		return nil, err
+	}
+	body, in := io.Pipe()
+	response, err := s.post(context.WithoutCancel(ctx), path, body)
+	if err != nil {
+		return nil, err
+	}
+	return &tunnel{ReadCloser: response.Body, in: in}, nil
+}
+
+// A tunnel is a connection through a channel.
+type tunnel struct {
+	io.ReadCloser
+	address
+	in *io.PipeWriter
+}
+
+// Write implements net.Conn.
+func (t *tunnel) Write(p []byte) (int, error) { return t.in.Write(p) }
+
+// Close implements net.Conn.
+func (t *tunnel) Close() error { return errors.Join(t.in.Close(), t.ReadCloser.Close()) }
+
+// LocalAddr, RemoteAddr and the deadlines implement net.Conn. There are no deadlines.
+func (t *tunnel) LocalAddr() net.Addr              { return t.address }
+func (t *tunnel) RemoteAddr() net.Addr             { return t.address }
+func (t *tunnel) SetDeadline(time.Time) error      { return nil }
+func (t *tunnel) SetReadDeadline(time.Time) error  { return nil }
+func (t *tunnel) SetWriteDeadline(time.Time) error { return nil }
+
+// Join copies between a connection and a stream until one of them ends.
+func Join(ctx context.Context, conn net.Conn, in io.Reader, out io.Writer) {
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	go func() {
+		_, _ = io.Copy(conn, in) // either end may close first
+		conn.Close()
+	}()
+	_, _ = io.Copy(out, conn)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/remote"
+	"github.com/toolhost/toolhost/mcpserver"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+)
+
+// targetFlags say how the far side of a target is started.
+type targetFlags struct {
+	binary, farDir string
+}
+
+func (f *targetFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.binary, "binary", "", "the `FILE` with toolhost for the system of the target (default: this program, or one of the same release next to it)")
+	flags.StringVar(&f.farDir, "far-dir", "", "the `DIR` of the target for the program and its state (default: the state directory of the user there)")
+}
+
+// near dials a target. dial are the arguments of the host there.
+func (f *targetFlags) near(ctx context.Context, stderr io.Writer, name string, dial []string) (*remote.Near, error) {
+	target, err := remote.Parse(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if target.Root != "" {
+		dial = append([]string{"--root=" + target.Root}, dial...)
+	}
+	l := remote.NewLauncher(target, f.binary)
+	l.Version, l.Args, l.FarDir = versionString(), dial, f.farDir
+	say := func(text string) { fmt.Fprintln(stderr, "toolhost:", sanitized(text)) }
+	l.Say = say
+	return remote.NewNear(ctx, l.Dial, func(err error) { say(err.Error()) }), nil
+}
+
+// remoteFlags are the flags of toolhost remote.
+type remoteFlags struct {
+	host      hostFlags
+	target    targetFlags
+	network   networkFlags
+	stateDir  string
+	tokenFile string
+}
+
+func remoteCommand() *cobra.Command {
+	var flags remoteFlags
+	cmd := &cobra.Command{
+		Use: "remote TARGET [stdio|http]", Short: "Serve a client here with the tools of a host on another machine or in a container",
+		Long: `Serve a client here with the tools of a host on another machine or in a container: files, commands, rules and the sandbox are
+there, the client, its keys and its questions are here. Nothing is ever run here instead.
+
+A target is one of
+  ` + strings.Join(remote.Targets(), "\n  ") + `
+
+toolhost starts a command there with your own ssh, docker, podman, kubectl, devcontainer or wsl.exe, and with your configuration of
+it. cmd: takes any command that starts its arguments there and passes their input and output. The program is brought there if it is
+missing; the target needs a POSIX sh and no Internet. The host there serves all clients with the same roots and settings, and ends
+when it has had no client and no background task for remote.linger.
+
+When the link breaks it is opened again, and calls go on: each runs once. While there is no link, a call waits for 20 seconds and is
+then refused with the reason. If the host there has ended, the calls that were with it are reported as unknown and not repeated.
+
+The rules and settings are those of the user and the workspace there. --settings, --allow and --deny are sent along.`,
+		Example: `  toolhost remote ssh://me@box/home/me/project
+  toolhost remote docker://app/src --deny 'Read(.env)'
+  toolhost remote ssh://box/srv/project http --listen 127.0.0.1:8377`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dial, err := flags.host.dialArguments()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			ignoreSIGPIPE()
+			kind := stdioKind
+			if len(args) > 1 {
+				kind = args[1]
+			}
+			if kind != stdioKind && kind != httpKind {
+				return usageError{fmt.Errorf("%q: serve the client over stdio or http", kind)}
+			}
+			near, err := flags.target.near(ctx, cmd.ErrOrStderr(), args[0], dial)
+			if err != nil {
+				return err
+			}
+			defer func() { cancel(); <-near.Done() }()
+			if kind == stdioKind {
+				return remote.ServeStdio(ctx, near, pollable(os.Stdin), os.Stdout, parentExited(ctx))
+			}
+			return flags.serveHTTP(ctx, cmd.ErrOrStderr(), near)
+		},
+	}
+	set := cmd.Flags()
+	h := &flags.host
+	h.addRoots(set, "a `DIR` of the target that the tools work in, beside that of TARGET; repeatable (default: where commands start there)")
+	h.addRules(set)
+	h.addTools(cmd)
+	h.addStructured(set)
+	set.BoolVar(&h.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
+	flags.target.add(set)
+	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+listen.DefaultAddress+")")
+	set.StringVar(&flags.tokenFile, "token-file", "", "with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
+	set.StringVar(&flags.stateDir, "state-dir", "", "with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")
+	return cmd
+}
+
+// dialArguments returns the arguments of the far host: flags that were given here.
+func (f *hostFlags) dialArguments() (args []string, err error) {
+	if err := f.checkTools(); err != nil {
+		return nil, err
+	}
+	each := func(flag string, values []string) {
+		for _, value := range values {
+			args = append(args, "--"+flag+"="+value)
+		}
+	}
+	each("root", f.roots)
+	each("allow", f.allow)
+	each("deny", f.deny)
+	each("tools", f.tools)
+	each("with", f.more)
+	if f.structured != "auto" && f.structured != "" {
+		each("structured", []string{f.structured})
+	}
+	if f.toolSearch != "auto" && f.toolSearch != "" {
+		each("tool-search", []string{f.toolSearch})
+	}
+	if f.trust {
+		args = append(args, "--trust-workspace")
+	}
+	for _, file := range f.settings {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--settings: %w", err)
+		}
+		each("settings-text", []string{base64.StdEncoding.EncodeToString(raw)})
+	}
+	return args, nil
+}
+
+// serveHTTP relays HTTP clients that have the token.
+func (f *remoteFlags) serveHTTP(ctx context.Context, stderr io.Writer, near *remote.Near) error {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	l, notifier, err := f.network.open(log)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	state, err := (&hostFlags{stateDir: f.stateDir}).stateDirectory()
+	if err != nil {
+		return err
+	}
+	known := &callers{}
+	if known.token, known.file, known.made, err = mcpserver.KeptToken(state, f.tokenFile); err != nil {
+		return err
+	}
+	verifier, err := auth.NewStaticToken(known.token, mcpserver.TokenPrincipal)
+	if err != nil {
+		return err
+	}
+	quiet := slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	web := &http.Server{
+		Handler: authorized(verifier, remote.Proxy(near, quiet)), ErrorLog: quiet,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	announce(stderr, isTerminal(os.Stderr), l, known, []string{"the host of the target"})
+	notifier.NotifyReady(ctx, func() bool { return true })
+	defer notifier.NotifyStopping(ctx)()
+	defer context.AfterFunc(ctx, func() { web.Close() })()
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// authorized passes on the requests of callers with a token, as [mcpserver.Server.ServeHTTP] does.
+func authorized(verifier auth.Verifier, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := mcpserver.CheckAddress(r, nil); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		if r.URL.Path != mcpserver.Endpoint {
+			http.Error(w, "the MCP endpoint is "+mcpserver.Endpoint, http.StatusNotFound)
+			return
+		}
+		bearer, wrong := auth.ParseAuthorization(r.Header.Values("Authorization"))
+		_, err := verifier.Verify(r.Context(), bearer)
+		if err == nil && wrong != "" {
+			err = errors.New(wrong)
+		}
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", auth.Challenge(err, ""))
+			http.Error(w, err.Error()+"; a bearer token is required: send Authorization: Bearer <token>", auth.Status(err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
