@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -79,15 +81,19 @@ func announceConsole(w io.Writer, site *console.Server, person bool) {
 func consoleCommand() *cobra.Command {
 	var flags hostFlags
 	var listen string
+	var far farFlags
 	cmd := &cobra.Command{
 		Use: "console [flags] [HOST]", Short: "Open the console of a host that runs: see calls, approve, stop, undo",
 		Long: `Open the console of a host that runs: see its calls, approve what a rule asks, stop tasks, undo changes.
 
 The host must have been started with --console. The command prints a link for your browser, which works once. When
 several hosts run, HOST says which: the beginning of its id, its process id, or a root of it. The console of a
-stdio host is served for as long as this command runs.`,
+stdio host, and one of another machine, is served for as long as this command runs.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if far.name != "" {
+				return far.console(cmd, args, listen)
+			}
 			state, err := flags.stateDirectory()
 			if err != nil {
 				return err
@@ -104,6 +110,7 @@ stdio host is served for as long as this command runs.`,
 		},
 	}
 	flags.addState(cmd.Flags())
+	far.add(cmd.Flags(), "open the console of the host that toolhost remote uses for this `TARGET`")
 	cmd.Flags().StringVar(&listen, "listen", "", "the loopback `ADDRESS` to serve the console of a stdio host on (default: one that is free)")
 	return cmd
 }
@@ -163,10 +170,16 @@ func openConsole(cmd *cobra.Command, i console.Instance, listen string) error {
 		_, err := fmt.Fprintln(out, console.Link(i.URL, i.Code))
 		return err
 	}
+	return forwardConsole(cmd, i, nil, listen)
+}
+
+// forwardConsole serves a console that listens on a socket, and prints the link.
+func forwardConsole(cmd *cobra.Command, i console.Instance, dial func(context.Context) (net.Conn, error), listen string) error {
 	if listen == "" {
 		listen = console.AnyLoopback()
 	}
-	f, err := console.Forward(i, listen, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	out := cmd.OutOrStdout()
+	f, err := console.Forward(i, dial, listen, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 	if err != nil {
 		return err
 	}

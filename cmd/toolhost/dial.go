@@ -319,18 +319,18 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(), Findings: host.Operator().Examine(r.Context())})
 	})
 	mux.HandleFunc("GET "+remote.ConsolePath, func(w http.ResponseWriter, _ *http.Request) {
-		own, err := ownConsole(host)
+		i, err := farConsole(host, "")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		_ = printJSON(w, own)
+		_ = printJSON(w, i)
 	})
 	mux.HandleFunc("POST "+remote.ConsolePath, func(w http.ResponseWriter, r *http.Request) {
-		own, err := ownConsole(host)
+		i, err := farConsole(host, r.URL.Query().Get("id"))
 		if err == nil {
 			var conn net.Conn
-			if conn, err = net.Dial("unix", own.Socket()); err == nil {
+			if conn, err = net.Dial("unix", i.Socket()); err == nil {
 				defer conn.Close()
 				remote.Join(r.Context(), conn, r.Body, remote.Duplex(w))
 				return
@@ -341,15 +341,22 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 	return mux
 }
 
-// ownConsole is the console of this process.
-func ownConsole(host *mcpserver.Host) (console.Instance, error) {
+// farConsole is the console of a host for relays with the same roots, by its id. Without an id it is the newest one of
+// another process: this one may have been started to ask for it.
+func farConsole(host *mcpserver.Host, id string) (found console.Instance, err error) {
 	all, err := console.Find(host.Operator().StateDir())
 	for _, i := range all {
-		if i.PID == os.Getpid() {
-			return i, nil
+		if i.Kind != farKind || !slices.Equal(i.Roots, host.Operator().Roots()) || id != "" && i.ID != id {
+			continue
+		}
+		if found.ID == "" || i.PID != os.Getpid() {
+			found = i
 		}
 	}
-	return console.Instance{}, errors.Join(errors.New("the console is not open"), err)
+	if found.ID == "" {
+		return found, errors.Join(errors.New("no host with a console serves these roots there"), err)
+	}
+	return found, nil
 }
 
 // A farAbout is what a host says of itself to relays.

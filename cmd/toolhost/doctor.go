@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 func doctorCommand() *cobra.Command {
 	var flags hostFlags
 	var asJSON, quick bool
+	var far farFlags
 	cmd := &cobra.Command{
 		Use: "doctor [flags] [ROOT]...", Short: "Say what this host works with, what it enforces, and what would make it better",
 		Long: `Say what this host works with, what it enforces, and what would make it better: a line each for the roots, the
@@ -26,29 +28,36 @@ rules, the sandbox, the shell, what is kept for searches, the state directory, t
 clients on this machine. Then this program is started as clients start it, over stdio and HTTP, in both eras of the
 protocol, and has to list its tools and read a file. The exit status is 1 when a line fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(args, func(host *mcpserver.Host) (err error) {
+			if far.name != "" {
+				return report(cmd, far.examine(cmd, append(rootArguments(flags.roots), args...)), asJSON)
+			}
+			return flags.with(args, func(host *mcpserver.Host) error {
 				findings := append(host.Operator().Examine(cmd.Context()), examineClients()...)
 				if !quick {
 					findings = append(findings, examineProtocol(cmd.Context())...)
 				}
-				if asJSON {
-					err = printJSON(cmd.OutOrStdout(), findings)
-				} else {
-					err = printFindings(cmd.OutOrStdout(), findings)
-				}
-				for _, f := range findings {
-					if err == nil && f.Level == doctor.LevelFail {
-						err = errReported
-					}
-				}
-				return err
+				return report(cmd, findings, asJSON)
 			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	far.add(cmd.Flags(), "examine the link to this `TARGET` of toolhost remote, and the host there, instead of this machine")
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not start this program to speak to it")
 	return cmd
+}
+
+// report prints findings. One that fails is an error.
+func report(cmd *cobra.Command, findings []doctor.Finding, asJSON bool) (err error) {
+	if asJSON {
+		err = printJSON(cmd.OutOrStdout(), findings)
+	} else {
+		err = printFindings(cmd.OutOrStdout(), findings)
+	}
+	if err == nil && slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Level == doctor.LevelFail }) {
+		return errReported
+	}
+	return err
 }
 
 // levelColours are the colours of the levels at a terminal.

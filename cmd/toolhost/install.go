@@ -22,6 +22,7 @@ import (
 type installFlags struct {
 	roots    []string
 	http     string
+	remote   farFlags
 	name     string
 	stateDir string
 	dryRun   bool
@@ -55,6 +56,7 @@ and then only when the variable is set.`,
 		Example: `  toolhost install claude-desktop --root ~/src/project
   toolhost install claude-code --replace
   toolhost install vscode --project
+  toolhost install codex --remote ssh://box/srv/project
   toolhost install --all --root ~/src/project
   toolhost install --list`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeClients,
@@ -75,6 +77,7 @@ and then only when the variable is set.`,
 	flags.add(cmd)
 	cmd.Flags().StringArrayVar(&flags.roots, "root", nil, "a `DIR` the tools work in; repeatable (default: where the client starts its servers, if that is the project)")
 	cmd.Flags().StringVar(&flags.http, "http", "", "reach a host that listens at this `URL` instead of starting one")
+	flags.remote.add(cmd.Flags(), "work where toolhost remote finds this `TARGET`, with the roots there")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "switch off the client's own tools that toolhost has as well")
 	cmd.Flags().BoolVar(&flags.adopt, "adopt", false, "move the client's other servers to the settings of toolhost, which then serves their tools")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "add toolhost to every client that is here")
@@ -181,9 +184,11 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 		return usageError{errors.New("--adopt excludes --project, whose servers are a repository's, and --http, whose host has settings of its own")}
 	}
 	if f.http != "" {
-		if err = f.remote(client, &r); err != nil {
+		if err = f.listening(client, &r); err != nil {
 			err = usageError{err}
 		}
+	} else if f.remote.name != "" {
+		err = f.elsewhere(client, &r)
 	} else {
 		err = f.local(client, &r)
 	}
@@ -232,7 +237,7 @@ func (f *installFlags) installAll(cmd *cobra.Command) error {
 		if s := c.Status(env, thisServer(f.name)); !s.Present || !c.Editable() {
 			continue
 		}
-		if here++; len(f.roots) == 0 && f.http == "" && !f.project && !c.InProject {
+		if here++; len(f.roots) == 0 && f.http == "" && f.remote.name == "" && !f.project && !c.InProject {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: skipped, because it needs --root DIR\n", c.Title)
 			continue
 		}
@@ -283,8 +288,24 @@ func (f *installFlags) local(client clients.Client, r *clients.Request) error {
 	return nil
 }
 
-// remote says where the client finds a host.
-func (f *installFlags) remote(client clients.Client, r *clients.Request) error {
+// elsewhere says how the client starts a relay to a target.
+func (f *installFlags) elsewhere(client clients.Client, r *clients.Request) (err error) {
+	if f.http != "" {
+		return usageError{errors.New("--remote and --http exclude each other")}
+	}
+	if r.Server.Command, err = clients.Self(); err != nil {
+		return err
+	}
+	if r.Options, err = f.remote.options(); err != nil {
+		return err
+	}
+	r.Remote = f.remote.name
+	r.Server.Args = clients.RemoteArguments(client, r.Remote, r.Options, f.roots)
+	return nil
+}
+
+// listening says where the client finds a host.
+func (f *installFlags) listening(client clients.Client, r *clients.Request) error {
 	if len(f.roots) > 0 {
 		return errors.New("--root and --http exclude each other: the host that listens has its own roots")
 	}

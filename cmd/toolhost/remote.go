@@ -119,6 +119,14 @@ The rules and settings are those of the user and the workspace there. --settings
 	return cmd
 }
 
+// rootArguments are the arguments of the far host for roots there.
+func rootArguments(roots []string) (args []string) {
+	for _, root := range roots {
+		args = append(args, "--root="+root)
+	}
+	return args
+}
+
 // dialArguments returns the arguments of the far host: flags that were given here.
 func (f *hostFlags) dialArguments() (args []string, err error) {
 	if err := f.checkTools(); err != nil {
@@ -129,7 +137,7 @@ func (f *hostFlags) dialArguments() (args []string, err error) {
 			args = append(args, "--"+flag+"="+value)
 		}
 	}
-	each("root", f.roots)
+	args = rootArguments(f.roots)
 	each("allow", f.allow)
 	each("deny", f.deny)
 	each("tools", f.tools)

@@ -29,7 +29,9 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 			client, r, err := flags.client(args[0])
 			if err == nil {
 				r.Replace, r.Run = flags.replace, inRun
-				r.Server.Command, err = clients.Self()
+				if r.Server.Command, err = clients.Self(); err == nil && flags.remote.name != "" {
+					err = flags.elsewhere(client, &r)
+				}
 			}
 			if err != nil {
 				return err
@@ -50,9 +52,11 @@ The exit status is 0 when all our tools are offered and the file was held, 1 whe
 		},
 	}
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "with the configuration that install --replace writes")
+	flags.remote.add(cmd.Flags(), "with the tools of the host that toolhost remote uses for this `TARGET`")
 	cmd.Flags().BoolVar(&inRun, "run", false, "in toolhost run, where the rules hold for its own tools too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("replace", "run")
+	cmd.MarkFlagsMutuallyExclusive("remote", "run")
 	return cmd
 }
 

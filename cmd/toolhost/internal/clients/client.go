@@ -175,8 +175,14 @@ func (c Client) entry(s Server) object {
 }
 
 // Arguments are those with which a client starts a host: its roots, and what the client needs.
-func Arguments(c Client, roots ...string) []string {
-	args := []string{"stdio"}
+func Arguments(c Client, roots ...string) []string { return c.arguments([]string{"stdio"}, roots) }
+
+// RemoteArguments are those with which a client starts a relay to a target, which options and roots belong to.
+func RemoteArguments(c Client, target string, options, roots []string) []string {
+	return c.arguments(append([]string{"remote", target}, options...), roots)
+}
+
+func (c Client) arguments(args, roots []string) []string {
 	for _, root := range roots {
 		args = append(args, "--root", root)
 	}

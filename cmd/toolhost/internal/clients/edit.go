@@ -124,7 +124,7 @@ func ownArguments(c Client, entry any) []string {
 	var own []string
 	for i := 1; i < len(line); i++ {
 		switch arg := line[i]; {
-		case i == 1 && arg == "stdio", strings.HasPrefix(arg, "--root="), !strings.HasPrefix(arg, "-"):
+		case strings.HasPrefix(arg, "--root="), strings.HasPrefix(arg, "--binary="), strings.HasPrefix(arg, "--far-dir="), !strings.HasPrefix(arg, "-"):
 		case arg == "--root":
 			i++
 		case slices.Contains(written, arg) && written[slices.Index(written, arg)+1] == line[i+1]:

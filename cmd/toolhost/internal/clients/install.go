@@ -38,6 +38,9 @@ type Request struct {
 	Force bool
 	// Replace has a trial switch the client's own tools off, and Run has it run the client in toolhost run.
 	Replace, Run bool
+	// Remote is the target whose tools a trial gets, with the options for it; empty: those of this machine.
+	Remote  string
+	Options []string
 }
 
 // A Report says what was done.

@@ -145,10 +145,16 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	r.Env.Home, r.Env.Getenv = t.home, func(string) string { return "" }
 	r.Env.LookPath = func(string) string { return "" } // the file is edited: the client's own command takes seconds
 	r.Backups, r.Force, r.Project, r.DryRun = Backups{Dir: filepath.Join(t.home, "backups")}, true, "", false
-	if r.Server.Args = Arguments(t.client); !t.client.InProject {
+	const denied = "Read(//**/canary.txt)"
+	switch {
+	case r.Remote != "":
+		r.Server.Args = RemoteArguments(t.client, r.Remote, append(r.Options, "--deny="+denied), nil)
+	case t.client.InProject:
+		r.Server.Args = Arguments(t.client)
+	default:
 		r.Server.Args = Arguments(t.client, t.project)
 	}
-	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{"Read(//**/canary.txt)"}}}}}}}, t.client.Verifies.Files...)
+	files := append(object{{key: "$SUPPORT/toolhost/toolhost.json", value: object{{key: "permissions", value: object{{key: "deny", value: []string{denied}}}}}}}, t.client.Verifies.Files...)
 	for _, f := range files {
 		raw, err := json.Marshal(plain(filled(f.value, nil, t.names(url))))
 		if err == nil {
@@ -200,8 +206,8 @@ func (t *trial) names(url string) *strings.Replacer {
 	return strings.NewReplacer("{url}", url, "{dir}", t.project, "{home}", t.home)
 }
 
-// kept are the variables of this process that a client gets.
-var kept = []string{"PATH", "LANG", "SystemRoot", "ComSpec", "PATHEXT"}
+// kept are the variables of this process that a client gets. The last ones are those of launchers to targets.
+var kept = []string{"PATH", "LANG", "SystemRoot", "ComSpec", "PATHEXT", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG"}
 
 // nowhere is a proxy that does not exist: no client waits for an answer from another machine.
 const nowhere = "http://127.0.0.1:9"

@@ -20,12 +20,19 @@ var ErrHostEnded = errors.New("the host has ended")
 // in by itself: the console at the other end asks for the code and the cookie.
 type Forwarder struct {
 	instance Instance
+	dial     func(context.Context) (net.Conn, error)
 	listener net.Listener
 	log      *slog.Logger
 }
 
-// Forward listens on a loopback address for a console that listens on a socket.
-func Forward(i Instance, address string, log *slog.Logger) (*Forwarder, error) {
+// Forward listens on a loopback address for a console that listens on a socket. dial connects to it; nil: it is on this
+// machine.
+func Forward(i Instance, dial func(context.Context) (net.Conn, error), address string, log *slog.Logger) (*Forwarder, error) {
+	if dial == nil {
+		dial = func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", i.Socket())
+		}
+	}
 	if i.URL != "" {
 		return nil, fmt.Errorf("this console listens on %s itself", i.URL)
 	}
@@ -36,7 +43,7 @@ func Forward(i Instance, address string, log *slog.Logger) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forwarder{instance: i, listener: l, log: log}, nil
+	return &Forwarder{instance: i, dial: dial, listener: l, log: log}, nil
 }
 
 // URL returns the address for the browser.
@@ -47,11 +54,8 @@ const hostLook = 2 * time.Second
 
 // Serve carries requests until ctx is done, or until the host has ended: that is [ErrHostEnded].
 func (f *Forwarder) Serve(ctx context.Context) error {
-	var dialer net.Dialer
 	socket := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", f.instance.Socket())
-		},
+		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return f.dial(ctx) },
 		DisableCompression: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime,
 	}
 	defer socket.CloseIdleConnections()
@@ -77,6 +81,9 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return web.Close()
 		case <-look.C:
+			if f.instance.dir == "" {
+				continue // it is on another machine
+			}
 			if running, _ := statedir.Running(f.instance.path(".lock"), f.instance.forget); !running {
 				return errors.Join(ErrHostEnded, web.Close())
 			}

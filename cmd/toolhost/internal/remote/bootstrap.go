@@ -49,7 +49,7 @@ exit 0
 `
 
 // bring sends the program for a system, as uname names it.
-func (l *Launcher) bring(ctx context.Context, place, system string) error {
+func (l *Launcher) bring(ctx context.Context, system string) error {
 	file, done, err := l.program(system)
 	if err != nil {
 		return err
@@ -59,7 +59,10 @@ func (l *Launcher) bring(ctx context.Context, place, system string) error {
 	if err != nil {
 		return err
 	}
-	p, err := launch(l.Target, place+"want="+sum+"\n"+bringScript, l.Stderr)
+	p, err := launch(l.Target, func() (string, error) {
+		place, err := l.place()
+		return place + "want=" + sum + "\n" + bringScript, err
+	})
 	if err != nil {
 		return err
 	}

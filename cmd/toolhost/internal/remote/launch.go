@@ -48,8 +48,8 @@ type process struct {
 	err     error  // of its end
 }
 
-// launch starts sh at a target and gives it a script. Its error output goes to stderr too.
-func launch(t Target, script string, stderr io.Writer) (*process, error) {
+// launch starts sh at a target and gives it a script, which may be made while the launcher starts.
+func launch(t Target, script func() (string, error)) (*process, error) {
 	cmd := hostprogram.Command(context.Background(), t.Argv[0], t.Argv[1:]...)
 	cmd.WaitDelay = launchGrace
 	in, err := cmd.StdinPipe()
@@ -62,10 +62,10 @@ func launch(t Target, script string, stderr io.Writer) (*process, error) {
 	}
 	defer w.Close()
 	p := &process{Reader: bufio.NewReaderSize(out, maxPacket), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = w, io.MultiWriter(keeper{p}, stderr)
+	cmd.Stdout, cmd.Stderr = w, keeper{p}
 	if err := cmd.Start(); err != nil {
 		out.Close()
-		return nil, fmt.Errorf("%s is needed on this machine: %w", t.Argv[0], err)
+		return nil, Refusal{fmt.Errorf("%s is needed on this machine: %w", t.Argv[0], err)}
 	}
 	go func() {
 		err := cmd.Wait()
@@ -74,7 +74,11 @@ func launch(t Target, script string, stderr io.Writer) (*process, error) {
 		p.mu.Unlock()
 		close(p.ended)
 	}()
-	if _, err := io.WriteString(in, script); err != nil {
+	text, err := script()
+	if err == nil {
+		_, err = io.WriteString(in, text)
+	}
+	if err != nil {
 		return nil, closeReason(p, err)
 	}
 	return p, nil
@@ -123,20 +127,20 @@ func (p *process) Reason() error {
 	}
 	for _, h := range hints {
 		if strings.Contains(text, h.says) {
-			text += ": " + h.remedy
-			break
+			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], h.means, p.err, p.target.CheckedBy)}
 		}
 	}
-	return fmt.Errorf("%s: %s (%w); try: %s", p.target.Argv[0], text, p.err, p.target.CheckedBy)
+	return fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], text, p.err, p.target.CheckedBy)
 }
 
-// hints are what to do about what launchers print.
-var hints = []struct{ says, remedy string }{
-	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the key of that machine is another one than before: find out why before you remove the old one with ssh-keygen -R"},
-	{"Host key verification failed", "connect to that machine once with ssh yourself, and check its key"},
-	{"Permission denied (", "ssh must not ask for a password here: load your key into ssh-agent, or name it in ~/.ssh/config"},
-	{"o such container", "start the container first"},
-	{`"sh": executable file not found`, "toolhost needs a POSIX sh there"},
+// hints are what some texts of launchers mean, and what to do.
+var hints = []struct{ says, means string }{
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host key has changed: find out why before you remove the known one with ssh-keygen -R"},
+	{"Host key verification failed", "the host key is not known: connect once with ssh yourself, and check it"},
+	{"Permission denied (", "it wants a password or a key that is not there, and cannot ask: load your key into ssh-agent, or name it in ~/.ssh/config"},
+	{"o such container", "there is no such container: start it first"},
+	{`"sh": executable file not found`, "there is no sh, which toolhost needs"},
+	{`exec: "sh"`, "there is no sh, which toolhost needs"},
 }
 
 // await returns what follows the mark in the first line that has one of the marks.
@@ -150,7 +154,7 @@ func (p *process) await(ctx context.Context, limit time.Duration, marks ...strin
 			if _, text, ok := strings.Cut(line, mark); ok {
 				if mark == failMark {
 					p.Close()
-					return mark, text, fmt.Errorf("%s: %s", p.target.Name, text)
+					return mark, text, Refusal{fmt.Errorf("%s: %s", p.target.Name, strings.TrimSpace(text))}
 				}
 				return mark, text, nil
 			}
@@ -175,16 +179,16 @@ type Launcher struct {
 	FarDir string
 	// Binary is the program for the other system; empty: this program, or one of the same release.
 	Binary string
-	// Stderr gets what the launcher and the far side print. Say is told what takes time.
-	Stderr io.Writer
-	Say    func(string)
+	// Say is told what takes time.
+	Say func(string)
 
-	sum func() (string, error)
+	sum     func() (string, error) // of the program; it names it there
+	refused error                  // why the program cannot be there: it is not sent twice
 }
 
 // NewLauncher returns a launcher of a target.
 func NewLauncher(t Target, binary string) *Launcher {
-	l := &Launcher{Target: t, Binary: binary, Stderr: io.Discard, Say: func(string) {}}
+	l := &Launcher{Target: t, Binary: binary, Say: func(string) {}}
 	l.sum = sync.OnceValues(func() (string, error) {
 		file := binary
 		if file == "" {
@@ -200,12 +204,8 @@ func NewLauncher(t Target, binary string) *Launcher {
 
 // Dial is a [Dialer].
 func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
-	place, err := l.place()
-	if err != nil {
-		return nil, err
-	}
 	for brought := false; ; brought = true {
-		p, err := launch(l.Target, place+l.dialScript(), l.Stderr)
+		p, err := launch(l.Target, l.dialScript)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +220,13 @@ func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 		if brought {
 			return nil, fmt.Errorf("%s: the program was sent and is not there", l.Name)
 		}
-		if err := l.bring(ctx, place, text); err != nil {
+		if l.refused != nil {
+			return nil, l.refused
+		}
+		if err := l.bring(ctx, text); err != nil {
+			if _, final := errors.AsType[Refusal](err); final {
+				l.refused = err
+			}
 			return nil, err
 		}
 	}
@@ -255,7 +261,8 @@ h=$h/toolhost
 }
 
 // dialScript starts the program.
-func (l *Launcher) dialScript() string {
+func (l *Launcher) dialScript() (string, error) {
+	place, err := l.place()
 	var args strings.Builder
 	for _, arg := range l.Args {
 		args.WriteString(" " + quote(arg))
@@ -263,10 +270,10 @@ func (l *Launcher) dialScript() string {
 	if l.FarDir != "" {
 		args.WriteString(` --state-dir="$h"`)
 	}
-	return `if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
+	return place + `if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
 echo "` + needMark + `$(uname -sm)"
 exit 0
-`
+`, err
 }
 
 // quote quotes a word for sh.

@@ -246,7 +246,16 @@ func (n *Near) lost(reason error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.reason = reason
+	if _, final := errors.AsType[Refusal](reason); final {
+		close(n.changed)
+		n.changed = make(chan struct{})
+	}
 }
+
+// A Refusal is an error that the next link will have too, unless somebody changes something: calls do not wait for that.
+type Refusal struct{ error }
+
+func (e Refusal) Unwrap() error { return e.error }
 
 // A NoLink is the error of a request that was not sent, because there was no link.
 type NoLink struct{ Reason error }
@@ -282,11 +291,13 @@ func (n *Near) linked(ctx context.Context, deadline time.Time) (*session, error)
 		if reason == nil {
 			return s, nil
 		}
+		if _, final := errors.AsType[Refusal](reason); final {
+			return nil, &NoLink{reason}
+		}
 		select {
 		case <-changed:
 			continue
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		case <-timer.C:
 		case <-n.ended:
 		}
