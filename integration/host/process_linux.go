@@ -25,7 +25,7 @@ func NewTag() string { return "toolhost-tag-" + rand.Text() }
 func Tagged(t *testing.T, tag string) []int {
 	t.Helper()
 	var found []int
-	for _, pid := range processes(t) {
+	for _, pid := range Processes(t) {
 		for _, name := range []string{"cmdline", "environ"} {
 			raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 			if err == nil && bytes.Contains(raw, []byte(tag)) { // an error: it ended, or is not ours
@@ -37,7 +37,8 @@ func Tagged(t *testing.T, tag string) []int {
 	return found
 }
 
-func processes(t *testing.T) []int {
+// Processes lists the processes of this machine.
+func Processes(t *testing.T) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -56,7 +57,7 @@ func processes(t *testing.T) []int {
 func Descendants(t *testing.T, pid int) []int {
 	t.Helper()
 	children := map[int][]int{}
-	for _, p := range processes(t) {
+	for _, p := range Processes(t) {
 		if parent, state := ParentOf(p); state != 'Z' {
 			children[parent] = append(children[parent], p)
 		}

@@ -1,0 +1,211 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toolhost/toolhost/integration/client"
+	"github.com/toolhost/toolhost/integration/host"
+)
+
+// A farGround is a ground whose hosts are started by toolhost remote.
+type farGround struct {
+	*host.Ground
+	target string
+}
+
+func newFarGround(t *testing.T) farGround {
+	g := farGround{host.NewGround(t), "cmd:env"}
+	host.MustWrite(t, filepath.Join(g.Home, "config", "toolhost", "toolhost.json"), `{"remote": {"linger": "100ms"}}`)
+	t.Cleanup(func() { g.ended() })
+	return g
+}
+
+// relay starts a relay, and a far host if none runs.
+func (g farGround) relay(s host.Setting, flags ...string) *host.Session {
+	g.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
+	g.T.Cleanup(cancel)
+	as := func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{cmd.Args[0], "remote", g.target}, cmd.Args[1:]...)
+	}
+	h, err := host.StartHostAs(ctx, as, s, g.WS, host.CleanEnv(g.Home), append([]string{"--root", g.WS}, flags...)...)
+	if err != nil {
+		g.T.Fatal(err)
+	}
+	g.T.Cleanup(func() { _ = h.Cmd.Process.Kill() })
+	return &host.Session{Host: h, T: g.T, Ctx: ctx}
+}
+
+// running returns the processes of toolhost dial: hosts, or those that connect to one.
+func (g farGround) running(hosts bool) (pids []int) {
+	for _, pid := range host.Processes(g.T) {
+		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+		line := string(raw)
+		if strings.Contains(line, filepath.Join(g.State, "program")) && strings.Contains(line, "--serve=") == hosts {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// kill kills processes and waits for their end.
+func (g farGround) kill(hosts bool) {
+	g.T.Helper()
+	for _, pid := range g.running(hosts) {
+		w := host.Watch(g.T, pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		w.End(g.T)
+	}
+}
+
+// ended waits for the end of the far hosts.
+func (g farGround) ended() {
+	g.T.Helper()
+	host.Eventually(g.T, func() string {
+		if pids := g.running(true); len(pids) > 0 {
+			return fmt.Sprintf("hosts %v still run", pids)
+		}
+		return ""
+	})
+}
+
+// TestRemote: over both transports and in both eras a client sees what it would see of a host on its own machine. The link
+// is cut while a command runs. The far host ends when it is idle.
+func TestRemote(t *testing.T) {
+	g := newFarGround(t)
+	g.Put("a.txt", "content\n")
+	for _, setting := range host.Settings {
+		t.Run(setting.String(), func(t *testing.T) {
+			s := g.relay(setting)
+			if got := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
+				t.Errorf("Read: %s", got)
+			}
+			name := "ran-" + setting.String()
+			call, err := s.Host.Start(s.Ctx, "Bash", host.Args{"command": "echo x >> " + name + "; until [ -e go ]; do sleep 0.05; done; echo done"}.String(), nil)
+			host.Must(t, err)
+			host.Eventually(t, func() string {
+				if _, err := os.Stat(g.Path(name)); err != nil {
+					return "the command has not begun"
+				}
+				return ""
+			})
+			g.kill(false)
+			g.Put("go", "")
+			r, err := call.Result(s.Ctx)
+			if err != nil || r.IsError || !strings.Contains(r.Text(), "done") {
+				t.Errorf("a command during which the link was cut: %+v, %v", r, err)
+			}
+			host.Must(t, os.Remove(g.Path("go")))
+			if ran := host.Get(t, g.Path(name)); ran != "x\n" {
+				t.Errorf("the command ran as often as there are lines: %q", ran)
+			}
+			s.End()
+		})
+	}
+	g.ended()
+}
+
+// TestRemoteFarKilled: when the far host is killed, the call that was with it is reported, and not run again. The next call
+// goes to a new host, and a legacy client need not begin again.
+func TestRemoteFarKilled(t *testing.T) {
+	g := newFarGround(t)
+	g.Put("a.txt", "content\n")
+	for _, setting := range []host.Setting{host.StdioModern, host.StdioLegacy, host.HTTPModern} {
+		t.Run(setting.String(), func(t *testing.T) {
+			s := g.relay(setting)
+			name := "ran-" + setting.String()
+			call, err := s.Host.Start(s.Ctx, "Bash", host.Args{"command": "echo x >> " + name + "; sleep 100"}.String(), nil)
+			host.Must(t, err)
+			host.Eventually(t, func() string {
+				if _, err := os.Stat(g.Path(name)); err != nil {
+					return "the command has not begun"
+				}
+				return ""
+			})
+			g.kill(true)
+			if _, err := call.Result(s.Ctx); err == nil || !strings.Contains(err.Error(), "it ran or not: unknown") {
+				t.Errorf("the call that was running: %v", err)
+			}
+			if got := s.MustCall("Read", host.Args{"file_path": "a.txt"}); !strings.Contains(got, "content") {
+				t.Errorf("the next call: %s", got)
+			}
+			if ran := host.Get(t, g.Path(name)); ran != "x\n" {
+				t.Errorf("the command ran as often as there are lines: %q", ran)
+			}
+			s.End()
+		})
+	}
+}
+
+// TestRemoteTogether: two relays use one host and do not share what they have read. Rules that are sent along belong to
+// another host.
+func TestRemoteTogether(t *testing.T) {
+	g := newFarGround(t)
+	g.Put("a.txt", "content\n")
+	one, two := g.relay(host.StdioLegacy), g.relay(host.StdioModern)
+	if hosts := g.running(true); len(hosts) != 1 {
+		t.Errorf("two relays to one workspace have the hosts %v", hosts)
+	}
+	one.MustCall("Read", host.Args{"file_path": "a.txt"})
+	two.Refused("Edit", host.Args{"file_path": "a.txt", "old_string": "content", "new_string": "changed"}, "read")
+	one.MustCall("Edit", host.Args{"file_path": "a.txt", "old_string": "content", "new_string": "changed"})
+	three := g.relay(host.StdioModern, "--deny", "Read(a.txt)")
+	three.Refused("Read", host.Args{"file_path": "a.txt"}, "a.txt")
+	for _, s := range []*host.Session{one, two, three} {
+		s.End()
+	}
+}
+
+// TestRemoteRefused: what is wrong with a target is said in the answer to the first message, and nothing runs here.
+func TestRemoteRefused(t *testing.T) {
+	g := newFarGround(t)
+	g.Put("a.txt", "content\n")
+	empty := filepath.Join(g.Home, "noexec")
+	for _, c := range []struct {
+		target string
+		flags  []string
+		want   string
+	}{
+		{"cmd:no-such-launcher", nil, "no-such-launcher is needed on this machine"},
+		{"cmd:env -u HOME -u XDG_STATE_HOME", nil, "no home directory there: name a directory for the program with --far-dir"},
+		{"cmd:env", []string{"--far-dir", "/proc/none"}, "the directory for the program cannot be made"},
+		{"cmd:env", []string{"--far-dir", empty, "--binary", g.Put("script", "#!/bin/sh\nexit 3\n")}, "the program does not run there"},
+	} {
+		cmd := exec.Command(host.Binary, append([]string{"remote", c.target, "--root", g.WS}, c.flags...)...)
+		cmd.Dir, cmd.Env = g.WS, host.CleanEnv(g.Home)
+		ctx, cancel := host.Patient()
+		_, err := client.Stdio(ctx, client.Legacy, cmd)
+		cancel()
+		_ = cmd.Process.Kill()
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "no link to the far side") {
+			t.Errorf("%s %q: %v", c.target, c.flags, err)
+		}
+	}
+	if pids := g.running(true); len(pids) > 0 {
+		t.Errorf("hosts %v were started", pids)
+	}
+	for _, target := range []string{"ssh://-oProxyCommand=x/", "docker://-v", "ssh://", "box", "k8s://ns", "cmd:"} {
+		out, err := exec.Command(host.Binary, "remote", target).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), target) {
+			t.Errorf("%s: %v %s", target, err, out)
+		}
+	}
+}
+
+// TestRemoteDoctor: doctor reports the link and the host of a target.
+func TestRemoteDoctor(t *testing.T) {
+	g := newFarGround(t)
+	cmd := exec.Command(host.Binary, "doctor", "--remote", g.target, "--root", g.WS)
+	cmd.Env = host.CleanEnv(g.Home)
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), "ok    link     cmd:env: answered within") || !strings.Contains(string(out), "root     "+g.WS) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
