@@ -163,6 +163,40 @@ func TestRemoteTogether(t *testing.T) {
 	}
 }
 
+// TestRemoteProgram: where the home directory is the root, tools and commands neither replace the program that the next link
+// starts nor read the token of its host.
+func TestRemoteProgram(t *testing.T) {
+	g := newFarGround(t)
+	g.WS = g.Home
+	s := g.relay(host.StdioLegacy)
+	programs, err := filepath.Glob(filepath.Join(g.State, "program", "*", "toolhost"))
+	tokens, e := filepath.Glob(filepath.Join(g.State, "remote", "*.token"))
+	if err != nil || e != nil || len(programs) != 1 || len(tokens) != 1 {
+		t.Fatalf("programs %v, tokens %v", programs, tokens)
+	}
+	before, err := os.Stat(programs[0])
+	host.Must(t, err)
+	token := strings.TrimSpace(host.Get(t, tokens[0]))
+	for _, command := range []string{
+		"cat " + tokens[0], "echo x > " + programs[0], "rm -rf " + filepath.Dir(programs[0]), "mv " + g.State + " elsewhere; cat elsewhere/remote/*.token",
+		"mkdir -p " + filepath.Join(g.State, "program", "next") + " && echo x > " + filepath.Join(g.State, "program", "next", "toolhost"),
+	} {
+		if text, _ := s.Try("Bash", host.Args{"command": command}); strings.Contains(text, token) {
+			t.Errorf("%s prints the token", command)
+		}
+	}
+	s.Refused("Read", host.Args{"file_path": tokens[0]}, "state", "denied", "protected")
+	s.Refused("Write", host.Args{"file_path": filepath.Join(g.State, "program", "next", "toolhost"), "content": "x"}, "state", "denied", "protected")
+	after, err := os.Stat(programs[0])
+	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
+		t.Errorf("the program was changed: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(g.State, "program", "next")); err == nil {
+		t.Error("another program was put next to it")
+	}
+	s.End()
+}
+
 // TestRemoteRefused: what is wrong with a target is said in the answer to the first message, and nothing runs here.
 func TestRemoteRefused(t *testing.T) {
 	g := newFarGround(t)
