@@ -127,10 +127,10 @@ func (p *process) Reason() error {
 	}
 	for _, h := range hints {
 		if strings.Contains(text, h.says) {
-			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], h.means, p.err, p.target.CheckedBy)}
+			return Refusal{fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], h.means, p.err, p.target.Check())}
 		}
 	}
-	return fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], text, p.err, p.target.CheckedBy)
+	return fmt.Errorf("%s: %s (%w); to see more: %s", p.target.Argv[0], text, p.err, p.target.Check())
 }
 
 // hints are what some texts of launchers mean, and what to do.

@@ -16,53 +16,63 @@ type Target struct {
 	Argv []string
 	// Root is the directory of the workspace; empty: where the command starts.
 	Root string
-	// CheckedBy is a command that shows what is wrong when there is no link.
-	CheckedBy string
 }
+
+// Check is a command that shows what is wrong when there is no link.
+func (t Target) Check() string {
+	line := ""
+	for _, word := range t.Argv[:len(t.Argv)-1] {
+		if strings.Trim(word, shellPlain) != "" || word == "" {
+			word = quote(word)
+		}
+		line += word + " "
+	}
+	return line + "true"
+}
+
+// shellPlain are the characters that no shell sees anything in.
+const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
 
 // A scheme is a kind of targets: how its launcher is called. In the arguments {user}, {host}, {port}, {first} and
 // {container} stand for parts of the target; an argument whose part is empty is left out, with those that it is joined
 // to by blanks.
 type scheme struct {
 	form, example string
-	pattern       *regexp.Regexp // with the parts as named groups, and the root as path
+	pattern       string // with the parts as named groups, and the root as path
 	argv          []string
-	check         string
 }
 
-const hostPart, namePart = `[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9a-fA-F:.%]+\]`, `[A-Za-z0-9_][A-Za-z0-9_.-]*`
+const hostPart, namePart = `[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Za-z:.%]+\]`, `[A-Za-z0-9_][A-Za-z0-9_.-]*`
 
 // schemes are the kinds of targets, by what they begin with.
 var schemes = map[string]scheme{
 	"ssh://": {
 		form: "ssh://[USER@]HOST[:PORT][/PATH]", example: "ssh://me@box/home/me/project",
-		pattern: regexp.MustCompile(`^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.\\-]*)@)?(?P<host>` + hostPart + `)(?::(?P<port>[0-9]+))?(?P<path>/.*)?$`),
+		pattern: `^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.\\-]*)@)?(?P<host>` + hostPart + `)(?::(?P<port>[0-9]+))?(?P<path>/.*)?$`,
 		argv: []string{"ssh", "-T", "-o BatchMode=yes", "-o ConnectTimeout=15", "-o ServerAliveInterval=15", "-o ServerAliveCountMax=2",
 			"-p {port}", "-l {user}", "-- {host}", "sh"},
-		check: "ssh -o BatchMode=yes {host} true",
 	},
 	"docker://": {
 		form: "docker://[USER@]CONTAINER[/PATH]", example: "docker://app/src",
-		pattern: container, argv: []string{"docker", "exec", "-i", "-u {user}", "{host}", "sh"}, check: "docker exec -i {host} sh -c true",
+		pattern: container, argv: []string{"docker", "exec", "-i", "-u {user}", "{host}", "sh"},
 	},
 	"podman://": {
 		form: "podman://[USER@]CONTAINER[/PATH]", example: "podman://app/src",
-		pattern: container, argv: []string{"podman", "exec", "-i", "-u {user}", "{host}", "sh"}, check: "podman exec -i {host} sh -c true",
+		pattern: container, argv: []string{"podman", "exec", "-i", "-u {user}", "{host}", "sh"},
 	},
 	"k8s://": {
 		form: "k8s://[CONTEXT@]NAMESPACE/POD[:CONTAINER][/PATH]", example: "k8s://team/app-0:dev/src",
-		pattern: regexp.MustCompile(`^(?:(?P<user>[^@/ -][^@ ]*)@)?(?P<first>` + namePart + `)/(?P<host>` + namePart + `)(?::(?P<container>` + namePart + `))?(?P<path>/.*)?$`),
+		pattern: `^(?:(?P<user>[^@/ -][^@ ]*)@)?(?P<first>` + namePart + `)/(?P<host>` + namePart + `)(?::(?P<container>` + namePart + `))?(?P<path>/.*)?$`,
 		argv:    []string{"kubectl", "--context {user}", "-n {first}", "exec", "-i", "{host}", "-c {container}", "--", "sh"},
-		check:   "kubectl -n {first} exec {host} -- true",
 	},
 	"wsl://": {
 		form: "wsl://DISTRIBUTION[/PATH]", example: "wsl://Ubuntu/home/me/project",
-		pattern: container, argv: []string{"wsl.exe", "-d {host}", "--", "sh"}, check: "wsl.exe -d {host} -- true",
+		pattern: container, argv: []string{"wsl.exe", "-d {host}", "--", "sh"},
 	},
 }
 
 // container matches the targets that are a name and a path.
-var container = regexp.MustCompile(`^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.:-]*)@)?(?P<host>` + namePart + `)(?P<path>/.*)?$`)
+const container = `^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.:-]*)@)?(?P<host>` + namePart + `)(?P<path>/.*)?$`
 
 // The kinds of targets whose rest has no parts.
 const (
@@ -87,14 +97,14 @@ func Parse(target string) (t Target, err error) {
 		if t.Argv, err = words(rest); err == nil && len(t.Argv) == 0 {
 			err = fmt.Errorf("%s: name the command that starts its arguments there, such as cmd:'sudo -u build'", target)
 		}
-		t.Argv, t.CheckedBy = append(t.Argv, "sh"), rest+" sh -c true"
+		t.Argv = append(t.Argv, "sh")
 		return t, err
 	}
 	if dir, ok := strings.CutPrefix(target, devcontainerTarget); ok {
 		if dir == "" {
 			dir = "."
 		}
-		t.Argv, t.CheckedBy = []string{"devcontainer", "exec", "--workspace-folder", dir, "sh"}, "devcontainer up --workspace-folder "+dir
+		t.Argv = []string{"devcontainer", "exec", "--workspace-folder", dir, "sh"}
 		return t, nil
 	}
 	name, rest, _ := strings.Cut(target, "://")
@@ -103,43 +113,32 @@ func Parse(target string) (t Target, err error) {
 		return t, fmt.Errorf("%q is not a target: use one of %s", target, strings.Join(Targets(), ", "))
 	}
 	rest, err = url.PathUnescape(rest)
-	parts := s.pattern.FindStringSubmatch(rest)
+	pattern := regexp.MustCompile(s.pattern) // here, because most commands need none of them
+	parts := pattern.FindStringSubmatch(rest)
 	if err != nil || parts == nil || strings.ContainsAny(rest, "\x00\n\r") {
 		return t, fmt.Errorf("%q is not a target of the form %s, such as %s", target, s.form, s.example)
 	}
-	fill := func(text string) (string, bool) {
-		for i, name := range s.pattern.SubexpNames() {
-			if strings.Contains(text, "{"+name+"}") && name != "" {
-				value := parts[i]
-				if name == "host" {
-					value = strings.Trim(value, "[]")
-				}
-				return strings.ReplaceAll(text, "{"+name+"}", value), value != ""
-			}
+	var all []string // of pairs for the replacer
+	var missing []string
+	for i, name := range pattern.SubexpNames() {
+		value, hole := parts[i], "{"+name+"}"
+		if name == "host" {
+			value = strings.Trim(value, "[]")
 		}
-		return text, !strings.Contains(text, "{")
+		if all = append(all, hole, value); value == "" {
+			missing = append(missing, hole)
+		}
 	}
+	fill := strings.NewReplacer(all...)
 	for _, group := range s.argv {
-		option, value, joined := strings.Cut(group, " ")
-		if !joined {
-			option, value = "", group
+		if slices.ContainsFunc(missing, func(hole string) bool { return strings.Contains(group, hole) }) {
+			continue
 		}
-		value, present := fill(value)
-		switch {
-		case !present:
-		case joined:
-			t.Argv = append(t.Argv, option, value)
-		default:
-			t.Argv = append(t.Argv, value)
+		for word := range strings.SplitSeq(group, " ") {
+			t.Argv = append(t.Argv, fill.Replace(word))
 		}
 	}
-	t.CheckedBy = s.check
-	for again := true; again; {
-		before := t.CheckedBy
-		t.CheckedBy, _ = fill(before)
-		again = t.CheckedBy != before
-	}
-	t.Root = parts[s.pattern.SubexpIndex("path")]
+	t.Root = parts[pattern.SubexpIndex("path")]
 	if strings.HasPrefix(t.Root, "/~") {
 		t.Root = t.Root[1:]
 	}

@@ -1,0 +1,138 @@
+package remote
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	const ssh = "ssh -T -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2 "
+	for target, want := range map[string]struct{ argv, root string }{
+		"ssh://box":                      {ssh + "-- box sh", ""},
+		"ssh://me@box:2222/srv/p":        {ssh + "-p 2222 -l me -- box sh", "/srv/p"},
+		"ssh://box/~/my%20src":           {ssh + "-- box sh", "~/my src"},
+		"ssh://[fe80::1%25eth0]/p":       {ssh + "-- fe80::1%eth0 sh", "/p"},
+		"docker://app/src":               {"docker exec -i app sh", "/src"},
+		"docker://1000:1000@app":         {"docker exec -i -u 1000:1000 app sh", ""},
+		"podman://app/src":               {"podman exec -i app sh", "/src"},
+		"k8s://team/app-0":               {"kubectl -n team exec -i app-0 -- sh", ""},
+		"k8s://kind@team/app-0:dev/src":  {"kubectl --context kind -n team exec -i app-0 -c dev -- sh", "/src"},
+		"wsl://Ubuntu-24.04/home/me":     {"wsl.exe -d Ubuntu-24.04 -- sh", "/home/me"},
+		"devcontainer:src":               {"devcontainer exec --workspace-folder src sh", ""},
+		"devcontainer:":                  {"devcontainer exec --workspace-folder . sh", ""},
+		`cmd:sudo -u build`:              {"sudo -u build sh", ""},
+		`cmd:docker exec -i 'a b' "c"''`: {"docker exec -i a b c sh", ""},
+	} {
+		got, err := Parse(target)
+		if err != nil || strings.Join(got.Argv, " ") != want.argv || got.Root != want.root {
+			t.Errorf("%s: %v %q, root %q", target, err, got.Argv, got.Root)
+		}
+	}
+	for _, target := range []string{
+		"", "box", "/srv", "http://box", "ssh://", "ssh:///p", "ssh://-v", "ssh://-l@box", "ssh://box:port", "ssh://box\nx", "ssh://b%00x", "ssh://a b",
+		"docker://", "docker://-it/p", "docker:// app", "k8s://ns", "k8s://-n/pod", "k8s://--kubeconfig=x@ns/pod", "k8s://ns/-it", "k8s://ns/pod:-c", "wsl://", "wsl://-e", "cmd:", "cmd:'a",
+	} {
+		if got, err := Parse(target); err == nil {
+			t.Errorf("%q is taken: %q", target, got.Argv)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for target, want := range map[string]string{
+		"docker://app/src":         "docker exec -i app true",
+		`cmd:sh -c 'exec "$@"' ''`: `sh -c 'exec "$@"' '' true`,
+	} {
+		if got, err := Parse(target); err != nil || got.Check() != want {
+			t.Errorf("%s: %v %s", target, err, got.Check())
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":              nil,
+		" a  b\t":       {"a", "b"},
+		`a 'b c' "d e"`: {"a", "b c", "d e"},
+		`a ''`:          {"a", ""},
+		`a'b'"c"`:       {"abc"},
+	} {
+		if got, err := words(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestScripts: the scripts are what a plain sh understands, whatever a name holds.
+func TestScripts(t *testing.T) {
+	l := NewLauncher(Target{Name: "x"}, os.Args[0])
+	l.Version, l.Args = "1.0 'x' $(y)", []string{"--root=/a b'c", "--deny=Read($x)"}
+	for _, dir := range []string{"", "~/x y", "/x'y"} {
+		l.FarDir = dir
+		text, err := l.dialScript()
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := t.TempDir()
+		sh := exec.Command("sh")
+		sh.Env, sh.Stdin = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}, strings.NewReader(text)
+		out, err := sh.CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), needMark) {
+			t.Errorf("--far-dir %q: %v %s", dir, err, out)
+		}
+	}
+}
+
+// TestUnpack: the program for another system comes out of an archive whose checksum is known.
+func TestUnpack(t *testing.T) {
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "toolhost_1.0_linux_arm64.tar.gz")
+	f, err := os.Create(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	w := tar.NewWriter(z)
+	for name, text := range map[string]string{"README.md": "read", "toolhost": "program"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	z.Close()
+	f.Close()
+	if _, _, err := unpack(archive); err == nil {
+		t.Error("it was unpacked without checksums.txt")
+	}
+	sum, err := checksum(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "checksums.txt")
+	for text, ok := range map[string]bool{
+		sum + "  " + filepath.Base(archive) + "\n":                     true,
+		strings.Repeat("0", 64) + "  " + filepath.Base(archive) + "\n": false,
+		sum + "  another.tar.gz\n":                                     false,
+	} {
+		if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, done, err := unpack(archive)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+		if raw, _ := os.ReadFile(file); ok && string(raw) != "program" {
+			t.Errorf("it holds %q", raw)
+		}
+		done()
+	}
+}
