@@ -77,8 +77,6 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	f.addRules(flags)
 	f.addTools(cmd)
 	f.addServers(flags)
-	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with =`DIGEST`, only those that toolhost trust shows with it")
-	flags.Lookup("trust-workspace").NoOptDefVal = "true"
 	f.addState(flags)
 	f.observe.add(flags)
 }
@@ -88,6 +86,8 @@ func (f *hostFlags) addRules(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.settings, "settings", nil, "a settings `FILE` with rules; repeatable")
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `RULE` to allow, such as \"Bash(go test:*)\"; repeatable")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `RULE` to deny, such as \"Read(.env)\"; repeatable")
+	flags.Var(&f.trust, "trust-workspace", "let the settings files in the roots allow things, not only forbid them; with =`DIGEST`, only those that toolhost trust shows with it")
+	flags.Lookup("trust-workspace").NoOptDefVal = "true"
 }
 
 // addTools adds the flags that choose the tools.

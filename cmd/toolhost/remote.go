@@ -111,7 +111,6 @@ The rules and settings are those of the user and the workspace there. --settings
 	h.addRules(set)
 	h.addTools(cmd)
 	h.addStructured(set)
-	set.BoolVar(&h.trust, "trust-workspace", false, "let the settings files in the roots allow things, not only forbid them")
 	flags.target.add(set)
 	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+listen.DefaultAddress+")")
 	set.StringVar(&flags.tokenFile, "token-file", "", "with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
@@ -148,8 +147,8 @@ func (f *hostFlags) dialArguments() (args []string, err error) {
 	if f.toolSearch != "auto" && f.toolSearch != "" {
 		each("tool-search", []string{f.toolSearch})
 	}
-	if f.trust {
-		args = append(args, "--trust-workspace")
+	if f.trust != (trustFlag{}) {
+		each("trust-workspace", []string{f.trust.String()})
 	}
 	for _, file := range f.settings {
 		raw, err := os.ReadFile(file)

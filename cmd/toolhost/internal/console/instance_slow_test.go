@@ -46,7 +46,7 @@ func TestForward(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].URL != "" {
 		t.Fatalf("found %+v, %v", all, err)
 	}
-	f, err := Forward(all[0], AnyLoopback(), log)
+	f, err := Forward(all[0], nil, AnyLoopback(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
