@@ -69,6 +69,7 @@ func dialCommand() *cobra.Command {
 			}
 			link, err := place.connect(cmd.Context())
 			if err != nil {
+				fmt.Fprintln(cmd.OutOrStdout(), remote.FailMark+sanitized(err.Error()))
 				return err
 			}
 			defer link.Close()
@@ -97,7 +98,7 @@ func atHome(dirs []string) (all []string, err error) {
 	return all, nil
 }
 
-// A place is where the host of one version, and of the same roots and settings, listens.
+// A farSite is where the host of one version, and of the same roots and settings, listens.
 type farSite struct {
 	socket string
 	args   []string // to start it with

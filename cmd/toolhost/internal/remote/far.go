@@ -23,13 +23,9 @@ const (
 	maxHello = 4 << 10
 )
 
-// greetingMark begins the line with which a far host greets a link. What a shell prints before is skipped.
+// greetingMark begins the line with which a far host greets a link, before its version. What a shell prints before is
+// skipped.
 const greetingMark = "toolhost-link "
-
-// A greeting is what the far host says first.
-type greeting struct {
-	Version string `json:"version"`
-}
 
 // A hello is the request of the near side to continue a channel, or to begin a fresh one, and the answer to it.
 type hello struct {
@@ -113,7 +109,7 @@ func (f *Far) serve(link net.Conn) error {
 	if subtle.ConstantTimeCompare([]byte(token), []byte(f.token)) != 1 {
 		return errToken
 	}
-	if err := writeLine(link, greetingMark, greeting{f.version}); err != nil {
+	if _, err := io.WriteString(link, greetingMark+f.version+"\n"); err != nil {
 		return err
 	}
 	h, c, err := f.agree(link, r)
@@ -125,7 +121,7 @@ func (f *Far) serve(link net.Conn) error {
 		return net.ErrClosed
 	}
 	_ = link.SetDeadline(time.Time{})
-	if err := writeLine(link, "", hello{Channel: c.id, Received: received}); err != nil {
+	if err := writeLine(link, hello{Channel: c.id, Received: received}); err != nil {
 		f.detached(c)
 		return err
 	}
@@ -148,7 +144,7 @@ func (f *Far) agree(link io.Writer, r *bufio.Reader) (h hello, c *channel, err e
 		if c != nil || err != nil {
 			return h, c, err
 		}
-		if err := writeLine(link, "", hello{}); err != nil {
+		if err := writeLine(link, hello{}); err != nil {
 			return h, nil, err
 		}
 	}
@@ -223,11 +219,12 @@ func readLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-func writeLine(w io.Writer, mark string, v any) error {
+// writeLine writes a value as a line of JSON.
+func writeLine(w io.Writer, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write([]byte(mark + string(raw) + "\n"))
+	_, err = w.Write(append(raw, '\n'))
 	return err
 }

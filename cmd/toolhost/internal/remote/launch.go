@@ -26,10 +26,12 @@ const (
 	maxNoise = 1000
 )
 
+// FailMark begins the line in which the far side says why it fails, where the next link will fail too.
+const FailMark = "toolhost-fail "
+
 // The marks of the lines that scripts print, beside that of the greeting.
 const (
 	needMark = "toolhost-need " // followed by what uname says
-	failMark = "toolhost-fail " // followed by the reason
 	sendMark = "toolhost-send " // followed by the coding
 	doneMark = "toolhost-done"
 )
@@ -150,9 +152,9 @@ func (p *process) await(ctx context.Context, limit time.Duration, marks ...strin
 	defer context.AfterFunc(ctx, func() { p.Close() })()
 	for range maxNoise {
 		line, err := readLine(p.Reader)
-		for _, mark := range append(marks, failMark) {
+		for _, mark := range append(marks, FailMark) {
 			if _, text, ok := strings.Cut(line, mark); ok {
-				if mark == failMark {
+				if mark == FailMark {
 					p.Close()
 					return mark, text, Refusal{fmt.Errorf("%s: %s", p.target.Name, strings.TrimSpace(text))}
 				}
@@ -256,7 +258,7 @@ h=$h/toolhost
 	} else if l.FarDir != "" {
 		base = "h=" + quote(l.FarDir) + "\n"
 	}
-	return `fail() { printf '` + failMark + `%s\n' "$(printf %s "$1" | tr '\n' ' ')"; exit 1; }
+	return `fail() { printf '` + FailMark + `%s\n' "$(printf %s "$1" | tr '\n' ' ')"; exit 1; }
 ` + base + "d=$h/program/" + quote(l.Version+"-"+sum[:12]) + "\n", nil
 }
 

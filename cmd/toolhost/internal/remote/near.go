@@ -39,7 +39,6 @@ type Near struct {
 	changed chan struct{} // closed and replaced when the channel gets or loses its link
 	current *session
 	reason  error // why there is no link
-	version string
 }
 
 // A session is one channel, and the HTTP connection over it.
@@ -72,13 +71,6 @@ func newNearWith(ctx context.Context, dial Dialer, warn func(error), first time.
 
 // Done is closed after the near side has ended its channel.
 func (n *Near) Done() <-chan struct{} { return n.ended }
-
-// Version returns the version of the far host, once there was a link.
-func (n *Near) Version() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.version
-}
 
 // run keeps a link.
 func (n *Near) run(ctx context.Context, first time.Duration) {
@@ -127,8 +119,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	slow := time.AfterFunc(helloTime, func() { link.Close() })
 	defer slow.Stop()
 	r := bufio.NewReaderSize(link, maxPacket)
-	version, err := readGreeting(r)
-	if err != nil {
+	if err := readGreeting(r); err != nil {
 		return false, closeReason(link, err)
 	}
 	s, received, err := n.agree(link, r, number)
@@ -139,7 +130,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 		return false, errors.New("the far side took too long to answer")
 	}
 	defer context.AfterFunc(ctx, func() { s.channel.fail(io.EOF) })()
-	n.up(version)
+	n.up()
 	err = s.channel.carry(link, r, received)
 	return true, closeReason(link, errors.Join(errors.New("the link broke"), err))
 }
@@ -155,7 +146,7 @@ func (n *Near) agree(link io.Writer, r *bufio.Reader, number uint64) (s *session
 		}
 		h := hello{Channel: s.channel.id, Fresh: !s.agreed, Link: number}
 		h.Received, _ = s.channel.unlink(number)
-		if err := writeLine(link, "", h); err != nil {
+		if err := writeLine(link, h); err != nil {
 			return nil, 0, err
 		}
 		line, err := readLine(r)
@@ -189,20 +180,18 @@ func closeReason(link io.Closer, err error) error {
 	return err
 }
 
-// readGreeting skips what a shell prints before the greeting of the far host, and returns its version.
-func readGreeting(r *bufio.Reader) (version string, err error) {
-	for range 1000 {
+// readGreeting skips what a shell prints before the greeting of the far host.
+func readGreeting(r *bufio.Reader) error {
+	for range maxNoise {
 		line, err := readLine(r)
 		if err != nil {
-			return "", fmt.Errorf("the far side ended before it greeted: %w", err)
+			return fmt.Errorf("the far side ended before it greeted: %w", err)
 		}
-		if _, text, ok := strings.Cut(line, greetingMark); ok {
-			var g greeting
-			err := json.Unmarshal([]byte(text), &g)
-			return g.Version, err
+		if strings.Contains(line, greetingMark) {
+			return nil
 		}
 	}
-	return "", errors.New("the far side prints something else than a greeting")
+	return errors.New("the far side prints something else than a greeting")
 }
 
 // open makes a session with a new channel.
@@ -233,10 +222,10 @@ func (n *Near) session() *session {
 }
 
 // up records that there is a link.
-func (n *Near) up(version string) {
+func (n *Near) up() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reason, n.version = nil, version
+	n.reason = nil
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
