@@ -92,7 +92,7 @@ func (l *Launcher) send(ctx context.Context, p *process, file string, compressed
 	if err != nil {
 		return err
 	}
-	var w io.WriteCloser = p.in
+	w := p.in
 	if compressed {
 		if w, err = gzip.NewWriterLevel(p.in, gzip.BestSpeed); err != nil {
 			return err

@@ -264,11 +264,11 @@ func (e *Unknown) Error() string {
 
 func (e *Unknown) Unwrap() error { return e.Reason }
 
-// state returns the session, why it has no link, and what is closed when it gets one.
-func (n *Near) state() (s *session, reason error, changed <-chan struct{}) {
+// state returns the session, what is closed when it gets a link, and why it has none.
+func (n *Near) state() (s *session, changed <-chan struct{}, reason error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.current, n.reason, n.changed
+	return n.current, n.changed, n.reason
 }
 
 // linked waits until there is a link, at most until deadline.
@@ -276,7 +276,7 @@ func (n *Near) linked(ctx context.Context, deadline time.Time) (*session, error)
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	for {
-		s, reason, changed := n.state()
+		s, changed, reason := n.state()
 		if reason == nil {
 			return s, nil
 		}
@@ -290,7 +290,7 @@ func (n *Near) linked(ctx context.Context, deadline time.Time) (*session, error)
 		case <-timer.C:
 		case <-n.ended:
 		}
-		if s, reason, _ = n.state(); reason != nil {
+		if s, _, reason = n.state(); reason != nil {
 			return nil, &NoLink{reason}
 		}
 		return s, nil
