@@ -150,8 +150,8 @@ func (l *Launcher) program(system string) (file string, done func(), err error) 
 	if isFile(archive) {
 		return unpack(archive)
 	}
-	return "", done, fmt.Errorf("%s is %s, and the program for it is not here: name it with --binary FILE, or put %s and checksums.txt of the release next to %s",
-		l.Name, strings.TrimSpace(system), filepath.Base(archive), self)
+	return "", done, fmt.Errorf("%s is %s, and the program for it is not here: "+
+		"name it with --binary FILE, or put %s and checksums.txt of the release next to %s", l.Name, strings.TrimSpace(system), filepath.Base(archive), self)
 }
 
 // platform turns what uname says into the names of Go.

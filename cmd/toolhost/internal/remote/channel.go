@@ -219,7 +219,8 @@ func (c *channel) send(link io.WriteCloser) error {
 	for {
 		packet = packet[:0]
 		c.mu.Lock()
-		for c.link == link && c.err == nil && !c.beat && c.sent == c.base+uint64(len(c.out)) && c.received-c.told < acknowledgeEvery {
+		for c.link == link && c.err == nil && !c.beat && c.sent == c.base+uint64(len(c.out)) &&
+			c.received-c.told < acknowledgeEvery {
 			c.changed.Wait()
 		}
 		if c.link != link {

@@ -63,7 +63,9 @@ func launch(t Target, script func() (string, error)) (*process, error) {
 		return nil, err
 	}
 	defer w.Close()
-	p := &process{Reader: bufio.NewReaderSize(out, maxPacket), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{})}
+	p := &process{
+		Reader: bufio.NewReaderSize(out, maxPacket), in: in, out: out, cmd: cmd, target: t, ended: make(chan struct{}),
+	}
 	cmd.Stdout, cmd.Stderr = w, keeper{p}
 	if err := cmd.Start(); err != nil {
 		out.Close()

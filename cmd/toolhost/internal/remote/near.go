@@ -58,7 +58,10 @@ func newNearWith(ctx context.Context, dial Dialer, warn func(error), first time.
 	if warn == nil {
 		warn = func(error) {}
 	}
-	n := &Near{dial: dial, warn: warn, wait: LinkWait, ended: make(chan struct{}), changed: make(chan struct{}), reason: errors.New("the first link is being opened")}
+	n := &Near{
+		dial: dial, warn: warn, wait: LinkWait, ended: make(chan struct{}), changed: make(chan struct{}),
+		reason: errors.New("the first link is being opened"),
+	}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	n.transport = &http.Transport{
@@ -107,7 +110,8 @@ func (n *Near) run(ctx context.Context, first time.Duration) {
 	}
 }
 
-// link opens one link and carries the channel over it until it breaks. linked reports whether the two sides agreed on it.
+// link opens one link and carries the channel over it until it breaks. linked reports whether the two sides agreed on
+// it.
 func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error) {
 	dialled, cancel := context.WithCancel(ctx)
 	defer cancel()

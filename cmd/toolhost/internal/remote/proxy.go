@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Proxy relays HTTP clients, whose requests were authorized before. A client that leaves ends its request at the far host
-// too, which does what it does for a client of its own.
+// Proxy relays HTTP clients, whose requests were authorized before. A client that leaves ends its request at the far
+// host too, which does what it does for a client of its own.
 func Proxy(near *Near, quiet *log.Logger) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -27,7 +27,8 @@ func Proxy(near *Near, quiet *log.Logger) http.Handler {
 		Transport: near, FlushInterval: -1, ErrorLog: quiet,
 		ModifyResponse: func(response *http.Response) error {
 			if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
-				response.Body = &eventBody{ReadCloser: response.Body, ctx: response.Request.Context(), id: idOf(response.Request.Context()), near: near, session: near.session()}
+				ctx := response.Request.Context()
+				response.Body = &eventBody{ReadCloser: response.Body, ctx: ctx, id: idOf(ctx), session: near.session()}
 			}
 			return nil
 		},
@@ -69,7 +70,6 @@ type eventBody struct {
 	io.ReadCloser
 	ctx     context.Context
 	id      json.RawMessage
-	near    *Near
 	session *session
 	last    *bytes.Reader // the last event; nil while the far host sends
 }

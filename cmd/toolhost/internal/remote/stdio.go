@@ -340,7 +340,9 @@ func errorMessage(id json.RawMessage, code int, err error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	raw, marshalling := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": err.Error()}})
+	raw, marshalling := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": err.Error()},
+	})
 	if marshalling != nil { // the id is not JSON
 		return errorMessage(nil, code, err)
 	}
