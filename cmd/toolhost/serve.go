@@ -92,7 +92,7 @@ func httpCommand() *cobra.Command {
 			}
 			return flags.sidecars(cmd.Context(), host, httpKind, begin, func() error {
 				nextSteps(cmd.Context(), os.Stderr, host, l, known, flags.console.board != nil)
-				known.Hosts, known.Inherited, known.Watch = network.hosts, l.Inherited, listen.Watch
+				known.Hosts, known.Inherited, known.Watch, known.Connections = network.hosts, l.Inherited, listen.Watch, l.Connections
 				return server.ServeHTTP(cmd.Context(), l, known.HTTPConfig)
 			})
 		},

@@ -27,7 +27,7 @@ const (
 	idleTime = 2 * time.Minute
 	// maxHeader limits the headers of a request, in bytes.
 	maxHeader = 64 << 10
-	// MaxStreams limits the GET streams of legacy sessions.
+	// MaxStreams limits the streams that wait for events: GET of legacy sessions, and subscriptions.
 	MaxStreams = 2048
 	// maxInitialize limits an initialize message, in bytes: the client's description in it is kept as long as the
 	// session.
@@ -39,7 +39,7 @@ const (
 // Limits are the limits of one server.
 type Limits struct {
 	InFlight                  int           // requests
-	Streams                   int           // GET streams
+	Streams                   int           // see MaxStreams
 	Reading                   int           // messages that are being received
 	Sessions                  int           // legacy sessions
 	Bytes                     int64         // of all messages in flight
@@ -54,9 +54,18 @@ func UsualLimits() Limits {
 	}
 }
 
-// perPrincipalLimit returns the share of a limit that one principal may use: three quarters, so that others always get
-// some.
-func perPrincipalLimit[N int | int64](all N) N { return max(all-all/4, 1) }
+// within returns the limits for a number of connections, see [Config].Connections.
+func (l Limits) within(connections int) Limits {
+	if connections > 0 {
+		quarter := max(connections/4, 1)
+		l.InFlight, l.Streams, l.Reading = min(l.InFlight, quarter), min(l.Streams, quarter), min(l.Reading, quarter)
+	}
+	return l
+}
+
+// share returns how much of a limit one principal may use: three quarters of what the others leave, so that two that work
+// together leave some for a third.
+func share[N int | int64](limit, others N) N { return max((limit-others)*3/4, 1) }
 
 // A load is an amount of the limited resources.
 type load struct {
@@ -119,7 +128,7 @@ func (p *lease) reserve(d load) bool {
 
 // over reports whether more is requested than is left.
 func over[N int | int64](more, all, mine, limit N) bool {
-	return more > 0 && (all+more > limit || mine+more > perPrincipalLimit(limit))
+	return more > 0 && (all+more > limit || mine+more > share(limit, all-mine))
 }
 
 // admitRead counts the start (1) or the end (-1) of reading a message, and reports whether the limits allow it. The
@@ -153,7 +162,7 @@ func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 		return &httpError{status: http.StatusBadRequest, text: fmt.Sprintf("a request with the id %s is still running: use a different id for each request", m.ID)}
 	case !p.reserve(load{requests: 1}):
 		return errNoRoom(http.StatusServiceUnavailable, fmt.Sprintf(
-			"too many requests are in flight (limits: %d in total, %d for one caller): try again after some have finished", p.admission.limits.InFlight, perPrincipalLimit(p.admission.limits.InFlight)))
+			"too many requests are in flight (limits: %d in total, for one caller three quarters of what others leave): try again after some have finished", p.admission.limits.InFlight))
 	}
 	if session != "" {
 		p.key, p.admission.ids[key] = key, p
@@ -175,7 +184,7 @@ func (a *admission) cancel(session string, id json.RawMessage) {
 	}
 }
 
-// admitStream admits a GET stream.
+// admitStream admits a stream of [MaxStreams].
 func (p *lease) admitStream() *httpError {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()

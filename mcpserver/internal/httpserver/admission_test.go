@@ -14,7 +14,7 @@ func request(id string) jsonrpc.Envelope {
 
 func TestAdmission(t *testing.T) {
 	a := newAdmission(Limits{InFlight: 4, Streams: 4, Reading: 4, Bytes: 400})
-	greedy, other := a.lease("greedy"), a.lease("other")
+	greedy, other, third := a.lease("greedy"), a.lease("other"), a.lease("third")
 	for _, id := range []string{"1", "2", "3"} {
 		if refused := greedy.admitRequest("", request(id)); refused != nil {
 			t.Fatalf("request %s: %s", id, refused.text)
@@ -34,7 +34,7 @@ func TestAdmission(t *testing.T) {
 			t.Errorf("%+v: %s", m, refused.text)
 		}
 	}
-	if !greedy.takeBytes(300) || greedy.takeBytes(1) || !other.takeBytes(100) || other.takeBytes(1) {
+	if !greedy.takeBytes(300) || greedy.takeBytes(1) || !other.takeBytes(75) || other.takeBytes(1) || !third.takeBytes(18) {
 		t.Error("takeBytes does not enforce the limits")
 	}
 	for range 3 {
@@ -59,6 +59,7 @@ func TestAdmission(t *testing.T) {
 	greedy.release()
 	greedy.release()
 	other.release()
+	third.release()
 	if a.total != (load{}) || len(a.perPrincipal) != 0 || len(a.ids) != 0 {
 		t.Errorf("after all releases: total %+v, per principal %v, ids %v", a.total, a.perPrincipal, a.ids)
 	}

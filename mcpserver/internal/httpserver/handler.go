@@ -207,7 +207,11 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 		defer end()
 		defer context.AfterFunc(d.streams, end)()
 	}
-	if refused := held.admitRequest(session, m); refused != nil {
+	admit := func() *httpError { return held.admitRequest(session, m) }
+	if listens { // streams must not take the place of calls
+		admit = held.admitStream
+	}
+	if refused := admit(); refused != nil {
 		d.reject(w, r, who, m, refused)
 		return
 	}

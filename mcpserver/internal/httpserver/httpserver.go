@@ -39,6 +39,9 @@ type Config struct {
 	// Inherited means that the socket of the listener outlives the server: clients that connect during a shutdown wait
 	// for the next server.
 	Inherited bool
+	// Connections is how many connections the listener has at once, 0 if that is not known. What holds one for long (streams,
+	// requests, messages that are being received) gets a quarter of them each, so that all three leave some.
+	Connections int
 	// Watch is called when a connection changes its state. It may be nil.
 	Watch func(net.Conn, http.ConnState)
 	// Relay is set for a server whose connections come from relays on other machines: they speak HTTP/2, and stay when
@@ -57,7 +60,7 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 		return errors.New("the HTTP server has no token verifier: it is required, because any web page can reach a port")
 	}
 	if cfg.Limits == (Limits{}) {
-		cfg.Limits = UsualLimits()
+		cfg.Limits = UsualLimits().within(cfg.Connections)
 	}
 	if cfg.Relay != nil {
 		cfg.Limits.Idle, cfg.Limits.Write = 0, relayWrite

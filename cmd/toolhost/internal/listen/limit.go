@@ -15,9 +15,9 @@ import (
 
 // Bounds of connections.
 const (
-	// maxConnections is how many connections are open at once: a thousand clients with a stream of events and a
+	// maxConnections is how many connections are open at once: two thousand clients with a stream of events and a
 	// few requests each.
-	maxConnections = 4096
+	maxConnections = 8192
 	// fromOneAddress is the part of them that may come from one address of a network, so that one machine cannot
 	// keep all others out: a quarter. Of IPv6 the whole network counts as one address.
 	fromOneAddress = 4

@@ -52,6 +52,8 @@ type Config struct {
 // A Listener accepts connections of clients. Closing it removes a Unix socket that it has made.
 type Listener struct {
 	net.Listener
+	// Connections is how many connections are open at once.
+	Connections int
 	// URL is how a client on this machine, or one that knows the host by its first name, reaches the server:
 	// scheme and authority without a path.
 	URL string
@@ -148,6 +150,7 @@ func (c Config) guard(l *Listener) (net.Listener, error) {
 		return l.Listener, err
 	}
 	limited := newLimiter(l.Listener, c.maxConnections, c.CertFile == "", c.Log)
+	l.Connections = limited.limit
 	if c.CertFile == "" {
 		return limited, nil
 	}
