@@ -66,14 +66,14 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 	s.raw()
 	defer s.restore()
 	s.resize(cell)
-	shown := make(chan struct{})
+	shown, display := make(chan struct{}), &screen{terminal: s.terminal}
 	go func() {
 		defer close(shown)
-		_, _ = io.Copy(s.terminal, cell.Terminal.Master)
+		_, _ = io.Copy(display, cell.Terminal.Master)
 	}()
-	gone := make(chan struct{})
+	gone, keys := make(chan struct{}), &keyboard{client: cell.Terminal.Master}
 	go func() { // ends with this process
-		_, _ = io.Copy(cell.Terminal.Master, s.terminal)
+		_, _ = io.Copy(keys, s.terminal)
 		close(gone)
 	}()
 	var late <-chan time.Time
@@ -95,7 +95,9 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 				stopped = nil
 				continue
 			}
+			keys.leave(display)
 			s.suspend(signals)
+			keys.enter(display)
 			s.resize(cell)
 			cell.Terminal.Resume()
 		case <-gone:
@@ -106,6 +108,7 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 		case <-cell.Done():
 			_, _ = cell.Kill() // what is left has the terminal open
 			<-shown
+			keys.leave(display)
 			return cell.Wait()
 		}
 	}

@@ -72,6 +72,7 @@ func runJob(args []string) error {
 		return errMalformed
 	}
 	unix.CloseOnExec(terminalSlave)
+	unix.CloseOnExec(terminalControl) // a client that has it could report that it failed
 	if err := unix.SetNonblock(terminalControl, true); err != nil {
 		return err
 	}
