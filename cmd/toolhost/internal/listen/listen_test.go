@@ -50,16 +50,22 @@ func privateDir(t *testing.T) string {
 	return dir
 }
 
-// writePair writes a certificate for this name and its key.
-func writePair(t *testing.T, certFile, keyFile, name string) {
+// writePair writes a certificate for these names, the first of which is its subject, and its key.
+func writePair(t *testing.T, certFile, keyFile string, names ...string) {
+	t.Helper()
+	writePairUntil(t, certFile, keyFile, time.Now().Add(time.Hour), names...)
+}
+
+// writePairUntil is writePair with the end of the certificate.
+func writePairUntil(t *testing.T, certFile, keyFile string, end time.Time, names ...string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -148,9 +154,12 @@ func dial(t *testing.T, address string, most uint16) (string, error) {
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := privateDir(t)
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	writePair(t, cert, key, "first")
+	writePair(t, cert, key, "first", "a.example")
 	var log bytes.Buffer
-	k := &certReloader{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
+	k, err := newCertReloader(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	name := func() string {
 		t.Helper()
 		k.checked = time.Time{} // as if time had passed
@@ -158,15 +167,12 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pair == nil {
-			return ""
-		}
 		return pair.Leaf.Subject.CommonName
 	}
 	if got := name(); got != "first" {
 		t.Errorf("at first: %q", got)
 	}
-	writePair(t, cert, filepath.Join(dir, "other"), "torn") // the certificate without its key
+	writePair(t, cert, filepath.Join(dir, "other"), "torn", "a.example") // the certificate without its key
 	if got := name(); got != "first" || !strings.Contains(log.String(), "the old one is kept") {
 		t.Errorf("with half a pair: %q; log %s", got, &log)
 	}
@@ -185,6 +191,20 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	if got := name(); got != "torn" {
 		t.Errorf("without a file: %q", got)
+	}
+	writePair(t, cert, key, "another", "b.example")
+	if got := name(); got != "torn" || !strings.Contains(log.String(), "b.example") {
+		t.Errorf("with other names: %q; log %s", got, &log)
+	}
+	writePairUntil(t, cert, key, time.Now().Add(-time.Hour), "expired", "a.example")
+	if got := name(); got != "torn" || !strings.Contains(log.String(), "it is valid from") {
+		t.Errorf("after its end: %q; log %s", got, &log)
+	}
+	for _, names := range [][]string{{"wide", "*.example"}, {"narrow", "c.example"}} {
+		writePair(t, cert, key, names...)
+		if got := name(); got != names[0] {
+			t.Errorf("with %q: %q; log %s", names, got, &log)
+		}
 	}
 }
 

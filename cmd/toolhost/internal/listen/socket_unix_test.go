@@ -171,8 +171,8 @@ func TestPipeForCertificate(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	writePair(t, cert, key, "first")
 	var log bytes.Buffer
-	k := &certReloader{certFile: cert, keyFile: key, log: slog.New(slog.NewTextHandler(&log, nil))}
-	if _, err := k.certificate(nil); err != nil {
+	k, err := newCertReloader(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Remove(cert), syscall.Mkfifo(cert, 0o600)); err != nil {

@@ -2,11 +2,13 @@ package listen
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,14 +41,25 @@ func unchanged(was, now fs.FileInfo) bool {
 // withTLS serves TLS 1.2 or later on the connections of l. HTTP/2 is not offered: limits on a client are limits on its
 // connection, which serves one request at a time.
 func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
-	k := &certReloader{certFile: certFile, keyFile: keyFile, log: log}
-	k.tried = k.stat()
-	pair, err := k.load()
+	k, err := newCertReloader(certFile, keyFile, log)
 	if err != nil {
 		return l, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", certFile, keyFile, err)
 	}
-	k.current, k.checked = &pair, time.Now()
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.certificate}), nil
+}
+
+func newCertReloader(certFile, keyFile string, log *slog.Logger) (*certReloader, error) {
+	k := &certReloader{certFile: certFile, keyFile: keyFile, log: log, checked: time.Now()}
+	k.tried = k.stat()
+	pair, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	k.current = &pair
+	if err := validNow(pair.Leaf); err != nil {
+		log.Warn("clients refuse the certificate", "cert", certFile, "error", err)
+	}
+	return k, nil
 }
 
 func (k *certReloader) stat() (now [2]fs.FileInfo) {
@@ -72,7 +85,35 @@ func (k *certReloader) load() (pair tls.Certificate, err error) {
 	return tls.X509KeyPair(pem[0], pem[1])
 }
 
-// certificate is the one in the files if they hold a pair, or else the last that was one. A pair that is being
+// validNow returns an error if a certificate is not valid today.
+func validNow(c *x509.Certificate) error {
+	if now := time.Now(); now.Before(c.NotBefore) || now.After(c.NotAfter) {
+		return fmt.Errorf("it is valid from %s to %s", c.NotBefore.Format(time.DateTime), c.NotAfter.Format(time.DateTime))
+	}
+	return nil
+}
+
+// replaces returns why a certificate must not take the place of one in use: all clients would refuse it.
+func replaces(used, found *x509.Certificate) error {
+	names := func(c *x509.Certificate) (all []string) {
+		for _, ip := range c.IPAddresses {
+			all = append(all, ip.String())
+		}
+		return append(all, c.DNSNames...)
+	}
+	covers := func(c *x509.Certificate, all []string) bool {
+		return slices.ContainsFunc(all, func(name string) bool { return c.VerifyHostname(name) == nil })
+	}
+	if err := validNow(found); err != nil {
+		return err
+	}
+	if validNow(used) == nil && len(names(used)) > 0 && !covers(found, names(used)) && !covers(used, names(found)) {
+		return fmt.Errorf("it is for %q, the one in use for %q: restart the server to change the name", names(found), names(used))
+	}
+	return nil
+}
+
+// certificate is the one in the files if they hold a pair that clients accept, or else the last that was one. A pair that is being
 // replaced does not match for a moment; it is tried again when the files change again.
 func (k *certReloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
@@ -87,6 +128,9 @@ func (k *certReloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	}
 	k.tried = now
 	pair, err := k.load()
+	if err == nil {
+		err = replaces(k.current.Leaf, pair.Leaf)
+	}
 	if err != nil {
 		k.log.Error("the new certificate cannot be used, the old one is kept", "cert", k.certFile, "key", k.keyFile, "error", err)
 		return k.current, nil
