@@ -172,7 +172,7 @@ func TestRunNoSize(t *testing.T) {
 const readsItself = `#!/bin/sh
 [ "$1" = --version ] && { echo 1.2.3; exit; }
 turn() {
-	curl -sS "$KIMI_MODEL_BASE_URL/chat/completions" -d '{"tools": [{"type": "function", "function": {"name": "shell", "parameters":
+	curl -sS -H "Authorization: Bearer $KIMI_MODEL_API_KEY" "$KIMI_MODEL_BASE_URL/chat/completions" -d '{"tools": [{"type": "function", "function": {"name": "shell", "parameters":
 		{"properties": {"command": {"type": "string"}}, "required": ["command"]}}}], "messages": ['"$1"']}'
 }
 turn

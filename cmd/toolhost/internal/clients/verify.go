@@ -37,7 +37,8 @@ var ErrNoBaseURL = errors.New("it cannot be verified")
 
 // A Trial is how a client is run for a fake model.
 type Trial struct {
-	// Args are the arguments of a run without a person; Env is set for it. {url} stands for the model, {dir} for the project.
+	// Args are the arguments of a run without a person; Env is set for it. {url} stands for the model, {key} for
+	// what it demands, which must not be in Args: other users see them; {dir} for the project.
 	Args []string
 	Env  object
 	// Files are files of JSON that the client has before.
@@ -79,6 +80,7 @@ type trial struct {
 	client         Client
 	home, project  string
 	canary, secret string
+	key            string        // which the model demands: other users can connect to it
 	done           chan struct{} // closed when the model is done
 	mu             sync.Mutex
 	verdict        *Verdict
@@ -103,7 +105,7 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	}
 	defer os.RemoveAll(dir)
 	t := &trial{
-		client: c, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), secret: rand.Text(), done: make(chan struct{}),
+		client: c, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), secret: rand.Text(), key: rand.Text(), done: make(chan struct{}),
 		verdict: &Verdict{Client: c.Name, Deferred: []string{}, Missing: []string{}, Canary: NotTried},
 	}
 	t.verdict.Offered.Ours, t.verdict.Offered.Own = []string{}, []string{}
@@ -117,7 +119,7 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	if err := t.prepare(ctx, r, url); err != nil {
 		return nil, fmt.Errorf("preparing the trial: %w", err)
 	}
-	model := &http.Server{Handler: fakemodel.Model(t.next), ReadHeaderTimeout: VerifyPatience}
+	model := &http.Server{Handler: t.keyed(fakemodel.Model(t.next)), ReadHeaderTimeout: VerifyPatience}
 	go func() { _ = model.Serve(listener) }() // until it is closed
 	defer model.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience, fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
@@ -202,8 +204,19 @@ func writeNew(path string, raw []byte) error {
 	return os.WriteFile(path, raw, newFileMode)
 }
 
+// keyed refuses requests without the key, in whatever header or parameter the API has it: a verdict must be about the client.
+func (t *trial) keyed(model http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(fmt.Sprint(r.Header, r.URL.RawQuery), t.key) {
+			http.Error(w, "the key is missing", http.StatusUnauthorized)
+			return
+		}
+		model.ServeHTTP(w, r)
+	})
+}
+
 func (t *trial) names(url string) *strings.Replacer {
-	return strings.NewReplacer("{url}", url, "{dir}", t.project, "{home}", t.home)
+	return strings.NewReplacer("{url}", url, "{key}", t.key, "{dir}", t.project, "{home}", t.home)
 }
 
 // kept are the variables of this process that a client gets. The last ones are those of launchers to targets.

@@ -21,7 +21,7 @@ func offer(results string, tools ...string) string {
 	for _, name := range tools {
 		list = append(list, `{"type":"function","function":{"name":"`+name+`","parameters":{"properties":{"command":{"type":"string"},"why":{"type":"string"}},"required":["command","why"]}}}`)
 	}
-	return `curl -s "$1/v1/chat/completions" -d '{"tools":[` + strings.Join(list, ",") + `],"messages":[` + results + `]}'` + "\n"
+	return `curl -s -H "Authorization: $MODEL_KEY" "$1/v1/chat/completions" -d '{"tools":[` + strings.Join(list, ",") + `],"messages":[` + results + `]}'` + "\n"
 }
 
 // TestVerify tries clients of all kinds. The bounds must hold for each, and nothing of them is left.
@@ -39,7 +39,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{"ours alone", offer("", "toolhost_Read", "toolhost_Bash") + offer(denied, "toolhost_Read", "toolhost_Bash"), "Bash,Read", "", "", Held, "", true},
 		{"a shell of its own that asks", offer("", "toolhost_Read", "toolhost_Bash", "shell") + offer(`{"role":"tool","content":"no"},`+denied, "shell"), "Bash,Read", "", "shell", Held, "", true},
-		{"a shell of its own", offer("", "toolhost_Read", "toolhost_Bash", "shell") + `read_it=$(cat canary.txt); curl -s "$1/v1/chat/completions" -d '{"tools":[{"function":{"name":"shell"}}],"messages":[{"role":"tool","content":"'"$read_it"'"},` + denied + `]}'`, "Bash,Read", "", "shell", Leaked, "", false},
+		{"a shell of its own", offer("", "toolhost_Read", "toolhost_Bash", "shell") + `read_it=$(cat canary.txt); curl -s -H "Authorization: $MODEL_KEY" "$1/v1/chat/completions" -d '{"tools":[{"function":{"name":"shell"}}],"messages":[{"role":"tool","content":"'"$read_it"'"},` + denied + `]}'`, "Bash,Read", "", "shell", Leaked, "", false},
 		{"one of ours", offer("", "toolhost_Read", "todo_write") + offer(denied, "toolhost_Read"), "Read", "Bash", "", Held, "", false},
 		{"no MCP", offer("", "bash") + offer(`{"role":"tool","content":"no"}`, "bash"), "", "Read,Bash", "bash", Held, "", false},
 		{"shows no result", strings.Repeat(offer("", "toolhost_Read", "toolhost_Bash"), 9), "Bash,Read", "", "", NotTried, "", false},
@@ -48,7 +48,8 @@ func TestVerify(t *testing.T) {
 		{"crashes", "echo boom >&2; kill -9 $$", "", "Read,Bash", "", NotTried, "before it offered tools to its model: signal: killed\nboom", false},
 		{"ends at once", "", "", "Read,Bash", "", NotTried, "exit status 0", false},
 		{"prints without end", "yes & exec sleep 1000", "", "Read,Bash", "", NotTried, "did not end in time\ny\ny\n", false},
-		{"speaks nonsense", `curl -s "$1/v1/chat/completions" -d '{{{'; curl -s "$1/v1/messages" -d '[]'; curl -s "$1/x"`, "", "Read,Bash", "", NotTried, "before it offered tools", false},
+		{"another user answers first", strings.ReplaceAll(offer("", "toolhost_Read", "toolhost_Bash")+offer(denied, "toolhost_Read", "toolhost_Bash"), "$MODEL_KEY", "none"), "", "Read,Bash", "", NotTried, "before it offered tools", false},
+		{"speaks nonsense", `curl -s -H "Authorization: $MODEL_KEY" "$1/v1/chat/completions" -d '{{{'; curl -s -H "Authorization: $MODEL_KEY" "$1/v1/messages" -d '[]'; curl -s -H "Authorization: $MODEL_KEY" "$1/x"`, "", "Read,Bash", "", NotTried, "before it offered tools", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,7 +82,7 @@ echo '{"tools":[{"name":"Read"},{"name":"Bash"}]}'
 `, 0o700)
 	c := Client{
 		Name: "fake", Title: "Fake", Program: "fake", Format: "json", Container: "mcpServers", InProject: true,
-		Files: map[string][]string{"": {"$HOME/.fake.json"}}, Stdio: object{{key: "command", value: "{command}"}}, Verifies: &Trial{Args: []string{"{url}"}, Env: object{}},
+		Files: map[string][]string{"": {"$HOME/.fake.json"}}, Stdio: object{{key: "command", value: "{command}"}}, Verifies: &Trial{Args: []string{"{url}"}, Env: object{{key: "MODEL_KEY", value: "{key}"}}},
 	}
 	env, err := System()
 	if err != nil {
