@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"time"
 
+	"github.com/toolhost/toolhost/cmd/toolhost/internal/listen"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
@@ -69,9 +70,9 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 			http.Error(w, "The host does not answer: it has ended, or is about to.", http.StatusBadGateway)
 		},
 	}
-	web := &http.Server{Handler: fullDuplex(proxy), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog}
+	web := &http.Server{Handler: fullDuplex(proxy), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: proxy.ErrorLog, ConnState: listen.Watch}
 	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(f.listener) }()
+	go func() { failed <- web.Serve(listen.Bound(f.listener, maxConnections, f.log)) }()
 	look := time.NewTicker(hostLook)
 	defer look.Stop()
 	for {

@@ -25,6 +25,8 @@ const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 32 << 10
+	// maxConnections bounds the connections, so that another user's leave the host its descriptors. A browser has a few for each page.
+	maxConnections = 256
 	// maxForm bounds what a form may hold, in bytes.
 	maxForm = 1 << 20
 	// writeTime bounds how long a browser may leave unread what was sent to it.
@@ -156,10 +158,10 @@ func (s *Server) Link() string {
 func (s *Server) Serve(ctx context.Context) error {
 	web := &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnState: listen.Watch,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(s.listener) }()
+	go func() { failed <- web.Serve(listen.Bound(s.listener, maxConnections, s.log)) }()
 	var err error
 	select {
 	case err = <-failed:

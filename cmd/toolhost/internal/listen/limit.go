@@ -201,11 +201,14 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// ownPart is the part of the descriptors that a listener of [Bound] may take.
+const ownPart = 8
+
 // Bound bounds the connections of a listener that this package did not open: at most most are open at once, and a quarter of
 // them from one network address. A refused client gets an answer in plain HTTP. Nothing is logged if log is nil.
 func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return newLimiter(l, most, true, log)
+	return newLimiter(l, min(most, max(maxDescriptors()/ownPart, 1)), true, log)
 }
