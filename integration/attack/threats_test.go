@@ -89,5 +89,11 @@ var threats = []threat{
 	{class: "only reading"},
 	{class: "what a rule allows"},
 	{class: "caches of other programs", tests: []string{"TestAttackCaches", "TestAttackCachesApart", "TestAttackCachesRemoved"}},
+	{class: "plan mode of another caller", tests: []string{"TestAttackPlanCallers"}},
+	{class: "the user's terminal", tests: []string{"TestAttackTerminal"}},
+	{class: "another user on loopback", tests: []string{"TestAttackPlayedModel"}},
+	{class: "TLS", tests: []string{"TestAttackTLS", "TestAttackServerTLS"}},
+	{class: "a proxy in the environment", tests: []string{"TestAttackProxies"}},
+	{class: "floods of streams", tests: []string{"TestAttackFloods"}},
 	{class: "benign"},
 }
