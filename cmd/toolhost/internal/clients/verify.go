@@ -204,7 +204,8 @@ func writeNew(path string, raw []byte) error {
 	return os.WriteFile(path, raw, newFileMode)
 }
 
-// keyed refuses requests without the key, in whatever header or parameter the API has it: a verdict must be about the client.
+// keyed refuses requests without the key, in whatever header or parameter the API has it: a verdict must be
+// about the client.
 func (t *trial) keyed(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(fmt.Sprint(r.Header, r.URL.RawQuery), t.key) {

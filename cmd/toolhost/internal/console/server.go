@@ -25,7 +25,8 @@ const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 32 << 10
-	// maxConnections bounds the connections, so that another user's leave the host its descriptors. A browser has a few for each page.
+	// maxConnections bounds the connections, so that another user's leave the host its descriptors. A browser has a
+	// few for each page.
 	maxConnections = 256
 	// maxForm bounds what a form may hold, in bytes.
 	maxForm = 1 << 20
