@@ -22,6 +22,8 @@ type Description struct {
 	Notes []string
 	// Says is what the agent says that the command does.
 	Says string
+	// Scripts are the texts that the asked commands run from files, see [Policy.Scripts].
+	Scripts []Script
 }
 
 // outsideSandbox is the note about a command that nothing contains.

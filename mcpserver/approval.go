@@ -59,12 +59,15 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	offered := p.offer(a, v)
 	offered.by = c.host.children.label(a.principal)
 	rules := offered.rules
-	call := digest(a.scope.Asked(a.session != ""), req, v, rules)
+	scripts := c.env.Policy.Scripts(plan.Intent, v)
+	call := digest(a.scope.Asked(a.session != ""), req, v, rules, scripts...)
 	if req.Answer == nil {
 		if !req.CanAsk {
 			return refusal(v, "a person must approve it, and this client cannot ask one"), nil
 		}
-		q := p.newQuestion(req.Tool, c.call, plan.Intent.Describe(v), v, offered)
+		d := plan.Intent.Describe(v)
+		d.Scripts = scripts
+		q := p.newQuestion(req.Tool, c.call, d, v, offered)
 		q.State, q.digest = p.questions.Issue(a.principal, call), call
 		rec.Question = q.ID
 		rec.Did(audit.PhaseAsked, req.askedBy(), "")
@@ -153,9 +156,9 @@ func (p *approver) remember(rules []string) {
 	}
 }
 
-// digest returns a hash that identifies a call by its scope, tool and arguments, the verdict and the offered
-// rules.
-func digest(scope string, req Request, v guard.Verdict, offered []string) []byte {
+// digest returns a hash that identifies a call by its scope, tool and arguments, the verdict, the offered
+// rules and the scripts that it runs.
+func digest(scope string, req Request, v guard.Verdict, offered []string, scripts ...guard.Script) []byte {
 	var args any
 	canonical := []byte(req.Args)
 	if json.Unmarshal(req.Args, &args) == nil { // sort keys: a client may reorder them when it repeats the call
@@ -169,6 +172,9 @@ func digest(scope string, req Request, v guard.Verdict, offered []string) []byte
 	}
 	for _, p := range v.Parts {
 		fmt.Fprintf(h, "%d:%s%d", len(p.What), p.What, p.Action)
+	}
+	for _, s := range scripts {
+		fmt.Fprintf(h, "%d:%s%s", len(s.File), s.File, s.Digest)
 	}
 	return h.Sum(nil)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -170,18 +171,35 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
 	o := offer{scopeOnly: true, none: notPersonal}
 	switch {
-	case asked.Host && asked.Program == "": // which may be any
+	case !asked.Host: // only an ask rule asks about a program
+		o.none = "the rule " + asked.Rule + " asks each time"
+	case asked.Program == "": // which may be any
 		o.none = "it is not known which program connects"
 	case c.admission.scope.Personal:
-		text := asked.Text
-		if asked.Host {
-			text += " for " + asked.Program
-		}
-		o = offer{scopeOnly: true, rules: []string{text + " (" + during + ")"}}
+		o = offer{scopeOnly: true, rules: []string{asked.Text + " for " + asked.Program + " (" + during + ")"}}
 	}
 	o.by = c.host.children.label(c.admission.principal)
 	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
+	d.Scripts = c.scripts(asked)
 	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
+}
+
+// scripts returns the text that a program runs which is about to start.
+func (c *execCall) scripts(asked builtin.ExecQuestion) []guard.Script {
+	if asked.Host || c.env == nil || len(asked.Words) == 0 {
+		return nil
+	}
+	dir, err := c.env.Policy.Resolve(asked.Dir)
+	if err != nil {
+		return nil
+	}
+	words := slices.Clone(asked.Words)
+	if filepath.Base(asked.Program) == words[0] {
+		words[0] = asked.Program
+	}
+	e := guard.NewExec(guard.Quote(words...), dir)
+	e.Unsandboxed = c.env.Policy.Commands().Excluded(e)
+	return c.env.Policy.Scripts(guard.Intent{Tool: c.req.Tool, Effects: []guard.Effect{e}}, guard.Verdict{Action: guard.Ask})
 }
 
 // hostRemedy says how a person allows a host for longer than a call.

@@ -30,6 +30,8 @@ type Question struct {
 	Unusual []string
 	// Items are all effects, including those that are already allowed.
 	Items []guard.Item
+	// Scripts are the texts that the asked commands run from files.
+	Scripts []guard.Script
 	// Notes say where and how the call would run.
 	Notes []string
 	// Always lists the rules that "always allow" would remember. If it is empty, "always allow" is not offered and
@@ -95,6 +97,10 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 		q.Items = append(q.Items, i)
 	}
 	slices.SortStableFunc(q.Items, func(a, b guard.Item) int { return asked(b) - asked(a) })
+	for _, s := range d.Scripts {
+		s.Command, s.File, s.Text, s.Note = guard.OneLine(s.Command), guard.OneLine(s.File), Sanitize(s.Text), guard.OneLine(s.Note)
+		q.Scripts = append(q.Scripts, s)
+	}
 	for _, text := range d.Unusual() {
 		q.Unusual = append(q.Unusual, guard.OneLine(text))
 	}
@@ -126,6 +132,8 @@ const (
 	// maxItem and maxGistItem are the longest effects that are shown whole in the message and in the gist, in
 	// characters.
 	maxItem, maxGistItem = 1000, 60
+	// maxScriptShown is the longest script that the message shows whole, in bytes, and shownDigest how many digits of its digest.
+	maxScriptShown, shownDigest = 4000, 12
 )
 
 // gist returns the gist of a call.
@@ -210,6 +218,9 @@ func (q *Question) message(tool string) string {
 			q.writeItem(&b, i)
 		}
 	}
+	for _, s := range q.Scripts {
+		b.WriteString("\n" + scriptHead(s) + ":\n" + q.excerpt("", s.Text, maxScriptShown))
+	}
 	if len(q.Items) == 0 || q.Text == "" && !slices.ContainsFunc(q.Items, func(i guard.Item) bool { return i.Removed+i.Added != "" }) {
 		b.WriteString("\nIts input:\n" + q.excerpt("", Sanitize(string(q.Input)), maxShown))
 	}
@@ -239,6 +250,18 @@ func (q *Question) writeItem(b *strings.Builder, i guard.Item) {
 		return
 	}
 	b.WriteString(q.excerpt("-", i.Removed, 0) + q.excerpt("+", i.Added, 0))
+}
+
+// scriptHead returns a line that names a script.
+func scriptHead(s guard.Script) string {
+	head := guard.Shorten(s.Command, maxItem) + " runs " + guard.Shorten(s.File, maxItem)
+	if s.Digest != "" {
+		head += " (SHA-256 " + s.Digest[:shownDigest] + "…)"
+	}
+	if s.Note != "" {
+		head += ", " + s.Note
+	}
+	return head
 }
 
 func verdictWord(a guard.Action) string {

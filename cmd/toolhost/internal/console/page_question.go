@@ -107,6 +107,7 @@ func effects(q *mcpserver.Question) g.Node {
 		g.If(q.Says != "", h.P(h.Class("says"), g.Text("The agent says: "), text(q.Says))),
 		g.If(q.Dir != "", argument(g.Text("runs in"), text(q.Dir), nil)),
 		h.Ul(h.Class("parts"), g.Group(asked)),
+		g.Map(q.Scripts, script),
 		g.Iff(len(allowed) > 0, func() g.Node {
 			return h.Details(h.Class("parts"), h.Summary(g.Textf("%d more that rules allow", len(allowed))), h.Ul(g.Group(allowed)))
 		}),
@@ -122,6 +123,21 @@ func effect(i guard.Item) g.Node {
 	return h.Li(verdict(i.Action.String()), after(" ", clip(i.What, maxField)), withNote("rule:", i.Rule), withNote("from", from(i.Source)),
 		g.If(len(changes) > 0, h.Pre(h.Class("diff"), rows(changes))), cutNote(i.What), cutNote(whole))
 }
+
+// script is the text that an asked command runs from a file. A long one is folded.
+func script(s guard.Script) g.Node {
+	head := g.Group{code(s.File), g.If(s.Digest != "", h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
+		g.If(s.Note != "", h.Span(h.Class("by"), text(" "+s.Note)))}
+	if s.Text == "" {
+		return h.P(h.Class("parts"), g.Text("Runs "), head)
+	}
+	return h.Details(h.Class("parts"), g.If(strings.Count(s.Text, "\n") <= openScript, g.Attr("open")), h.Summary(g.Text("Runs "), head),
+		h.Pre(h.Class("diff"), rows(plain("", s.Text))),
+		g.If(s.Cut > 0, h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown.", s.Cut))))
+}
+
+// Of a script: how many lines it may have to be shown unfolded, and how many digits of its digest are shown.
+const openScript, shownDigest = 40, 12
 
 func plainIf(kind, text string) []line {
 	if text == "" {

@@ -1,0 +1,239 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/guard/internal/command"
+	"github.com/toolhost/toolhost/guard/internal/pathname"
+)
+
+// Limits of the scripts that a question shows.
+const (
+	// maxScripts is how many scripts of one command line are shown.
+	maxScripts = 8
+	// maxScript is the longest script that is read, in bytes, and maxScriptText the longest part of it that is shown.
+	maxScript, maxScriptText = 1 << 20, 64 << 10
+	// maxUp is how many directories are searched for a manifest, from that of the command upwards.
+	maxUp = 32
+)
+
+// A Script is the text that a command runs from a file: that of "bash deploy.sh", "./deploy.sh", "make" or "npm run build".
+type Script struct {
+	// Command is the command that runs it, and File the name of the file.
+	Command, File string
+	// Text is the text as it is now, at most 64 KiB of it, and Cut how many bytes more there are.
+	Text string
+	Cut  int
+	// Digest is the SHA-256 digest of the file, in hexadecimal; "" if it was not read.
+	Digest string
+	// Note says why there is no text, or why it may not be what runs.
+	Note string
+}
+
+// Scripts returns the scripts behind the commands of a call that a person is asked about. Their text is the file's as it is now, as the
+// command would find it; it is only read where the caller may read the file unasked.
+func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
+	c := in.Command()
+	if c == nil || c.Dir.real == "" {
+		return nil
+	}
+	line := p.lineOf(*c)
+	changes := false // an earlier command may change files
+	for _, s := range line.analysis.Commands {
+		i := Item{What: "run " + s.Text}
+		i.decided(v, c.Text)
+		if i.Action == Ask {
+			for _, found := range p.scriptsOf(line, s) {
+				if changes && found.Note == "" {
+					found.Note = "an earlier command of the line may change it"
+				}
+				if !slices.ContainsFunc(all, func(o Script) bool { return o.File == found.File && o.Text == found.Text }) {
+					all = append(all, found)
+				}
+			}
+		}
+		changes = changes || s.Outer < 0 && !s.ReadOnly() && s.Name != "cd" && s.Name != "pushd"
+	}
+	return all[:min(len(all), maxScripts)]
+}
+
+// lineOf returns the command line of a call, with the names that its commands see.
+func (p *Policy) lineOf(c Exec) *commandLine {
+	l := &commandLine{data: p.data, text: c.Text, analysis: c.analysis(), dirs: []Path{c.Dir}, places: map[string][]Path{}}
+	if c.Unsandboxed || !p.data.containment().Writes || p.data.excludes(l.analysis) { // its names mean the same as to the host
+		host := *p.data
+		host.private = nil
+		l.data = &host
+	}
+	l.follow()
+	return l
+}
+
+// scriptsOf returns the scripts of one command, one for each directory that it may run in.
+func (p *Policy) scriptsOf(ln *commandLine, s command.Simple) (all []Script) {
+	at, ok := s.Script()
+	if !ok {
+		return nil
+	}
+	if ln.lost {
+		return []Script{{Command: s.Text, File: nameOf(at), Note: "the directory that it runs in is not known before it runs"}}
+	}
+	for _, dir := range ln.runsIn(s.Places) {
+		if found, ok := p.scriptIn(ln, at, dir); ok {
+			found.Command = s.Text
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// nameOf returns the name of a script that was not found.
+func nameOf(at command.Script) string {
+	if at.File.Text != "" {
+		return at.File.Text
+	}
+	return at.Names[0]
+}
+
+// scriptIn finds a script from a directory.
+func (p *Policy) scriptIn(ln *commandLine, at command.Script, dir Path) (Script, bool) {
+	var err error
+	switch {
+	case at.Entry != "":
+		return p.manifestEntry(ln, at, dir)
+	case at.File.Text != "":
+		path, err := ln.resolve(at.File, at.File.Text, dir)
+		if err != nil {
+			return Script{}, false
+		}
+		return p.script(path, at.Program)
+	case at.Dir.Text != "":
+		if dir, err = ln.resolve(at.Dir, at.Dir.Text, dir); err != nil {
+			return Script{}, false
+		}
+	}
+	for _, name := range at.Names {
+		path, err := ln.resolve(command.Word{Text: name, Static: true}, name, dir)
+		if err == nil && path.Regular() {
+			return p.script(path, false)
+		}
+	}
+	return Script{}, false
+}
+
+// script reads a script. A program that is no text, or that may not be read, is none.
+func (p *Policy) script(path Path, program bool) (Script, bool) {
+	s := Script{File: path.String()}
+	raw, err := p.readScript(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.Note = "there is no such file now"
+		return s, !program || p.data.inside.Hold(pathname.Slashed(path.real))
+	case err != nil:
+		s.Note = err.Error()
+		return s, !program
+	}
+	s.Digest = digestOf(raw)
+	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 {
+		s.Note = fmt.Sprintf("it is no text: %d bytes", len(raw))
+		return s, true
+	}
+	s.show(string(raw))
+	return s, true
+}
+
+// show sets the text, in full lines.
+func (s *Script) show(text string) {
+	if s.Text = text; len(text) > maxScriptText {
+		s.Text = text[:maxScriptText]
+		if end := strings.LastIndexByte(s.Text, '\n'); end > 0 {
+			s.Text = s.Text[:end+1]
+		}
+	}
+	s.Cut = len(text) - len(s.Text)
+}
+
+func digestOf(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// readScript reads a file that the caller may read unasked.
+func (p *Policy) readScript(path Path) ([]byte, error) {
+	if p.Judge(Intent{Tool: "Read", Effects: []Effect{Read{Path: path}}}).Action != Allow {
+		return nil, errors.New("it is not shown, because no tool may read it unasked")
+	}
+	info, err := path.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not shown, because it is no regular file")
+	}
+	var room bytes.Buffer
+	if info.Size() > maxScript {
+		return nil, fmt.Errorf("it is not shown, because it has %d bytes", info.Size())
+	}
+	f, err := path.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, err = room.ReadFrom(io.LimitReader(f, maxScript))
+	return room.Bytes(), err
+}
+
+// manifestEntry returns the scripts of the nearest package.json that run under the name of an entry.
+func (p *Policy) manifestEntry(ln *commandLine, at command.Script, dir Path) (Script, bool) {
+	for range maxUp {
+		path, err := ln.resolve(command.Word{Text: at.Names[0], Static: true}, at.Names[0], dir)
+		if err != nil {
+			return Script{}, false
+		}
+		if path.Regular() {
+			return p.entryOf(path, at.Entry)
+		}
+		up, err := ln.data.resolve(dir, "..")
+		if err != nil || up.real == dir.real {
+			return Script{}, false
+		}
+		dir = up
+	}
+	return Script{}, false
+}
+
+// entryOf returns the scripts of a manifest: that of the entry, and those that run before and after it.
+func (p *Policy) entryOf(path Path, entry string) (Script, bool) {
+	s := Script{File: path.String()}
+	raw, err := p.readScript(path)
+	if err != nil {
+		s.Note = err.Error()
+		return s, true
+	}
+	s.Digest = digestOf(raw)
+	var manifest struct {
+		Scripts map[string]string `json:"scripts"`
+	}
+	if json.Unmarshal(raw, &manifest) != nil {
+		s.Note = "it cannot be parsed"
+		return s, true
+	}
+	var b strings.Builder
+	for _, name := range []string{"pre" + entry, entry, "post" + entry} {
+		if text, ok := manifest.Scripts[name]; ok {
+			fmt.Fprintf(&b, "%s: %s\n", name, text)
+		}
+	}
+	s.show(b.String())
+	return s, b.Len() > 0
+}
