@@ -109,7 +109,8 @@ func (k *key) example() any {
 	case formSwitch:
 		return k.def != "true"
 	case formText:
-		return "curl/8.0"
+		return map[string]string{"web.userAgent": "curl/8.0", "approvals.notify": "ntfy+https://ntfy.sh/TOPIC",
+			"approvals.origin": "https://asks.example.com", "approvals.listen": "127.0.0.1:8390"}[k.name]
 	case formRunner:
 		return "claude"
 	case formNumber:

@@ -130,6 +130,8 @@ type Settings struct {
 	Web     webSettings
 	Servers serverSettings
 	Agent   agentSettings
+	// Approvals say how questions reach a person who is away from the console. A host reads them when it starts.
+	Approvals Approvals
 	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when it starts.
 	ToolsWith []Entry
 
@@ -335,6 +337,16 @@ type webSettings struct {
 type remoteSettings struct {
 	// Linger is how long such a host stays without a client and a background task. Default 10 min.
 	Linger time.Duration
+}
+
+// Approvals holds where questions of the console are announced to a person who is away (approvals.*). All are empty or all are set.
+type Approvals struct {
+	// Notify is the webhook, "https://…", or the topic of ntfy, "ntfy+https://…", that gets the first line of a question and a link to it.
+	Notify string
+	// Origin is the address that the link begins with, "https://console.example.com". A proxy of the person's passes it to Listen.
+	Origin string
+	// Listen is the loopback address that serves these links and nothing else.
+	Listen string
 }
 
 // agentSettings holds the runner of the tool Agent and its limits (agent.*).

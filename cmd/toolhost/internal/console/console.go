@@ -57,6 +57,7 @@ type Console struct {
 	base         string        // the address of the pages; empty when they have none of their own
 	changed      chan struct{} // closed at the next change
 	asked        chan struct{} // closed at the next change of the questions
+	away         *away         // nil: questions are not announced
 }
 
 // New makes a console that shows nothing yet. With always, questions wait for an answer although no page is open.

@@ -102,7 +102,7 @@ func (b liveBody) formOf(id string, q question) g.Node {
 			h.H3(h.ID(id+"-what"), h.Span(h.Class("tool"), text(q.Asked.Tool)), g.Text(" asks you")),
 			askedBy(q, " · ends at "),
 			h.Div(h.Class("input"), h.TabIndex("0"), h.Role("group"), h.Aria("label", "What the agent asks"), h.Pre(rows(plain("", q.Form.Message)))),
-			post("/answer", b.Token, h.Class("ask"), hidden("question", fmt.Sprint(q.ID)),
+			post(b.answerAt(), b.Token, h.Class("ask"), hidden("question", fmt.Sprint(q.ID)),
 				g.Map(q.Form.Choices, func(c formChoice) g.Node { return c.fields(id) }),
 				act("Answer", "accept", h.Class("main")), g.Text(" "), act("Decline to answer", "decline", nil), g.Text(" "), act("Close", "cancel", nil),
 			),
@@ -120,7 +120,7 @@ func (b liveBody) diffOf(id string, q question) g.Node {
 			scroller("result tall", "The whole diff", diffLines(shown)),
 			g.If(len(shown) < len(q.Form.Diff), h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown here; the terminal has them.", len(q.Form.Diff)-len(shown)))),
 			h.Div(h.Class("answers"), g.Map(q.Form.Choices, func(c formChoice) g.Node {
-				return post("/answer", b.Token, hidden("question", fmt.Sprint(q.ID)), hidden("decision", "accept"), g.Map(c.Labels, func(label string) g.Node {
+				return post(b.answerAt(), b.Token, hidden("question", fmt.Sprint(q.ID)), hidden("decision", "accept"), g.Map(c.Labels, func(label string) g.Node {
 					return g.Group{h.Button(h.Name(c.Name), h.Value(label), g.If(b.Closed != "", h.Disabled()), text(label)), g.Text(" ")}
 				}))
 			})),

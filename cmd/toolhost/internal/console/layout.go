@@ -29,6 +29,11 @@ type layout struct {
 
 // document is a page of the console without the frame.
 func document(title string, body ...g.Node) g.Node {
+	return scripted(title, h.Script(h.Src("/console.js"), h.Defer()), body...)
+}
+
+// scripted is a document with this script, which may be nil.
+func scripted(title string, script g.Node, body ...g.Node) g.Node {
 	return h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
 			h.Meta(h.Charset("utf-8")),
@@ -38,7 +43,7 @@ func document(title string, body ...g.Node) g.Node {
 			h.TitleEl(g.Text(title+" · toolhost")),
 			h.Link(h.Rel("stylesheet"), h.Href("/console.css")),
 			h.Link(h.Rel("icon"), h.Href("/favicon.svg"), h.Type("image/svg+xml")),
-			h.Script(h.Src("/console.js"), h.Defer()),
+			script,
 		),
 		h.Body(body...),
 	))

@@ -17,20 +17,21 @@ type livePages struct{ *website }
 
 // A liveBody is the first page. With a session in its query it is the page of that session.
 type liveBody struct {
-	Token    string
-	Closed   string
-	Waiting  []question
-	Resolved []outcome
-	Sessions []agentSession // those that the query is about
-	All      []agentSession
-	Tasks    []taskView
-	Calls    []call
-	Tools    []*builtin.Def
-	Query    query
-	Planning map[string]bool // by the keys of sessions: those that were put into plan mode
-	Since    uint64          // of calls that have not changed since this version the page has everything already
+	Token     string
+	Closed    string
+	Waiting   []question
+	Resolved  []outcome
+	Sessions  []agentSession // those that the query is about
+	All       []agentSession
+	Tasks     []taskView
+	Calls     []call
+	Tools     []*builtin.Def
+	Query     query
+	Planning  map[string]bool // by the keys of sessions: those that were put into plan mode
+	Since     uint64          // of calls that have not changed since this version the page has everything already
 
-	short func(path string) string
+	short     func(path string) string
+	answersTo string // the address that takes answers; "": that of the console
 }
 
 func (s livePages) live(v pageRequest) liveBody {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -167,6 +168,9 @@ func argument(name, value, note g.Node) g.Node {
 	return h.Div(h.Class("field"), h.Span(h.Class("name"), name), h.Pre(value), note)
 }
 
+// answerAt returns the address that takes answers.
+func (b liveBody) answerAt() string { return cmp.Or(b.answersTo, "/answer") }
+
 // answers are the forms that answer a question.
 func (b liveBody) answers(id string, q question) g.Node {
 	number := hidden("question", fmt.Sprint(q.ID))
@@ -176,11 +180,11 @@ func (b liveBody) answers(id string, q question) g.Node {
 	}
 	always := h.Button(decides(mcpserver.AlwaysAllow), h.Aria("describedby", id+"-always"), g.Text("Always allow"))
 	return h.Div(h.Class("answers"),
-		post("/answer", b.Token, number,
+		post(b.answerAt(), b.Token, number,
 			button("main", "Allow once", decides(mcpserver.AllowOnce)),
 			g.If(len(q.Asked.Always) > 0, always),
 		),
-		post("/answer", b.Token, h.Class("deny"), number, hidden("decision", mcpserver.DenyIt),
+		post(b.answerAt(), b.Token, h.Class("deny"), number, hidden("decision", mcpserver.DenyIt),
 			h.Label(h.For(id+"-reason"), h.Class("unseen"), g.Text("What the agent should know or do instead")),
 			h.Input(h.ID(id+"-reason"), h.Name("reason"), h.Placeholder("What to do instead (optional)"), h.AutoComplete("off"), h.MaxLength("2000")),
 			button("danger", "Deny", closed),

@@ -32,6 +32,7 @@ type website struct {
 	short    func(path string) string // as a page shows it
 	closing  context.Context          // done when the server closes: streams end
 	counts   lineCounts               // of the history
+	noAway   string                   // why questions are not announced although the settings want it
 }
 
 // show renders a page for a request.

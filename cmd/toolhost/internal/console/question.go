@@ -21,6 +21,9 @@ type question struct {
 	Input []field   // as the person reads it
 	Form  form      // zero: the question is about a permission
 	reply chan mcpserver.Answer
+
+	browser string // the only one that may answer by its link; "" until one has opened it
+	wrong   int    // codes that were tried at its link
 }
 
 // An outcome is the result of a question.
@@ -36,11 +39,11 @@ type outcome struct {
 // maxResolved is how many answered questions are remembered, to show their outcome.
 const maxResolved = 256
 
-// Present reports whether a person can answer: a page is open, or was a moment ago, or questions always wait for one.
+// Present reports whether a person can answer: a page is open, or was a moment ago, or questions always wait for one, or are announced.
 func (c *Console) Present() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.always || c.pages > 0 || time.Since(c.left) < reconnectTime
+	return c.always || c.away != nil || c.pages > 0 || time.Since(c.left) < reconnectTime
 }
 
 // reconnectTime is how long a person counts as present after closing a page: it takes a moment to open another one.
@@ -52,6 +55,9 @@ func (c *Console) Ask(ctx context.Context, asked mcpserver.OperatorQuestion) mcp
 	if err != nil {
 		return mcpserver.Answer{Reason: err.Error()}
 	}
+	told, stop := context.WithCancel(ctx)
+	defer stop()
+	c.announce(told, q)
 	select {
 	case a := <-q.reply:
 		return a
@@ -138,6 +144,21 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 func (c *Console) find(id uint64) *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.waits(id)
+}
+
+// one returns a copy of a question that waits.
+func (c *Console) one(id uint64) (question, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.waits(id); q != nil {
+		return *q, true
+	}
+	return question{}, false
+}
+
+// waits is find for a caller that holds the lock.
+func (c *Console) waits(id uint64) *question {
 	if i := slices.IndexFunc(c.waiting, func(q *question) bool { return q.ID == id }); i >= 0 {
 		return c.waiting[i]
 	}

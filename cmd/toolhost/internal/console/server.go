@@ -55,6 +55,9 @@ type Server struct {
 	log      *slog.Logger
 	listener net.Listener
 	stop     context.CancelFunc
+	// away serves the links to single questions; nil: there are none.
+	away      net.Listener
+	awayPages http.Handler
 
 	mu       sync.Mutex
 	instance *instanceFile // with the code that is good now
@@ -86,6 +89,10 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	c.mu.Unlock()
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.sessions = newSessionStore(inst.ID, s.keepCode)
+	if err := s.listenAway(cfg); err != nil {
+		s.noAway = err.Error()
+		s.log.Warn("questions are not announced", "error", err)
+	}
 	return s, nil
 }
 
@@ -157,12 +164,14 @@ func (s *Server) Link() string {
 
 // Serve serves the pages until ctx is done, and then takes the way in away.
 func (s *Server) Serve(ctx context.Context) error {
-	web := &http.Server{
-		Handler: s.routes(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnState: listen.Watch,
+	all := map[net.Listener]*http.Server{s.listener: s.webServer(s.routes())}
+	if s.away != nil {
+		all[s.away] = s.webServer(s.awayPages)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(listen.Bound(s.listener, maxConnections, s.log)) }()
+	failed := make(chan error, len(all))
+	for l, web := range all {
+		go func() { failed <- web.Serve(listen.Bound(l, maxConnections, s.log)) }()
+	}
 	var err error
 	select {
 	case err = <-failed:
@@ -171,10 +180,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.stop()
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	if web.Shutdown(rest) != nil {
-		err = errors.Join(err, web.Close())
+	for _, web := range all {
+		if web.Shutdown(rest) != nil {
+			err = errors.Join(err, web.Close())
+		}
 	}
 	return errors.Join(err, s.instance.remove())
+}
+
+func (s *Server) webServer(pages http.Handler) *http.Server {
+	return &http.Server{
+		Handler: pages, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnState: listen.Watch,
+	}
 }
 
 // AnyLoopback is an address to listen on, with a port that is free. On Linux it is one that nothing else uses: a
