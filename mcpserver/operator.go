@@ -303,3 +303,29 @@ func (o Operator) Stats() Stats {
 	}
 	return s
 }
+
+// A RunningAgent is an agent that the tool Agent has started and that has not ended.
+type RunningAgent struct {
+	ID, Type string
+	// Caller is the principal that started it; that of an agent begins with "agent:".
+	Caller   string
+	ReadOnly bool
+	// Worktree is the name of the worktree it works in, "" if it works in the roots.
+	Worktree string
+}
+
+// Agents returns the agents that run, by their IDs.
+func (o Operator) Agents() (all []RunningAgent) {
+	c := o.h.children
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.all {
+		a := RunningAgent{ID: one.spec.Agent.ID, Type: one.spec.Agent.Type, Caller: one.parent, ReadOnly: one.spec.ReadOnly}
+		if one.spec.Worktree != nil {
+			a.Worktree = one.spec.Worktree.Name
+		}
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b RunningAgent) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}

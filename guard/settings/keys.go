@@ -419,3 +419,15 @@ func words(text string) map[string]bool {
 	}
 	return set
 }
+
+// A Default is a setting with what it does, and the value that it has where no file or flag sets it; "" for none.
+type Default struct{ Name, Value, Does string }
+
+// Defaults returns all settings by name.
+func Defaults() (all []Default) {
+	for _, k := range keys() {
+		all = append(all, Default{k.name, k.def, k.doc})
+	}
+	slices.SortFunc(all, func(a, b Default) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}

@@ -131,10 +131,18 @@ func merge(words *keySet, views []view) *Settings {
 	for i := range words.keys {
 		switch k := &words.keys[i]; {
 		case k.form == formList:
-			*k.list(m.out) = m.list(k)
+			all := m.list(k)
+			for _, e := range all {
+				m.out.Values = append(m.out.Values, Value{k.name, e})
+			}
+			*k.list(m.out) = all
 		case k.set != nil:
-			if e := m.scalar(k); e.Text != "" {
+			e := m.scalar(k)
+			if e.Text != "" {
 				k.set(m.out, e)
+			}
+			if e.File != "" {
+				m.out.Values = append(m.out.Values, Value{k.name, e})
 			}
 		}
 	}

@@ -59,6 +59,12 @@ type Entry struct {
 	Client bool
 }
 
+// A Value is a setting that is not at its default.
+type Value struct {
+	Name string
+	Entry
+}
+
 // Where returns where the entry was written: "file:line", or the flag.
 func (e Entry) Where() string {
 	if e.Line == 0 {
@@ -135,6 +141,9 @@ type Settings struct {
 	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when it starts.
 	ToolsWith []Entry
 
+	// Values are the settings that a file or flag sets, by name, in the order of the keys. Those that forbid or allow by lists have one
+	// entry each.
+	Values []Value
 	// Warnings are problems that a person should correct and that stop nothing.
 	Warnings []warning
 	// Broken holds an error for each file that could not be read or parsed

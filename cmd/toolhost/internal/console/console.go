@@ -127,6 +127,7 @@ const (
 // A call is one row of the live view.
 type call struct {
 	ID, Version uint64
+	Former      uint64 // the call that was asked about, which this one repeats
 	Session     string // the key of its session
 	State       string
 	Record      audit.Record
@@ -177,7 +178,11 @@ func (c *Console) CallEnded(_ context.Context, info audit.Call, r audit.Record, 
 		}
 		c.session(r).add(one)
 		c.calls = slices.DeleteFunc(c.calls, func(other *call) bool {
-			return r.Question != "" && other.Record.Question == r.Question && other.State == stateAsked
+			repeated := r.Question != "" && other.Record.Question == r.Question && other.State == stateAsked
+			if repeated {
+				one.Former = other.ID
+			}
+			return repeated
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/builtin"
 )
@@ -144,6 +145,42 @@ type changeBody struct {
 	Force bool // what prevented the undo can be overridden
 
 	short func(path string) string
+}
+
+// changeSlack is how much later than its record a call may have begun to change files.
+const changeSlack = 2 * time.Second
+
+// comparedCommand is how much of a command is compared, in bytes: the history keeps no more of a long one.
+const comparedCommand = 1 << 10
+
+// changeOf returns what a call has changed, from the history: the change that began while the call ran, by the same tool in the same
+// scope, of its command or of a file that it wrote.
+func (s historyPages) changeOf(c call) *changeBody {
+	r := c.Record
+	if c.State != stateDone && c.State != stateFailed || r.Command == "" && len(r.Writes) == 0 {
+		return nil
+	}
+	all, err := s.operator.Calls(builtin.ChangeFilter{Principal: r.Principal, Scope: r.Scope, Since: r.Time})
+	if err != nil {
+		return nil
+	}
+	end := r.Time.Add(time.Duration(r.Millis*float64(time.Millisecond)) + changeSlack)
+	for _, one := range slices.Backward(all) {
+		same := one.Tool == r.Tool && one.Time.Before(end) && len(one.UndoOf) == 0
+		if r.Command != "" {
+			same = same && clip(one.Command, comparedCommand) == clip(r.Command, comparedCommand)
+		} else {
+			same = same && slices.Contains(r.Writes, one.Path)
+		}
+		if same && s.keepRoots(&one) {
+			_, diff, err := s.operator.ShowChange(one.ID)
+			b := &changeBody{Call: changedCall{ChangedCall: one}, Diff: diffLines(diff), short: s.short}
+			if b.Lines = countLines(b.Diff); err == nil {
+				return b
+			}
+		}
+	}
+	return nil
 }
 
 func (s historyPages) showChange(w http.ResponseWriter, v pageRequest) {

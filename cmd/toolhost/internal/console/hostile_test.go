@@ -48,7 +48,9 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	var rules rulesBody
 	var servers serversBody
 	var log auditBody
-	for _, body := range []any{&live, &task, &history, &change, &rewind, &done, &servers, &rules, &log} {
+	var agents agentsBody
+	var values settingsBody
+	for _, body := range []any{&agents, &values, &live, &task, &history, &change, &rewind, &done, &servers, &rules, &log} {
 		fill(reflect.ValueOf(body).Elem(), full)
 	}
 	short := shortener("/ws")
@@ -65,12 +67,12 @@ func hostilePages(full bool, state string) map[string]g.Node {
 	setState(&history.Calls[0].Change)
 	setState(&change.Call.Change)
 	rewind.Left[0].Err, done.Done = errors.New(breakout), true
-	pages := map[string]g.Node{"enter": loginPage(breakout)}
+	pages := map[string]g.Node{"enter": loginPage(breakout), "link": new(awayPages).over(breakout, full)}
 	for _, name := range []string{"questions", "sessions", "tasks", "calls"} {
 		pages["part/"+name] = live.part(name)
 	}
 	for name, body := range map[string]content{
-		"live": live, "task": task, "history": history, "change": change, "rewind": rewind, "rewound": done, "rules": rules, "servers": servers, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0]}, "question": approvalBody{live, breakout},
+		"live": live, "task": task, "history": history, "change": change, "rewind": rewind, "rewound": done, "rules": rules, "servers": servers, "audit": log, "gone": notFound{}, "call": callBody{live, live.Calls[0], &change}, "agents": agents, "settings": values, "question": approvalBody{live, breakout},
 	} {
 		var f layout
 		fill(reflect.ValueOf(&f).Elem(), full)

@@ -17,18 +17,18 @@ type livePages struct{ *website }
 
 // A liveBody is the first page. With a session in its query it is the page of that session.
 type liveBody struct {
-	Token     string
-	Closed    string
-	Waiting   []question
-	Resolved  []outcome
-	Sessions  []agentSession // those that the query is about
-	All       []agentSession
-	Tasks     []taskView
-	Calls     []call
-	Tools     []*builtin.Def
-	Query     query
-	Planning  map[string]bool // by the keys of sessions: those that were put into plan mode
-	Since     uint64          // of calls that have not changed since this version the page has everything already
+	Token    string
+	Closed   string
+	Waiting  []question
+	Resolved []outcome
+	Sessions []agentSession // those that the query is about
+	All      []agentSession
+	Tasks    []taskView
+	Calls    []call
+	Tools    []*builtin.Def
+	Query    query
+	Planning map[string]bool // by the keys of sessions: those that were put into plan mode
+	Since    uint64          // of calls that have not changed since this version the page has everything already
 
 	short     func(path string) string
 	answersTo string // the address that takes answers; "": that of the console
@@ -119,11 +119,30 @@ const headerSince = "X-Since"
 
 // showCall shows one call with all that is kept of it.
 func (s livePages) showCall(w http.ResponseWriter, v pageRequest) {
+	id, err := strconv.ParseUint(v.PathValue("id"), 10, 64)
 	for _, c := range s.console.recent(query{}, MaxCalls) {
-		if strconv.FormatUint(c.ID, 10) == v.PathValue("id") {
-			s.write(w, v, http.StatusOK, layout{Page: "call", Title: "Call", Body: callBody{liveBody{Token: v.session.token, short: s.short}, c}})
+		switch {
+		case err != nil:
+		case c.Former == id && id != 0:
+			http.Redirect(w, v.Request, address("calls", strconv.FormatUint(c.ID, 10)), http.StatusSeeOther)
+			return
+		case c.ID == id:
+			s.write(w, v, http.StatusOK, layout{Page: "call", Title: "Call", Body: s.callBody(v, c)})
 			return
 		}
 	}
 	s.gone(w, v, "Call", "This call is no longer kept here. The audit log has it.")
+}
+
+// callBody is the page of a call: its question while that waits, and what the call changed.
+func (s livePages) callBody(v pageRequest, c call) callBody {
+	b := callBody{live: liveBody{Token: v.session.token, short: s.short}, Call: c}
+	if err := s.operator.MayAnswer(); err != nil {
+		b.live.Closed = err.Error()
+	}
+	if c.Record.Question != "" {
+		b.live.Waiting, b.live.Resolved = s.console.questions(c.Record.Question)
+	}
+	b.Change = historyPages(s).changeOf(c)
+	return b
 }

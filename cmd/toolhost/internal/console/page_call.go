@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -131,19 +132,45 @@ func (b liveBody) changesOf(c call) g.Node {
 
 // A callBody is the page of one call.
 type callBody struct {
-	live liveBody
-	Call call
+	live   liveBody
+	Call   call
+	Change *changeBody // what it changed; nil: nothing that is kept
 }
 
-func (b callBody) show(layout) g.Node {
+// question is the question about the call while it waits.
+func (b callBody) question() g.Node {
+	if len(b.live.Waiting) == 0 {
+		return nil
+	}
+	return section("questions", g.Text("Waiting for you"), "questions", b.live.warning(), b.live.questions(),
+		h.Data("query", url.Values{"id": {b.Call.Record.Question}}.Encode()))
+}
+
+// changes shows what the call changed, to undo it.
+func (b callBody) changes(f layout) g.Node {
+	if b.Change == nil {
+		return b.live.changesOf(b.Call)
+	}
+	return g.Group{
+		h.H2(g.Text("What it changed")),
+		meta(changed(b.Change.Lines), text(counts(b.Change.Call.Files)+" · "), h.A(h.Href(address("history", b.Change.Call.ID)), g.Text("in the history"))),
+		g.Map(missing(b.Change.Call.ChangedCall), func(note string) g.Node { return h.P(h.Class("note warn"), text(note)) }),
+		b.Change.undo(f.Token),
+		g.If(b.Call.Record.Command != "", scroller("result tall", "What it changed", b.Change.Diff)), // the result of other tools shows it
+	}
+}
+
+func (b callBody) show(f layout) g.Node {
 	c := b.Call
 	return g.Group{
 		h.P(h.Class("crumb"), h.A(h.Href("/"), g.Text("Live")), g.Text(" / call")),
 		h.H1(text(c.Record.Tool+" "), code(recordText(c.Record, b.live.short))),
 		meta(h.Span(h.Class("state "+c.State), g.Text(c.State)), g.Text(" "), decidedBy(c.Record), changed(c.Lines), timestamp(c.Record.Time), g.Text(" · "+duration(c.Record.Millis))),
+		b.question(),
 		h.Div(h.Class("panel facts"), b.live.callFacts(c)),
+		g.If(c.State == stateAsked && len(b.live.Waiting) == 0, meta(g.Text("A person was asked, and no answer waits here: the client asks, or the question has ended."))),
 		g.If(c.Result != "", g.Group{h.H2(g.Text("Result")), scroller("result tall", "Result", resultLines(c, MaxResult))}),
 		g.If(c.Cut > 0, meta(g.Textf("%d more bytes are not kept.", c.Cut))),
-		b.live.changesOf(c),
+		b.changes(f),
 	}
 }

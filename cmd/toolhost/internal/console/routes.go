@@ -40,6 +40,7 @@ func (s *website) pages() http.Handler {
 		"GET /history/{id}/rewind": history.showRewind,
 		"GET /sessions/{session}":  live.show, "GET /calls/{id}": live.showCall, "GET /approvals/{id}": approvals.show,
 		"GET /servers": servers.show, "GET /servers/{name}": servers.show, "GET /rules": rules.show, "GET /audit": audit.show,
+		"GET /agents": agentPages{s}.show, "GET /settings": settingsPages{s}.show,
 		"GET /": func(w http.ResponseWriter, v pageRequest) { s.gone(w, v, "Not found", "The console has no such page.") },
 	} {
 		mux.HandleFunc(pattern, s.authenticated(p))
