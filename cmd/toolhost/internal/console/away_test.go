@@ -154,7 +154,7 @@ func TestAwayAnswer(t *testing.T) {
 		if status, body := p.do(t, http.MethodGet, path, nil); status != http.StatusOK || strings.Contains(body, "git push") || strings.Contains(body, "console.js") {
 			t.Errorf("the link shows %d %s", status, body)
 		}
-		if token, body := p.opens(t, path, ""); token != "" || !strings.Contains(body, "type the code") {
+		if token, body := p.opens(t, path, ""); token != "" || !strings.Contains(body, "Type the code") {
 			t.Errorf("without the code: %s", body)
 		}
 		token, body := p.opens(t, path, strings.ToLower(a.console.away.code()))

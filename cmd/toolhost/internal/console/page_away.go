@@ -75,7 +75,7 @@ func (s *awayPages) open(w http.ResponseWriter, r *http.Request) {
 	browser, known := s.browser(r)
 	if !known {
 		if code := r.PostFormValue("code"); !s.isCode(code) {
-			said := "This browser is new here: type the code, once."
+			said := ""
 			if code != "" {
 				s.console.tried(id)
 				said = "This is not the code."
@@ -152,16 +152,16 @@ func (s *awayPages) show(w http.ResponseWriter, r *http.Request, status int, id 
 	if err := s.operator.MayAnswer(); err != nil {
 		b.Closed = err.Error()
 	}
-	render(w, status, s.page("Question", said, true, b.warning(), h.Ol(h.Class("questions"), b.question(one, false))))
+	render(w, status, s.page("An agent asks", said, true, h.H2(h.Class("unseen"), g.Text("Waiting for you")), b.warning(), h.Ol(h.Class("questions"), b.question(one, false))))
 }
 
 // closed is the page that a link opens: it is the same for all, and shows nothing of the question.
 func (s *awayPages) closed(r *http.Request, said string, asks bool) g.Node {
 	return s.page("An agent asks", said, true,
-		h.P(g.Text("A call of an agent may wait for your answer.")),
+		h.P(g.If(asks, g.Text("This browser is new here. Type the code that the console shows under Settings, once.")), g.If(!asks, g.Text("A call of an agent may wait for your answer."))),
 		h.Form(h.Method("post"), h.Action(address("q", r.PathValue("token"))),
 			g.If(asks, g.Group{
-				h.Label(h.For("code"), g.Text("Code, from the page Settings of the console")),
+				h.Label(h.For("code"), g.Text("Code")),
 				h.Input(h.Class("code"), keepInput("code", ""), g.Attr("autocapitalize", "characters"), h.Placeholder("ABCD-EFGH")),
 			}),
 			h.P(button("main", "Show the question")),

@@ -97,9 +97,10 @@ func effects(q *mcpserver.Question) g.Node {
 		if i.Rule == q.Verdict.Rule {
 			i.Rule, i.Source = "", "" // said below
 		}
-		if i.Action == guard.Allow {
+		switch {
+		case i.Action == guard.Allow:
 			allowed = append(allowed, effect(i))
-		} else {
+		case len(q.Items) > 1 || i.What != "run "+q.Text || i.Rule != "": // else the command above says it
 			asked = append(asked, effect(i))
 		}
 	}
@@ -107,8 +108,8 @@ func effects(q *mcpserver.Question) g.Node {
 		command,
 		g.If(q.Says != "", h.P(h.Class("says"), g.Text("The agent says: "), text(q.Says))),
 		g.If(q.Dir != "", argument(g.Text("runs in"), text(q.Dir), nil)),
-		h.Ul(h.Class("parts"), g.Group(asked)),
-		g.Map(q.Scripts, script),
+		g.If(len(asked) > 0, h.Ul(h.Class("parts"), g.Group(asked))),
+		g.Map(q.Scripts, func(s guard.Script) g.Node { return script(s, q.Dir) }),
 		g.Iff(len(allowed) > 0, func() g.Node {
 			return h.Details(h.Class("parts"), h.Summary(g.Textf("%d more that rules allow", len(allowed))), h.Ul(g.Group(allowed)))
 		}),
@@ -125,9 +126,9 @@ func effect(i guard.Item) g.Node {
 		g.If(len(changes) > 0, h.Pre(h.Class("diff"), rows(changes))), cutNote(i.What), cutNote(whole))
 }
 
-// script is the text that an asked command runs from a file. A long one is folded.
-func script(s guard.Script) g.Node {
-	head := g.Group{code(s.File), g.If(s.Digest != "", h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
+// script is the text that an asked command runs from a file, named from the directory of the command. A long one is folded.
+func script(s guard.Script, dir string) g.Node {
+	head := g.Group{code(strings.TrimPrefix(s.File, dir+"/")), g.If(s.Digest != "", h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
 		g.If(s.Note != "", h.Span(h.Class("by"), text(" "+s.Note)))}
 	if s.Text == "" {
 		return h.P(h.Class("parts"), g.Text("Runs "), head)

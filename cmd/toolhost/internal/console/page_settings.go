@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	g "maragu.dev/gomponents"
@@ -25,13 +26,15 @@ type settingsBody struct {
 type awayState struct{ Origin, Code, Wrong string }
 
 func (s settingsPages) show(w http.ResponseWriter, v pageRequest) {
-	b := settingsBody{Values: s.operator.Settings().Values, Away: awayState{Wrong: s.noAway}}
-	set := map[string]bool{}
-	for _, value := range b.Values {
-		set[value.Name] = true
+	b := settingsBody{Away: awayState{Wrong: s.noAway}}
+	elsewhere := map[string]bool{"permissions.allow": true, "permissions.ask": true, "permissions.deny": true} // the page of the rules has them
+	for _, value := range s.operator.Settings().Values {
+		if !elsewhere[value.Name] {
+			b.Values = append(b.Values, value)
+		}
 	}
 	for _, d := range settings.Defaults() {
-		if !set[d.Name] {
+		if !elsewhere[d.Name] && !slices.ContainsFunc(b.Values, func(v settings.Value) bool { return v.Name == d.Name }) {
 			b.Defaults = append(b.Defaults, d)
 		}
 	}
@@ -60,7 +63,7 @@ func (b settingsBody) show(f layout) g.Node {
 
 func (b settingsBody) values() g.Node {
 	if len(b.Values) == 0 {
-		return nothing("settings", "None: all are at their defaults. Your own file is ~/.config/toolhost/toolhost.json; toolhost schema prints what it may hold.")
+		return nothing("settings", "None but rules: all are at their defaults. Your own file is ~/.config/toolhost/toolhost.json; toolhost schema prints what it may hold.")
 	}
 	return g.Map(b.Values, func(v settings.Value) g.Node {
 		return h.Li(h.Class("item"), code(v.Name), after(" = ", shownValue(v)), meta(text(v.Kind.String()+" · "+v.Where())))
