@@ -74,3 +74,11 @@ func (c *SandboxPaths) holdOriginals(k *policyData) {
 		c.Denied, c.Masked, c.Shown = append(c.Denied, there.Denied...), append(c.Masked, there.Masked...), append(c.Shown, there.Shown...)
 	}
 }
+
+// placesFor returns directories as places.
+func placesFor(c *rules.Compiler, dirs []string) (all []pathname.Place) {
+	for _, dir := range dirs {
+		all = append(all, c.Place(dir))
+	}
+	return all
+}

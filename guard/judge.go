@@ -170,7 +170,7 @@ func (j *judge) decide(t *target) Part {
 		return t.part(Deny, RuleBoundary, "The path was never resolved, so it cannot be judged.", "This is a defect of the tool; report it.")
 	}
 	for _, check := range [...]func(*judge, *target) (Part, bool){
-		(*judge).denied, (*judge).selfProtection, (*judge).deniedHardlink, (*judge).original, (*judge).planMode, (*judge).asked, (*judge).protected,
+		(*judge).denied, (*judge).selfProtection, (*judge).ofOthers, (*judge).deniedHardlink, (*judge).original, (*judge).planMode, (*judge).asked, (*judge).protected,
 		(*judge).sharedHardlink, (*judge).privateDirOfHost, (*judge).bypassMode, (*judge).allowRule, (*judge).outsideRoots,
 	} {
 		if part, ok := check(j, t); ok {
@@ -231,6 +231,16 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 		}
 	}
 	return Part{}, false
+}
+
+// ofOthers keeps tools from the files of other callers.
+func (j *judge) ofOthers(t *target) (Part, bool) {
+	k := j.data
+	if j.inside(t) || !k.ofOthers.Hold(t.given) && !k.ofOthers.Hold(t.real) {
+		return Part{}, false
+	}
+	return t.part(Deny, RuleBoundary, "The path belongs to other callers of this host: "+Quote(t.path.given)+".",
+		"Stay within "+strings.Join(j.policy.Roots(), ", ")+"."), true
 }
 
 // deniedHardlink refuses files that are denied under another name.

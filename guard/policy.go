@@ -32,6 +32,8 @@ type Config struct {
 	// a root; files in Originals and CopyOf cannot be written. Empty: the roots are not a copy.
 	Copy, CopyOf string
 	Originals    []string
+	// Others are directories that hold files of other callers: no tool reads or writes what lies there and not in the boundary.
+	Others []string
 	// Home is the user's home directory. Empty: "~" is not expanded.
 	Home string
 	// StateDir is the host's own directory, masked for all but [Caller.Own].
@@ -98,6 +100,7 @@ type policyData struct {
 	private privatedir.Set
 
 	inside           pathname.Places // bounds
+	ofOthers         pathname.Places // Config.Others
 	originals        pathname.Places // CopyOf, Originals and, in a worktree, the additional directories
 	oldRoots         pathname.Places // those that are readable: all but CopyOf
 	criticalRoots    pathname.Places // bounds and the home directory
@@ -183,6 +186,7 @@ func New(cfg Config) (*Policy, error) {
 		mode: modeOf(set), sandbox: set.Sandbox, execGate: execGateOf(set, cfg.ExecGate), execs: set.Bash.ExecGate != settings.Off, containment: containmentOf(cfg), broken: set.Broken,
 		deny: ruleList{c.Compile(rules.Deny, set.Deny, denySpelling), Deny}, ask: ruleList{c.Compile(rules.Ask, set.Ask, denySpelling), Ask}, allow: ruleList{c.Compile(rules.Allow, set.Allow, allowSpelling), Allow},
 	}
+	k.ofOthers = pathname.PlacesOf(pathname.Folded, placesFor(c, cfg.Others)...)
 	k.findManyNames(bounds)
 	k.web, k.agents = newWebData(c, set), set.Agent.Runner.Text != ""
 	k.excluded = c.Excluded(set.Sandbox.ExcludedCommands)

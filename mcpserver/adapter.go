@@ -52,6 +52,9 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	if l != nil { // httpserver.Serve reports a missing one
 		s.host.KeepPort(l.Addr())
 	}
+	if cfg.Verifier != nil { // httpserver.Serve reports a missing one
+		cfg.Verifier = rootVerifier{cfg.Verifier, s.host.policies}
+	}
 	return httpserver.Serve(ctx, adapter{Server: s}, l, cfg)
 }
 
@@ -206,7 +209,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	defer shown.stop()
 	call := Request{
 		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
-		CanAsk: asks || s.host.approvals.operatorPresent(), Answer: answer,
+		CanAsk: asks || s.host.approvals.asksOperator(c.peer.Who.Principal), Answer: answer,
 		Origin: originOf(ctx, c, req, program), ClientLimits: func(other int) builtin.ClientLimits { return program.passes(other, len(arguments)) },
 	}
 	if can := elicitation(ctx); asks && can != nil {

@@ -67,7 +67,7 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 		}
 		d := plan.Intent.Describe(v)
 		d.Scripts = scripts
-		q := p.newQuestion(req.Tool, c.call, d, v, offered)
+		q := p.newQuestion(a.principal, req.Tool, c.call, d, v, offered)
 		q.State, q.digest = p.questions.Issue(a.principal, call), call
 		rec.Question = q.ID
 		rec.Did(audit.PhaseAsked, req.askedBy(), "")

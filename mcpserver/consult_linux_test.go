@@ -83,7 +83,7 @@ func TestTokenServers(t *testing.T) {
 		servers []string
 		may     bool
 	}{"all": {nil, true}, "this": {[]string{"t", "s"}, true}, "other": {[]string{"t"}, false}, "none": {[]string{}, false}} {
-		bearer, _, err := auth.AddToken(o.tokens, name, auth.All, 0, tt.servers...)
+		bearer, _, err := auth.AddToken(o.tokens, name, auth.All, 0, "", tt.servers...)
 		if err != nil {
 			t.Fatal(err)
 		}

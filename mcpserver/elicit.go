@@ -44,7 +44,7 @@ func elicitation(ctx context.Context) *mcp.ElicitationCapability {
 // canAsk reports whether the client can put a question to a person: by a form, or by a page of the console if there is
 // one.
 func (s *Server) canAsk(ctx context.Context) bool {
-	return showsForms(ctx) || elicitation(ctx) != nil && s.host.approvals.pageOf("any") != ""
+	return showsForms(ctx) || elicitation(ctx) != nil && s.host.approvals.pageOf(transport.PeerOf(ctx).Who.Principal, "any") != ""
 }
 
 // showsForms reports whether the client can show a form to a person.

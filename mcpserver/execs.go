@@ -120,7 +120,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	switch {
 	case !asked.Background && c.req.AskUser != nil:
 		answer = c.req.AskUser(merged, q)
-	case c.host.approvals.operatorPresent():
+	case c.host.approvals.asksOperator(c.admission.principal):
 		answer = c.host.approvals.askOperator(merged, c.admission, c.req, q)
 	case asked.Background:
 		return builtin.ExecAnswer{Reason: "a person must approve it. For a background command this is possible only at the console, which is not open"}
@@ -142,7 +142,7 @@ func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
 		d.Items = append(d.Items, guard.Item{What: part.What, Action: guard.Ask, Rule: part.Rule, Removed: f.Former, Added: f.Now})
 	}
 	o := offer{scopeOnly: true, none: notPersonal, by: c.host.children.label(c.admission.principal)}
-	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
+	return c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
 }
 
 // question returns the question about a program or a host for clients and the console.
@@ -181,7 +181,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	o.by = c.host.children.label(c.admission.principal)
 	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
 	d.Scripts = c.scripts(asked)
-	return c.host.approvals.newQuestion(c.req.Tool, c.call, d, v, o)
+	return c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
 }
 
 // scripts returns the text that a program runs which is about to start.

@@ -41,7 +41,7 @@ func openOffice(t *testing.T, change ...func(*Config)) *office {
 // add makes a token.
 func (o *office) add(t *testing.T, name string, rights auth.Rights) string {
 	t.Helper()
-	bearer, _, err := auth.AddToken(o.tokens, name, rights, 0)
+	bearer, _, err := auth.AddToken(o.tokens, name, rights, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 func TestExpiryEndsStreams(t *testing.T) {
 	o := openOffice(t)
 	for life := time.Second; ; life *= 2 { // a machine under load may take longer than that to open the stream
-		bearer, _, err := auth.AddToken(o.tokens, "short"+life.String(), auth.Read, life)
+		bearer, _, err := auth.AddToken(o.tokens, "short"+life.String(), auth.Read, life, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,11 +40,11 @@ func (p *approver) operatorPresent() bool {
 	return p.asker != nil && p.asker.Present() && p.operatorMayAnswer() == nil
 }
 
-// pageOf returns the address of a question's page at the console, or "" if there is no console or its answers do not
-// count.
-func (p *approver) pageOf(id string) string {
+// pageOf returns the address of the page at the console of a question about a call of a principal, or "" if there is no console or its
+// answers do not count.
+func (p *approver) pageOf(principal, id string) string {
 	pages, ok := p.asker.(interface{ URL(id string) string })
-	if !ok || p.operatorMayAnswer() != nil {
+	if !ok || p.policies.roots.of(p.policies.children.caller(principal)) != "" || p.operatorMayAnswer() != nil {
 		return ""
 	}
 	return pages.URL(id)
@@ -75,7 +75,7 @@ func (p *approver) forOperator(a *Admission, req Request, q *Question) OperatorQ
 // formAtConsole returns a function that asks the operator to fill in a form while the call waits, or nil if the
 // operator cannot be asked.
 func (p *approver) formAtConsole(a *Admission, req Request) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-	if !p.operatorPresent() {
+	if !p.asksOperator(a.principal) {
 		return nil
 	}
 	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {

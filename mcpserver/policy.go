@@ -37,6 +37,7 @@ type policies struct {
 	scratch      string
 	private      *privatedir.Store // nil if no state is kept
 	children     *children
+	roots        callerRoots
 	log          *slog.Logger
 
 	compiled sync.Map      // principal, and the worktree it works in → compiledPolicy
@@ -193,7 +194,15 @@ func (p *policies) compile(s *settings.Settings, principal string, tree *builtin
 	if own == nil {
 		return p.denyAll.Refusing(errAgentEnded), nil
 	}
-	cfg := inWorktree(tree, p.guardConfig(own, func() guard.Containment { return p.containment(own) }))
+	root := p.roots.of(p.children.caller(principal))
+	if root != "" {
+		own = p.rooted(own, root)
+	}
+	cfg := p.guardConfig(own, func() guard.Containment { return p.containment(own) })
+	if root != "" {
+		cfg.Others, cfg.Roots, cfg.ExplicitRoots = cfg.Roots, []string{root}, true
+	}
+	cfg = inWorktree(tree, cfg)
 	cfg.Scratch, cfg.Private = scratchOf(p.scratch, principal), p.private.Of(principal)
 	cfg.HostCommands, cfg.Hooks = p.hostCommands(s), principal == builtin.HookPrincipal
 	rules, err := guard.New(cfg)

@@ -81,8 +81,8 @@ type offer struct {
 	by        string // the agent that asks; "": the caller itself
 }
 
-// newQuestion returns a question about a call.
-func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
+// newQuestion returns a question about a call of a principal.
+func (p *approver) newQuestion(principal, tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
 	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Says: guard.OneLine(d.Says), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
 	if call != nil { // otherwise it is about an agent in a cell
 		q.Input, _ = call.Input() // cannot fail: the call was bound from JSON
@@ -107,7 +107,7 @@ func (p *approver) newQuestion(tool string, call *builtin.Call, d guard.Descript
 	for _, note := range d.Notes {
 		q.Notes = append(q.Notes, guard.OneLine(note))
 	}
-	q.URL = p.pageOf(q.ID)
+	q.URL = p.pageOf(principal, q.ID)
 	q.Message = q.message(tool)
 	return q
 }

@@ -79,7 +79,7 @@ func NewServer(h *Host) (*Server, error) {
 // instructions returns the instructions for the caller of a request, under its current rules and rights.
 func (s *Server) instructions(ctx context.Context) string {
 	policy := s.host.policies.of(transport.PeerOf(ctx).Who.Principal)
-	return instructions(s.host.cfg.Roots, s.listed(ctx, s.host.tools.now(), policy), s.host.policies.sharedDenies(policy))
+	return instructions(policy.Roots(), s.listed(ctx, s.host.tools.now(), policy), s.host.policies.sharedDenies(policy))
 }
 
 // instructions returns the instructions for a model: the tools, the roots, and tools that a rule may have removed by
@@ -119,7 +119,8 @@ const foreignHandler = "mcp__"
 // listed returns the tools that are listed for the caller of a request. A tool that asks a person is left out if no
 // person can be asked.
 func (s *Server) listed(ctx context.Context, now *snapshot, policy *guard.Policy) []*builtin.Def {
-	peer, present := transport.PeerOf(ctx), s.host.approvals.operatorPresent()
+	peer := transport.PeerOf(ctx)
+	present := s.host.approvals.asksOperator(peer.Who.Principal)
 	asks, shows := present || s.canAsk(ctx), present || showsForms(ctx)
 	listed := s.host.tools.listed(now, viewer{policy, peer.Who, peer.List})
 	return slices.DeleteFunc(listed, func(d *builtin.Def) bool { return d.NeedsPerson && !asks || d.NeedsForm && !shows })

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -49,6 +52,7 @@ does is on record under its name, and separate from what others do. A running ho
 
 func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 	var rights, servers []string
+	var root string
 	var expires duration
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Make a token and print it, this once", Args: exactly(1, "toolhost token add ci --rights read"),
@@ -67,7 +71,15 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			if cmd.Flags().Changed("expires") && expires <= 0 {
 				return usageError{fmt.Errorf("--expires %s: a token must live for some time, such as 30d", &expires)}
 			}
-			bearer, t, err := auth.AddToken(file, args[0], set, time.Duration(expires), servers...)
+			if root != "" {
+				if root, err = ownRoot(root); err != nil {
+					return usageError{fmt.Errorf("--root: %w", err)}
+				}
+				if servers == nil { // other servers see all roots of the host
+					servers = []string{}
+				}
+			}
+			bearer, t, err := auth.AddToken(file, args[0], set, time.Duration(expires), root, servers...)
 			if err != nil {
 				return err
 			}
@@ -79,6 +91,9 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 			if servers != nil {
 				may = allowed(t)
 			}
+			if root != "" {
+				may += " in " + root
+			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "The token %s may %s; %s. Only its digest is kept, in %s: keep the token now.\n", t.Name, may, end, file)
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), bearer)
 			return err
@@ -86,9 +101,25 @@ func tokenAddCommand(flags *tokenFlags) *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&rights, "rights", auth.All.Names(), "the rights of the token, a `LIST` of read, write and exec")
 	cmd.Flags().StringSliceVar(&servers, "servers", nil, "the other MCP servers that it may use, a `LIST` (default: all; \"\": none)")
+	cmd.Flags().StringVar(&root, "root", "", "the `DIR` in the host's roots that it works in, and out of which it sees nothing of them (default: all roots)")
 	cmd.Flags().Var(&expires, "expires", "how `LONG` it lives, such as 12h or 30d (default: until it is revoked)")
 	cmd.Flags().Lookup("expires").DefValue = "" // which the help would repeat as 0s
 	return cmd
+}
+
+// ownRoot returns the path of a directory without symbolic links.
+func ownRoot(dir string) (string, error) {
+	path, err := absolute(dir)
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return "", errors.Join(err, fmt.Errorf("%s is not a directory", path))
+	}
+	return path, nil
 }
 
 func tokenRevokeCommand(flags *tokenFlags) *cobra.Command {
@@ -145,13 +176,14 @@ func tokensJSON(w io.Writer, tokens []auth.Token) error {
 		Name    string      `json:"name"`
 		Rights  auth.Rights `json:"rights"`
 		Servers []string    `json:"servers,omitzero"`
+		Root    string      `json:"root,omitzero"`
 		Created time.Time   `json:"created"`
 		Expires time.Time   `json:"expires,omitzero"`
 		Expired bool        `json:"expired"`
 	}
 	all := []shown{}
 	for _, t := range tokens {
-		all = append(all, shown{t.Name, t.Rights, t.Servers, t.Created, t.Expires, t.Expired(time.Now())})
+		all = append(all, shown{t.Name, t.Rights, t.Servers, t.Root, t.Created, t.Expires, t.Expired(time.Now())})
 	}
 	return printJSON(w, all)
 }
@@ -174,7 +206,7 @@ func tokensTable(w io.Writer, tokens []auth.Token) error {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tRIGHTS\tCREATED\tEXPIRES")
+	fmt.Fprintln(table, "NAME\tRIGHTS\tCREATED\tEXPIRES\tROOT")
 	for _, t := range tokens {
 		expires := "never"
 		switch {
@@ -183,7 +215,7 @@ func tokensTable(w io.Writer, tokens []auth.Token) error {
 		case !t.Expires.IsZero():
 			expires = t.Expires.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, allowed(t), t.Created.Local().Format(time.DateTime), expires)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", t.Name, allowed(t), t.Created.Local().Format(time.DateTime), expires, cmp.Or(t.Root, "all"))
 	}
 	return table.Flush()
 }

@@ -228,12 +228,14 @@ func TestContainerCommands(t *testing.T) {
 		}
 	}
 
-	unit := string(readRelease(t, ".release/systemd/toolhost.service"))
-	start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/toolhost (.*)$`).FindStringSubmatch(unit)
-	if start == nil {
-		t.Fatal("the unit starts nothing")
+	for _, name := range []string{"toolhost.service", "toolhost@.service"} {
+		unit := string(readRelease(t, ".release/systemd/"+name))
+		start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/toolhost (.*)$`).FindStringSubmatch(unit)
+		if start == nil {
+			t.Fatalf("the unit %s starts nothing", name)
+		}
+		holds(t, strings.Fields(strings.ReplaceAll(start[1], "$TOOLHOST_ARGS", "--root /tmp --listen 127.0.0.1:8401")))
 	}
-	holds(t, strings.Fields(strings.ReplaceAll(start[1], "$TOOLHOST_ARGS", "--root /tmp")))
 	if !strings.Contains(string(readRelease(t, ".release/systemd/toolhost.socket")), "ListenStream=127.0.0.1:8377\n") {
 		t.Error("the socket is not the default address")
 	}

@@ -25,6 +25,8 @@ type Identity struct {
 	Rights Rights
 	// Servers are the other servers whose tools, prompts and resources may be used. Nil: all of them.
 	Servers []string
+	// Root is the directory in the host's roots that the caller works in, absolute. "": the host's roots.
+	Root string
 	// Expires is when the credential expires; zero: never. Running calls continue.
 	Expires time.Time
 	// Scopes returns the scopes, separated by spaces, that an authorization server would have to grant for these

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -26,6 +27,8 @@ type Token struct {
 	Created time.Time `json:"created"`
 	// Servers are the other servers that its bearer may use; nil: all of them.
 	Servers []string `json:"servers,omitzero"`
+	// Root is the directory in the host's roots that its bearer works in, absolute. "": the host's roots.
+	Root string `json:"root,omitzero"`
 	// Expires is when the token ends; zero: never.
 	Expires time.Time `json:"expires,omitzero"`
 }
@@ -136,6 +139,9 @@ func (t Token) check() error {
 		return fmt.Errorf("the sha256 of %q is not 64 hexadecimal digits", t.Name)
 	case t.Rights == 0:
 		return fmt.Errorf("%q has no rights: name some of read, write and exec", t.Name)
+	}
+	if t.Root != "" && (!filepath.IsAbs(t.Root) || filepath.Clean(t.Root) != t.Root) {
+		return fmt.Errorf("the root %q of %q is not an absolute path without . and ..", t.Root, t.Name)
 	}
 	for _, server := range t.Servers {
 		if strings.Trim(server, letters+"_-") != "" || server == "" {

@@ -23,15 +23,16 @@ const (
 )
 
 // AddToken makes a token, notes it in the file, and returns it: it cannot be had again. A lifetime of zero has no
-// end. Servers are the other servers that its bearer may use; nil: all of them. The file is made if need be, for its owner only.
-func AddToken(file, name string, rights Rights, lifetime time.Duration, servers ...string) (bearer string, t Token, err error) {
+// end. Root is the directory that its bearer works in; "": the roots of the host. Servers are the other servers that it may use; nil: all
+// of them. The file is made if need be, for its owner only.
+func AddToken(file, name string, rights Rights, lifetime time.Duration, root string, servers ...string) (bearer string, t Token, err error) {
 	if lifetime < 0 {
 		return "", t, fmt.Errorf("a token cannot live for %s", lifetime)
 	}
 	bearer = newToken()
 	sum := sha256.Sum256([]byte(bearer))
 	now := time.Now().UTC().Truncate(time.Second)
-	t = Token{Name: name, SHA256: hex.EncodeToString(sum[:]), Rights: rights, Created: now, Servers: servers}
+	t = Token{Name: name, SHA256: hex.EncodeToString(sum[:]), Rights: rights, Created: now, Root: root, Servers: servers}
 	if lifetime > 0 {
 		t.Expires = now.Add(lifetime)
 	}

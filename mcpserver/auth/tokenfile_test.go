@@ -50,7 +50,7 @@ func openTokens(t *testing.T, file string) (*TokenFile, *notebook) {
 
 func add(t *testing.T, file, name string, rights Rights) string {
 	t.Helper()
-	bearer, _, err := AddToken(file, name, rights, 0)
+	bearer, _, err := AddToken(file, name, rights, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestChangedRights(t *testing.T) {
 
 func TestTokenExpires(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
-	bearer, token, err := AddToken(file, "a", Read, time.Hour)
+	bearer, token, err := AddToken(file, "a", Read, time.Hour, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestBrokenFile(t *testing.T) {
 			if _, err := OpenTokenFile(file, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
 				t.Errorf("a start with it: %v", err)
 			}
-			if _, _, err := AddToken(file, "b", Read, 0); err == nil {
+			if _, _, err := AddToken(file, "b", Read, 0, ""); err == nil {
 				t.Error("a token was added to it, and the rest was lost")
 			}
 			write(t, file, tokenList{Tokens: []Token{}})
@@ -286,7 +286,7 @@ func TestFileOfManyNames(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "lost")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := AddToken(filepath.Join(dir, "lost"), "c", Read, 0); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
+	if _, _, err := AddToken(filepath.Join(dir, "lost"), "c", Read, 0, ""); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
 		t.Errorf("a link that leads nowhere: %v", err)
 	}
 }
@@ -297,7 +297,7 @@ func TestChangesAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 10 {
 		all.Go(func() {
-			if _, _, err := AddToken(file, fmt.Sprint("t", n), Read, 0); err != nil {
+			if _, _, err := AddToken(file, fmt.Sprint("t", n), Read, 0, ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -328,14 +328,14 @@ func TestBadEdits(t *testing.T) {
 	add(t, file, "a", Read)
 	before, _ := os.ReadFile(file)
 	for _, name := range []string{"a", "", "a b", "../a", "-a", strings.Repeat("a", 65), "ä", "a:b"} {
-		if _, _, err := AddToken(file, name, Read, 0); err == nil {
+		if _, _, err := AddToken(file, name, Read, 0, ""); err == nil {
 			t.Errorf("the name %q was taken", name)
 		}
 	}
-	if _, _, err := AddToken(file, "b", 0, 0); err == nil {
+	if _, _, err := AddToken(file, "b", 0, 0, ""); err == nil {
 		t.Error("a token without rights was made")
 	}
-	if _, _, err := AddToken(file, "b", Read, -1); err == nil {
+	if _, _, err := AddToken(file, "b", Read, -1, ""); err == nil {
 		t.Error("a token that has ended was made")
 	}
 	if err := RevokeToken(file, "b"); err == nil {
@@ -384,7 +384,7 @@ func BenchmarkVerify(b *testing.B) {
 	var bearer string
 	for n := range 20 {
 		var err error
-		if bearer, _, err = AddToken(file, fmt.Sprint("t", n), Read, 0); err != nil {
+		if bearer, _, err = AddToken(file, fmt.Sprint("t", n), Read, 0, ""); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,7 +27,7 @@ func testTokenGuessing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	var bearers []string
 	for _, name := range []string{"known", "new"} {
-		bearer, _, err := auth.AddToken(file, name, auth.Read, 0)
+		bearer, _, err := auth.AddToken(file, name, auth.Read, 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
