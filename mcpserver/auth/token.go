@@ -141,7 +141,7 @@ func (t Token) check() error {
 		return fmt.Errorf("%q has no rights: name some of read, write and exec", t.Name)
 	}
 	if t.Root != "" && (!filepath.IsAbs(t.Root) || filepath.Clean(t.Root) != t.Root) {
-		return fmt.Errorf("the root %q of %q is not an absolute path without . and ..", t.Root, t.Name)
+		return fmt.Errorf("the root %q of %q is not a clean absolute path", t.Root, t.Name)
 	}
 	for _, server := range t.Servers {
 		if strings.Trim(server, letters+"_-") != "" || server == "" {

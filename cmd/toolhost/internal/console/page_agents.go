@@ -34,7 +34,7 @@ func (s agentPages) show(w http.ResponseWriter, v pageRequest) {
 	b := agentsBody{Running: s.operator.Agents(), Runner: s.operator.Settings().Agent.Runner.Where()}
 	room := builtin.Worktrees(s.operator.StateDir())
 	for _, m := range room.List() {
-		if !(historyPages{s.website}).inRoots(m.Source) || len(b.Kept) == maxKept {
+		if !historyPages(s).inRoots(m.Source) || len(b.Kept) == maxKept {
 			continue
 		}
 		k := keptTree{Branch: m.Branch, Source: m.Source, Tree: room.Tree(m), Kept: m.Kept}
