@@ -341,8 +341,8 @@ func TestAwayFails(t *testing.T) {
 	if got := <-answered; got.Decision != mcpserver.AllowOnce {
 		t.Errorf("got %+v", got)
 	}
-	a.notify = "http://127.0.0.1:1/secret-topic"
-	if err := a.send(t.Context(), &question{Asked: mcpserver.OperatorQuestion{Question: &mcpserver.Question{}}}); err == nil || strings.Contains(err.Error(), "secret") {
+	gone := &away{notify: "http://127.0.0.1:1/secret-topic", origin: a.origin, key: a.key, client: a.client}
+	if err := gone.send(t.Context(), &question{Asked: mcpserver.OperatorQuestion{Question: &mcpserver.Question{}}}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error is %v", err)
 	}
 }
