@@ -27,7 +27,8 @@ const (
 	maxUp = 32
 )
 
-// A Script is the text that a command runs from a file: that of "bash deploy.sh", "./deploy.sh", "make" or "npm run build".
+// A Script is the text that a command runs from a file: that of "bash deploy.sh", "./deploy.sh", "make" or "npm run
+// build".
 type Script struct {
 	// Command is the command that runs it, and File the name of the file.
 	Command, File string
@@ -40,8 +41,8 @@ type Script struct {
 	Note string
 }
 
-// Scripts returns the scripts behind the commands of a call that a person is asked about. Their text is the file's as it is now, as the
-// command would find it; it is only read where the caller may read the file unasked.
+// Scripts returns the scripts behind the commands of a call that a person is asked about. Their text is the file's as
+// it is now, as the command would find it; it is only read where the caller may read the file unasked.
 func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
 	c := in.Command()
 	if c == nil || c.Dir.real == "" {

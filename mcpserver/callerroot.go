@@ -11,10 +11,11 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
 
-// A caller may have a root of its own in those of the host: its token names it. Its tools and commands work there, and can neither read
-// nor write the rest of the host's roots. Its questions reach its own client only.
+// A caller may have a root of its own in those of the host: its token names it. Its tools and commands work there, and
+// can neither read nor write the rest of the host's roots. Its questions reach its own client only.
 
-// callerRoots holds the roots of callers by principal. Only [rootVerifier] sets them, before anything is done for the caller.
+// callerRoots holds the roots of callers by principal. Only [rootVerifier] sets them, before anything is done for the
+// caller.
 type callerRoots struct {
 	mu  sync.Mutex
 	all map[string]string
@@ -56,7 +57,8 @@ func (v rootVerifier) Verify(ctx context.Context, bearer string) (auth.Identity,
 	root := ""
 	if who.Root != "" {
 		if root, err = v.policies.insideRoots(who.Root); err != nil {
-			return auth.Identity{}, &auth.Error{Kind: auth.Insufficient, Reason: "the root of this token is not a directory in the roots of this host: the owner of this host can make a token with another", Cause: err}
+			return auth.Identity{}, &auth.Error{Kind: auth.Insufficient, Cause: err,
+				Reason: "the root of this token is not a directory in the roots of this host: the owner of this host can make a token with another"}
 		}
 	}
 	if v.policies.roots.set(who.Principal, root) {
@@ -86,8 +88,8 @@ func (p *policies) insideRoots(dir string) (string, error) {
 	return real, nil
 }
 
-// rooted returns the settings of a caller with a root of its own: its commands cannot read the other files of the host's roots, and
-// none of them leaves the sandbox.
+// rooted returns the settings of a caller with a root of its own: its commands cannot read the other files of the
+// host's roots, and none of them leaves the sandbox.
 func (p *policies) rooted(set *settings.Settings, root string) *settings.Settings {
 	own := *set
 	own.AdditionalDirectories = nil
@@ -103,8 +105,8 @@ func (p *policies) rooted(set *settings.Settings, root string) *settings.Setting
 	return &own
 }
 
-// asksOperator reports whether the questions of a caller are for the operator: those of a caller with a root of its own are for its
-// client alone.
+// asksOperator reports whether the questions of a caller are for the operator: those of a caller with a root of its own
+// are for its client alone.
 func (p *approver) asksOperator(principal string) bool {
 	return p.policies.roots.of(p.policies.children.caller(principal)) == "" && p.operatorPresent()
 }

@@ -8,13 +8,15 @@ type Script struct {
 	File  Word
 	Names []string
 	Dir   Word // the zero Word: none
-	// Entry is the script of a manifest that runs: "build". The manifest is in the directory of the command or above it.
+	// Entry is the script of a manifest that runs: "build". The manifest is in the directory of the command or above
+	// it.
 	Entry string
 	// Program says that File is the program itself, which may be no text.
 	Program bool
 }
 
-// Script returns where the text is that the command runs. ok is false if it runs none, or if its words do not surely tell which.
+// Script returns where the text is that the command runs. ok is false if it runs none, or if its words do not surely
+// tell which.
 func (c Simple) Script() (s Script, ok bool) {
 	if len(c.Args) == 0 || c.Name == "" || !c.Args[0].Static && !c.Args[0].Home {
 		return Script{}, false

@@ -24,10 +24,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A person who is away from the console gets the first line of a question and a link to it, by a webhook or a topic of ntfy. Whoever
-// reads the message can open the link, so it opens nothing by itself: a browser answers only after a person has typed in it, once, the
-// code that the console shows. The link is signed, good until its question ends, and for one browser. No GET changes anything: programs
-// that look at the links of a chat send these.
+// A person who is away from the console gets the first line of a question and a link to it, by a webhook or a topic of
+// ntfy. Whoever reads the message can open the link, so it opens nothing by itself: a browser answers only after a
+// person has typed in it, once, the code that the console shows. The link is signed, good until its question ends, and
+// for one browser. No GET changes anything: programs that look at the links of a chat send these.
 
 const (
 	// linkAge is how long the link to a question without an end is good.
@@ -69,12 +69,13 @@ func newAway(set settings.Approvals, state string, log *slog.Logger) (*away, err
 	a := &away{key: make([]byte, sha256.Size), sending: make(chan struct{}, maxSending), log: log}
 	_, _ = rand.Read(a.key) // crypto/rand never fails
 	a.notify, a.ntfy = strings.CutPrefix(set.Notify, ntfyScheme)
-	if to, err := url.Parse(a.notify); err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !isLoopbackHost(to.Host)) {
+	to, err := url.Parse(a.notify)
+	if err != nil || to.Host == "" || to.Scheme != "https" && (to.Scheme != "http" || !isLoopbackHost(to.Host)) {
 		return nil, errors.New("approvals.notify: expected the https:// address of a webhook, or ntfy+https://SERVER/TOPIC")
 	}
-	var err error
-	if a.origin, err = url.Parse(set.Origin); err != nil || a.origin.Scheme != "https" || a.origin.Host == "" || strings.Trim(a.origin.Path, "/")+a.origin.RawQuery+a.origin.Fragment != "" || a.origin.User != nil {
-		return nil, fmt.Errorf("approvals.origin: expected an address such as https://asks.example.com without a path, got %q", set.Origin)
+	if a.origin, err = url.Parse(set.Origin); err != nil || !isOrigin(a.origin) {
+		return nil, fmt.Errorf("approvals.origin: expected an address such as https://asks.example.com without a path, got %q",
+			set.Origin)
 	}
 	if err := loopbackOnly(set.Listen); err != nil || strings.HasSuffix(set.Listen, ":0") {
 		return nil, fmt.Errorf("approvals.listen: expected a loopback address with a port, such as 127.0.0.1:8390, got %q", set.Listen)
@@ -82,9 +83,17 @@ func newAway(set settings.Approvals, state string, log *slog.Logger) (*away, err
 	if a.secret, err = privatefile.Secret(state, secretName); err != nil {
 		return nil, err
 	}
-	a.client = &http.Client{Timeout: sendTime, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	a.client = &http.Client{
+		Timeout: sendTime, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return a, nil
+}
+
+// isOrigin reports whether an address is HTTPS, a host and nothing else.
+func isOrigin(u *url.URL) bool {
+	rest := strings.Trim(u.Path, "/") + u.RawQuery + u.Fragment
+	return u.Scheme == "https" && u.Host != "" && rest == "" && u.User == nil
 }
 
 // sum returns a keyed digest for a purpose.
@@ -158,7 +167,8 @@ func (a *away) formToken(token, browser string) string {
 	return base64.RawURLEncoding.EncodeToString(sum(a.key, "form", []byte(token), []byte{0}, []byte(browser)))
 }
 
-// bind reports whether a browser may answer a question by its link. The first one that a person presses a button in may.
+// bind reports whether a browser may answer a question by its link. The first one that a person presses a button in
+// may.
 func (c *Console) bind(id uint64, browser string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +177,8 @@ func (c *Console) bind(id uint64, browser string) error {
 	case q == nil || q.wrong >= maxWrong:
 		return errLink
 	case q.browser != "" && q.browser != browser:
-		return errors.New("this link was opened in another browser, and only that one can answer. If that was not you, answer at the console, and take a new topic or webhook")
+		return errors.New("this link was opened in another browser, and only that one can answer. " +
+			"If that was not you, answer at the console, and take a new topic or webhook")
 	}
 	q.browser = browser
 	return nil

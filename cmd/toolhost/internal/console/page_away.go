@@ -41,14 +41,16 @@ func (s *awayPages) routes() http.Handler {
 	return withDeadlines(s.checked(mux), headerTime, writeTime)
 }
 
-// checked sets the headers of each answer, and refuses requests that another page has caused or that are addressed to another name.
+// checked sets the headers of each answer, and refuses requests that another page has caused or that are addressed to
+// another name.
 func (s *awayPages) checked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
 		w.Header().Set("Referrer-Policy", "no-referrer") // the address is the link
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "+
+			"frame-ancestors 'none'; base-uri 'none'")
 		if r.Host != s.origin.Host && !isLoopbackHost(r.Host) {
 			http.Error(w, "This is not addressed as approvals.origin.", http.StatusMisdirectedRequest)
 			return
@@ -90,7 +92,10 @@ func (s *awayPages) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !known {
-		http.SetCookie(w, &http.Cookie{Name: browserCookie, Value: browser, Path: "/", MaxAge: int(browserAge.Seconds()), Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{
+			Name: browserCookie, Value: browser, Path: "/", MaxAge: int(browserAge.Seconds()),
+			Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		})
 	}
 	s.show(w, r, http.StatusOK, id, browser, "")
 }
@@ -152,13 +157,18 @@ func (s *awayPages) show(w http.ResponseWriter, r *http.Request, status int, id 
 	if err := s.operator.MayAnswer(); err != nil {
 		b.Closed = err.Error()
 	}
-	render(w, status, s.page("An agent asks", said, true, h.H2(h.Class("unseen"), g.Text("Waiting for you")), b.warning(), h.Ol(h.Class("questions"), b.question(one, false))))
+	render(w, status, s.page("An agent asks", said, true,
+		h.H2(h.Class("unseen"), g.Text("Waiting for you")), b.warning(), h.Ol(h.Class("questions"), b.question(one, false))))
 }
 
 // closed is the page that a link opens: it is the same for all, and shows nothing of the question.
 func (s *awayPages) closed(r *http.Request, said string, asks bool) g.Node {
+	lead := "A call of an agent may wait for your answer."
+	if asks {
+		lead = "This browser is new here. Type the code that the console shows under Settings, once."
+	}
 	return s.page("An agent asks", said, true,
-		h.P(g.If(asks, g.Text("This browser is new here. Type the code that the console shows under Settings, once.")), g.If(!asks, g.Text("A call of an agent may wait for your answer."))),
+		h.P(g.Text(lead)),
 		h.Form(h.Method("post"), h.Action(address("q", r.PathValue("token"))),
 			g.If(asks, g.Group{
 				h.Label(h.For("code"), g.Text("Code")),

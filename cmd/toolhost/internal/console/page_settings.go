@@ -27,7 +27,8 @@ type awayState struct{ Origin, Code, Wrong string }
 
 func (s settingsPages) show(w http.ResponseWriter, v pageRequest) {
 	b := settingsBody{Away: awayState{Wrong: s.noAway}}
-	elsewhere := map[string]bool{"permissions.allow": true, "permissions.ask": true, "permissions.deny": true} // the page of the rules has them
+	// The page of the rules has these.
+	elsewhere := map[string]bool{"permissions.allow": true, "permissions.ask": true, "permissions.deny": true}
 	for _, value := range s.operator.Settings().Values {
 		if !elsewhere[value.Name] {
 			b.Values = append(b.Values, value)
@@ -70,7 +71,8 @@ func (b settingsBody) values() g.Node {
 	})
 }
 
-// shownValue is the value of a setting without what may be a secret: objects hold credentials, and so does the address of a topic.
+// shownValue is the value of a setting without what may be a secret: objects hold credentials, and so does the address
+// of a topic.
 func shownValue(v settings.Value) string {
 	switch {
 	case strings.HasPrefix(v.Text, "{") || strings.HasPrefix(v.Text, "["):
