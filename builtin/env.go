@@ -50,6 +50,9 @@ type Env struct {
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// OpensPages means that the client can show the address of a page that another server asks its user to open.
 	OpensPages bool
+	// PageDone tells the client that the page of a question with this elicitation ID is done. It may be called after the call. It is nil
+	// if clients of its era are not told.
+	PageDone func(id string)
 	// ElicitLater means that the client gets such questions as the result, and repeats the call: see [ExecAsked].Elicit.
 	ElicitLater bool
 

@@ -218,7 +218,7 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if call.Repeats = repeats; asks && !repeats {
 		call.AskUser = put
 		if s.canAsk(ctx) {
-			call.Elicit = s.elicit
+			call.Elicit, call.PageDone = s.elicit, s.pageDone(ctx)
 		}
 	}
 	if tool.def != nil && tool.def.NeedsForm && !showsForms(ctx) {

@@ -188,6 +188,18 @@ func (s *Server) elicit(ctx context.Context, params json.RawMessage) (json.RawMe
 	return json.Marshal(result)
 }
 
+// pageDone returns the function that tells a legacy client that a page of another server is done.
+func (s *Server) pageDone(ctx context.Context) func(id string) {
+	session := server.ClientSessionFromContext(ctx)
+	if session == nil {
+		return nil
+	}
+	return func(id string) {
+		// A client that has gone, or whose queue is full, waits in vain: it can repeat its call.
+		_ = s.mcp.SendNotificationToSpecificClient(session.SessionID(), string(mcp.MethodNotificationElicitationComplete), map[string]any{"elicitationId": id})
+	}
+}
+
 // accepted reports whether the person agreed to what the client showed.
 func accepted(p mcp.MultiRoundTripParams) bool {
 	r := server.ElicitationResponse(p.InputResponses, questionID)

@@ -62,6 +62,8 @@ type Request struct {
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// OpensPages means that the client can show the address of a page of another server.
 	OpensPages bool
+	// PageDone is [builtin.Env.PageDone].
+	PageDone func(id string)
 	// Repeats means that a question during a call ends it, and that the client repeats the call with the answer.
 	Repeats bool
 	// Answer is a person's answer to the question that an earlier attempt of this call returned.
@@ -335,7 +337,8 @@ func (h *Host) env(a *Admission, policy *guard.Policy, req Request) *builtin.Env
 			Timeout: set.Bash.DefaultTimeout, MaxTimeout: set.Bash.MaxTimeout, Window: set.Bash.ForegroundWindow, Tasks: set.Bash.MaxTasks,
 			KeepChanges: set.History.Commands != settings.Off,
 		},
-		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, OpensPages: req.OpensPages, ElicitLater: req.Repeats, CanAsk: req.CanAsk,
+		MaskSecrets: set.Results.MaskSecrets, Durable: set.Write.Fsync, Progress: req.Progress, Elicit: req.Elicit, OpensPages: req.OpensPages, PageDone: req.PageDone,
+		ElicitLater: req.Repeats, CanAsk: req.CanAsk,
 		Plan: h.modes.plan(a.scope), SetPlanning: func(on bool) error { return h.modes.change(a.scope, on) },
 		Worktree: h.children.worktree(a), WorktreeDirty: set.Agent.WorktreeDirty, Conversation: a.scope.Conversation(),
 		Visible: func(d *builtin.Def) bool { return h.tools.visible(d, policy, a.who) },

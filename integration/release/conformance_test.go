@@ -52,10 +52,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// clientScenarios are those that the suite judges a client by, without the ones of what the gateway does not have: auth/dpop and
-// auth/dpop-nonce (tokens bound to a key), auth/enterprise-managed-authorization and auth/wif-jwt-bearer (tokens that another identity
-// provider exchanges), auth/basic-cimd (a client ID that is the address of a page of the client), and sep-2640-* (skills; nothing is
-// judged of a client that reads none). The first seven are a sample.
+// clientScenarios are those that the suite judges a client by, without the ones of what the gateway does not have:
+// auth/enterprise-managed-authorization (an identity provider of an organization that exchanges the login of its user for one to the
+// server), and sep-2640-* (skills; nothing is judged of a client that reads none). The first seven are a sample.
 var clientScenarios = []string{
 	"request-metadata", "tools_call", "auth/metadata-var2", "auth/iss-supported-missing", "auth/scope-step-up",
 	"auth/client-credentials-jwt", "http-invalid-tool-headers",
@@ -67,6 +66,7 @@ var clientScenarios = []string{
 	"auth/scope-from-scopes-supported", "auth/scope-retry-limit",
 	"auth/iss-not-advertised", "auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized", "auth/metadata-issuer-mismatch",
 	"auth/pre-registration", "auth/client-credentials-basic", "auth/authorization-server-migration",
+	"auth/basic-cimd", "auth/wif-jwt-bearer", "auth/dpop", "auth/dpop-nonce",
 	"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback",
 }
 

@@ -31,6 +31,12 @@ def prepare(home):
                 f.write(context["private_key_pem"])
         if scenario.startswith("auth/client-credentials"):
             server["oauth"]["grant"] = "client_credentials"
+        if "valid_jwt" in context:
+            server["oauth"] |= {"grant": "jwt-bearer", "assertionFile": os.path.join(home, "token")}
+            with open(server["oauth"]["assertionFile"], "w") as f:
+                f.write(context["valid_jwt"])
+    if scenario == "auth/basic-cimd":
+        server["oauth"] = {"clientId": "https://conformance-test.local/client-metadata.json"}
     with open(os.path.join(home, "servers.json"), "w") as f:
         json.dump({"mcpServers": {"s": server}}, f)
     work = os.path.join(home, "work")
@@ -73,7 +79,7 @@ def main(flags):
     def login():
         subprocess.run([toolhost, "mcp", "login", "s"] + flags, timeout=20)
 
-    if scenario.startswith("auth/") and not scenario.startswith("auth/client-credentials"):
+    if scenario.startswith("auth/") and not scenario.startswith(("auth/client-credentials", "auth/wif")):
         login()
     host = Host(flags)
     tools = [t for t in host.request("tools/list").get("tools", []) if t["name"].startswith("mcp__s__")]

@@ -114,12 +114,12 @@ func (c caller) ask(ctx context.Context, u *upstream, r request) (json.RawMessag
 		ctx = context.WithValue(ctx, paramHeaderKey{}, r.tool)
 	}
 	params := maps.Clone(r.params)
-	raw, err := sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit, pages: c.env.OpensPages})
+	raw, err := sess.call(ctx, r.method, params, &activeCall{env: c.env})
 	for range maxRounds {
 		if err != nil || !sess.fulfil(ctx, c.env, raw, params) {
 			break
 		}
-		raw, err = sess.call(ctx, r.method, params, &activeCall{progress: c.env.Progress, elicit: c.env.Elicit, pages: c.env.OpensPages})
+		raw, err = sess.call(ctx, r.method, params, &activeCall{env: c.env})
 	}
 	if auth, ok := errors.AsType[*authError](err); ok {
 		u.remember(auth)

@@ -24,23 +24,34 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// The client credentials grant (RFC 6749, section 4.4), which MCP has as an extension (SEP-1046): a server that no person logs in to.
+// The grants for a server that no person logs in to, which MCP has as extensions: client credentials (RFC 6749, section 4.4; SEP-1046),
+// and the token that a platform gives its workload (RFC 7523, section 2.1; SEP-1933).
 const (
 	grantClientCredentials = "client_credentials"
+	grantAssertion         = "jwt-bearer" // in an entry
+	grantAssertionType     = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 	// assertionLife is how long a signed assertion is valid (RFC 7523).
 	assertionLife = time.Minute
-	// maxKey limits the size of a file with a private key, in bytes.
+	// maxKey limits the size of a file with a private key or an assertion, in bytes.
 	maxKey = 64 << 10
+
+	formType = "application/x-www-form-urlencoded"
 )
 
 // check returns an error if the entry cannot be used.
-func (o *OAuthEntry) check() error {
+func (o *OAuthEntry) check(trust Trust) error {
 	switch {
-	case o == nil || o.Grant == "" && o.PrivateKeyFile == "":
+	case o == nil || o.Grant == "" && o.PrivateKeyFile == "" && o.AssertionFile == "":
 		return nil
-	case o.Grant != grantClientCredentials:
-		return fmt.Errorf(`its "oauth" has the "grant" %q: only "client_credentials" is known, for servers that no person logs in to`, o.Grant)
+	case o.Grant != grantClientCredentials && o.Grant != grantAssertion:
+		return fmt.Errorf(`its "oauth" has the "grant" %q: "client_credentials" or "jwt-bearer" is expected, for servers that no person logs in to`, o.Grant)
+	case o.Grant == grantAssertion && o.AssertionFile == "":
+		return errors.New(`its "oauth" has the "grant" "jwt-bearer": set "assertionFile" to the file in which the platform keeps the token`)
+	case o.Grant == grantAssertion && trust == Project:
+		return errors.New(`its "oauth" has an "assertionFile", which is sent to the server's token endpoint: only entries of the user or the administrator may have one`)
+	case o.Grant == grantAssertion:
+		return nil
 	case o.ClientID == "" || o.ClientSecret == "" && o.PrivateKeyFile == "":
 		return errors.New(`its "oauth" has the "grant" "client_credentials": set "clientId", and "clientSecret" or "privateKeyFile"`)
 	}
@@ -48,7 +59,15 @@ func (o *OAuthEntry) check() error {
 }
 
 // grantsItself reports whether a token is requested with the credentials of the entry, without a person.
-func (e *Entry) grantsItself() bool { return e.OAuth != nil && e.OAuth.Grant == grantClientCredentials }
+func (e *Entry) grantsItself() bool { return e.OAuth != nil && e.OAuth.Grant != "" }
+
+// credentials returns what the entry proves its identity by, for errors.
+func (o *OAuthEntry) credentials() string {
+	if o.Grant == grantAssertion {
+		return "assertion"
+	}
+	return "client credentials"
+}
 
 // grant requests a token with the client credentials of the entry. They are sent to no other token endpoint than the first time: a
 // server could name one that collects them.
@@ -119,7 +138,15 @@ func readToken(status int, text []byte) (*transport.Token, error) {
 // else by its secret, in the header unless the authorization server supports only the form.
 func (l *login) authenticated(ctx context.Context, m *transport.AuthServerMetadata, form url.Values) (*http.Request, error) {
 	own, methods := l.entry.OAuth, m.TokenEndpointAuthMethodsSupported
-	inHeader := own.PrivateKeyFile == "" && (len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
+	inHeader := own.PrivateKeyFile == "" && own.ClientSecret != "" && (len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
+	if own.Grant == grantAssertion {
+		text, err := privatefile.Read(own.AssertionFile, maxKey)
+		if err != nil {
+			return nil, fmt.Errorf(`the "assertionFile" of its "oauth": %w`, err)
+		}
+		form.Set("grant_type", grantAssertionType)
+		form.Set("assertion", strings.TrimSpace(string(text)))
+	}
 	switch {
 	case own.PrivateKeyFile != "":
 		assertion, err := assertion(own, m.Issuer)
@@ -128,15 +155,17 @@ func (l *login) authenticated(ctx context.Context, m *transport.AuthServerMetada
 		}
 		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 		form.Set("client_assertion", assertion)
-	case !inHeader:
+	case !inHeader && own.ClientID != "":
 		form.Set("client_id", own.ClientID)
-		form.Set("client_secret", own.ClientSecret)
+		if own.ClientSecret != "" {
+			form.Set("client_secret", own.ClientSecret)
+		}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.TokenEndpoint, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Content-Type", formType)
 	r.Header.Set("Accept", "application/json")
 	if inHeader {
 		r.SetBasicAuth(url.QueryEscape(own.ClientID), url.QueryEscape(own.ClientSecret)) // RFC 6749, section 2.3.1

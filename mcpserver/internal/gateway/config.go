@@ -69,14 +69,15 @@ type Entry struct {
 
 // An OAuthEntry is the "oauth" of an entry.
 type OAuthEntry struct {
-	ClientID     string   `json:"clientId,omitempty"`
+	ClientID     string   `json:"clientId,omitempty"`     // may be the address of a page about the client
 	ClientSecret string   `json:"clientSecret,omitempty"` // of a registered client; a variable, so that the file does not hold it
 	CallbackPort int      `json:"callbackPort,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
-	// Grant is "client_credentials" for a server that no person logs in to. The client then proves its identity by the secret, or by
-	// the private key in PrivateKeyFile, a PEM file.
+	// Grant is set for a server that no person logs in to. With "client_credentials", the client proves its identity by the secret,
+	// or by the private key in PrivateKeyFile, a PEM file; with "jwt-bearer", by the token in AssertionFile, which its platform renews.
 	Grant          string `json:"grant,omitempty"`
 	PrivateKeyFile string `json:"privateKeyFile,omitempty"`
+	AssertionFile  string `json:"assertionFile,omitempty"`
 }
 
 // scopes returns the configured scopes of a login, which replace those that the server asks for.
@@ -296,7 +297,7 @@ func (e *Entry) expanded() (*Entry, error) {
 	out.Env, out.Headers = values(e.Env), values(e.Headers)
 	if e.OAuth != nil {
 		own := *e.OAuth
-		own.ClientSecret, own.PrivateKeyFile = expand(own.ClientSecret), expand(own.PrivateKeyFile)
+		own.ClientSecret, own.PrivateKeyFile, own.AssertionFile = expand(own.ClientSecret), expand(own.PrivateKeyFile), expand(own.AssertionFile)
 		out.OAuth = &own
 	}
 	if missing != "" {
@@ -306,7 +307,7 @@ func (e *Entry) expanded() (*Entry, error) {
 		if u, err := url.Parse(out.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, fmt.Errorf(`its "url" in %s is not an http or https URL`, e.File)
 		}
-		if err := out.OAuth.check(); err != nil {
+		if err := out.OAuth.check(out.Trust); err != nil {
 			return nil, err
 		}
 	}

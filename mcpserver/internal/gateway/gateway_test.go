@@ -43,16 +43,17 @@ type bench struct {
 	entries []*Entry
 	last    builtin.Result
 	err     error
-	asked   string // the params of the last question
-	forms   int    // how many questions were asked
-	effect  string // of the last call
-	as      string // the caller, the local user at first
-	pages   bool   // the client shows the addresses of pages
+	asked   string      // the params of the last question
+	forms   int         // how many questions were asked
+	effect  string      // of the last call
+	as      string      // the caller, the local user at first
+	pages   bool        // the client shows the addresses of pages
+	done    chan string // pages that the client was told to be done
 }
 
 // newBench makes a gateway of the servers of a script: the file "server" or "server NAME" holds what it does.
 func newBench(t *testing.T, archive *txtar.Archive, over string) *bench {
-	b := &bench{t: t, dir: t.TempDir(), as: localPrincipal}
+	b := &bench{t: t, dir: t.TempDir(), as: localPrincipal, done: make(chan string, 8)}
 	for _, file := range archive.Files {
 		name, ok := strings.CutPrefix(file.Name, "server")
 		if !ok {
@@ -133,7 +134,7 @@ func (b *bench) bound(ctx context.Context, d *builtin.Def, args string) {
 
 // env is that of each call: of one conversation, whose person answers questions.
 func (b *bench) env() *builtin.Env {
-	return &builtin.Env{Runtime: openRuntime(b.t), OpensPages: b.pages, Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return &builtin.Env{Runtime: openRuntime(b.t), OpensPages: b.pages, PageDone: func(id string) { b.done <- id }, Principal: b.as, Scope: "one", Elicit: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 		b.asked = string(params)
 		b.forms++
 		return filled(params), nil
@@ -225,6 +226,10 @@ func (b *bench) run(lines string) {
 			}
 		case "as":
 			b.as = rest
+		case "done": // the client was told that this page is done
+			if got := <-b.done; got != rest {
+				b.t.Errorf("done: %s, want %s", got, rest)
+			}
 		case "pages":
 			b.pages = true
 		case "wait-resources":

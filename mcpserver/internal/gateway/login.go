@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,8 +33,9 @@ type login struct {
 	entry *Entry // expanded
 	file  string
 	reach *reach
-	// named means that the authorization server identifies itself in its responses (RFC 9207).
-	named atomic.Bool
+	// facts are of the authorization server, after its metadata was read.
+	facts  atomic.Pointer[facts]
+	proofs proofs
 	// supported are the scopes_supported of the server.
 	supported atomic.Pointer[[]string]
 }
@@ -43,6 +45,7 @@ type keptLogin struct {
 	Token  *transport.Token `json:"token,omitempty"`
 	Client *registration    `json:"client,omitempty"`
 	Asked  asked            `json:"asked,omitzero"`
+	Key    []byte           `json:"key,omitempty"` // see proofs; PKCS 8
 }
 
 // asked is what the challenges of the server have asked for so far.
@@ -136,7 +139,11 @@ func (l *login) header(ctx context.Context) (string, error) {
 	if k.Token == nil {
 		return "", nil
 	}
-	return "Bearer " + k.Token.AccessToken, nil
+	header := authorization(k.Token)
+	if strings.HasPrefix(header, proofScheme) {
+		return header, l.proofs.use(&k)
+	}
+	return header, nil
 }
 
 // renew renews an expired token. The login or the registration is dropped only if the authorization server refuses it.
@@ -144,10 +151,13 @@ func (l *login) renew(ctx context.Context, k *keptLogin) error {
 	if k.Token == nil || !k.Token.IsExpired() { // another process has renewed it
 		return nil
 	}
+	if err := l.proofs.use(k); err != nil {
+		return err
+	}
 	if l.entry.grantsItself() {
 		err := l.grant(ctx, k)
 		if err != nil {
-			return fmt.Errorf("cannot get a token with the client credentials of its entry: %w", withoutURL(err))
+			return fmt.Errorf("cannot get a token with the %s of its entry: %w", l.entry.OAuth.credentials(), withoutURL(err))
 		}
 		return nil
 	}
@@ -199,12 +209,12 @@ func (l *login) refused(auth *authError) (again bool) {
 		sent := auth.response.Request.Header.Get("Authorization")
 		switch {
 		case l.entry.grantsItself():
-			if again = true; k.Token == nil || "Bearer "+k.Token.AccessToken == sent {
+			if again = true; k.Token == nil || authorization(k.Token) == sent {
 				k.Asked.add(l, auth)
 				k.Token = &transport.Token{ExpiresAt: time.Now().Add(-time.Second)} // the next request gets one
 			}
 		case k.Token == nil:
-		case "Bearer "+k.Token.AccessToken != sent:
+		case authorization(k.Token) != sent:
 			again = true // another process has renewed it
 		case k.Token.RefreshToken != "":
 			k.Token.ExpiresAt, again = time.Now().Add(-time.Second), true
@@ -216,7 +226,7 @@ func (l *login) refused(auth *authError) (again bool) {
 
 // client returns a client for requests to the authorization server.
 func (l *login) client() *http.Client {
-	client := &http.Client{Timeout: connectTime, Transport: oauthTransport{l.reach, l}}
+	client := &http.Client{Timeout: connectTime, Transport: oauthTransport{prover{l.reach, l}, l}}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		downgrade := r.URL.Scheme != via[0].URL.Scheme && r.URL.Scheme != "https"
 		if len(via) > maxRedirects || r.URL.Host != via[0].URL.Host || downgrade {

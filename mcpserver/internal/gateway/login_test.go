@@ -51,6 +51,8 @@ type authServer struct {
 	key       ed25519.PublicKey
 	need      string // the scope that a call needs; "": none
 	refusals  int    // of calls, for that
+	more      string // members of its metadata
+	bound     *binding
 }
 
 func startAuthServer(t *testing.T) *authServer {
@@ -73,12 +75,13 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		asked, _ := url.ParseQuery(a.seen["authorize"])
-		if authorized := r.Header.Get("Authorization") == "Bearer "+a.valid && a.valid != ""; authorized && call && a.need != "" && !slices.Contains(strings.Fields(asked.Get("scope")), a.need) {
+		if authorized := a.bound.accepts(r, a.valid); authorized && call && a.need != "" && !slices.Contains(strings.Fields(asked.Get("scope")), a.need) {
 			a.refusals++
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s", resource_metadata="%s/prm", error_description="more"`, a.need, a.URL))
 			w.WriteHeader(http.StatusForbidden)
 			return
 		} else if !authorized && (call || !a.open) {
+			a.bound.challenge(w)
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata="%s/prm", scope="read write"`, a.URL))
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -87,8 +90,8 @@ func (a *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/prm":
 		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%[1]s"]}`, a.URL)
 	case r.URL.Path == "/.well-known/oauth-authorization-server":
-		fmt.Fprintf(w, `{"issuer":"%[1]s","authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[2]s/token","registration_endpoint":"%[1]s/register","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]}`,
-			a.URL, cmp.Or(a.moved, a.URL))
+		fmt.Fprintf(w, `{"issuer":"%[1]s","authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[2]s/token","registration_endpoint":"%[1]s/register","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]%[3]s}`,
+			a.URL, cmp.Or(a.moved, a.URL), a.more)
 	case r.URL.Path == "/register":
 		a.clients++
 		w.WriteHeader(http.StatusCreated)
@@ -107,7 +110,17 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	fmt.Sscanf(r.Form.Get("client_id"), "client%d", &n)
 	sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
 	refused := ""
+	if a.bound != nil && !a.bound.proves(r, "") {
+		a.bound.challenge(w)
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":"use_dpop_nonce"}`)
+		return
+	}
 	switch refresh := r.Form.Get("grant_type") == "refresh_token"; {
+	case r.Form.Get("grant_type") == grantAssertionType:
+		if r.Form.Get("assertion") != "platform's token" {
+			refused = "invalid_grant"
+		}
 	case r.Form.Get("grant_type") == grantClientCredentials:
 		if !a.knows(r) {
 			refused = "invalid_client"
@@ -115,7 +128,7 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	case refresh && a.refuse == "down":
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
-	case n <= a.unknown, a.secret != "" && secretOf(r) != a.secret:
+	case strings.HasPrefix(r.Form.Get("client_id"), "client") && n <= a.unknown, a.secret != "" && secretOf(r) != a.secret:
 		refused = "invalid_client"
 	case refresh && a.refuse != "":
 		refused = a.refuse
@@ -130,7 +143,7 @@ func (a *authServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	a.tokens++
 	a.valid = fmt.Sprintf("access%d", a.tokens)
-	fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer","refresh_token":"refresh%d","expires_in":%d}`, a.valid, a.tokens, a.life)
+	fmt.Fprintf(w, `{"access_token":%q,"token_type":%q,"refresh_token":"refresh%d","expires_in":%d}`, a.valid, a.bound.scheme(), a.tokens, a.life)
 }
 
 // knows reports whether a client proves its identity: by the secret, or by an assertion that the key has signed.
@@ -438,7 +451,7 @@ func TestClientCredentials(t *testing.T) {
 		"wrong secret":    {OAuthEntry{ClientID: "robot", ClientSecret: "other"}, "client credentials of its entry: OAuth error: invalid_client"},
 		"no key":          {OAuthEntry{ClientID: "robot", PrivateKeyFile: key + "x"}, "no such file"},
 		"no credentials":  {OAuthEntry{ClientID: "robot"}, `set "clientId", and "clientSecret" or "privateKeyFile"`},
-		"a grant unknown": {OAuthEntry{ClientID: "robot", Grant: "password"}, `only "client_credentials" is known`},
+		"a grant unknown": {OAuthEntry{ClientID: "robot", Grant: "password"}, `"client_credentials" or "jwt-bearer" is expected`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := startAuthServer(t)

@@ -199,10 +199,7 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 		a.Scopes = *scopes
 	}
 	client := l.read().Client
-	own, secret := "", ""
-	if l.entry.OAuth != nil {
-		own, secret = l.entry.OAuth.ClientID, l.entry.OAuth.ClientSecret
-	}
+	own, secret := l.ownClient()
 	if client != nil && (client.Endpoint != found.TokenEndpoint || own != "" && (own != client.ID || secret != client.Secret)) {
 		client = nil
 	}
@@ -223,10 +220,26 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 		}
 		client.ID, client.Secret, client.Method = h.GetClientID(), h.GetClientSecret(), h.GetTokenEndpointAuthMethod()
 	}
-	if err := l.update(func(k *keptLogin) error { k.Client, k.Asked = client, a; return nil }); err != nil {
+	if err := l.update(func(k *keptLogin) error { k.Client, k.Asked = client, a; return l.proofs.use(k) }); err != nil {
 		return err
 	}
 	return l.authorize(ctx, open, h, tokens, in, found.Issuer)
+}
+
+// ownClient returns the registered client of the entry, or "". An ID that is the address of a page about the client is used if the
+// authorization server reads such pages.
+func (l *login) ownClient() (id, secret string) {
+	own, about := l.entry.OAuth, l.facts.Load()
+	if own == nil || strings.HasPrefix(own.ClientID, "https://") && (about == nil || !about.Pages) {
+		return "", ""
+	}
+	return own.ClientID, own.ClientSecret
+}
+
+// names reports whether the authorization server identifies itself in its responses.
+func (l *login) names() bool {
+	about := l.facts.Load()
+	return about != nil && about.Named
 }
 
 // checkMetadata refuses authorization servers without https, without PKCE with S256, or in networks that the server
@@ -290,7 +303,7 @@ func (l *login) authorize(ctx context.Context, open func(string) error, h *trans
 		return withoutURL(err)
 	}
 	answers := make(chan url.Values, 1)
-	web := &http.Server{Handler: callback(state, issuer, l.named.Load(), answers), ReadHeaderTimeout: connectTime, MaxHeaderBytes: maxHeader}
+	web := &http.Server{Handler: callback(state, issuer, l.names(), answers), ReadHeaderTimeout: connectTime, MaxHeaderBytes: maxHeader}
 	go web.Serve(in)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for the response to the browser

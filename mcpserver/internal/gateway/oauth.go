@@ -16,6 +16,14 @@ const (
 	serverMetadata    = "/.well-known/oauth-authorization-server"
 )
 
+// facts are members of the metadata of an authorization server, which the library ignores.
+type facts struct {
+	Issuer string   `json:"issuer"`
+	Named  bool     `json:"authorization_response_iss_parameter_supported"` // in its responses (RFC 9207)
+	Pages  bool     `json:"client_id_metadata_document_supported"`          // it reads the page that a client ID is the address of
+	Proofs []string `json:"dpop_signing_alg_values_supported"`              // algorithms, see proofs
+}
+
 // An oauthTransport limits the responses of authorization servers. It also sets the application type, tries the
 // metadata path without the path of the server, and reads metadata that the library ignores.
 type oauthTransport struct {
@@ -47,14 +55,13 @@ func (t oauthTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var metadata struct {
-		Issuer string `json:"issuer"`
-		Named  bool   `json:"authorization_response_iss_parameter_supported"`
+		facts
 		// In the metadata of the server itself, which has no issuer:
 		Resource string
 		Scopes   []string `json:"scopes_supported"`
 	}
 	if json.Unmarshal(text, &metadata) == nil && metadata.Issuer != "" {
-		t.login.named.Store(metadata.Named)
+		t.login.facts.Store(&metadata.facts)
 	} else if metadata.Resource != "" {
 		t.login.supported.Store(&metadata.Scopes)
 	}

@@ -40,7 +40,7 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 	for _, id := range slices.Sorted(maps.Keys(asked.InputRequests)) {
 		switch r := asked.InputRequests[id]; r.Method {
 		case "elicitation/create":
-			answer, err := s.u.ask(ctx, r.Params, env.Elicit, env.OpensPages)
+			answer, err := s.u.ask(ctx, r.Params, env)
 			if err != nil {
 				answer = answered("decline", nil) // a form that cannot be shown
 			}
@@ -56,27 +56,26 @@ func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMess
 	return true
 }
 
-// An asker shows a form to a person, see [builtin.Env].
-type asker = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-
-// ask shows the question of a server to a person, and returns the response for the server. pages says that the client shows the
-// addresses of pages.
-func (u *upstream) ask(ctx context.Context, params json.RawMessage, elicit asker, pages bool) (json.RawMessage, error) {
+// ask shows the question of a server about a call to a person, and returns the response for the server.
+func (u *upstream) ask(ctx context.Context, params json.RawMessage, env *builtin.Env) (json.RawMessage, error) {
 	var ask interface {
 		params(server string) json.RawMessage
 		answer(result json.RawMessage) json.RawMessage
 	}
 	page, err := newPage(params)
-	if ask = page; err == nil && page == nil || !pages {
+	if ask = page; err == nil && page == nil || !env.OpensPages {
 		ask, err = newForm(params)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if elicit == nil {
+	if env.Elicit == nil {
 		return answered("decline", nil), nil
 	}
-	result, err := elicit(ctx, ask.params(u.srv.Name))
+	if ask == page && env.PageDone != nil {
+		u.pages.opened(page.id, env.PageDone)
+	}
+	result, err := env.Elicit(ctx, ask.params(u.srv.Name))
 	if err != nil {
 		return answered("cancel", nil), nil
 	}
@@ -87,6 +86,36 @@ func (u *upstream) ask(ctx context.Context, params json.RawMessage, elicit asker
 // answer is only whether the user agrees to open it.
 type page struct {
 	message, url, id string
+}
+
+// pages are the pages that clients were asked to open, and have not heard of since.
+type pages struct {
+	mu   sync.Mutex
+	open map[string]func(id string)
+}
+
+// maxOpenPages is how many pages of a connection are remembered.
+const maxOpenPages = 64
+
+// opened records whom to tell when a page is done.
+func (p *pages) opened(id string, tell func(id string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil || len(p.open) >= maxOpenPages {
+		p.open = map[string]func(string){}
+	}
+	p.open[id] = tell
+}
+
+// done tells the client that was asked to open a page that it is done.
+func (p *pages) done(id string) {
+	p.mu.Lock()
+	tell := p.open[id]
+	delete(p.open, id)
+	p.mu.Unlock()
+	if tell != nil {
+		tell(cleanText(id, maxLine))
+	}
 }
 
 // maxPageURL is the longest address of a page, in bytes.
@@ -139,7 +168,7 @@ func (c caller) openPages(ctx context.Context, refusal *rpcError, u *upstream) s
 		return ""
 	}
 	for _, params := range data.Elicitations[:min(len(data.Elicitations), maxForms)] {
-		result, err := u.ask(ctx, params, c.env.Elicit, true)
+		result, err := u.ask(ctx, params, c.env)
 		if err != nil || !strings.Contains(string(result), `"accept"`) {
 			return ". The user did not open the page"
 		}

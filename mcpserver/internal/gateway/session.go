@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/toolhost/toolhost/builtin"
 )
 
 // The eras of the protocol, as stored for a server.
@@ -52,13 +54,11 @@ type session struct {
 
 // An activeCall is a running call.
 type activeCall struct {
-	progress func(string)
-	elicit   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	pages    bool // see [builtin.Env.OpensPages]
-	ctx      context.Context
-	alive    *time.Timer // fires after silence
-	shown    time.Time
-	began    int // order of the start
+	env   *builtin.Env
+	ctx   context.Context
+	alive *time.Timer // fires after silence
+	shown time.Time
+	began int // order of the start
 }
 
 // agree negotiates the version of the protocol.
@@ -173,6 +173,11 @@ func (s *session) notified(method string, params json.RawMessage) {
 		s.progressed(params)
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		s.refetchSoon()
+	case "notifications/elicitation/complete":
+		var p struct{ ElicitationID string }
+		if json.Unmarshal(params, &p) == nil {
+			s.u.pages.done(p.ElicitationID)
+		}
 	}
 }
 
@@ -194,7 +199,7 @@ func (s *session) progressed(params json.RawMessage) {
 		return
 	}
 	c.alive.Reset(silence)
-	if c.progress == nil || time.Since(c.shown) < time.Second/4 {
+	if c.env.Progress == nil || time.Since(c.shown) < time.Second/4 {
 		return
 	}
 	c.shown = time.Now()
@@ -204,7 +209,7 @@ func (s *session) progressed(params json.RawMessage) {
 	} else if text == "" {
 		text = fmt.Sprintf("%g", p.Progress)
 	}
-	go c.progress(text)
+	go c.env.Progress(text)
 }
 
 // asked implements [listener].
@@ -242,12 +247,12 @@ func (s *session) answer(method string, params json.RawMessage) (json.RawMessage
 	case "elicitation/create":
 		c := s.latest()
 		if c == nil {
-			c = &activeCall{ctx: s.u.g.ctx} // its question is declined
+			c = &activeCall{ctx: s.u.g.ctx, env: &builtin.Env{}} // its question is declined
 		} else {
 			c.alive.Stop()
 			defer c.alive.Reset(silence)
 		}
-		result, err := s.u.ask(c.ctx, params, c.elicit, c.pages)
+		result, err := s.u.ask(c.ctx, params, c.env)
 		if err != nil {
 			return nil, &rpcError{Code: codeParams, Message: err.Error()}
 		}
@@ -288,10 +293,10 @@ func (s *session) call(ctx context.Context, method string, params map[string]any
 	defer time.AfterFunc(limit, func() { cancel(fmt.Errorf("it did not answer within %s", limit)) }).Stop()
 	c.ctx, c.alive = ctx, time.AfterFunc(silence, func() { cancel(s.silent()) })
 	defer c.alive.Stop()
-	if w, ok := s.w.(talker); ok && c.progress != nil {
+	if w, ok := s.w.(talker); ok && c.env.Progress != nil {
 		defer time.AfterFunc(noiseTime, func() {
 			if odd := w.unexpected(); odd != "" {
-				c.progress("it does not answer, and has written: " + odd)
+				c.env.Progress("it does not answer, and has written: " + odd)
 			}
 		}).Stop()
 	}

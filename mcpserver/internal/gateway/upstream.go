@@ -24,9 +24,11 @@ type upstream struct {
 	// alone is held by a call that must not run concurrently with others. It is nil if conversations share the connection.
 	alone chan struct{}
 
+	pages pages
+
 	mu       sync.Mutex
 	live     *session
-	pages    bool            // see opensPages
+	forPages bool            // see opensPages
 	starting *start          // nil if no start is in progress
 	closing  <-chan struct{} // closed when the last session that was idle has ended; nil if there was none
 	users    int
@@ -112,7 +114,7 @@ func (u *upstream) acquire(ctx context.Context) (*session, error) {
 				u.mu.Unlock()
 				return nil, err
 			}
-			u.pages = pagesOf(ctx)
+			u.forPages = pagesOf(ctx)
 			u.start()
 		}
 		now := u.starting
@@ -339,11 +341,14 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 		return err
 	}
 	if e.Type == typeHTTP {
-		headers := u.headers(e)
+		login := loginOf(&u.g.cfg, u.srv, e, u.principal)
+		headers := u.headers(e, login)
 		if _, err := headers(ctx); err != nil { // before the probe, whose timeout is short
 			return err
 		}
-		s.w = newHTTPWire(e, headers, s)
+		w := newHTTPWire(e, headers, s)
+		w.client.Transport = prover{w.client.Transport, login}
+		s.w = w
 		return nil
 	}
 	if err := u.g.makeRoom(u); err != nil {
@@ -353,9 +358,8 @@ func (u *upstream) open(ctx context.Context, s *session) error {
 }
 
 // headers returns a function that returns the headers for a request.
-func (u *upstream) headers(e *Entry) func(context.Context) (http.Header, error) {
+func (u *upstream) headers(e *Entry, login *login) func(context.Context) (http.Header, error) {
 	helped := sync.OnceValues(func() (map[string]string, error) { return runHelper(u.g.ctx, u.g.cfg, e) })
-	login := loginOf(&u.g.cfg, u.srv, e, u.principal)
 	return func(ctx context.Context) (http.Header, error) {
 		all := http.Header{}
 		token, err := login.header(ctx)
@@ -399,7 +403,7 @@ func pagesOf(ctx context.Context) bool {
 func (u *upstream) opensPages() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.pages
+	return u.forPages
 }
 
 // roots returns the response to roots/list. It is empty for a server that does not see the workspace.
