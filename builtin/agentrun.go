@@ -87,15 +87,27 @@ func (r *agentRun) run(ctx context.Context) (Result, error) {
 	if err := r.start(ctx); err != nil {
 		return Result{}, err
 	}
-	if r.in.Background || r.def.Background && r.in.Resume == "" {
+	var over <-chan time.Time
+	background := r.in.Background || r.def.Background && r.in.Resume == ""
+	switch {
+	case background && handsOver(ctx, r.id):
+	case background:
 		return r.continuesAsTask("The agent runs as the background task"), nil
+	default:
+		patience := time.NewTimer(r.env.Shell.Window)
+		defer patience.Stop()
+		over = patience.C
 	}
-	patience := time.NewTimer(r.env.Shell.Window)
-	defer patience.Stop()
 	select {
 	case <-r.task.Done():
-	case <-patience.C:
-		return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task", r.env.Shell.Window)), nil
+	case <-over:
+		if !handsOver(ctx, r.id) {
+			return r.continuesAsTask(fmt.Sprintf("The agent still runs after %s; it goes on as the background task", r.env.Shell.Window)), nil
+		}
+		select {
+		case <-r.task.Done():
+		case <-ctx.Done():
+		}
 	case <-ctx.Done():
 	}
 	_, _ = r.task.Stop(r.env.Scope) // this result reports its end

@@ -49,7 +49,9 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 	command := shell.Command{Text: b.where.settling.Prelude() + in.Command, Dir: dir.Real(), Timeout: b.timeout, Output: env.Progress, Spill: spill(env),
 		Gate: b.gate, Left: b.where.leave}
 	if in.Background {
-		b.gate.leaves()
+		if !follows(ctx) {
+			b.gate.leaves()
+		}
 		if in.Timeout == 0 {
 			command.Timeout = maxTaskAge
 		}
@@ -61,12 +63,15 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 		return runInRoot(ctx, env, in, barred)
 	case err != nil:
 		return Result{}, b.where.failed(env, err)
+	case in.Background && handsOver(ctx, b.task.ID):
+		return b.await(ctx, 0)
 	case in.Background:
+		b.gate.leaves()
 		return taskStarted(b.task.ID, soFar, "The command runs as the background task", dir, notes(note, b.clamped, b.where.containmentNotice(), strings.Join(b.standing, " "))), nil
 	case r == nil && b.gate.reapAfterCall():
-		return b.await(ctx)
+		return b.await(ctx, env.window(ctx))
 	case r == nil:
-		return b.continuesAsTask(soFar), nil
+		return b.goesOn(ctx, soFar)
 	}
 	return b.askHeld(ctx, b.taskText(r)), nil
 }
@@ -116,7 +121,7 @@ func (b *bashRun) run(ctx context.Context, command shell.Command) (r *shell.Resu
 		}
 		return nil, "", err
 	}
-	if b.in.Background || !run.Wait(ctx, max(b.env.Shell.Window, 1)) && b.reserve() == nil {
+	if b.in.Background || !run.Wait(ctx, max(b.env.window(ctx), 1)) && b.reserve() == nil {
 		return nil, b.follow(run), nil
 	}
 	defer run.Leave()
@@ -158,40 +163,6 @@ func (b *bashRun) follow(run *shell.Execution) (soFar string) {
 		b.task.End(r, err)
 	}()
 	return soFar
-}
-
-// continuesAsTask returns the result for a command that has become a task.
-func (b *bashRun) continuesAsTask(soFar string) Result {
-	b.gate.leaves()
-	return taskStarted(b.task.ID, soFar, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
-		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice(), strings.Join(b.standing, " ")))
-}
-
-// await waits for a command that has become a task because of a question about a program: until the next question, the end
-// of the command, or the end of the foreground window.
-func (b *bashRun) await(ctx context.Context) (Result, error) {
-	id := b.task.ID
-	patience := time.NewTimer(b.env.Shell.Window)
-	defer patience.Stop()
-	select {
-	case later := <-b.gate.pending:
-		return Result{
-			Text: "A program that the command starts must be approved by a person. The command waits as the task " + id + ".",
-			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
-				later.answer <- a
-				return b.await(ctx)
-			}},
-		}, nil
-	case <-b.task.Done():
-	case <-patience.C:
-		return b.continuesAsTask(""), nil
-	case <-ctx.Done():
-	}
-	r, err := b.task.Stop(b.env.Scope)
-	if err != nil {
-		return Result{}, b.where.failed(b.env, err)
-	}
-	return b.taskText(r), nil
 }
 
 // taskText returns the text for a command that has ended.

@@ -14,8 +14,8 @@ import (
 )
 
 // Long does work that may take long, for a call that text describes. Work that runs longer than the window of [ShellLimits]
-// becomes a task: the result says so, and TaskOutput returns its progress and its result. A task cannot ask questions. The
-// work must end when its context is done.
+// becomes a task: the result says so, and TaskOutput returns its progress and its result. A task cannot ask questions, unless the
+// client follows it: see [HandOver]. The work must end when its context is done.
 func (e *Env) Long(ctx context.Context, text string, work func(context.Context, *Env) (Result, error)) (Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &longWork{progress: e.Progress, results: e.Results, out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}, nil), done: make(chan struct{})}
@@ -23,7 +23,7 @@ func (e *Env) Long(ctx context.Context, text string, work func(context.Context, 
 	own.Progress = l.report
 	if e.Elicit != nil {
 		own.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-			if l.isTask() {
+			if l.isTask() && !l.isFollowed() {
 				return nil, errors.New("the call has become a task, which cannot ask questions")
 			}
 			return e.Elicit(ctx, params)
@@ -35,15 +35,18 @@ func (e *Env) Long(ctx context.Context, text string, work func(context.Context, 
 		l.run(inner, &own, work)
 	}()
 	var over <-chan time.Time
-	if e.Shell.Window > 0 {
-		window := time.NewTimer(e.Shell.Window)
+	if limit := e.window(ctx); limit > 0 {
+		window := time.NewTimer(limit)
 		defer window.Stop()
 		over = window.C
 	}
 	select {
 	case <-over:
-		if t, err := e.Runtime.tasks.Reserve(e.taskSpec(callKind, text)); err == nil && l.detach(t, begun) {
+		if t, err := e.Runtime.tasks.Reserve(e.taskSpec(callKind, text)); err == nil && l.detach(ctx, t, begun) {
 			context.AfterFunc(t.Context(), cancel)
+			if l.isFollowed() {
+				break
+			}
 			return Result{Text: fmt.Sprintf("%s still runs after %s; it goes on as the background task %s. Its result: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", text, e.Shell.Window, t.ID, t.ID)}, nil
 		}
 	case <-l.done:
@@ -63,6 +66,7 @@ type longWork struct {
 	progress func(string)
 	ended    bool
 	task     *task.Task // nil: the call waits
+	followed bool       // by the client, see [HandOver]
 
 	done   chan struct{} // closed when the fields below are set
 	result Result
@@ -92,6 +96,9 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 	}
 	l.out.Write([]byte(text + "\n"))
 	l.task.EndCall(l.err != nil || l.result.IsError)
+	if l.followed {
+		_, _ = l.task.Stop(l.task.Scope) // the result of the call reports its end
+	}
 }
 
 // end records that the work has ended, unless it is a task, whose questions must be answered first. It reports whether the call gets
@@ -100,11 +107,17 @@ func (l *longWork) end() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
-	return l.task == nil
+	return l.task == nil || l.followed
+}
+
+func (l *longWork) isFollowed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.followed
 }
 
 // detach makes the work a reserved task, or releases that if the work has ended.
-func (l *longWork) detach(t *task.Task, begun time.Time) bool {
+func (l *longWork) detach(ctx context.Context, t *task.Task, begun time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -112,7 +125,7 @@ func (l *longWork) detach(t *task.Task, begun time.Time) bool {
 		return false
 	}
 	t.Begin(l.out, begun)
-	l.task = t
+	l.task, l.followed = t, handsOver(ctx, t.ID)
 	return true
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/httpserver"
 	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
@@ -81,7 +82,10 @@ func (s adapter) CountUnauthorized() { s.host.counts.unauthorised.Add(1) }
 
 func (s adapter) EndSession(principal, session string) { s.host.scopes.EndSession(principal, session) }
 
-func (s adapter) EndTasks(principal string) { s.host.runtime.StopTasks(principal) }
+func (s adapter) EndTasks(principal string) {
+	s.host.clientTasks.drop(principal)
+	s.host.runtime.StopTasks(principal)
+}
 
 // Open implements [transport.Handler].
 func (s adapter) Open(text []byte) (transport.Message, *jsonrpc.Error) {
@@ -106,8 +110,9 @@ type message struct {
 	admission *Admission // nil if the message is not a tool call
 	// arguments holds the arguments of a call that bypassed the library, nil otherwise.
 	arguments json.RawMessage
-	passed    any // [builtin.Result.Passed]
-	code      int // of the error of another server, see [builtin.Result]
+	created   *taskView // the task that the call has become; nil if it has its result
+	passed    any       // [builtin.Result.Passed]
+	code      int       // of the error of another server, see [builtin.Result]
 }
 
 type messageKey struct{}
@@ -161,6 +166,18 @@ func (m *message) Admit(ctx context.Context, from transport.Peer) (inside contex
 // Answer implements [transport.Message]. The library decodes a message five times, so it gets only the part of a call
 // that it needs.
 func (m *message) Answer(inside context.Context) mcp.JSONRPCMessage {
+	answer := m.answer(inside)
+	if created := m.Instead(); created != nil {
+		return created
+	}
+	return answer
+}
+
+func (m *message) answer(inside context.Context) mcp.JSONRPCMessage {
+	if _, own := m.Named(); own {
+		answer, _ := m.Own(inside)
+		return answer
+	}
 	if m.admission == nil {
 		return m.coded(m.mcp.HandleMessage(context.WithValue(inside, consultedKey{}, m), m.text))
 	}
@@ -187,16 +204,31 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	if !ok {
 		return nil, fmt.Errorf("the call of %s did not come through a transport of this host", req.Params.Name)
 	}
+	answer, err := s.answerTo(ctx, c, req.Params.MultiRoundTripParams)
+	if err != nil {
+		return nil, err
+	}
+	if c.Method != jsonrpc.MethodCall || c.peer.Unattended || !server.IsModernRequest(ctx) || !declares(&c.Envelope, tasksExtension) {
+		return s.callTool(ctx, c, req, answer)
+	}
+	t := &clientTask{principal: c.peer.Who.Principal, tool: req.Params.Name, leave: func() { c.admission.Leave() }}
+	result, created, err := s.host.clientTasks.run(ctx, t, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		return s.callTool(ctx, c, req, answer)
+	})
+	if c.created = created; created != nil {
+		return &mcp.CallToolResult{}, nil // see Instead
+	}
+	return result, err
+}
+
+// callTool makes a call of a tool with the answer to an earlier question.
+func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolRequest, answer *Answer) (*mcp.CallToolResult, error) {
 	tool, arguments := c.tool, req.Params.RawArguments
 	if c.arguments != nil {
 		arguments = c.arguments
 	}
 	if tool.inside != nil {
 		arguments = tool.inside.args
-	}
-	answer, err := s.answerTo(ctx, c, req.Params.MultiRoundTripParams)
-	if err != nil {
-		return nil, err
 	}
 	asks := s.canAsk(ctx)
 	repeats := asks && server.IsModernRequest(ctx)
@@ -207,6 +239,8 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 	program := clientOf(ctx, req)
 	shown := newReporter(ctx, c.peer, req.Params.Name, req.Params.Meta)
 	defer shown.stop()
+	task := taskOf(ctx)
+	task.beforeLeave(shown.stop)
 	call := Request{
 		Tool: tool.called(c.Params.Name), tool: tool, Args: s.host.tools.withoutSession(tool, arguments), Progress: shown.callback(),
 		CanAsk: asks || s.host.approvals.asksOperator(c.peer.Who.Principal), Answer: answer,
@@ -240,12 +274,23 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 			return s.host.approvals.askOperator(ctx, c.admission, call, q)
 		})
 		shown.forget()
-		reply = s.host.Call(ctx, s.host.readmit(c.admission), call)
+		c.admission = s.host.readmit(c.admission)
+		reply = s.host.Call(ctx, c.admission, call)
+	}
+	for reply.Question != nil && repeats && task.isHanded() {
+		var err error
+		if call.Answer, err = s.askInTask(ctx, c, task, call, reply.Question); err != nil {
+			return nil, err
+		}
+		reply = s.host.Call(ctx, c.admission, call)
 	}
 	if reply.Question != nil && repeats {
 		return s.toQuestion(ctx, c.admission, call, reply.Question), nil
 	}
 	c.passed, c.code = reply.Passed, reply.Served.Code
+	if own != nil && own.failure != nil {
+		return nil, own.failure
+	}
 	if own != nil {
 		return own.answer(reply), nil
 	}
@@ -254,6 +299,23 @@ func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallTo
 		result.StructuredContent = nil
 	}
 	return result, nil
+}
+
+// askInTask puts a question to the client that follows the task of a call. The call goes on with the answer in a new turn.
+func (s adapter) askInTask(ctx context.Context, c *message, t *clientTask, call Request, q *Question) (*Answer, error) {
+	asked := s.toQuestion(ctx, c.admission, call, q)
+	limited, cancel := context.WithTimeout(ctx, approvals.Lifetime)
+	defer cancel()
+	response, err := t.ask(limited, asked.InputRequests[questionID])
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c.admission.Leave()
+	c.admission = s.host.readmit(c.admission)
+	if err != nil {
+		return &Answer{State: q.State, By: ByClient, late: true}, nil
+	}
+	return s.answerTo(ctx, c, mcp.MultiRoundTripParams{RequestState: q.State, InputResponses: mcp.InputResponses{questionID: response}})
 }
 
 // originOf returns the origin of a call over MCP. The trace in the message has priority over the header, which a

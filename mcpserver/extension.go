@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,7 +35,7 @@ type ExtraTool struct {
 	Needs []string
 	// Rounds says that the tool asks its client further questions and checks the answers itself.
 	Rounds bool
-	// Run is called when the gate lets the call run. The model sees its error.
+	// Run is called when the gate lets the call run. The model sees its error, unless it is a [*ProtocolError].
 	Run func(context.Context, ExtraCall) (*mcp.CallToolResult, error)
 }
 
@@ -47,13 +48,18 @@ type ExtraCall struct {
 	Progress func(lastLines string)
 	// Notify sends a notification that belongs to the call, in order before its answer.
 	Notify func(ctx context.Context, method string, params map[string]any)
+	// Later makes the rest of the call a task, if the client follows tasks. It reports whether the call is one.
+	Later func() bool
+	// Ask puts a question to the client of a call that is a task, and waits for the answer.
+	Ask func(context.Context, mcp.ElicitationParams) (*mcp.ElicitationResult, error)
 }
 
 // An extraRun carries a call of an extra tool through the pipeline, in the context. The pipeline does not know the
 // request and result types of the library.
 type extraRun struct {
-	call   ExtraCall
-	result *mcp.CallToolResult
+	call    ExtraCall
+	result  *mcp.CallToolResult
+	failure *ProtocolError
 }
 
 type extraKey struct{}
@@ -77,7 +83,10 @@ func (t ExtraTool) def() (*builtin.Def, error) {
 			return builtin.Result{}, fmt.Errorf("%s is served over MCP only", t.Tool.Name)
 		}
 		now.call.Args, now.call.Progress = args, env.Progress
+		task := taskOf(ctx)
+		now.call.Later, now.call.Ask = func() bool { return task != nil && task.HandOver("") }, task.elicit
 		result, err := t.Run(ctx, now.call)
+		now.failure, _ = errors.AsType[*ProtocolError](err)
 		if err != nil {
 			return builtin.Result{}, err
 		}

@@ -51,6 +51,7 @@ type Host struct {
 	stateProbe  recent[error]
 	counts      counts
 	lull        lull // of changes in other servers
+	clientTasks clientTasks
 }
 
 // Open starts a host. It fails if the configuration cannot be served. If something optional is missing, such as a
@@ -171,6 +172,7 @@ func (h *Host) Warm(principal string) {
 func (h *Host) Close() error {
 	var errs []error
 	h.lull.stop()
+	h.clientTasks.close()
 	if h.gateway != nil {
 		h.gateway.Close()
 	}

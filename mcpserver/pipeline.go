@@ -121,7 +121,8 @@ func (h *Host) Call(ctx context.Context, a *Admission, req Request) (reply Reply
 		}
 	}
 	req.Tool = req.tool.called(req.Tool)
-	if errors.Is(req.tool.err, errNoTool) && a.err == nil && awaitServer(ctx, h, req.Tool, a.ticket.Postpone) {
+	if errors.Is(req.tool.err, errNoTool) && a.err == nil { // also if an earlier attempt of this call has waited
+		awaitServer(ctx, h, req.Tool, a.ticket.Postpone)
 		inside := req.tool.inside
 		req.tool = h.tools.resolve(req.Tool)
 		req.tool.inside = inside

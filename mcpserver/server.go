@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,11 @@ func NewServer(h *Host) (*Server, error) {
 		s.consultable(&r.Capabilities)
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
+		r.Capabilities.Extensions = maps.Clone(r.Capabilities.Extensions)
+		if r.Capabilities.Extensions == nil {
+			r.Capabilities.Extensions = map[string]any{}
+		}
+		r.Capabilities.Extensions[tasksExtension] = struct{}{}
 		r.Instructions = s.instructions(ctx)
 		s.consultable(&r.Capabilities)
 	})

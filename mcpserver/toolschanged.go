@@ -27,22 +27,13 @@ type subscriptions struct {
 
 // subscribe is called before the library serves a subscription.
 func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsListenRequest) {
-	wanted := map[string]bool{
-		mcp.MethodNotificationToolsListChanged: req.Params.Notifications.ToolsListChanged, mcp.MethodNotificationPromptsListChanged: req.Params.Notifications.PromptsListChanged,
-		mcp.MethodNotificationResourcesListChanged: req.Params.Notifications.ResourcesListChanged,
-	}
-	if !slices.Contains(slices.Collect(maps.Values(wanted)), true) {
-		return
-	}
-	s.host.policies.follow()
 	session := server.ClientSessionFromContext(ctx)
-	if transport.PeerOf(ctx).Transport != transport.Stdio || session == nil {
+	if transport.PeerOf(ctx).Transport != transport.Stdio || session == nil { // the library tells it
+		s.follow(req)
 		return
 	}
-	s.subscriptions.mu.Lock()
-	defer s.subscriptions.mu.Unlock()
-	s.subscriptions.tell[req] = func(method string) {
-		if ctx.Err() != nil || !wanted[method] { // or the client has cancelled it
+	s.subscribeTo(req, func(method string) {
+		if ctx.Err() != nil { // the client has cancelled it
 			return
 		}
 		changed := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
@@ -52,7 +43,36 @@ func (s *Server) subscribe(ctx context.Context, id any, req *mcp.SubscriptionsLi
 		case session.NotificationChannel() <- changed:
 		default: // the channel is full: the client will reload anyway
 		}
+	})
+}
+
+// subscribeTo calls tell with the changes that a subscription is about, until end is called.
+func (s *Server) subscribeTo(req *mcp.SubscriptionsListenRequest, tell func(method string)) (end func()) {
+	wanted := s.follow(req)
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	s.subscriptions.tell[req] = func(method string) {
+		if wanted[method] {
+			tell(method)
+		}
 	}
+	return func() {
+		s.subscriptions.mu.Lock()
+		defer s.subscriptions.mu.Unlock()
+		delete(s.subscriptions.tell, req)
+	}
+}
+
+// follow follows the settings for a subscription to lists. It returns the notifications that it is about.
+func (s *Server) follow(req *mcp.SubscriptionsListenRequest) (wanted map[string]bool) {
+	wanted = map[string]bool{
+		mcp.MethodNotificationToolsListChanged: req.Params.Notifications.ToolsListChanged, mcp.MethodNotificationPromptsListChanged: req.Params.Notifications.PromptsListChanged,
+		mcp.MethodNotificationResourcesListChanged: req.Params.Notifications.ResourcesListChanged,
+	}
+	if slices.Contains(slices.Collect(maps.Values(wanted)), true) {
+		s.host.policies.follow()
+	}
+	return wanted
 }
 
 // unsubscribe is called when a subscription has ended. It delays the answer until the start of the subscription has

@@ -24,23 +24,15 @@ func (m *message) misuse() *jsonrpc.Error {
 			return &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: err.Error()}
 		}
 	}
-	declared, modern := m.Params.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	_, modern := m.Params.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
 	if extra == nil || !modern {
 		return nil
 	}
-	missing := slices.DeleteFunc(slices.Clone(extra.Needs), func(name string) bool { return declared[name] != nil })
+	missing := slices.DeleteFunc(slices.Clone(extra.Needs), func(name string) bool { return declares(&m.Envelope, name) })
 	if len(missing) == 0 {
 		return nil
 	}
-	needed := map[string]any{}
-	for _, name := range missing {
-		needed[name] = struct{}{}
-	}
-	return &jsonrpc.Error{
-		ID: m.ID, Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY,
-		Text: mcp.MissingRequiredClientCapabilityError{Capability: missing[0]}.Error(),
-		Data: map[string]any{"requiredCapabilities": needed},
-	}
+	return missingCapabilities(m.ID, missing...)
 }
 
 // Validate implements [transport.Message].

@@ -25,7 +25,7 @@ const (
 
 func fixtures() mcpserver.Extension {
 	var tools []mcpserver.ExtraTool
-	for _, some := range [][]mcpserver.ExtraTool{contentTools(), notifyingTools(), legacyAsking(), roundTools(), schemaTools()} {
+	for _, some := range [][]mcpserver.ExtraTool{contentTools(), notifyingTools(), legacyAsking(), roundTools(), schemaTools(), taskTools()} {
 		tools = append(tools, some...)
 	}
 	return mcpserver.Extension{

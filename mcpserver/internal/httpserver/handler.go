@@ -119,6 +119,9 @@ func (d *handler) examine(r *http.Request, who auth.Identity, body []byte) (mess
 	if wrong == nil && m.Method != string(mcp.MethodInitialize) {
 		wrong = unknownVersion(m, version)
 	}
+	if name, own := message.Named(); wrong == nil && own {
+		wrong = checkOwn(r, m, name)
+	}
 	if wrong == nil && (!m.Modern(version) || checkHeaders(r, m)) {
 		wrong = message.Validate(who)
 	}
@@ -225,7 +228,12 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 		d.reject(stream, r, who, m, errNoRoom(http.StatusTooManyRequests, err.Error()))
 		return
 	}
-	d.next.ServeHTTP(stream, r.WithContext(ctx))
+	if _, own := message.Named(); own {
+		stream.send(message.Own(ctx))
+	} else {
+		stream.instead = message.Instead
+		d.next.ServeHTTP(stream, r.WithContext(ctx))
+	}
 	if errors.Is(context.Cause(ctx), errRevoked) {
 		stream.revoked(m)
 	}

@@ -124,6 +124,24 @@ func checkHeaders(r *http.Request, m jsonrpc.Envelope) bool {
 	return r.Header.Get(mcp.HeaderMethod) == m.Method && (m.Method != jsonrpc.MethodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
 }
 
+// checkOwn returns the error for a modern request that the library does not get, if its headers do not agree with its body.
+func checkOwn(r *http.Request, m jsonrpc.Envelope, name string) *jsonrpc.Error {
+	declared, _ := m.Params.Meta[mcp.MetaKeyProtocolVersion].(string)
+	given, ok := mcp.DecodeHeaderValue(r.Header.Get(mcp.HeaderName))
+	text := ""
+	switch {
+	case r.Header.Get(mcp.HeaderProtocolVersion) != declared:
+		text = fmt.Sprintf("the header %s is %q, but the message says %q: send the same version", mcp.HeaderProtocolVersion, r.Header.Get(mcp.HeaderProtocolVersion), declared)
+	case r.Header.Get(mcp.HeaderMethod) != m.Method:
+		text = fmt.Sprintf("the header %s is %q, but the method is %q: send the same", mcp.HeaderMethod, r.Header.Get(mcp.HeaderMethod), m.Method)
+	case !ok || given != name:
+		text = fmt.Sprintf("the header %s is %q, but the task is %q: send the same", mcp.HeaderName, r.Header.Get(mcp.HeaderName), name)
+	default:
+		return nil
+	}
+	return &jsonrpc.Error{ID: m.ID, Code: mcp.HEADER_MISMATCH, Text: text}
+}
+
 // An httpError says why a request is refused.
 type httpError struct {
 	status int

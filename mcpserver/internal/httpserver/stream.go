@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,12 +25,13 @@ import (
 // notifications per session: they are lost if the response is faster, and can leave on the stream of another request.
 type responseStream struct {
 	w            http.ResponseWriter
-	writeTimeout time.Duration    // after each write, for the client to read it
-	header       http.Header      // set by the library
-	openLog      func() *eventLog // nil: events are not kept
-	missingRight *auth.Error      // nil, or the right that the caller lacks: the status is then 403
-	cancelled    func() bool      // reports whether the client has cancelled the request; nil: never
-	metadataURL  string           // for the challenge that goes with missingRight
+	writeTimeout time.Duration             // after each write, for the client to read it
+	header       http.Header               // set by the library
+	openLog      func() *eventLog          // nil: events are not kept
+	missingRight *auth.Error               // nil, or the right that the caller lacks: the status is then 403
+	instead      func() mcp.JSONRPCMessage // returns what replaces the response of the library, or nil; nil: nothing does
+	cancelled    func() bool               // reports whether the client has cancelled the request; nil: never
+	metadataURL  string                    // for the challenge that goes with missingRight
 
 	mu             sync.Mutex // held during writes
 	headersSent    bool
@@ -128,14 +130,48 @@ func (s *responseStream) Write(p []byte) (int, error) {
 	if !s.headersSent {
 		s.sendHeaders(http.StatusOK)
 	}
+	written := len(p)
+	p = s.replaced(p)
 	if s.buffered {
-		return s.body.Write(p)
+		_, err := s.body.Write(p)
+		return written, err
 	}
 	if data, ok := bytes.CutPrefix(p, []byte(eventHead)); ok && s.isEventStream && s.openLog != nil {
 		s.sendEvent(bytes.TrimSuffix(bytes.Clone(data), []byte(eventTail)))
-		return len(p), nil // the event is kept, so that a client that has disconnected can resume
+		return written, nil // the event is kept, so that a client that has disconnected can resume
 	}
-	return s.writeLocked(p)
+	_, err := s.writeLocked(p)
+	return written, err
+}
+
+// replaced returns what is written in place of a response of the library, in the same form.
+func (s *responseStream) replaced(p []byte) []byte {
+	if s.instead == nil {
+		return p
+	}
+	answer := s.instead()
+	if answer == nil {
+		return p
+	}
+	text, err := json.Marshal(answer)
+	switch {
+	case err != nil:
+		return p
+	case bytes.HasPrefix(p, []byte(eventHead)):
+		return slices.Concat([]byte(eventHead), text, []byte(eventTail))
+	}
+	return append(text, '\n')
+}
+
+// send sends the response to a request that the library does not handle.
+func (s *responseStream) send(answer mcp.JSONRPCMessage, status int) {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return // end reports it
+	}
+	s.header.Set("Content-Type", "application/json")
+	s.WriteHeader(status)
+	_, _ = s.Write(append(text, '\n')) // fails if the client has disconnected
 }
 
 // eventHead and eventTail enclose the message of an event, in the format of the library.
@@ -207,10 +243,7 @@ func (s *responseStream) waitForFirstEvent(ctx context.Context, _ any) {
 // notify queues a notification. It is sent before anything that the library writes later. notify does not wait for the
 // client, so that a slow client does not delay its call. After the response, notify does nothing.
 func (s *responseStream) notify(_ context.Context, method string, params map[string]any) {
-	data, err := json.Marshal(mcp.JSONRPCNotification{
-		JSONRPC:      mcp.JSONRPC_VERSION,
-		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
-	})
+	data, err := json.Marshal(transport.Notification(method, params))
 	if err != nil {
 		return
 	}

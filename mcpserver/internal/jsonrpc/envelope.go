@@ -220,7 +220,7 @@ func explainSyntax(message []byte, err error) string {
 var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // paramMembers are the members of params that have a meaning.
-var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId"}
+var paramMembers = []string{"name", "arguments", "_meta", "requestState", "inputResponses", "requestId", "taskId", "notifications"}
 
 // ambiguous returns the name of a member that occurs twice or with different capitals. encoding/json ignores case and
 // uses the last one. A program between client and host that checks messages may use another.

@@ -268,10 +268,7 @@ func (c *conn) notify(_ context.Context, method string, params map[string]any) {
 	if c.out.Crowded() {
 		return
 	}
-	c.send(mcp.JSONRPCNotification{
-		JSONRPC:      mcp.JSONRPC_VERSION,
-		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},
-	})
+	c.send(transport.Notification(method, params))
 }
 
 // refuse answers a message with an error. It does not wait for the client, because the reader calls it.

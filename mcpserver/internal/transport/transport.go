@@ -84,6 +84,15 @@ type Peer struct {
 	Acknowledged func(ctx context.Context, id any)
 }
 
+// Notification returns a notification. The member "_meta" of params becomes its metadata.
+func Notification(method string, params map[string]any) mcp.JSONRPCNotification {
+	meta, _ := params["_meta"].(map[string]any)
+	return mcp.JSONRPCNotification{
+		JSONRPC:      mcp.JSONRPC_VERSION,
+		Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{Meta: meta, AdditionalFields: params}},
+	}
+}
+
 type peerKey struct{}
 
 // WithPeer returns the context of a request from a peer.
@@ -133,6 +142,12 @@ type Message interface {
 	// Admit enters a tool call in the queue of its scope, in the order of arrival. It returns the context of the call.
 	// The caller must call leave after the library has returned. Admit fails if the scope has too many calls.
 	Admit(ctx context.Context, from Peer) (callCtx context.Context, leave func(), err error)
+	// Named reports whether the host handles the request itself by Own, and the name in it that the header Mcp-Name repeats.
+	Named() (name string, own bool)
+	// Own handles such a request. It also returns the HTTP status.
+	Own(ctx context.Context) (answer mcp.JSONRPCMessage, status int)
+	// Instead returns what is sent instead of the answer of the library to a tool call, or nil.
+	Instead() mcp.JSONRPCMessage
 	// Answer handles an admitted request and leaves the queue.
 	Answer(callCtx context.Context) mcp.JSONRPCMessage
 }

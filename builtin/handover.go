@@ -1,0 +1,91 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A HandOver is told when a call goes on as a background task. It is in the context of a call whose client follows tasks by its
+// protocol: the call then goes on until it has its result, and may ask questions.
+type HandOver interface {
+	// HandOver is called when the call becomes the task with this id, or goes on as one after a question. It reports whether the
+	// client follows it.
+	HandOver(task string) bool
+	// Handed reports whether HandOver has returned true before.
+	Handed() bool
+}
+
+type handOverKey struct{}
+
+// WithHandOver returns the context of a call whose client follows tasks.
+func WithHandOver(ctx context.Context, h HandOver) context.Context {
+	return context.WithValue(ctx, handOverKey{}, h)
+}
+
+// handsOver reports whether the client of a call that has become a task follows it.
+func handsOver(ctx context.Context, task string) bool {
+	h, ok := ctx.Value(handOverKey{}).(HandOver)
+	return ok && h.HandOver(task)
+}
+
+// follows reports whether the client of a call would follow a task.
+func follows(ctx context.Context) bool {
+	_, ok := ctx.Value(handOverKey{}).(HandOver)
+	return ok
+}
+
+// window returns how long the call waits before it becomes a task. One that was a task before a question is so again at once.
+func (e *Env) window(ctx context.Context) time.Duration {
+	if h, ok := ctx.Value(handOverKey{}).(HandOver); ok && h.Handed() {
+		return time.Millisecond
+	}
+	return e.Shell.Window
+}
+
+// goesOn returns the result of a command that has become a task: its end if the client follows tasks.
+func (b *bashRun) goesOn(ctx context.Context, soFar string) (Result, error) {
+	if handsOver(ctx, b.task.ID) {
+		return b.await(ctx, 0)
+	}
+	return b.continuesAsTask(soFar), nil
+}
+
+// continuesAsTask returns the result for a command that has become a task.
+func (b *bashRun) continuesAsTask(soFar string) Result {
+	b.gate.leaves()
+	return taskStarted(b.task.ID, soFar, fmt.Sprintf("The command still runs after %s; it goes on as the background task", b.env.Shell.Window), b.dir,
+		notes(b.note, b.clamped, ttyHint(soFar), b.where.containmentNotice(), strings.Join(b.standing, " ")))
+}
+
+// await waits for a command that has become a task, because of a question about a program or because the client follows it: until the
+// next question, the end of the command, or the end of the window. A window of 0 does not end.
+func (b *bashRun) await(ctx context.Context, window time.Duration) (Result, error) {
+	id := b.task.ID
+	var over <-chan time.Time
+	if window > 0 {
+		patience := time.NewTimer(window)
+		defer patience.Stop()
+		over = patience.C
+	}
+	select {
+	case later := <-b.gate.pending:
+		return Result{
+			Text: "A program that the command starts must be approved by a person. The command waits as the task " + id + ".",
+			Asks: &ExecAsked{Question: later.question, Task: id, Resume: func(ctx context.Context, a ExecAnswer) (Result, error) {
+				later.answer <- a
+				return b.await(ctx, b.env.window(ctx))
+			}},
+		}, nil
+	case <-b.task.Done():
+	case <-over:
+		return b.goesOn(ctx, "")
+	case <-ctx.Done():
+	}
+	r, err := b.task.Stop(b.env.Scope)
+	if err != nil {
+		return Result{}, b.where.failed(b.env, err)
+	}
+	return b.taskText(r), nil
+}
