@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
@@ -33,21 +34,34 @@ func checkSize(what string, answer any) error {
 	return err
 }
 
-// consultable removes the capabilities that no server and no extension offers.
+// offers reports what servers, skills and the extension offer besides tools. Nothing else is declared, and nothing else is answered.
+func (s *Server) offers() (prompts, resources, completions bool) {
+	e, servers := s.host.cfg.Extension, len(s.host.gateway.Servers()) > 0
+	return servers || len(e.Prompts) > 0, servers || len(e.Resources)+len(e.Templates) > 0, servers || len(e.Options) > 0
+}
+
+// consultable removes the capabilities that are not offered.
 func (s *Server) consultable(c *mcp.ServerCapabilities) {
-	e := s.host.cfg.Extension
-	if len(s.host.gateway.Servers()) > 0 {
-		return
-	}
-	if len(e.Prompts) == 0 {
+	prompts, resources, completions := s.offers()
+	if !prompts {
 		c.Prompts = nil
 	}
-	if len(e.Options) == 0 { // they may complete arguments
+	if !completions {
 		c.Completions = nil
 	}
-	if len(e.Resources)+len(e.Templates) == 0 {
+	if !resources {
 		c.Resources = nil
 	}
+}
+
+// notOffered returns the error for a request about something that is not offered.
+func (m *message) notOffered() *jsonrpc.Error {
+	prompts, resources, completions := m.offers()
+	kind, _, _ := strings.Cut(m.Method, "/")
+	if offered, known := map[string]bool{"prompts": prompts, "resources": resources, "completion": completions}[kind]; offered || !known {
+		return nil
+	}
+	return &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server does not declare " + kind, Ordinary: true}
 }
 
 // serveConsults answers the requests for prompts and resources of other servers. The library has one prompt and one template

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/toolhost/toolhost/integration/samples"
 	"github.com/toolhost/toolhost/mcpserver/auth"
 )
@@ -209,5 +211,20 @@ func TestConsult(t *testing.T) {
 				t.Errorf("got %s, want %q and not %q", text, tt.want, tt.not)
 			}
 		})
+	}
+}
+
+// TestNothingElseIsAnswered: without other servers, prompts and resources are neither declared nor answered.
+func TestNothingElseIsAnswered(t *testing.T) {
+	c := startPipe(t, nil)
+	c.send(initialize)
+	if a := c.receive(); strings.Contains(string(a.Result), `"prompts"`) || strings.Contains(string(a.Result), `"resources"`) {
+		t.Errorf("declared: %s", a.Result)
+	}
+	for _, method := range []string{"prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read", "completion/complete"} {
+		c.send(`{"jsonrpc":"2.0","id":2,"method":"` + method + `","params":{"name":"x","uri":"x"}}`)
+		if a := c.receive(); a.Error == nil || a.Error.Code != mcp.METHOD_NOT_FOUND {
+			t.Errorf("%s: %+v", method, a)
+		}
 	}
 }

@@ -37,6 +37,9 @@ func (m *message) misuse() *jsonrpc.Error {
 
 // Validate implements [transport.Message].
 func (m *message) Validate(who auth.Identity) *jsonrpc.Error {
+	if no := m.notOffered(); no != nil && m.ID != nil {
+		return no
+	}
 	var err error
 	switch m.Method {
 	case string(mcp.MethodInitialize):

@@ -101,6 +101,8 @@ func (d *handler) serveMCP(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusBadRequest
 		if wrong.Ordinary && !m.Modern(r.Header.Get(mcp.HeaderProtocolVersion)) {
 			status = http.StatusOK
+		} else if wrong.Code == mcp.METHOD_NOT_FOUND {
+			status = http.StatusNotFound
 		}
 		writeRPCError(w, status, wrong)
 		return
