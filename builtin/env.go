@@ -68,6 +68,8 @@ type Env struct {
 	// ListResources and ReadResource are for the resources of other servers.
 	ListResources func(ctx context.Context, server string) (string, error)
 	ReadResource  func(server, uri string) (Plan, error)
+	// Skills are the skills of the caller.
+	Skills Skills
 	// Conversation identifies the scope if it belongs to one conversation. "" if several conversations may share it.
 	Conversation string
 	// Worktree is the worktree in which the scope works instead of the roots of the host. It may be nil.

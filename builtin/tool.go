@@ -155,7 +155,7 @@ func (c *Call) Plan(ctx context.Context, env *Env) (Plan, error) {
 	return p, err
 }
 
-var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool, exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
+var declared = []*Def{agentTool, askUserTool, Bash, editTool, enterPlanModeTool, enterWorktreeTool, exitPlanModeTool, exitWorktreeTool, globTool, grepTool, listResourcesTool, notebookEditTool, Read, readResourceTool, skillTool, taskOutputTool, taskStopTool, webFetchTool, webSearchTool, writeTool}
 
 // All returns every tool, ordered by name, including those that are served only on request.
 func All() []*Def {

@@ -269,35 +269,49 @@ func (p *policies) removeScratch(principal string) {
 	}
 }
 
-// agentDirs returns the directories with agent definitions: those of the trusted roots and that of the user.
-func (p *policies) agentDirs() (dirs []string) {
+// agentDirs returns the directories with agent definitions.
+func (p *policies) agentDirs() []string {
+	roots, user := p.definitionDirs("agents")
+	if user == "" {
+		return roots
+	}
+	return append(roots, user)
+}
+
+// definitionDirs returns the directories with definitions of a kind: those of the trusted roots and that of the user.
+func (p *policies) definitionDirs(kind string) (roots []string, user string) {
 	all, err := settings.ListTrusted(p.where)
 	trusted := map[string]bool{}
 	for _, t := range all {
 		trusted[t.Root] = true
 	}
 	if err != nil {
-		p.log.Warn("no definitions of agents of the workspace are used", "error", err)
+		p.log.Warn("no definitions of the workspace are used", "kind", kind, "error", err)
 	}
 	for _, root := range p.where.Roots {
 		real, err := filepath.EvalSymlinks(root)
 		if err == nil && (p.where.TrustWorkspace || trusted[real]) {
-			dirs = append(dirs, filepath.Join(real, ".claude", "agents"))
+			roots = append(roots, filepath.Join(real, ".claude", kind))
 		}
 	}
 	if p.where.Home != "" {
-		own := filepath.Join(p.where.Home, ".claude", "agents")
+		own := filepath.Join(p.where.Home, ".claude", kind)
 		real, _ := filepath.EvalSymlinks(own) // the user may have moved it
-		dirs = append(dirs, cmp.Or(real, own))
+		user = cmp.Or(real, own)
 	}
-	return dirs
+	return roots, user
 }
 
-// examine returns the doctor's findings about agents.
+// examine returns the doctor's findings about agents and skills.
 func (c *children) examine() (all []doctor.Finding) {
-	runner := c.host.policies.settings.Current().Agent.Runner
+	p := c.host.policies
+	if c.host.tools.has(skillTool) {
+		_, wrong := p.skills(p.of(LocalPrincipal)).Load()
+		all = faulty("skills", wrong)
+	}
+	runner := p.settings.Current().Agent.Runner
 	if runner.Text == "" || c.host.cfg.AgentRunner == nil {
-		return nil
+		return all
 	}
 	var env builtin.Env
 	if err := c.host.cfg.AgentRunner(c.host, runner.Text, &env); err != nil {
@@ -305,10 +319,17 @@ func (c *children) examine() (all []doctor.Finding) {
 	} else {
 		all = append(all, doctor.Finding{Level: doctor.LevelOK, About: "agent", Text: env.Agents.Runner.Name + " runs as " + env.Agents.Runner.Command})
 	}
-	if _, wrong := c.host.runtime.AgentTypes(c.host.policies.agentDirs()); wrong != nil {
-		for line := range strings.Lines(wrong.Error()) {
-			all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: "agent", Text: strings.TrimSpace(line), Remedy: "correct the file"})
-		}
+	_, wrong := c.host.runtime.AgentTypes(p.agentDirs())
+	return append(all, faulty("agent", wrong)...)
+}
+
+// faulty returns a finding for each line of an error about files with definitions.
+func faulty(about string, wrong error) (all []doctor.Finding) {
+	if wrong == nil {
+		return nil
+	}
+	for line := range strings.Lines(wrong.Error()) {
+		all = append(all, doctor.Finding{Level: doctor.LevelWarn, About: about, Text: strings.TrimSpace(line), Remedy: "correct the file"})
 	}
 	return all
 }

@@ -37,7 +37,7 @@ func checkSize(what string, answer any) error {
 // offers reports what servers, skills and the extension offer besides tools. Nothing else is declared, and nothing else is answered.
 func (s *Server) offers() (prompts, resources, completions bool) {
 	e, servers := s.host.cfg.Extension, len(s.host.gateway.Servers()) > 0
-	return servers || len(e.Prompts) > 0, servers || len(e.Resources)+len(e.Templates) > 0, servers || len(e.Options) > 0
+	return servers || len(e.Prompts) > 0, servers || s.host.tools.has(skillTool) || len(e.Resources)+len(e.Templates) > 0, servers || len(e.Options) > 0
 }
 
 // consultable removes the capabilities that are not offered.

@@ -152,7 +152,7 @@ var rightsOfTools = map[string]auth.Rights{
 	"Edit": auth.Write, "Write": auth.Write, "NotebookEdit": auth.Write,
 	"Bash": auth.Exec, "TaskStop": auth.Exec, "WebFetch": auth.Exec, "WebSearch": auth.Exec,
 	"AskUserQuestion": auth.Read, "EnterPlanMode": auth.Read, "ExitPlanMode": auth.Read, "EnterWorktree": auth.Write, "ExitWorktree": auth.Write,
-	"ListMcpResources": auth.Exec, "ReadMcpResource": auth.Exec,
+	"ListMcpResources": auth.Exec, "ReadMcpResource": auth.Exec, "Skill": auth.Read,
 }
 
 func TestBruteForce(t *testing.T) {

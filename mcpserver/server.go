@@ -46,6 +46,9 @@ func NewServer(h *Host) (*Server, error) {
 			r.Capabilities.Extensions = map[string]any{}
 		}
 		r.Capabilities.Extensions[tasksExtension] = struct{}{}
+		if s.servesSkills(transport.PeerOf(ctx).Who) {
+			r.Capabilities.Extensions[skillsExtension] = map[string]any{"directoryRead": true}
+		}
 		r.Instructions = s.instructions(ctx)
 		s.consultable(&r.Capabilities)
 	})
@@ -69,6 +72,7 @@ func NewServer(h *Host) (*Server, error) {
 	s.mcp = server.NewMCPServer("toolhost", h.cfg.Version, append(options, h.cfg.Extension.Options...)...)
 	s.extend(h.cfg.Extension)
 	s.serveConsults(hooks)
+	s.serveSkills(hooks)
 	for _, d := range h.tools.own {
 		if !d.Enabled(h.runtime) {
 			continue

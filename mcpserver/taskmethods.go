@@ -86,6 +86,8 @@ func (m *message) Named() (name string, own bool) {
 	case methodTaskGet, methodTaskUpdate, methodTaskCancel:
 		p, _ := m.taskParams() // Own reports the error
 		return p.TaskID, m.Modern("")
+	case methodSkillList, methodSkillGet, methodDirectory:
+		return "", m.Modern("")
 	case string(mcp.MethodSubscriptionsListen):
 		p, err := m.taskParams()
 		return "", err == nil && len(p.Notifications.TaskIDs) > 0 && m.Modern("")
@@ -96,6 +98,9 @@ func (m *message) Named() (name string, own bool) {
 // Own implements [transport.Message].
 func (m *message) Own(ctx context.Context) (answer mcp.JSONRPCMessage, status int) {
 	result, no := m.ownResult(ctx)
+	if no != nil && no.Code == mcp.METHOD_NOT_FOUND {
+		return no.Response(), http.StatusNotFound
+	}
 	if no != nil {
 		return no.Response(), http.StatusBadRequest
 	}
@@ -111,6 +116,9 @@ func (m *message) Instead() mcp.JSONRPCMessage {
 }
 
 func (m *message) ownResult(ctx context.Context) (result any, no *jsonrpc.Error) {
+	if !strings.HasPrefix(m.Method, "tasks/") && m.Method != string(mcp.MethodSubscriptionsListen) {
+		return m.skillResult(ctx)
+	}
 	if !declares(&m.Envelope, tasksExtension) {
 		return nil, missingCapabilities(m.ID, tasksExtension)
 	}

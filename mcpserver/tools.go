@@ -31,6 +31,8 @@ type toolset struct {
 	search  searchMode
 	// agentDirs returns the directories of the definitions of agents.
 	agentDirs func() []string
+	// skills returns the skills that a caller with these rules may read.
+	skills func(*guard.Policy) builtin.Skills
 
 	replacing sync.Mutex
 	snapshot  atomic.Pointer[snapshot]
@@ -290,6 +292,10 @@ func (t *toolset) listed(now *snapshot, v viewer) (listed []*builtin.Def) {
 			described := *d
 			types, _ := t.runtime.AgentTypes(t.agentDirs()) // the doctor reports faulty definitions
 			described.Doc, d = d.Doc+types, &described
+		}
+		if d.Name == skillTool && d.Server == "" {
+			described := *d
+			described.Doc, d = d.Doc+t.skills(v.policy).Describe(), &described
 		}
 		listed = append(listed, d)
 	}

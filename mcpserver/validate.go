@@ -49,7 +49,7 @@ func (m *message) Validate(who auth.Identity) *jsonrpc.Error {
 	case jsonrpc.MethodCall:
 		err = m.checkCall(who)
 	case string(mcp.MethodResourcesRead):
-		return m.unknownResource()
+		return m.unknownResource(who)
 	case string(mcp.MethodPromptsGet):
 		err = m.checkPrompt(who)
 	}
@@ -72,13 +72,16 @@ func (m *message) checkCursor() error {
 
 // unknownResource returns the error for a resource that is not served. The library's error does not name it
 // (https://github.com/modelcontextprotocol/modelcontextprotocol/pull/2164).
-func (m *message) unknownResource() *jsonrpc.Error {
+func (m *message) unknownResource(who auth.Identity) *jsonrpc.Error {
 	e := m.host.cfg.Extension
 	var req mcp.ReadResourceRequest
 	if json.Unmarshal(m.Rest, &req) != nil {
 		return nil // the library refuses it
 	}
 	uri := req.Params.URI
+	if _, _, err := m.skillFile(who, uri); err == nil && strings.HasPrefix(uri, skillScheme) {
+		return nil
+	}
 	if _, err := m.host.gateway.Review(gateway.ServerOf(uri)); err == nil && strings.HasPrefix(uri, gateway.Scheme) || slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
 		slices.ContainsFunc(e.Templates, func(t server.ServerResourceTemplate) bool {
 			return t.Template.URITemplate != nil && t.Template.URITemplate.Regexp().MatchString(uri)

@@ -95,7 +95,7 @@ func (f *hostFlags) addTools(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.tools, "tools", nil, "serve only these tools, a `LIST` separated by commas")
 	completeFlag(cmd, "tools", allTools)
-	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree")
+	flags.StringSliceVar(&f.more, "with", nil, "serve these tools in addition, a `LIST` separated by commas: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, Skill, EnterWorktree, ExitWorktree")
 	completeFlag(cmd, "with", allTools)
 }
 

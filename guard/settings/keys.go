@@ -269,7 +269,7 @@ func ownKeys() []key {
 				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
 		{name: "tools.with", form: formList, from: notWorkspace,
-			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, EnterWorktree, ExitWorktree. A host reads it when it starts.",
+			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, Skill, EnterWorktree, ExitWorktree. A host reads it when it starts.",
 			list: func(s *Settings) *[]Entry { return &s.ToolsWith }},
 		{name: "agent.runner", form: formRunner, from: notWorkspace,
 			doc: "The agent that the tool Agent runs: claude, codex, the name of another client, or an object with command, args, model, resume, env, hosts, config and parse. " +

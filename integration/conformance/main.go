@@ -78,8 +78,14 @@ func run(ctx context.Context) (err error) {
 // questions, allows the others, and serves the others in addition to its own tools.
 func openHost(dir string) (*mcpserver.Host, error) {
 	root, rules := filepath.Join(dir, "root"), filepath.Join(dir, "rules.json")
-	if err := os.Mkdir(root, 0o700); err != nil {
+	skill := filepath.Join(root, ".claude", "skills", "test-skill")
+	if err := os.MkdirAll(filepath.Join(skill, "references"), 0o700); err != nil {
 		return nil, err
+	}
+	for file, text := range map[string]string{"SKILL.md": "---\nname: test-skill\ndescription: A fixture of the conformance suite.\nlicense: MIT\n---\nRead references/a.md.\n", "references/a.md": "A reference.\n"} {
+		if err := os.WriteFile(filepath.Join(skill, filepath.FromSlash(file)), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	extension := fixtures()
 	extension.Tools = append(extension.Tools, listChange(rules))
@@ -92,6 +98,7 @@ func openHost(dir string) (*mcpserver.Host, error) {
 	}
 	return mcpserver.Open(mcpserver.Config{
 		Roots: []string{root}, StateDir: filepath.Join(dir, "state"), Settings: []string{rules}, Remote: true,
+		With: []string{"Skill"}, TrustWorkspace: true,
 		Extension: extension, Version: "conformance", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }

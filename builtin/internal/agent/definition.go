@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/goccy/go-yaml"
-
-	"github.com/toolhost/toolhost/guard/privatefile"
+	"github.com/toolhost/toolhost/builtin/internal/mdfile"
 )
 
 // A Definition is a type of agents.
@@ -100,7 +97,7 @@ func Load(dirs []string, tool func(name string) string) (all []Definition, wrong
 // files yields the path and the text of each definition in a directory, by name. It adds to wrong what cannot be read.
 func files(dir string, wrong *error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		root, err := openDir(dir)
+		root, err := mdfile.OpenDir(dir)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				*wrong = errors.Join(*wrong, err)
@@ -114,7 +111,7 @@ func files(dir string, wrong *error) iter.Seq2[string, []byte] {
 		}
 		for _, name := range names {
 			file := filepath.Join(dir, name)
-			text, err := read(root, name)
+			text, err := mdfile.Read(root, name, maxDefinition)
 			if err != nil {
 				*wrong = errors.Join(*wrong, fmt.Errorf("%s: %w", file, err))
 			} else if !yield(file, text) {
@@ -122,34 +119,6 @@ func files(dir string, wrong *error) iter.Seq2[string, []byte] {
 			}
 		}
 	}
-}
-
-// openDir opens a directory of definitions. It refuses symbolic links, which could show files that rules deny, also one that a command
-// puts there while the directory is opened.
-func openDir(dir string) (*os.Root, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := root.Stat(".")
-	if err == nil && !isAt(dir, opened) {
-		err = fmt.Errorf("%s: its files are not read, because it is a symbolic link: replace it with a directory", dir)
-	}
-	if err != nil {
-		root.Close()
-		return nil, err
-	}
-	return root, nil
-}
-
-// isAt reports whether the directory at dir is the one opened, and no symbolic link leads to it.
-func isAt(dir string, opened fs.FileInfo) bool {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || real != dir {
-		return false
-	}
-	info, err := os.Lstat(dir)
-	return err == nil && os.SameFile(info, opened)
 }
 
 // list returns the names of the definitions in a directory, sorted.
@@ -172,51 +141,19 @@ func list(root *os.Root) (names []string, err error) {
 	return names, nil
 }
 
-// read returns the text of a regular file in a directory. It follows no symbolic link and does not wait for the writer of a FIFO.
-func read(root *os.Root, name string) ([]byte, error) {
-	info, err := root.Lstat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file, and is left out")
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|privatefile.NoFollow|privatefile.NoWait, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
-		return nil, errors.Join(err, errors.New("another file was put in its place just now: it is left out"))
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
-	if err == nil && len(text) > maxDefinition {
-		err = fmt.Errorf("it has more than %d bytes, and is left out", maxDefinition)
-	}
-	return text, err
-}
-
 // name is compiled when it is needed, as it is large.
 var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN][\pL\pN_.-]*$`) })
-
-var fence = []byte("---")
 
 // modes are the modes that a definition may name. Others are ignored.
 var modes = []string{"plan", "dontAsk", "default", "acceptEdits"}
 
 // parse parses the text of a definition. It may return a definition with an error that says which part is ignored.
 func parse(file string, text []byte, tool func(string) string) (d Definition, err error) {
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
-	head, body, ok := bytes.Cut(bytes.TrimPrefix(text, append(slices.Clone(fence), '\n')), append([]byte("\n"), append(slices.Clone(fence), '\n')...))
-	if !ok || !bytes.HasPrefix(text, append(slices.Clone(fence), '\n')) {
-		return d, errors.New("it is left out: it must begin with a line --- , members such as name and description, and another line ---")
+	members, body, err := mdfile.Split(text)
+	if err != nil {
+		return d, fmt.Errorf("it is left out: %w", err)
 	}
-	var members map[string]any
-	if err := yaml.Unmarshal(head, &members); err != nil {
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		return d, fmt.Errorf("it is left out: the text between the lines --- is not YAML: %s", first)
-	}
-	d = Definition{File: file, Prompt: strings.TrimSpace(string(body))}
+	d = Definition{File: file, Prompt: body}
 	return d.fill(members, tool)
 }
 

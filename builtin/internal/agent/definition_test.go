@@ -48,31 +48,6 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestSwapped replaces the directory and a file after they were looked at, as a background command can.
-func TestSwapped(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "agents")
-	write(t, dir, testDefinition)
-	denied := filepath.Join(dir, "../denied")
-	write(t, denied, testDefinition)
-	root, err := openDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	opened, err := root.Stat(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace(t, filepath.Join(dir, "reviewer.md"), filepath.Join(denied, "reviewer.md"))
-	if text, err := read(root, "reviewer.md"); err == nil {
-		t.Errorf("a link was read: %q", text)
-	}
-	replace(t, dir, denied)
-	if isAt(dir, opened) {
-		t.Error("a link to another directory was taken for the directory opened")
-	}
-}
-
 // TestParse has the members of definitions, and what is wrong with them.
 func TestParse(t *testing.T) {
 	const needed = "name: one\ndescription: does\n  it\n"

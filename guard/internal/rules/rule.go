@@ -162,7 +162,7 @@ func accessOf(tool string) Access {
 }
 
 // ownTools are the tools of this host.
-var ownTools = []string{"Agent", "Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource"}
+var ownTools = []string{"Agent", "Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource", "Skill"}
 
 // misspelt returns the tool that a name means which is no tool: it differs in case, or
 // in one letter, is an alias, or has two of them in the other order (Raed). In a deny of files or

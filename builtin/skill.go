@@ -1,0 +1,121 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/builtin/internal/skill"
+	"github.com/toolhost/toolhost/guard"
+)
+
+type (
+	// A Skill is an Agent Skill, a directory with instructions.
+	Skill = skill.Skill
+	// A SkillSource is a directory with skills.
+	SkillSource = skill.Source
+	// A SkillFile is a file of a skill.
+	SkillFile = skill.Content
+)
+
+// Skills are the skills that a caller may read.
+type Skills struct {
+	Policy  *guard.Policy
+	Sources []SkillSource
+}
+
+// maxSkillList is how much of the names and descriptions is in the description of the tool, in bytes.
+const maxSkillList = 1500
+
+type skillInput struct {
+	Skill string `json:"skill" jsonschema:"its name, as the list shows it"`
+	Args  string `json:"args,omitempty" jsonschema:"what to do with it"`
+}
+
+// skillTool returns the instructions of a skill.
+var skillTool = declare(Tool[skillInput]{
+	Name: "Skill", Title: "Use a skill", Brief: "instructions for a kind of task",
+	OptIn: true, Hints: Hints{ReadOnly: true, Closed: true}, Permission: guard.ToRead, Limit: resourceLimit, ConcurrencySafe: always[skillInput],
+	Plan: func(_ context.Context, env *Env, in skillInput) (Plan, error) {
+		s, err := env.Skills.find(in.Skill)
+		if err != nil {
+			return Plan{}, err
+		}
+		return Plan{
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},
+			Run: func(context.Context) (Result, error) {
+				text := fmt.Sprintf("The skill %s. Its files are in %s; paths in it begin there.\n\n%s\n", s.Path, s.Dir, s.Text)
+				if in.Args != "" {
+					text += "\nArguments: " + in.Args + "\n"
+				}
+				return Result{Text: text}, nil
+			},
+		}, nil
+	},
+})
+
+// Load returns the skills. The error says which ones are left out.
+func (k Skills) Load() ([]Skill, error) { return skill.Load(k.Sources, k.MayRead) }
+
+// MayRead reports whether the rules let the caller read a file of a skill. That it may lie outside of the workspace is no reason
+// against it: the user has put it there.
+func (k Skills) MayRead(file string) bool {
+	path, err := k.Policy.Resolve(file)
+	if err != nil {
+		return false
+	}
+	v := k.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: path}}})
+	return v.Action == guard.Allow || v.Action == guard.Ask && v.Rule == guard.RuleBoundary
+}
+
+// find returns the skill with a name or a path.
+func (k Skills) find(name string) (Skill, error) {
+	all, _ := k.Load() // the doctor reports what is left out
+	var found []Skill
+	var paths []string
+	for _, s := range all {
+		if s.Name == name || s.Path == name {
+			found = append(found, s)
+		}
+		paths = append(paths, s.Path)
+	}
+	switch len(found) {
+	case 0:
+		return Skill{}, fmt.Errorf("skill: there is no skill %q; there are: %s", clippedName(name), strings.Join(paths, ", "))
+	case 1:
+		return found[0], nil
+	}
+	return Skill{}, fmt.Errorf("skill: there are several with the name %q: give the path, %s or %s", clippedName(name), found[0].Path, found[1].Path)
+}
+
+// Describe returns the list of skills for the description of the tool.
+func (k Skills) Describe() string {
+	all, _ := k.Load()
+	var b strings.Builder
+	for i, s := range all {
+		name := s.Name
+		if slices.ContainsFunc(all, func(o Skill) bool { return o.Name == s.Name && o.Path != s.Path }) {
+			name = s.Path
+		}
+		line := fmt.Sprintf("\n- %s: %s", name, firstRunes(strings.Join(strings.Fields(s.Description), " "), maxOwnWords/10))
+		if b.Len()+len(line) > maxSkillList {
+			fmt.Fprintf(&b, "\n- and %d more", len(all)-i)
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// SkillAt returns the skill that a path of a resource belongs to, such as user/NAME/references/a.md, and the file in it.
+func (k Skills) SkillAt(path string) (s Skill, file string, err error) {
+	all, _ := k.Load()
+	for _, s := range all {
+		if file, ok := strings.CutPrefix(path, s.Path+"/"); ok && k.MayRead(filepath.Join(s.Dir, filepath.FromSlash(file))) {
+			return s, file, nil
+		}
+	}
+	return s, "", fmt.Errorf("there is no skill with the file %s", clippedName(path))
+}

@@ -1,0 +1,235 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/mcpserver/auth"
+	"github.com/toolhost/toolhost/mcpserver/internal/jsonrpc"
+	"github.com/toolhost/toolhost/mcpserver/internal/transport"
+)
+
+// The Skills extension (SEP-2640): the skills of the trusted roots and of the user as resources. They are served with the tool Skill,
+// because most clients read the files themselves. A skill grants nothing.
+const (
+	skillsExtension = "io.modelcontextprotocol/skills"
+	skillScheme     = "skill://"
+	skillTool       = "Skill"
+	methodSkillList = "skills/list"
+	methodSkillGet  = "skills/get"
+	methodDirectory = "resources/directory/read"
+	directoryType   = "inode/directory"
+)
+
+// A skillEntry is a skill as clients see it.
+type skillEntry struct {
+	URI         string          `json:"uri"`
+	Frontmatter map[string]any  `json:"frontmatter"`
+	Resources   []skillResource `json:"resources"`
+}
+
+type skillResource struct {
+	URI    string `json:"uri"`
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+}
+
+// skillSources returns the directories with skills: those of the trusted roots and that of the user.
+func (p *policies) skillSources() (sources []builtin.SkillSource) {
+	roots, user := p.definitionDirs("skills")
+	for i, dir := range roots {
+		prefix := "workspace"
+		if i > 0 {
+			prefix += fmt.Sprint(i + 1)
+		}
+		sources = append(sources, builtin.SkillSource{Prefix: prefix, Dir: dir})
+	}
+	if user != "" {
+		sources = append(sources, builtin.SkillSource{Prefix: "user", Dir: user})
+	}
+	return sources
+}
+
+// skills returns the skills that a caller may read.
+func (p *policies) skills(policy *guard.Policy) builtin.Skills {
+	return builtin.Skills{Policy: policy, Sources: p.skillSources()}
+}
+
+// servesSkills reports whether a caller is served skills.
+func (s *Server) servesSkills(who auth.Identity) bool {
+	d := s.host.tools.now().byName[skillTool].def
+	return d != nil && s.host.tools.visible(d, s.host.policies.of(who.Principal), who)
+}
+
+// skillURI returns the address of a file of a skill.
+func skillURI(s builtin.Skill, file string) string {
+	parts := strings.Split(s.Path+"/"+file, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return skillScheme + strings.Join(parts, "/")
+}
+
+// entry returns the entry of a skill.
+func entry(k builtin.Skills, s builtin.Skill) (skillEntry, error) {
+	files, err := s.Files(k.MayRead)
+	e := skillEntry{URI: skillURI(s, "SKILL.md"), Frontmatter: s.Members}
+	for _, f := range files {
+		e.Resources = append(e.Resources, skillResource{skillURI(s, f.Name), f.Digest, f.Size})
+	}
+	return e, err
+}
+
+// skillResult answers the methods of the extension.
+func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Error) {
+	who := transport.PeerOf(ctx).Who
+	if !m.servesSkills(who) {
+		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server serves no skills: the tool Skill is not served"}
+	}
+	k := m.host.policies.skills(m.host.policies.of(who.Principal))
+	all, _ := k.Load() // the doctor reports what is left out
+	entries := []skillEntry{}
+	for _, s := range all {
+		if e, err := entry(k, s); err == nil {
+			entries = append(entries, e)
+		}
+	}
+	answer := completeResult(nil)
+	answer["ttlMs"], answer["cacheScope"] = listFresh.Milliseconds(), mcp.CacheScopePrivate
+	if m.Method == methodSkillList {
+		answer["skills"] = entries
+		return answer, nil
+	}
+	var whole struct{ Params struct{ URI string } }
+	_ = json.Unmarshal(m.Rest, &whole) // an unknown address is reported
+	if m.Method == methodDirectory {
+		if answer["resources"] = childrenIn(entries, whole.Params.URI); answer["resources"] == nil {
+			return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: clipped(whole.Params.URI) + " is no directory of a skill"}
+		}
+		return answer, nil
+	}
+	i := slices.IndexFunc(entries, func(e skillEntry) bool { return e.URI == whole.Params.URI })
+	if i < 0 {
+		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: "there is no skill " + clipped(whole.Params.URI) + ": skills/list lists them"}
+	}
+	answer["skill"] = entries[i]
+	return answer, nil
+}
+
+// childrenIn returns what a directory of a skill contains, or nil if there is no such directory.
+func childrenIn(entries []skillEntry, dir string) any {
+	var children []mcp.Resource
+	for _, e := range entries {
+		for _, r := range e.Resources {
+			rest, ok := strings.CutPrefix(r.URI, dir+"/")
+			if !ok || !strings.HasPrefix(dir+"/", strings.TrimSuffix(e.URI, "SKILL.md")) { // not of one skill alone
+				continue
+			}
+			name, _, isDir := strings.Cut(rest, "/")
+			child := mcp.NewResource(dir+"/"+name, name)
+			if isDir {
+				child.MIMEType = directoryType
+			} else {
+				child.MIMEType = typeOf(name)
+			}
+			if !slices.ContainsFunc(children, func(c mcp.Resource) bool { return c.URI == child.URI }) {
+				children = append(children, child)
+			}
+		}
+	}
+	if children == nil {
+		return nil
+	}
+	return children
+}
+
+// skillResources returns the skills of a caller as resources.
+func (s *Server) skillResources(who auth.Identity) (all []mcp.Resource) {
+	if !s.servesSkills(who) {
+		return nil
+	}
+	skills, _ := s.host.policies.skills(s.host.policies.of(who.Principal)).Load()
+	for _, one := range skills {
+		all = append(all, mcp.NewResource(skillURI(one, "SKILL.md"), one.Name, mcp.WithResourceDescription(one.Description), mcp.WithMIMEType("text/markdown")))
+	}
+	return all
+}
+
+// skillFile returns the skill and the file that an address names.
+func (s *Server) skillFile(who auth.Identity, uri string) (builtin.Skill, string, error) {
+	rest, err := url.PathUnescape(strings.TrimPrefix(uri, skillScheme))
+	if err != nil || !s.servesSkills(who) {
+		return builtin.Skill{}, "", errors.Join(err, errors.New("there is no such skill"))
+	}
+	return s.host.policies.skills(s.host.policies.of(who.Principal)).SkillAt(rest)
+}
+
+// readSkill reads a file of a skill. It goes through the pipeline.
+func (s *Server) readSkill(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+	peer := transport.PeerOf(ctx)
+	peer.Unattended = true
+	args, err := json.Marshal(map[string]string{"uri": req.Params.URI})
+	if err != nil {
+		return nil, err
+	}
+	def := builtin.Def{Name: skillTool, Permission: guard.ToRead, Hints: builtin.Hints{ReadOnly: true}}
+	plan := func(context.Context, *builtin.Env, json.RawMessage) (builtin.Plan, error) {
+		one, file, err := s.skillFile(peer.Who, req.Params.URI)
+		return builtin.Plan{
+			Intent: guard.Intent{Effects: []guard.Effect{guard.Compute{}}},
+			Run: func(context.Context) (builtin.Result, error) {
+				content, err := one.Read(file)
+				if err != nil {
+					return builtin.Result{}, err
+				}
+				return builtin.Result{Text: req.Params.URI, Passed: []mcp.ResourceContents{contentsOf(req.Params.URI, file, content)}}, nil
+			},
+		}, err
+	}
+	result, passed, err := s.consult(transport.WithPeer(ctx, peer), builtin.External(def, true, plan), args, req.Params.Meta, mcp.MultiRoundTripParams{})
+	if err != nil {
+		return nil, err
+	}
+	if got, ok := passed.([]mcp.ResourceContents); ok {
+		return got, checkSize("the file", got)
+	}
+	return nil, errors.New(textIn(result))
+}
+
+// contentsOf returns the content of a file as a resource.
+func contentsOf(uri, file string, content []byte) mcp.ResourceContents {
+	if utf8.Valid(content) {
+		return mcp.TextResourceContents{URI: uri, MIMEType: typeOf(file), Text: string(content)}
+	}
+	return mcp.BlobResourceContents{URI: uri, MIMEType: typeOf(file), Blob: base64.StdEncoding.EncodeToString(content)}
+}
+
+// typeOf returns the type of a file by its name, "" if it is unknown.
+func typeOf(file string) string {
+	if path.Ext(file) == ".md" {
+		return "text/markdown"
+	}
+	return mime.TypeByExtension(path.Ext(file))
+}
+
+// serveSkills answers requests for resources of skills.
+func (s *Server) serveSkills(hooks *server.Hooks) {
+	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate(skillScheme+"{+address}", foreignHandler), s.readSkill)
+	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
+		r.Resources = append(r.Resources, s.skillResources(transport.PeerOf(ctx).Who)...)
+	})
+}
