@@ -74,6 +74,9 @@ func newMask(pl *plan) (*mask, error) {
 // writable.
 func (m *mask) addSkeletons(pl *plan) error {
 	exceptions := slices.Concat(pl.writable, pl.shown)
+	for _, f := range pl.files {
+		exceptions = append(exceptions, target{path: f.path})
+	}
 	for i, dir := range pl.masked {
 		for _, e := range exceptions {
 			if !dir.dir || !below(e.path, dir.path) {
@@ -194,6 +197,11 @@ func (v *view) verify() error {
 	}
 	for _, path := range []string{"/", "/proc", "/sys"} {
 		if err := verifyReadOnly(path); err != nil {
+			return err
+		}
+	}
+	for _, f := range v.plan.files {
+		if err := verifyReadOnly(f.path); err != nil {
 			return err
 		}
 	}

@@ -106,13 +106,15 @@ func (v *view) copies() ([]attachment, error) {
 			list = append(list, attachment{t, fd})
 		}
 	}
+	files := v.plan.files
 	if v.plan.named {
-		names, err := nameCopies()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, names...)
+		files = append(slices.Clip(files), nameContents()...)
 	}
+	replaced, err := fileCopies(files)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, replaced...)
 	for _, t := range v.plan.masked {
 		fd, err := v.mask.cover(t)
 		if err != nil {

@@ -18,6 +18,7 @@ type plan struct {
 	writable, readOnly, denied, masked, shown, programs []target
 	private                                             []private
 	caches                                              []cacheLayer
+	files                                               []fileCopy
 	pins                                                []string // directories and links whose names must not change
 	sockets                                             []string // sockets of the host that stay reachable
 	network                                             bool     // the host's network is shared
@@ -55,6 +56,12 @@ func (pl *plan) encode(e *encoder) {
 	for _, o := range pl.caches {
 		encodeTargets(e, []target{o.lower, o.upper, o.work})
 	}
+	e.uint(uint64(len(pl.files)))
+	for _, f := range pl.files {
+		e.str(f.path)
+		e.uint(uint64(f.mode))
+		e.str(f.content)
+	}
 	e.strs(pl.pins)
 	e.strs(pl.sockets)
 	e.bool(pl.network)
@@ -87,6 +94,9 @@ func decodePlan(d *decoder) *plan {
 		} else {
 			d.err = errMalformed
 		}
+	}
+	for n := d.uint(); n > 0 && d.err == nil; n-- {
+		pl.files = append(pl.files, fileCopy{path: d.str(), mode: uint32(d.uint()), content: d.str()})
 	}
 	pl.pins = d.strs()
 	pl.sockets = d.strs()

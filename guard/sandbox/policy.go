@@ -64,6 +64,8 @@ type Policy struct {
 	// Network.Unrestricted sockets of commands cannot be told from others: then only
 	// those listed are reached.
 	Sockets []string
+	// Files lists what commands read in the place of the host's files. They cannot write it. Only Namespaces mounts it.
+	Files []File
 	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.
@@ -115,6 +117,18 @@ type Network struct {
 	AllowPrivate bool
 	// PortRecords is the directory in which hosts record the ports they listen on with [RecordPort]; "" if there is none.
 	PortRecords string
+	// Secrets are put into requests to their hosts, and commands never have them. Each has a sentinel of its own. They need
+	// Namespaces: elsewhere, commands have neither values nor sentinels.
+	Secrets []Secret
+}
+
+// A Secret is put into requests of commands that have its sentinel.
+type Secret = proxy.Secret
+
+// A File is what commands read at the name of a file that exists.
+type File struct {
+	Path    string // of the host
+	Content string
 }
 
 // without returns what a backend makes of p: without overlays commands write temporary directories only.
@@ -128,7 +142,7 @@ func (p Policy) without(b Backend) Policy {
 
 // rules returns the rules for the proxy.
 func (n Network) rules() proxy.Rules {
-	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate}
+	return proxy.Rules{AllowedDomains: n.AllowedDomains, DeniedDomains: n.DeniedDomains, AllowPrivate: n.AllowPrivate, Secrets: n.Secrets}
 }
 
 // validate reports the first thing in p that cannot be meant.
@@ -159,6 +173,12 @@ func (p Policy) validate() error {
 			name  string
 			paths []string
 		}{"cache", []string{o.Name, o.Upper, o.Work}})
+	}
+	for _, f := range p.Files {
+		lists = append(lists, struct {
+			name  string
+			paths []string
+		}{"file", []string{f.Path}})
 	}
 	for _, l := range lists {
 		for _, path := range l.paths {

@@ -61,6 +61,9 @@ func resolve(p Policy) (*plan, error) {
 	if pl.private, err = pl.resolvePrivate(p.Private); err != nil {
 		return nil, err
 	}
+	if pl.files, err = resolveFiles(p.Files); err != nil {
+		return nil, err
+	}
 	pl.caches = pl.resolveCaches(p)
 	pl.pin(p.ReadOnly, p.Pinned)
 	pl.normalize()

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -29,6 +30,8 @@ type Options struct {
 	Dial proxy.DialFunc
 	// Resolve looks up allowed hosts; nil is net.DefaultResolver.
 	Resolve proxy.ResolveFunc
+	// Roots verify hosts that get secrets; nil: those of the system.
+	Roots *x509.CertPool
 }
 
 // A Spec describes one command.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
@@ -35,6 +36,15 @@ func start(ctx context.Context, b Backend, p Policy, o Options) (*Sandbox, error
 }
 
 func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) {
+	var trust []string
+	var noMasks error
+	if len(p.Network.Secrets) > 0 {
+		var files []File
+		if files, trust, noMasks = trustAuthority(); noMasks != nil {
+			p.Network.Secrets = nil
+		}
+		p.Files = append(slices.Clip(p.Files), files...)
+	}
 	k, cannot := newConnector(p)
 	n, listener, err := startNamespaces(ctx, p, o, k)
 	if err != nil {
@@ -42,8 +52,12 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	}
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay, cached: n.cached}
 	s.connectBy(k, n.judged, cannot)
+	if noMasks != nil {
+		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: masked credentials are denied: %v.", s.report.Backend, noMasks))
+	}
 	if listener != nil {
 		rules := p.Network.rules()
+		rules.Roots = o.Roots
 		rules.Inside, rules.Caller = n.dial, s.caller
 		rules.Local = func(port int) (bool, string) { return hostService(port, p.Network.PortRecords) }
 		s.connecting = func(from, to netip.AddrPort) (*HostGate, []string, bool) {
@@ -54,7 +68,12 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 			return c.hosts, chain, true
 		}
 		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
-		s.env = append(s.env, s.proxy.Env()...)
+		s.env = append(append(s.env, s.proxy.Env()...), trust...)
+		for _, secret := range p.Network.Secrets {
+			if secret.Variable != "" {
+				s.env = append(s.env, secret.Variable+"="+secret.Sentinel)
+			}
+		}
 		if err := s.network(n, o); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -168,43 +167,15 @@ type nameFile struct {
 	content func(host string) string
 }
 
-// nameCopies opens copies of files that take the place of [nameFiles].
-func nameCopies() ([]attachment, error) {
-	dir, err := newFileSystem("tmpfs", map[string]string{"mode": "0755", "size": "256k"}, attrOpen|unix.MOUNT_ATTR_NOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("making the files of the resolver: %w", err)
-	}
-	defer unix.Close(dir)
-	var list []attachment
+// nameContents returns what commands read in the place of [nameFiles].
+func nameContents() (list []fileCopy) {
 	for _, f := range nameFiles {
 		path, err := filepath.EvalSymlinks(f.path)
 		if err != nil { // it does not exist, or leads where commands cannot read it either
 			continue
 		}
 		host, _ := os.ReadFile(path) // one that cannot be read says nothing
-		name := filepath.Base(f.path)
-		if err := writeIn(dir, name, f.content(string(host))); err != nil {
-			return nil, fmt.Errorf("making %s: %w", f.path, err)
-		}
-		fd, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-		if err == nil {
-			err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrShut})
-		}
-		if err != nil {
-			return nil, fmt.Errorf("making %s: %w", f.path, err)
-		}
-		list = append(list, attachment{target{path: path}, fd})
+		list = append(list, fileCopy{path, 0o644, f.content(string(host))})
 	}
-	return list, nil
-}
-
-// writeIn makes a file that everyone can read.
-func writeIn(dir int, name, text string) error {
-	fd, err := unix.Openat(dir, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Chmod(0o644), f.Close())
+	return list
 }

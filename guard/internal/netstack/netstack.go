@@ -73,6 +73,9 @@ type Config struct {
 	Connect func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error)
 }
 
+// A Relayer is a connection of [Config].Connect that serves the program itself. It closes both connections.
+type Relayer interface{ Relay(program net.Conn) }
+
 // A Network serves one sandbox.
 type Network struct {
 	config  Config
@@ -192,9 +195,16 @@ func (n *Network) connect(r *tcp.ForwarderRequest) {
 		return
 	}
 	defer out.Close()
-	if in := n.accept(r, func() { out.Close() }); in != nil {
-		n.relay(in, out)
+	in := n.accept(r, func() { out.Close() })
+	if in == nil {
+		return
 	}
+	if own, ok := out.(Relayer); ok {
+		defer context.AfterFunc(n.ctx, in.endpoint.Abort)()
+		own.Relay(in)
+		return
+	}
+	n.relay(in, out)
 }
 
 // accept completes the handshake of a connection attempt. It returns nil if the program has given up. gone is called when the

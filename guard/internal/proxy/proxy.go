@@ -5,6 +5,8 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,9 @@ type Rules struct {
 	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no exceptions send
 	// requests for it here. Nil: they have none.
 	Inside func(ctx context.Context, port int) (net.Conn, error)
+	// Secrets are put into requests to their hosts, which are verified by Roots; nil: those of the system.
+	Secrets []Secret
+	Roots   *x509.CertPool
 }
 
 // A Caller is the command whose program has a connection.
@@ -42,6 +47,8 @@ type Caller struct {
 	// Ask reports whether a host that no list names may be reached. It may take as long as a person thinks. why is the reason of a
 	// refusal; "" if nothing but the lists is. Nil: it may not.
 	Ask func(ctx context.Context, host, port string) (allowed bool, why string)
+	// Used is called when a secret is put into a request to a host. It may be nil.
+	Used func(secret, host, port string)
 }
 
 // DialFunc opens a connection to an address that has been judged already.
@@ -93,6 +100,11 @@ type Proxy struct {
 	cancel   context.CancelFunc
 	serving  sync.WaitGroup
 
+	secrets  secrets
+	reader   *http.Server  // of requests to hosts that get secrets
+	sessions chan net.Conn // with such requests
+	resumed  tls.ClientSessionCache
+
 	mu      sync.Mutex
 	refused []Refusal
 }
@@ -100,7 +112,7 @@ type Proxy struct {
 // Start serves the connections of a listener, which is closed with the proxy. A nil dial is a net.Dialer, a nil
 // resolve net.DefaultResolver.
 func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Proxy {
-	p := &Proxy{rules: rules, address: l.Addr().String(), listener: l, dial: dial, resolve: resolve}
+	p := &Proxy{rules: rules, address: l.Addr().String(), listener: l, dial: dial, resolve: resolve, secrets: secrets{all: rules.Secrets}}
 	if p.dial == nil {
 		p.dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
@@ -110,13 +122,16 @@ func Start(l net.Listener, rules Rules, dial DialFunc, resolve ResolveFunc) *Pro
 		}
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	if len(rules.Secrets) > 0 {
+		p.readRequests()
+	}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.Host = r.In.URL.Host // what was judged, not what the Host header says
 			r.Out.Header.Del("Proxy-Connection")
 		},
 		Transport: &http.Transport{
-			DialContext:            func(ctx context.Context, _, address string) (net.Conn, error) { return p.connect(ctx, address) },
+			DialContext:            func(ctx context.Context, _, address string) (net.Conn, error) { return p.reach(ctx, address) },
 			DisableKeepAlives:      true,
 			ResponseHeaderTimeout:  0, // the command's own limits apply
 			MaxResponseHeaderBytes: 1 << 20,
@@ -195,6 +210,9 @@ func (p *Proxy) caller(ctx context.Context) (c Caller) {
 func (p *Proxy) Close() {
 	p.cancel()
 	p.server.Close()
+	if p.reader != nil {
+		p.reader.Close()
+	}
 	p.serving.Wait()
 }
 
@@ -203,6 +221,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect:
 		p.tunnel(w, r)
 	case r.URL.Scheme == "http" && r.URL.Host != "":
+		if secret := (&request{Request: r, secrets: &p.secrets, may: func(*Secret) bool { return false }}).stray(); secret != nil {
+			refusal := &refusedError{host: r.URL.Host, why: straying(secret, false)}
+			p.note(r.Context(), refusal)
+			misdirected(w, refusal)
+			return
+		}
 		p.forward.ServeHTTP(w, r)
 	default:
 		http.Error(w, "this is the proxy of a sandbox; it takes http URLs and CONNECT", http.StatusBadRequest)
@@ -227,10 +251,19 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
+	if t, ok := host.(*Terminated); ok {
+		t.Relay(&begun{client, buffered})
+		return
+	}
+	relay(&begun{client, buffered}, host)
+}
+
+// relay copies bytes both ways until both sides have ended.
+func relay(client, host net.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(host, buffered)
+		io.Copy(host, client)
 		closeWrite(host)
 		host.SetReadDeadline(time.Now()) // wakes the copy below, which then waits no longer than it may
 	}()
@@ -307,9 +340,19 @@ func (p *Proxy) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return p.addresses(ctx, name)
 }
 
-// connect judges address and connects to it. The name is resolved once, and the connection goes to an address that was checked:
-// a name that changes its address between two lookups gains nothing.
+// connect is reach for a program's side, which reads the requests to hosts that get secrets.
 func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := p.reach(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	host, port, _ := net.SplitHostPort(address) // it was reached
+	return p.terminate(ctx, conn, CanonicalHost(host), port), nil
+}
+
+// reach judges address and connects to it. The name is resolved once, and the connection goes to an address that was checked:
+// a name that changes its address between two lookups gains nothing.
+func (p *Proxy) reach(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &refusedError{host: address, why: "it is not a host and a port"}
@@ -363,7 +406,11 @@ const localhost = "localhost"
 // refusal. from and to are the addresses of the program's connection.
 func (p *Proxy) ConnectLocal(ctx context.Context, from, to netip.AddrPort) (net.Conn, error) {
 	ctx = context.WithValue(ctx, ends{}, [2]netip.AddrPort{from, to})
-	conn, err := p.local(ctx, strconv.Itoa(int(to.Port())))
+	port := strconv.Itoa(int(to.Port()))
+	conn, err := p.local(ctx, port)
+	if err == nil {
+		conn = p.terminate(ctx, conn, localhost, port)
+	}
 	var refusal *refusedError
 	if errors.As(err, &refusal) {
 		p.note(ctx, refusal)

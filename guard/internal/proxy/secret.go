@@ -1,0 +1,255 @@
+package proxy
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Secret is put into requests of commands, which have a sentinel in its place and never the value.
+type Secret struct {
+	// Name is how people call it: the variable or the file.
+	Name string
+	// Variable is the environment variable that holds the sentinel; "" if there is none.
+	Variable string
+	// Sentinel is what commands have.
+	Sentinel string
+	// Hosts are patterns of the hosts that get the value, over TLS. One without a port means port 443.
+	Hosts []string
+	// Value returns the value. It is called for each request that needs it.
+	Value func(ctx context.Context) (string, error)
+}
+
+// MinSecret is the length of the shortest value that is masked. In responses a shorter one could not be told from other text.
+const MinSecret = 8
+
+// maxBasic bounds the values of Authorization headers that are looked for in responses.
+const maxBasic = 64
+
+// secrets are those of a sandbox.
+type secrets struct {
+	all []Secret
+
+	mu    sync.Mutex
+	known map[string]string // values by sentinel
+	basic []pair            // of user names with passwords, in base64
+}
+
+// A pair is a text of the outside, and what commands see in its place.
+type pair struct{ outside, inside string }
+
+// serves reports whether a host gets a secret over TLS at a port.
+func (s *Secret) serves(host, port string) bool {
+	return slices.ContainsFunc(s.Hosts, func(pattern string) bool {
+		if _, own := splitPattern(pattern); own == "" && port != "443" {
+			return false
+		}
+		return matches(pattern, host, port)
+	})
+}
+
+// injects reports whether requests to a host are read, and whether over TLS, too.
+func (s *secrets) injects(host, port string) (plain, overTLS bool) {
+	for i := range s.all {
+		overTLS = overTLS || s.all[i].serves(host, port)
+		plain = plain || namesAny(s.all[i].Hosts, host)
+	}
+	return plain || overTLS, overTLS
+}
+
+// value returns the value of a secret, which later responses must not contain.
+func (s *secrets) value(ctx context.Context, secret *Secret) (string, error) {
+	value, err := secret.Value(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(value) < MinSecret:
+		return "", fmt.Errorf("its value has %d characters, and at least %d are needed", len(value), MinSecret)
+	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "", errors.New("its value has more than one line")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[string]string{}
+	}
+	s.known[secret.Sentinel] = value
+	return value, nil
+}
+
+// addBasic has a header value replaced in responses.
+func (s *secrets) addBasic(p pair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.basic, p) {
+		return
+	}
+	if len(s.basic) == maxBasic {
+		s.basic = slices.Delete(s.basic, 0, 1)
+	}
+	s.basic = append(s.basic, p)
+}
+
+// echoes returns what is replaced in responses.
+func (s *secrets) echoes() (list []pair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sentinel, value := range s.known {
+		list = append(list, pair{value, sentinel})
+		for _, spell := range []func(string) string{url.QueryEscape, url.PathEscape, inJSON} {
+			if text := spell(value); text != value {
+				list = append(list, pair{text, spell(sentinel)})
+			}
+		}
+	}
+	return append(list, s.basic...)
+}
+
+// inJSON returns a text as it stands in a string of JSON.
+func inJSON(text string) string {
+	b, _ := json.Marshal(text) // strings have no errors
+	return string(b[1 : len(b)-1])
+}
+
+// credentialNames are parts of the names of headers and query parameters that carry credentials. In other places a sentinel stays as
+// it is: servers log, store and show what is sent there.
+var credentialNames = []string{"auth", "token", "key", "secret", "password", "passwd", "credential", "cookie", "session"}
+
+func carriesCredential(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// A request is one of a command that is about to be sent to a host.
+type request struct {
+	*http.Request
+	*secrets
+	may func(*Secret) bool // be sent to this host
+	// used are the secrets that were put in.
+	used []*Secret
+}
+
+// stray returns a secret whose sentinel the request carries although it may not go to the host; nil if there is none.
+func (r *request) stray() *Secret {
+	texts := []string{r.Host, r.URL.Path, r.URL.RawQuery}
+	for _, field := range strings.FieldsFunc(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
+		if text, err := url.QueryUnescape(field); err == nil {
+			texts = append(texts, text)
+		}
+	}
+	if r.URL.User != nil {
+		texts = append(texts, r.URL.User.String())
+	}
+	for name, values := range r.Header {
+		texts = append(texts, name)
+		for _, value := range values {
+			texts = append(texts, value)
+			if _, plain, ok := basicAuth(value); ok {
+				texts = append(texts, plain)
+			}
+		}
+	}
+	for i := range r.all {
+		secret := &r.all[i]
+		if !r.may(secret) && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, secret.Sentinel) }) {
+			return secret
+		}
+	}
+	return nil
+}
+
+// inject replaces sentinels in the header and the query by the values.
+func (r *request) inject(ctx context.Context) error {
+	for name, values := range r.Header {
+		if !carriesCredential(name) {
+			continue
+		}
+		for i, value := range values {
+			scheme, plain, ok := basicAuth(value)
+			if !ok {
+				plain = value
+			}
+			text, err := r.replace(ctx, plain)
+			if err != nil {
+				return err
+			}
+			if ok && text != plain {
+				encoded := base64.StdEncoding.EncodeToString([]byte(text))
+				r.addBasic(pair{encoded, strings.TrimSpace(value[len(scheme):])})
+				text = scheme + encoded
+			} else if ok {
+				text = value
+			}
+			values[i] = text
+		}
+	}
+	return r.injectQuery(ctx)
+}
+
+// injectQuery replaces sentinels in the query.
+func (r *request) injectQuery(ctx context.Context) error {
+	fields := strings.Split(r.URL.RawQuery, "&")
+	for i, field := range fields {
+		name, value, _ := strings.Cut(field, "=")
+		plain, err := url.QueryUnescape(value)
+		if err != nil || !carriesCredential(name) {
+			continue
+		}
+		text, err := r.replace(ctx, plain)
+		if err != nil {
+			return err
+		}
+		if text != plain {
+			fields[i] = name + "=" + url.QueryEscape(text)
+		}
+	}
+	r.URL.RawQuery = strings.Join(fields, "&")
+	return nil
+}
+
+// replace returns a text with values in the place of sentinels.
+func (r *request) replace(ctx context.Context, text string) (string, error) {
+	for i := range r.all {
+		secret := &r.all[i]
+		if !strings.Contains(text, secret.Sentinel) {
+			continue
+		}
+		value, err := r.value(ctx, secret)
+		if err != nil {
+			return "", &valueError{secret.Name, err}
+		}
+		text = strings.ReplaceAll(text, secret.Sentinel, value)
+		if !slices.Contains(r.used, secret) {
+			r.used = append(r.used, secret)
+		}
+	}
+	return text, nil
+}
+
+// valueError says that a secret has no value.
+type valueError struct {
+	name  string
+	cause error
+}
+
+func (e *valueError) Error() string {
+	return fmt.Sprintf("the credential %s cannot be used: %v", e.name, e.cause)
+}
+
+// basicAuth splits a header value of the scheme Basic: its scheme with the space, and the user name and password.
+func basicAuth(value string) (scheme, plain string, ok bool) {
+	const basic = "basic "
+	if len(value) < len(basic) || !strings.EqualFold(value[:len(basic)], basic) {
+		return "", "", false
+	}
+	encoded := strings.TrimRight(strings.TrimSpace(value[len(basic):]), "=")
+	text, err := base64.RawStdEncoding.DecodeString(encoded)
+	return value[:len(basic)], string(text), err == nil
+}

@@ -1,0 +1,324 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+const (
+	value    = "ghp_therealtokenoftheuser"
+	sentinel = "ghp_sentinel"
+)
+
+// secretFixture is a proxy that puts a secret into requests to example.com, which is a server of the test.
+type secretFixture struct {
+	*Proxy
+	roots *x509.CertPool // of the proxy's authority
+	used  []string
+}
+
+func newSecretFixture(t testing.TB, handler http.HandlerFunc) *secretFixture {
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS() // with a certificate of example.com
+	t.Cleanup(server.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &secretFixture{roots: x509.NewCertPool()}
+	pem, err := Authority()
+	if err != nil || !f.roots.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	secret := Secret{Name: "TOKEN", Sentinel: sentinel, Hosts: []string{"example.com"}, Value: func(context.Context) (string, error) { return value, nil }}
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	f.Proxy = Start(l, Rules{AllowedDomains: []string{"*"}, Secrets: []Secret{secret}, Roots: roots, Caller: func(_, _ netip.AddrPort) Caller {
+		return Caller{Used: func(secret, host, port string) { f.used = append(f.used, secret+" "+host+":"+port) }}
+	}},
+		func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+		func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("1.2.3.4")}, nil
+		})
+	t.Cleanup(f.Close)
+	return f
+}
+
+// client returns a client of the proxy.
+func (f *secretFixture) client(h2 bool) *http.Client {
+	at, _ := url.Parse("http://" + f.address)
+	var protocols http.Protocols
+	protocols.SetHTTP1(!h2)
+	protocols.SetHTTP2(h2)
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{RootCAs: f.roots}, Protocols: &protocols, DisableCompression: true}}
+}
+
+// TestInject: the host gets the value in the places for credentials, and elsewhere the sentinel; the client gets the sentinel back.
+func TestInject(t *testing.T) {
+	var seen string
+	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen = strings.ReplaceAll(fmt.Sprint(r.Proto, r.RequestURI, r.Header), value, "VALUE")
+		w.Header().Set("Authorization", r.Header.Get("Authorization"))
+		fmt.Fprintf(w, "%s %s %s", r.Header.Get("Authorization"), r.RequestURI, body)
+	})
+	basic := func(s string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(s)) }
+	for _, h2 := range []bool{false, true} {
+		client := f.client(h2)
+		for _, c := range []struct {
+			url, header, text, body string
+			seen                    string
+		}{
+			{header: "Authorization", text: "Bearer " + sentinel, seen: "Authorization:[Bearer VALUE]"},
+			{header: "authorization", text: "token " + sentinel, seen: "Authorization:[token VALUE]"},
+			{header: "Authorization", text: basic("me:" + sentinel), seen: "Authorization:[" + basic("me:"+value) + "]"},
+			{header: "Authorization", text: basic(sentinel + ":x-oauth-basic"), seen: "Authorization:[" + basic(value+":x-oauth-basic") + "]"},
+			{header: "X-Api-Key", text: sentinel, seen: "X-Api-Key:[VALUE]"},
+			{header: "Private-Token", text: sentinel, seen: "Private-Token:[VALUE]"},
+			{header: "X-Note", text: sentinel, seen: "X-Note:[" + sentinel + "]"},
+			{url: "?access_token=" + sentinel + "&a=%20", seen: "?access_token=VALUE&a=%20"},
+			{url: "?access_token=ghp%5Fsentinel", seen: "?access_token=VALUE"},
+			{url: "?q=" + sentinel, seen: "?q=" + sentinel},
+			{header: "X-Forwarded-For", text: "1.2.3.4", seen: "X-Forwarded-For:[1.2.3.4]"},
+			{body: sentinel, seen: "/"},
+		} {
+			r, _ := http.NewRequest("POST", "https://example.com/a%2Fb"+c.url, strings.NewReader(c.body))
+			if c.header != "" {
+				r.Header.Set(c.header, c.text)
+			}
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(seen, c.seen) || !strings.Contains(seen, map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[h2]) || !strings.Contains(seen, "/a%2Fb") {
+				t.Errorf("%+v: the host has seen %s", c, seen)
+			}
+			want := r.Header.Get("Authorization") + " /a%2Fb" + strings.ReplaceAll(c.url, "%5F", "_") + " " + c.body
+			if string(text) != want || answer.Header.Get("Authorization") != r.Header.Get("Authorization") {
+				t.Errorf("%+v: got %q and %q, want %q", c, text, answer.Header.Get("Authorization"), want)
+			}
+		}
+		client.CloseIdleConnections()
+	}
+	if want := []string{"TOKEN example.com:443", "TOKEN example.com:443"}; !slices.Equal(f.used, want) {
+		t.Errorf("used %v", f.used)
+	}
+}
+
+// TestInjectUpgrade: after an upgrade, as of WebSocket, bytes flow both ways.
+func TestInjectUpgrade(t *testing.T) {
+	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+value || r.Header.Get("Upgrade") != "websocket" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		line, _ := buffered.ReadString('\n')
+		io.WriteString(conn, "echo "+line)
+	})
+	raw, err := net.Dial("tcp", f.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	fmt.Fprintf(raw, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(io.LimitReader(raw, int64(len("HTTP/1.1 200 Connection established\r\n\r\n")))), nil); err != nil {
+		t.Fatal(err)
+	}
+	conn := tls.Client(raw, &tls.Config{RootCAs: f.roots, ServerName: "example.com", NextProtos: []string{"http/1.1"}})
+	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer %s\r\n\r\n", sentinel)
+	in := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(in, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(answer, err)
+	}
+	fmt.Fprintf(conn, "hello\n")
+	if line, err := in.ReadString('\n'); line != "echo hello\n" {
+		t.Errorf("got %q, %v", line, err)
+	}
+}
+
+// TestServerFirst: a protocol in which the server speaks first works at a host with secrets, and so does one that is not TLS.
+func TestServerFirst(t *testing.T) {
+	for _, c := range []struct{ greeting, command string }{{"220 ready\n", "EHLO x\n"}, {"", "binary\x00\n"}, {"", "G\n"}} {
+		p := &Proxy{}
+		p.ctx, p.cancel = context.WithCancel(t.Context())
+		p.secrets.all = []Secret{{Hosts: []string{"example.com"}}}
+		program, inner := tcpPair(t)
+		outer, server := tcpPair(t)
+		go p.terminate(p.ctx, outer, "example.com", "443").(*Terminated).Relay(inner)
+		io.WriteString(server, c.greeting)
+		got := make([]byte, len(c.greeting))
+		if _, err := io.ReadFull(program, got); err != nil || string(got) != c.greeting {
+			t.Errorf("%+v: greeting %q, %v", c, got, err)
+		}
+		io.WriteString(program, c.command)
+		program.CloseWrite()
+		if sent, err := io.ReadAll(server); string(sent) != c.command || err != nil {
+			t.Errorf("%+v: the server got %q, %v", c, sent, err)
+		}
+		io.WriteString(server, "bye")
+		server.Close()
+		if said, err := io.ReadAll(program); string(said) != "bye" || err != nil {
+			t.Errorf("%+v: the program got %q, %v", c, said, err)
+		}
+		p.cancel()
+	}
+}
+
+func tcpPair(t *testing.T) (a, b *net.TCPConn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); d.Close() })
+	return c.(*net.TCPConn), d.(*net.TCPConn)
+}
+
+// TestEchoReader: values are found wherever a body is split, and nothing is kept back that cannot be one.
+func TestEchoReader(t *testing.T) {
+	pairs := []pair{{"secret-value", "sentinel"}, {"secret%2Dvalue", "sentinel%2D"}}
+	text := "a secret-value, b secret-secret-value secret%2Dvalue secre"
+	want := "a sentinel, b secret-sentinel sentinel%2D secre"
+	for name, split := range map[string]func(io.Reader) io.Reader{
+		"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "data with the end": iotest.DataErrReader,
+	} {
+		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))), pairs: pairs})
+		if string(got) != want || err != nil {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"), iotest.ErrReader(errors.New("later")))), pairs: pairs}
+	buf := make([]byte, 100)
+	if n, err := e.Read(buf); string(buf[:n]) != "event: secret\n\n" || err != nil {
+		t.Errorf("kept back: got %q, %v", buf[:n], err)
+	}
+}
+
+// TestEchoSizes: bodies of every size and kind are rewritten, with a right length.
+func TestEchoSizes(t *testing.T) {
+	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
+		text := strings.Repeat("x", len(r.URL.Query().Get("size"))*maxSized) + value
+		if r.URL.Query().Get("length") != "" {
+			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+		}
+		io.WriteString(w, text)
+	})
+	client := f.client(false)
+	for _, query := range []string{"type=text/plain", "type=application/json&length=1", "type=text/html%3Bcharset=x&size=1", "type=application/vnd.api%2Bjson&size=11&length=1", "type="} {
+		r, _ := http.NewRequest("GET", "https://example.com/?"+query, nil)
+		r.Header.Set("Authorization", "Bearer "+sentinel)
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || !bytes.HasSuffix(text, []byte(sentinel)) || bytes.Contains(text, []byte(value)) || answer.ContentLength >= 0 && answer.ContentLength != int64(len(text)) {
+			t.Errorf("%s: %d bytes of %d, %v", query, len(text), answer.ContentLength, err)
+		}
+	}
+}
+
+// BenchmarkInject compares requests into which a secret is put with those through a tunnel.
+func BenchmarkInject(b *testing.B) {
+	data := make([]byte, 100<<20)
+	f := newSecretFixture(b, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		if r.URL.Path == "/data" {
+			w.Write(data)
+		}
+	})
+	tunnel := newSecretFixture(b, nil)
+	tunnel.secrets.all = nil
+	tunnel.dial, tunnel.rules.Roots = f.dial, f.rules.Roots
+	tunnel.roots = f.rules.Roots
+	for _, c := range []struct {
+		name string
+		*secretFixture
+	}{{"tunnel", tunnel}, {"inject", f}} {
+		do := func(client *http.Client, path string) {
+			r, _ := http.NewRequest("GET", "https://example.com"+path, nil)
+			r.Header.Set("Authorization", "Bearer "+sentinel)
+			answer, err := client.Do(r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+		}
+		for _, h2 := range []bool{false, true} {
+			proto := map[bool]string{false: "http1", true: "http2"}[h2]
+			b.Run(c.name+"/"+proto+"/kept", func(b *testing.B) {
+				client := c.client(h2)
+				do(client, "/")
+				p50(b, func() { do(client, "/") })
+			})
+			b.Run(c.name+"/"+proto+"/new", func(b *testing.B) {
+				p50(b, func() {
+					client := c.client(h2)
+					do(client, "/")
+					client.CloseIdleConnections()
+				})
+			})
+			b.Run(c.name+"/"+proto+"/100MiB", func(b *testing.B) {
+				client := c.client(h2)
+				b.SetBytes(int64(len(data)))
+				p50(b, func() { do(client, "/data") })
+			})
+		}
+	}
+}
+
+func p50(b *testing.B, f func()) {
+	var times []time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		f()
+		times = append(times, time.Since(begun))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+}

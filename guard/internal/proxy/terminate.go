@@ -1,0 +1,350 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A connection to a host that gets secrets is a [Terminated]: it speaks TLS with the program as that host, and TLS with the host as the
+// program would. In between are the requests, into which the secrets are put.
+
+// handshakeTime is how long the host may take for its TLS handshake.
+const handshakeTime = 20 * time.Second
+
+// A Terminated is a connection to a host whose requests the proxy reads. The side of the program calls Relay.
+type Terminated struct {
+	net.Conn // to the host
+	proxy    *Proxy
+	ctx      context.Context // of the program's connection
+	host     string
+	port     string
+	overTLS  bool // TLS is terminated, too
+}
+
+// terminate wraps a connection to a host if requests to it are read.
+func (p *Proxy) terminate(ctx context.Context, conn net.Conn, host, port string) net.Conn {
+	read, overTLS := p.secrets.injects(host, port)
+	if !read {
+		return conn
+	}
+	return &Terminated{Conn: conn, proxy: p, ctx: ctx, host: host, port: port, overTLS: overTLS}
+}
+
+// Relay serves a program until its connection or that of the host ends, and closes both. Bytes flow both ways from the start: until
+// the program has sent the beginning of a TLS handshake or of an HTTP request, the host may speak first.
+func (t *Terminated) Relay(in net.Conn) {
+	defer in.Close()
+	defer t.Conn.Close()
+	defer context.AfterFunc(t.proxy.ctx, func() { in.Close(); t.Conn.Close() })()
+	spoken := make(chan int64)
+	go func() {
+		n, _ := io.Copy(in, t.Conn) // an error shows below as well
+		spoken <- n
+	}()
+	first, kind := sniff(in)
+	t.Conn.SetReadDeadline(time.Unix(1, 0)) // ends the copy
+	silent := <-spoken == 0
+	t.Conn.SetReadDeadline(time.Time{})
+	in = &begun{in, io.MultiReader(bytes.NewReader(first), in)}
+	if silent && (kind == httpBytes || kind == tlsBytes && t.overTLS) {
+		t.serve(in, kind == tlsBytes)
+		return
+	}
+	relay(in, t.Conn)
+}
+
+// The kinds of the first bytes of a connection.
+const (
+	opaqueBytes = iota
+	tlsBytes
+	httpBytes
+)
+
+// httpMethods begin the requests that are read without TLS.
+var httpMethods = []string{"GET ", "HEAD ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS "}
+
+// sniff reads the first bytes of a program, and says what begins with them.
+func sniff(in io.Reader) (first []byte, kind int) {
+	const handshake = 0x16
+	buf := make([]byte, 4096)
+	for n := 0; ; {
+		m, err := in.Read(buf[n:])
+		n += m
+		first = buf[:n]
+		switch {
+		case n > 0 && first[0] == handshake:
+			return first, tlsBytes
+		case slices.ContainsFunc(httpMethods, func(s string) bool { return bytes.HasPrefix(first, []byte(s)) }):
+			return first, httpBytes
+		case err != nil || !slices.ContainsFunc(httpMethods, func(s string) bool { return strings.HasPrefix(s, string(first)) }):
+			return first, opaqueBytes
+		}
+	}
+}
+
+// begun is a connection whose first bytes were read.
+type begun struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c *begun) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// CloseWrite ends one direction.
+func (c *begun) CloseWrite() error {
+	closeWrite(c.Conn)
+	return nil
+}
+
+// A session is a connection of a program whose requests are read. It has connections to the host of its own: what a host
+// remembers of a connection concerns one program.
+type session struct {
+	net.Conn   // of the program
+	to         *Terminated
+	secure     bool
+	done       chan struct{}
+	once       sync.Once
+	first      atomic.Pointer[net.Conn] // the connection to the host that is not used yet
+	forward    *httputil.ReverseProxy
+	mu         sync.Mutex
+	told       map[string]bool // names of secrets
+	transports [2]*http.Transport
+}
+
+func (s *session) Close() error {
+	s.once.Do(func() { close(s.done) })
+	return s.Conn.Close()
+}
+
+// serve answers the requests of a connection until it ends.
+func (t *Terminated) serve(in net.Conn, secure bool) {
+	s := &session{Conn: in, to: t, secure: secure, done: make(chan struct{}), told: map[string]bool{}}
+	s.first.Store(&t.Conn)
+	for i := range s.transports {
+		s.transports[i] = s.transport(i == 1)
+		defer s.transports[i].CloseIdleConnections()
+	}
+	s.forward = &httputil.ReverseProxy{
+		Rewrite: s.rewrite, Transport: s, ErrorLog: discardLog, ErrorHandler: s.fail,
+		ModifyResponse: func(r *http.Response) error { return hideEchoes(r, t.proxy.secrets.echoes()) },
+	}
+	var conn net.Conn = s
+	if secure {
+		secured := tls.Server(s, &tls.Config{NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.certificate})
+		if err := s.shake(secured); err != nil {
+			return
+		}
+		conn = secured
+	}
+	select {
+	case t.proxy.sessions <- conn:
+		<-s.done
+	case <-t.proxy.ctx.Done():
+	}
+}
+
+// shake does the TLS handshake with the program.
+func (s *session) shake(conn *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(s.to.proxy.ctx, headerTimeout)
+	defer cancel()
+	err := conn.HandshakeContext(ctx)
+	var alert *net.OpError
+	if errors.As(err, &alert) && alert.Op == "remote error" {
+		s.to.proxy.note(s.to.ctx, &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: "the program does not accept the certificate of the sandbox (" + alert.Err.Error() + "), and so gets no secret put in"})
+	}
+	return err
+}
+
+// certificate answers a TLS handshake.
+func (s *session) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if name := hello.ServerName; name != "" && CanonicalHost(name) != s.to.host {
+		why := fmt.Sprintf("the connection was opened to %s, and TLS asks for %s", s.to.host, quoteHost(name))
+		s.to.proxy.note(s.to.ctx, &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: why})
+		return nil, errors.New(why)
+	}
+	a, err := ourAuthority()
+	if err != nil {
+		return nil, err
+	}
+	return a.certificateFor(s.to.host)
+}
+
+// transport returns what sends requests to the host, and verifies it by the roots of the system and the name that the program asked
+// for. HTTP/2 is offered to the host if the program speaks it.
+func (s *session) transport(h2 bool) *http.Transport {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(h2)
+	return &http.Transport{
+		DialContext:            s.dial,
+		TLSClientConfig:        &tls.Config{ServerName: s.to.host, RootCAs: s.to.proxy.rules.Roots, ClientSessionCache: s.to.proxy.resumed},
+		TLSHandshakeTimeout:    handshakeTime,
+		Protocols:              &protocols,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 1 << 20,
+	}
+}
+
+// dial returns the connection that was made for the program, and later ones to the same host, which is judged again.
+func (s *session) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if first := s.first.Swap(nil); first != nil {
+		return *first, nil
+	}
+	ctx = context.WithValue(ctx, ends{}, s.to.ctx.Value(ends{}))
+	return s.to.proxy.reach(ctx, net.JoinHostPort(s.to.host, s.to.port))
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.ProtoMajor == 2 {
+		return s.transports[1].RoundTrip(r)
+	}
+	return s.transports[0].RoundTrip(r)
+}
+
+// readRequests serves the sessions.
+func (p *Proxy) readRequests() {
+	p.sessions, p.resumed = make(chan net.Conn), tls.NewLRUClientSessionCache(0)
+	p.reader = &http.Server{
+		Handler: http.HandlerFunc(p.serveSession), ReadHeaderTimeout: headerTimeout, ErrorLog: discardLog,
+		BaseContext: func(net.Listener) context.Context { return p.ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if t, ok := c.(*tls.Conn); ok {
+				c = t.NetConn()
+			}
+			return context.WithValue(ctx, sessionKey{}, c)
+		},
+	}
+	p.serving.Go(func() { p.reader.Serve(sessionListener{p}) })
+}
+
+// sessionKey is the key of the session of a request in its context.
+type sessionKey struct{}
+
+// sessionListener accepts the sessions of a proxy.
+type sessionListener struct{ *Proxy }
+
+func (l sessionListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.sessions:
+		return c, nil
+	case <-l.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (l sessionListener) Close() error   { return nil }
+func (l sessionListener) Addr() net.Addr { return l.listener.Addr() }
+
+// serveSession answers a request of a connection that is read.
+func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
+	s := r.Context().Value(sessionKey{}).(*session)
+	if host, port := splitAuthority(r.Host, s.secure); host != s.to.host || port != s.to.port {
+		s.refuse(w, fmt.Sprintf("the connection was opened to it, and the request asks for %s", quoteHost(r.Host)))
+		return
+	}
+	req := &request{Request: r, secrets: &p.secrets, may: func(secret *Secret) bool { return s.secure && secret.serves(s.to.host, s.to.port) }}
+	if secret := req.stray(); secret != nil {
+		s.refuse(w, straying(secret, s.secure))
+		return
+	}
+	if s.secure {
+		r.Header.Del("Accept-Encoding") // the transport adds what it decodes itself: values are looked for in the text
+		if err := req.inject(r.Context()); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+	}
+	for _, secret := range req.used {
+		s.tell(secret)
+	}
+	s.forward.ServeHTTP(w, r)
+}
+
+// straying says why a request with a sentinel is refused.
+func straying(secret *Secret, secure bool) string {
+	why := "the command tried to send " + secret.Name + " to it, which goes to " + strings.Join(secret.Hosts, ", ") + " only"
+	if !secure {
+		why = "the command tried to send " + secret.Name + " to it without TLS"
+	}
+	return why
+}
+
+// refuse answers a request that is not sent, and ends its connection.
+func (s *session) refuse(w http.ResponseWriter, why string) {
+	refusal := &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: why}
+	s.to.proxy.note(s.to.ctx, refusal)
+	misdirected(w, refusal)
+}
+
+func misdirected(w http.ResponseWriter, refusal *refusedError) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, "sandbox: "+refusal.Error(), http.StatusMisdirectedRequest)
+}
+
+// tell reports that a secret goes to the host, once a connection.
+func (s *session) tell(secret *Secret) {
+	s.mu.Lock()
+	told := s.told[secret.Name]
+	s.told[secret.Name] = true
+	s.mu.Unlock()
+	if c := s.to.proxy.caller(s.to.ctx); !told && c.Used != nil {
+		c.Used(secret.Name, s.to.host, s.to.port)
+	}
+}
+
+// rewrite prepares a request for the host.
+func (s *session) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort(s.to.host, s.to.port)
+	if s.secure {
+		r.Out.URL.Scheme = "https"
+	}
+	r.Out.URL.User, r.Out.Host = nil, r.In.Host
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // the program's own
+		if values, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = values
+		}
+	}
+}
+
+// fail answers a request that did not reach the host.
+func (s *session) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var unverified *tls.CertificateVerificationError
+	var value *valueError
+	if errors.As(err, &unverified) || errors.As(err, &value) {
+		why := hide(err.Error(), s.to.proxy.secrets.echoes())
+		s.to.proxy.note(s.to.ctx, &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: why})
+	}
+	w.Header().Set("Connection", "close")
+	http.Error(w, "sandbox: "+hide(err.Error(), s.to.proxy.secrets.echoes()), http.StatusBadGateway)
+}
+
+// splitAuthority returns the canonical host and the port of a Host header.
+func splitAuthority(authority string, secure bool) (host, port string) {
+	host, port, err := net.SplitHostPort(authority)
+	if err != nil {
+		host, port = strings.Trim(authority, "[]"), "80"
+		if secure {
+			port = "443"
+		}
+	}
+	return CanonicalHost(host), port
+}
+
+// quoteHost returns a host that a program has named, for a line of text.
+func quoteHost(name string) string {
+	const most = 100
+	return fmt.Sprintf("%.*q", most, name)
+}

@@ -1,0 +1,246 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	realToken  = "ghp_therealtokenoftheuserthatnoonesees00"
+	fakeToken  = "ghp_0000000000000000000000000000sentinel"
+	otherToken = "npm_anotherrealtokenthatnoonesees"
+	otherFake  = "npm_00000000000000000000sentinel"
+)
+
+// secretNetwork is an outerNetwork in which api.allowed.test and git.allowed.test know the user by realToken, and npm.allowed.test
+// by otherToken. It serves a repository as /repo.git.
+type secretNetwork struct {
+	*outerNetwork
+	roots *x509.CertPool
+}
+
+func newSecretNetwork(t testing.TB) *secretNetwork {
+	w := &secretNetwork{newOuterNetwork(t), x509.NewCertPool()}
+	dir := t.TempDir()
+	repo := filepath.Join(dir, "repo.git")
+	if out, err := exec.Command("git", "init", "-q", "--bare", repo).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.Command("git", "-C", repo, "config", "http.receivepack", "true").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	backend := &cgi.Handler{Path: "/usr/lib/git-core/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"}, Stderr: io.Discard}
+	api := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		token := realToken
+		if strings.HasPrefix(r.Host, "npm.") {
+			token = otherToken
+		}
+		_, password, _ := r.BasicAuth()
+		if r.Header.Get("Authorization") != "Bearer "+token && r.Header.Get("X-Api-Key") != token && password != token && r.URL.Query().Get("access_token") != token {
+			rw.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			http.Error(rw, "who are you? "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+			return
+		}
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/repo.git"):
+			backend.ServeHTTP(rw, r)
+		case r.URL.Path == "/-/whoami":
+			rw.Header().Set("Content-Type", "application/json")
+			io.WriteString(rw, `{"username":"logged-in"}`)
+		case r.URL.Path == "/redirect":
+			http.Redirect(rw, r, "https://www.allowed.test/", http.StatusFound)
+		default:
+			rw.Header().Set("X-Echo", r.Header.Get("Authorization"))
+			fmt.Fprintf(rw, "logged-in %s %s %s %s\n", r.Proto, r.Host, r.RequestURI, r.Header)
+		}
+	}))
+	api.EnableHTTP2 = true
+	api.Config.ErrorLog = log.New(io.Discard, "", 0)
+	certificate, roots := testCertificate(t, "*.allowed.test")
+	api.TLS = certificate
+	w.roots = roots
+	api.StartTLS()
+	t.Cleanup(api.Close)
+	w.servers["443"] = api.Listener.Addr().String()
+	return w
+}
+
+// start starts a sandbox with secrets for api.allowed.test, git.allowed.test and npm.allowed.test.
+func (w *secretNetwork) start(t testing.TB, f *fixture) *Sandbox {
+	p := f.policy()
+	p.Network.AllowedDomains = []string{"*.allowed.test"}
+	value := func(v string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return v, nil }
+	}
+	p.Network.Secrets = []Secret{
+		{Name: "TOKEN", Variable: "TOKEN", Sentinel: fakeToken, Hosts: []string{"api.allowed.test", "git.allowed.test"}, Value: value(realToken)},
+		{Name: "NPM_TOKEN", Variable: "NPM_TOKEN", Sentinel: otherFake, Hosts: []string{"npm.allowed.test"}, Value: value(otherToken)},
+	}
+	o := w.options()
+	o.Roots = w.roots
+	s, err := Start(context.Background(), p, o)
+	if errors.Is(err, ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// logins are real programs that log in with what they have.
+var logins = []struct{ name, command, want string }{
+	{"curl", `curl -sS -H "Authorization: Bearer $TOKEN" https://api.allowed.test/user`, "logged-in HTTP/2.0"},
+	{"curl", `curl -sS --http1.1 -H "authorization: bearer x" -H "X-Api-Key: $TOKEN" https://api.allowed.test/user`, "logged-in HTTP/1.1"},
+	{"curl", `curl -sS -u "me:$TOKEN" https://api.allowed.test/user`, "logged-in"},
+	{"curl", `curl -sS "https://me:$TOKEN@api.allowed.test/user"`, "logged-in"},
+	{"curl", `curl -sS "https://api.allowed.test/user?a=b%2Fc&access_token=$TOKEN"`, "/user?a=b%2Fc&access_token=" + fakeToken},
+	{"curl", `curl -sS "https://api.allowed.test/user?access_token=${TOKEN/_/%5f}"`, "logged-in"},
+	{"curl", `curl -sS -H "Authorization: Bearer $TOKEN" https://API.Allowed.Test./user`, "logged-in"},
+	{"curl", `curl -sS -H "Authorization: Bearer $NPM_TOKEN" https://npm.allowed.test/user`, "logged-in"},
+	{"git", `git -c user.name=x -c user.email=x@y init -q r && cd r && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x &&
+		git push -qf "https://me:$TOKEN@git.allowed.test/repo.git" HEAD:refs/heads/main && git ls-remote "https://me:$TOKEN@git.allowed.test/repo.git"`, "refs/heads/main"},
+	{"npm", `printf '//npm.allowed.test/:_authToken=${NPM_TOKEN}\n' >.npmrc; npm whoami --registry https://npm.allowed.test/ --fetch-retries=0 --no-update-notifier --cache $TMPDIR/npm; rm .npmrc`, "logged-in"},
+	{"python3", `python3 -c '
+import os, urllib.request as u
+print(u.urlopen(u.Request("https://api.allowed.test/", headers={"Authorization": "Bearer " + os.environ["TOKEN"]})).read().decode())'`, "logged-in"},
+	{"python3", `python3 -c '
+try: import requests
+except ImportError: print("logged-in"); raise SystemExit
+import os
+print(requests.get("https://api.allowed.test/", auth=("me", os.environ["TOKEN"])).text)'`, "logged-in"},
+	{"node", `node -e 'fetch("https://api.allowed.test/", {headers: {authorization: "Bearer " + process.env.TOKEN}}).then(r => r.text()).then(console.log, e => console.log(e.cause))'`, "logged-in"},
+	{"wget", `wget -qO- --header "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "logged-in"},
+}
+
+// TestLogins: real programs log in with the sentinel, with the proxy and without, and never see the value.
+func TestLogins(t *testing.T) {
+	w, f := newSecretNetwork(t), newFixture(t)
+	s := w.start(t, f)
+	direct := []string{"HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "http_proxy=", "https_proxy=", "all_proxy=", "NODE_USE_ENV_PROXY="}
+	for _, way := range []struct {
+		name string
+		env  []string
+	}{{"proxy", nil}, {"direct", direct}} {
+		if way.name == "direct" && s.outside == nil {
+			continue // no TUN device
+		}
+		for i, l := range logins {
+			if _, err := exec.LookPath(l.name); err != nil {
+				continue
+			}
+			t.Run(fmt.Sprint(way.name, " ", l.name, " ", i), func(t *testing.T) {
+				env := (&exec.Cmd{Env: slices.Concat(f.env, []string{"HOME=" + f.tmp, "PATH=" + os.Getenv("PATH")}, s.Env(), way.env)}).Environ()
+				r := runIn(t, s, f.ws, env, "/bin/bash", "-c", "rm -rf r; "+l.command)
+				checkHidden(t, r.output)
+				if !strings.Contains(r.output, l.want) {
+					t.Errorf("%q is missing in\n%s", l.want, r.output)
+				}
+			})
+		}
+	}
+	if refused := s.Refused(); len(refused) > 0 {
+		t.Errorf("refused %+v", refused)
+	}
+}
+
+// checkHidden looks for values in what a command has seen.
+func checkHidden(t testing.TB, text string) {
+	t.Helper()
+	for _, token := range []string{realToken, otherToken} {
+		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte("me:" + token)), base64.StdEncoding.EncodeToString([]byte(token))} {
+			if strings.Contains(text, form) {
+				t.Errorf("the command has seen %s:\n%s", form, text)
+			}
+		}
+	}
+}
+
+// strays are attempts to get the value, or to have it sent elsewhere.
+var strays = []struct {
+	name, command string
+	want          string // in the output
+	refused       string // in the reason of a refusal; "": none
+}{
+	{"environment", `env; cat /proc/*/environ | tr '\0' '\n'`, "TOKEN=" + fakeToken, ""},
+	{"echo in the header", `curl -sSi -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "x-echo: Bearer " + fakeToken, ""},
+	{"echo of basic", `curl -sSi --http1.1 -u "me:$TOKEN" https://api.allowed.test/`, "Basic bWU6Z2hwXzAwMDAw", ""},
+	{"compressed", `curl -sS --compressed -H "Accept-Encoding: br, gzip" -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "logged-in", ""},
+	{"wrong host", `curl -sS -o /dev/null -w %{http_code} -H "Authorization: Bearer $TOKEN" https://npm.allowed.test/`, "421", "tried to send TOKEN"},
+	{"wrong host, basic", `curl -sSi -u "me:$TOKEN" https://npm.allowed.test/`, "HTTP/2 421", "tried to send TOKEN"},
+	{"plain", `curl -sS -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $TOKEN" http://api.allowed.test/`, "421", "without TLS"},
+	{"plain, by the TUN", `curl -sS --noproxy '*' -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $TOKEN" http://api.allowed.test/`, "421", "without TLS"},
+	{"not a host of secrets", `curl -sSk -H "Authorization: Bearer $TOKEN" https://www.allowed.test/`, fakeToken, ""},
+	{"redirect", `curl -sSkL --location-trusted -H "Authorization: Bearer $TOKEN" https://api.allowed.test/redirect`, fakeToken, ""},
+	{"Host is not SNI", `curl -sSi --http1.1 -H "Host: npm.allowed.test" -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "421", "the request asks for"},
+	{"authority is not SNI", `curl -sSi --http2 -H "Host: npm.allowed.test" -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "421", "the request asks for"},
+	{"SNI is not the host", `curl -sS --connect-to npm.allowed.test:443:api.allowed.test:443 -H "Authorization: Bearer $NPM_TOKEN" https://npm.allowed.test/`, "curl:", "TLS asks for"},
+	{"user agent", `curl -sS -A "$TOKEN" -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "User-Agent:[" + fakeToken, ""},
+	{"search", `curl -sS -H "Authorization: Bearer $TOKEN" "https://api.allowed.test/?q=$TOKEN"`, "?q=" + fakeToken, ""},
+	{"another sandbox's sentinel", `curl -sS -H "Authorization: Bearer ghp_1111111111111111111111111111sentinel" https://api.allowed.test/`, "who are you? Bearer ghp_1111", ""},
+	{"own certificate", `cat $SSL_CERT_FILE >>$TMPDIR/x; echo x >>$SSL_CERT_FILE`, "Read-only", ""},
+	{"pinned client", `curl -sS --cacert /dev/null -H "Authorization: Bearer $TOKEN" https://api.allowed.test/; curl -sS --capath /nowhere --cacert "$PINNED" -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "curl:", "does not accept the certificate"},
+	{"smuggling", `printf 'GET / HTTP/1.1\r\nHost: api.allowed.test\r\nAuthorization: Bearer %s\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: npm.allowed.test\r\nAuthorization: Bearer %s\r\n\r\n' $TOKEN $TOKEN |
+		openssl s_client -quiet -ign_eof -connect api.allowed.test:443 -servername api.allowed.test 2>&1`, "HTTP/1.1 ", "the request asks for"},
+}
+
+// TestStraySecrets: the value is seen nowhere, and goes nowhere but to its hosts.
+func TestStraySecrets(t *testing.T) {
+	w, f := newSecretNetwork(t), newFixture(t)
+	s := w.start(t, f)
+	pinned := filepath.Join(f.tmp, "pinned.pem")
+	if out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "/dev/null", "-subj", "/CN=x", "-out", pinned).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	env := append(slices.Concat(f.env, s.Env()), "PINNED="+pinned)
+	for _, a := range strays {
+		t.Run(a.name, func(t *testing.T) {
+			if s.outside == nil && strings.Contains(a.command, "noproxy") {
+				t.Skip("no TUN device")
+			}
+			r := runIn(t, s, f.ws, env, "/bin/bash", "-c", a.command)
+			checkHidden(t, r.output)
+			if !strings.Contains(r.output, a.want) {
+				t.Errorf("%q is missing in\n%s", a.want, r.output)
+			}
+			refused := s.Refused()
+			if a.refused != "" { // a program need not wait for it
+				waitFor(t, "the refusal", func() bool {
+					refused = append(refused, s.Refused()...)
+					return len(refused) > 0
+				})
+			}
+			if a.refused == "" && len(refused) > 0 || a.refused != "" && !strings.Contains(fmt.Sprint(refused), a.refused) {
+				t.Errorf("refused %+v, want %q", refused, a.refused)
+			}
+			checkHidden(t, fmt.Sprint(refused))
+		})
+	}
+}
+
+// TestSecretsVerify: a host whose certificate is not valid gets no secret.
+func TestSecretsVerify(t *testing.T) {
+	w, f := newSecretNetwork(t), newFixture(t)
+	w.roots = x509.NewCertPool()
+	s := w.start(t, f)
+	r := runIn(t, s, f.ws, append(slices.Clone(f.env), s.Env()...), "/bin/bash", "-c", `curl -sSk -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`)
+	checkHidden(t, r.output)
+	if !strings.Contains(r.output, "certificate") || !strings.Contains(fmt.Sprint(s.Refused()), "certificate") {
+		t.Errorf("got %s", r.output)
+	}
+}
