@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
+	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
@@ -119,7 +120,7 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	}
 	what := sandbox.Spec{Argv: spec.Argv, Dir: spec.Dir, Files: spec.Files}
 	// A variable is set once: most programs take the first of two values, shells the last.
-	what.Env = (&exec.Cmd{Env: slices.Concat(spec.Env, e.Policy.Commands().Environment(), vars)}).Environ()
+	what.Env = (&exec.Cmd{Env: slices.Concat(spec.Env, shell.Without(e.Policy.Commands().Environment(), e.Policy.Commands().SecretVariables()), vars)}).Environ()
 	if e.Execs != nil {
 		c.gate = newExecGate(*e.Execs)
 		c.gate.leaves()

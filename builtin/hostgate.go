@@ -12,6 +12,7 @@ import (
 // hostAnswers are the answers about the hosts of one command. The mutex of the gate guards them.
 type hostAnswers struct {
 	known   map[string]ExecAnswer // by host and port
+	used    map[string]bool       // credentials, by name with host and port
 	asked   int                   // questions
 	unheard int                   // questions that no person answered
 }
@@ -19,6 +20,10 @@ type hostAnswers struct {
 // Connect decides whether the command reaches a host that no setting names. It is a [sandbox.HostJudge]. A person's answer holds for
 // the command: a program that has given up meanwhile gets it when it tries again.
 func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed bool, why string) {
+	if c.Secret != "" {
+		g.used(c)
+		return true, ""
+	}
 	if g.Ask == nil || !g.Hosts {
 		return false, ""
 	}
@@ -42,6 +47,21 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 		return false, "a person refused it for this call"
 	}
 	return false, "a person refused it for this call: " + answer.Reason
+}
+
+// used records that the command has used a masked credential, once for each host.
+func (g *execGate) used(c sandbox.Connection) {
+	host := net.JoinHostPort(c.Host, c.Port)
+	g.mu.Lock()
+	known := g.hosts.used[c.Secret+"\x00"+host]
+	if g.hosts.used == nil {
+		g.hosts.used = map[string]bool{}
+	}
+	g.hosts.used[c.Secret+"\x00"+host] = true
+	g.mu.Unlock()
+	if !known && g.Tell != nil {
+		g.Tell(ExecEvent{Text: "send " + c.Secret + " to " + host, Chain: c.Chain, Action: guard.Allow, Rule: "sandbox.credentials"})
+	}
 }
 
 // answerHost gets the answer to a question about a host. Nothing of a command but its connections waits for it, so that an answer

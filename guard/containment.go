@@ -145,6 +145,9 @@ func (c Commands) PassedVariables() (patterns []string, all bool) {
 // SecretVariables returns the names of variables that contained commands do not get.
 func (c Commands) SecretVariables() []string { return texts(c.p.data.sandbox.Credentials.EnvVars) }
 
+// MaskedVariables returns the variables of which contained commands get a sentinel.
+func (c Commands) MaskedVariables() []settings.Mask { return c.p.data.sandbox.Credentials.MaskedVars }
+
 // A network is the settings on the hosts that commands may reach.
 type network struct {
 	// Allowed and Denied are domains; "*.example.com" means its subdomains. Denied includes the domains that WebFetch

@@ -356,6 +356,12 @@ func (m *merger) env() {
 func (m *merger) finish() {
 	m.native()
 	s := m.out
+	var allowed []string
+	for _, e := range s.Sandbox.Network.AllowedDomains {
+		allowed = append(allowed, e.Text)
+	}
+	c := &s.Sandbox.Credentials
+	c.MaskedVars, c.MaskedFiles = m.masks(c.EnvVars, allowed), m.masks(c.Files, allowed)
 	if s.Bash.DefaultTimeout > s.Bash.MaxTimeout {
 		s.Bash.DefaultTimeout = s.Bash.MaxTimeout
 	}

@@ -32,8 +32,9 @@ func (p *parser) list(k *key, v hujson.Value) {
 			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text.String()))
 			continue
 		}
+		mask := ""
 		if k.member != "" {
-			el = p.credential(k, el)
+			el, mask = p.credential(k, el)
 		}
 		switch text := literal(el); {
 		case !isString(el) || k.objects:
@@ -41,7 +42,11 @@ func (p *parser) list(k *key, v hujson.Value) {
 		case strings.TrimSpace(text) == "":
 			p.warn(el, "an entry of %s is empty. It is skipped", k.name)
 		default:
-			p.lists[k.name] = append(p.lists[k.name], p.entry(el, text))
+			e := p.entry(el, text)
+			if !p.respelt {
+				e.Object = mask
+			}
+			p.lists[k.name] = append(p.lists[k.name], e)
 			if p.respelt {
 				p.warn(el, "%s: %q holds, although its key is spelt otherwise", k.name, text)
 			}
@@ -49,15 +54,15 @@ func (p *parser) list(k *key, v hujson.Value) {
 	}
 }
 
-// credential returns the member of an object that an entry is made of. Whatever is
+// credential returns the member of an object that an entry is made of, and the object if its mode is "mask". Whatever is
 // wrong with the rest of the object, the entry forbids.
-func (p *parser) credential(k *key, v hujson.Value) hujson.Value {
+func (p *parser) credential(k *key, v hujson.Value) (entry hujson.Value, mask string) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
 		if isString(v) {
 			p.warn(v, "an entry of %s is a string; %s is expected. It is denied", k.name, k.entry())
 		}
-		return v
+		return v, ""
 	}
 	entry, mode := v, ""
 	for _, m := range object.Members {
@@ -68,10 +73,16 @@ func (p *parser) credential(k *key, v hujson.Value) hujson.Value {
 			mode = literal(m.Value)
 		}
 	}
-	if mode != "deny" {
-		p.warn(v, "an entry of %s has the mode %q; only \"deny\" is known here. It is denied", k.name, mode)
+	switch mode {
+	case "mask":
+		text := v.Clone()
+		text.Minimize()
+		return entry, text.String()
+	case "deny":
+	default:
+		p.warn(v, "an entry of %s has the mode %q; \"deny\" and \"mask\" are known here. It is denied", k.name, mode)
 	}
-	return entry
+	return entry, ""
 }
 
 // entry names the kind of an entry of a list.

@@ -21,8 +21,9 @@ func retained(before, after []Entry) (joined, kept []Entry) {
 		joined = slices.DeleteFunc(joined, carvesOut)
 	}
 	for _, e := range before {
-		stands := slices.ContainsFunc(joined, func(other Entry) bool { return other.Text == e.Text })
+		stands := slices.ContainsFunc(joined, func(other Entry) bool { return other.Text == e.Text && (e.Object != "" || other.Object == "") })
 		if !stands && !carvesOut(e) {
+			e.Object = "" // what stays is that commands do not get it
 			joined, kept = append(joined, e), append(kept, e)
 		}
 	}

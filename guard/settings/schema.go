@@ -76,6 +76,13 @@ func (k *key) schema() *jsonschema.Schema {
 			entry := &jsonschema.Schema{Type: "object", Required: []string{k.member, "mode"}}
 			property(entry, k.member, s.Items)
 			property(entry, "mode", &jsonschema.Schema{Type: "string", Enum: []any{"deny", "mask"}})
+			property(entry, "injectHosts", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}, Description: "With the mode mask: the hosts that get the value."})
+			if k.member == "path" {
+				property(entry, "extract", &jsonschema.Schema{Type: "string", Description: "A regular expression whose group is the secret."})
+			} else {
+				property(entry, "file", &jsonschema.Schema{Type: "string", Description: "The file that holds the value."})
+				property(entry, "command", &jsonschema.Schema{Type: "string", Description: "A command that the host runs, and that writes the value."})
+			}
 			s.Items = entry
 		}
 	case formSwitch:

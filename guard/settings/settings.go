@@ -55,6 +55,8 @@ type Entry struct {
 	// the file for user files and --settings. It is empty for managed files and
 	// for flags, whose "/p" patterns hold in each workspace root.
 	Root string
+	// Object is the whole entry as JSON, of a credential with the mode "mask". Masks are made of it.
+	Object string
 	// Client says that the file is one of Claude Code, which obeys it too.
 	Client bool
 }
@@ -242,8 +244,10 @@ type sandboxFilesystem struct {
 
 // sandboxCredentials holds the credentials hidden from contained commands (sandbox.credentials.*).
 type sandboxCredentials struct {
-	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables.
+	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables. Commands get none of them, or a sentinel in its place.
 	Files, EnvVars []Entry
+	// MaskedVars and MaskedFiles are those of them that have a sentinel.
+	MaskedVars, MaskedFiles []Mask
 }
 
 // sandboxNetwork holds the rules on connections of contained commands (sandbox.network.*).

@@ -20,7 +20,7 @@ import (
 func (c *Sandbox) warm() (err error) {
 	c.runner, err = shell.New(shell.Config{
 		Start: c.spawn, Env: append(shell.Inherited(c.policy.Commands().PassedVariables()), c.scratch...), Set: slices.Concat(c.policy.Commands().Environment(), c.box.Env()),
-		Unset: c.policy.Commands().SecretVariables(), Execs: judgesExecs(c.policy),
+		Unset: c.withheld(), Execs: judgesExecs(c.policy),
 	})
 	return err
 }
@@ -143,6 +143,9 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	}
 	same := sandbox.Options{Backends: []sandbox.Backend{sandbox.Backend(policy.Commands().Containment().Name)}, Ahead: agent != nil}
 	what.Masked = append(slices.Clip(what.Masked), scratches(overlays, scratch)...)
+	if c.cell == nil && !c.discard {
+		what.Network.Secrets = secrets(policy.Commands())
+	}
 	if c.cell != nil {
 		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil
 		same.Resolve = c.cell.resolve

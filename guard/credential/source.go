@@ -1,0 +1,81 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// commandTime is how long a command may take to write a value.
+	commandTime = 30 * time.Second
+	// commandAgain is how long a value that a command has written is kept.
+	commandAgain = 5 * time.Minute
+	// maxValue bounds a value, in bytes.
+	maxValue = 64 << 10
+)
+
+// ReadFile returns the value in a file, which is one line.
+func ReadFile(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, rest)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxValue))
+	return strings.TrimSpace(string(text)), err
+}
+
+// commands are those that write values, by their text.
+var commands sync.Map
+
+type command struct {
+	mu    sync.Mutex
+	value string
+	at    time.Time
+}
+
+// Run returns what a command of the person's settings writes, which is kept for 5 minutes. The command runs outside of the sandbox.
+func Run(ctx context.Context, text string) (string, error) {
+	entry, _ := commands.LoadOrStore(text, &command{})
+	c := entry.(*command)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() && time.Since(c.at) < commandAgain {
+		return c.value, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	shell := []string{"/bin/sh", "-c", text}
+	if os.PathSeparator == '\\' {
+		shell = []string{"cmd", "/c", text}
+	}
+	cmd := exec.CommandContext(ctx, shell[0], shell[1:]...)
+	var out bytes.Buffer
+	cmd.Stdout = &out // and not its errors, which may repeat the value
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w", text, err)
+	}
+	value := strings.TrimSpace(out.String())
+	if value == "" || len(value) > maxValue {
+		return "", fmt.Errorf("%s: %w", text, errors.New("it wrote no value"))
+	}
+	c.value, c.at = value, time.Now()
+	return value, nil
+}

@@ -1,0 +1,92 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Mask is a credential of which commands have a sentinel. The value is put into requests to some hosts.
+type Mask struct {
+	// Entry is where it was written; its Text is the variable or the path.
+	Entry Entry `json:"-"`
+	// InjectHosts are the hosts that get the value, as in allowedDomains.
+	InjectHosts []string `json:"injectHosts"`
+	// Extract is a regular expression whose group is a secret in a file; "": a built-in reader finds them.
+	Extract string `json:"extract"`
+	// File and Command say where the value of a variable is: in a file, or in the output of a command. If both are "", it is in the
+	// environment.
+	File    string `json:"file"`
+	Command string `json:"command"`
+}
+
+// maskOf reads the object of an entry.
+func maskOf(e Entry) (m Mask, err error) {
+	if err := json.Unmarshal([]byte(e.Object), &m); err != nil {
+		return m, errors.New("it has a member of another type than is expected")
+	}
+	m.Entry = e
+	switch {
+	case len(m.InjectHosts) == 0:
+		return m, errors.New(`it has no "injectHosts", the hosts that get the value`)
+	case m.File != "" && m.Command != "":
+		return m, errors.New(`it has both "file" and "command"`)
+	}
+	for _, host := range m.InjectHosts {
+		if name := strings.TrimPrefix(host, "*."); name == "" || strings.Contains(name, "*") {
+			return m, fmt.Errorf("the inject host %q would send it to any host", host)
+		}
+	}
+	if m.Extract != "" {
+		if x, err := regexp.Compile(m.Extract); err != nil || x.NumSubexp() != 1 {
+			return m, fmt.Errorf(`"extract" is %q; a regular expression with one group is expected`, m.Extract)
+		}
+	}
+	return m, nil
+}
+
+// masks returns the masks among the entries of a list. Only a person's settings make one, for it spends the person's credential. An
+// entry that denies has precedence. What is wrong with a mask is warned about, and the credential is denied.
+func (m *merger) masks(list []Entry, allowed []string) (masks []Mask) {
+	done := map[string]bool{}
+	for _, e := range list {
+		if e.Object == "" { // whatever its source
+			done[e.Text] = true
+		}
+	}
+	for _, e := range list {
+		if e.Object == "" || done[e.Text] {
+			continue
+		}
+		if e.Kind.inWorkspace() {
+			m.warn(e, "%s: a mask counts from user and managed settings only. It is denied, unless these mask it", e.Text)
+			continue
+		}
+		done[e.Text] = true
+		mask, err := maskOf(e)
+		if err == nil {
+			for _, host := range mask.InjectHosts {
+				if !slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, host) }) {
+					err = fmt.Errorf("the inject host %s is not in sandbox.network.allowedDomains (toolhost allow-host %s)", host, host)
+				}
+			}
+		}
+		if err != nil {
+			m.warn(e, "the mask of %s has no effect: %v. It is denied", e.Text, err)
+			continue
+		}
+		masks = append(masks, mask)
+	}
+	return masks
+}
+
+// covers reports whether a pattern of allowedDomains allows all hosts of another one.
+func covers(pattern, host string) bool {
+	pattern, host = strings.ToLower(pattern), strings.ToLower(host)
+	name, _, _ := strings.Cut(host, ":")
+	parent, wild := strings.CutPrefix(pattern, "*.")
+	return pattern == host || pattern == name || pattern == "*" || wild && strings.HasSuffix(name, "."+parent)
+}
