@@ -12,7 +12,7 @@ import (
 // hostAnswers are the answers about the hosts of one command. The mutex of the gate guards them.
 type hostAnswers struct {
 	known   map[string]ExecAnswer // by host and port
-	used    map[string]bool       // credentials, by name with host and port
+	used    map[string]bool       // of credentials
 	asked   int                   // questions
 	unheard int                   // questions that no person answered
 }
@@ -49,18 +49,22 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 	return false, "a person refused it for this call: " + answer.Reason
 }
 
-// used records that the command has used a masked credential, once for each host.
+// used records that the command has used a masked credential, or tried to, once for each host.
 func (g *execGate) used(c sandbox.Connection) {
-	host := net.JoinHostPort(c.Host, c.Port)
+	event := ExecEvent{Text: "send " + c.Secret + " to " + net.JoinHostPort(c.Host, c.Port), Chain: c.Chain, Action: guard.Allow, Rule: "sandbox.credentials", Reason: c.Refused}
+	if c.Refused != "" {
+		event.Action = guard.Deny
+	}
+	key := event.Text + c.Refused
 	g.mu.Lock()
-	known := g.hosts.used[c.Secret+"\x00"+host]
+	known := g.hosts.used[key]
 	if g.hosts.used == nil {
 		g.hosts.used = map[string]bool{}
 	}
-	g.hosts.used[c.Secret+"\x00"+host] = true
+	g.hosts.used[key] = true
 	g.mu.Unlock()
 	if !known && g.Tell != nil {
-		g.Tell(ExecEvent{Text: "send " + c.Secret + " to " + host, Chain: c.Chain, Action: guard.Allow, Rule: "sandbox.credentials"})
+		g.Tell(event)
 	}
 }
 

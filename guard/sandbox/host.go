@@ -17,9 +17,9 @@ type Connection struct {
 	// Chain is the base names of the programs from the command's own, which is not included, down to the one that connects. If that
 	// is the command's own, it is the only one. Nil: it is not known.
 	Chain []string
-	// Secret, if it is not "", says that a secret of this name goes into a request to the host. The judge records that, and its
-	// answer is not used.
-	Secret string
+	// Secret, if it is not "", says that a secret of this name goes into a request to the host, or why it does not. The judge
+	// records that, and its answer is not used.
+	Secret, Refused string
 }
 
 // A HostJudge decides whether a connection is made, and says why not; "" if nothing but the lists refuses it. It may take its time:
@@ -134,8 +134,8 @@ func (s *Sandbox) caller(from, to netip.AddrPort) (c proxy.Caller) {
 		c.Ask = func(ctx context.Context, host, port string) (bool, string) {
 			return gate.answer(ctx, Connection{Host: host, Port: port, Chain: chain})
 		}
-		c.Used = func(secret, host, port string) {
-			gate.answer(context.Background(), Connection{Host: host, Port: port, Chain: chain, Secret: secret})
+		c.Used = func(secret, host, port, refused string) {
+			gate.answer(context.Background(), Connection{Host: host, Port: port, Chain: chain, Secret: secret, Refused: refused})
 		}
 	}
 	return c

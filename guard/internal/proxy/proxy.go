@@ -47,8 +47,9 @@ type Caller struct {
 	// Ask reports whether a host that no list names may be reached. It may take as long as a person thinks. why is the reason of a
 	// refusal; "" if nothing but the lists is. Nil: it may not.
 	Ask func(ctx context.Context, host, port string) (allowed bool, why string)
-	// Used is called when a secret is put into a request to a host. It may be nil.
-	Used func(secret, host, port string)
+	// Used is called when a secret is put into a request to a host, or when the request is refused because of it, with the reason. It
+	// may be nil.
+	Used func(secret, host, port, refused string)
 }
 
 // DialFunc opens a connection to an address that has been judged already.
@@ -174,8 +175,12 @@ func (p *Proxy) Refused() []Refusal {
 
 // note notes a refusal. ctx is that of the connection.
 func (p *Proxy) note(ctx context.Context, e *refusedError) {
-	if e.program == "" {
-		e.program = p.caller(ctx).Program
+	if e.program == "" || e.secret != "" {
+		c := p.caller(ctx)
+		e.program = c.Program
+		if host, port, err := net.SplitHostPort(e.host); err == nil && e.secret != "" && c.Used != nil {
+			c.Used(e.secret, host, port, e.why)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +227,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		p.tunnel(w, r)
 	case r.URL.Scheme == "http" && r.URL.Host != "":
 		if secret := (&request{Request: r, secrets: &p.secrets, may: func(*Secret) bool { return false }}).stray(); secret != nil {
-			refusal := &refusedError{host: r.URL.Host, why: straying(secret, false)}
+			refusal := straying(secret, net.JoinHostPort(r.URL.Hostname(), cmp.Or(r.URL.Port(), "80")), false)
 			p.note(r.Context(), refusal)
 			misdirected(w, refusal)
 			return
@@ -295,6 +300,7 @@ func closeWrite(c net.Conn) {
 type refusedError struct {
 	host, why string
 	program   string // "": not known, or not looked for
+	secret    string // because of which it is refused; or ""
 }
 
 func (e *refusedError) Error() string { return e.host + " is refused: " + e.why }
@@ -499,7 +505,7 @@ func (p *Proxy) ask(ctx context.Context, host, port string) error {
 	if allowed {
 		return nil
 	}
-	return &refusedError{net.JoinHostPort(host, port), cmp.Or(why, NotAllowed), c.Program}
+	return &refusedError{host: net.JoinHostPort(host, port), why: cmp.Or(why, NotAllowed), program: c.Program}
 }
 
 // literal returns the patterns without a wildcard.

@@ -54,7 +54,7 @@ func newSecretFixture(t testing.TB, handler http.HandlerFunc) *secretFixture {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	f.Proxy = Start(l, Rules{AllowedDomains: []string{"*"}, Secrets: []Secret{secret}, Roots: roots, Caller: func(_, _ netip.AddrPort) Caller {
-		return Caller{Used: func(secret, host, port string) { f.used = append(f.used, secret+" "+host+":"+port) }}
+		return Caller{Used: func(secret, host, port, _ string) { f.used = append(f.used, secret+" "+host+":"+port) }}
 	}},
 		func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())

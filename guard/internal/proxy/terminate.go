@@ -33,6 +33,9 @@ type Terminated struct {
 	overTLS  bool // TLS is terminated, too
 }
 
+// address returns the host with its port.
+func (t *Terminated) address() string { return net.JoinHostPort(t.host, t.port) }
+
 // terminate wraps a connection to a host if requests to it are read.
 func (p *Proxy) terminate(ctx context.Context, conn net.Conn, host, port string) net.Conn {
 	read, overTLS := p.secrets.injects(host, port)
@@ -162,7 +165,7 @@ func (s *session) shake(conn *tls.Conn) error {
 	err := conn.HandshakeContext(ctx)
 	var alert *net.OpError
 	if errors.As(err, &alert) && alert.Op == "remote error" {
-		s.to.proxy.note(s.to.ctx, &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: "the program does not accept the certificate of the sandbox (" + alert.Err.Error() + "), and so gets no secret put in"})
+		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program does not accept the certificate of the sandbox (" + alert.Err.Error() + "), and so gets no secret put in"})
 	}
 	return err
 }
@@ -171,7 +174,7 @@ func (s *session) shake(conn *tls.Conn) error {
 func (s *session) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if name := hello.ServerName; name != "" && CanonicalHost(name) != s.to.host {
 		why := fmt.Sprintf("the connection was opened to %s, and TLS asks for %s", s.to.host, quoteHost(name))
-		s.to.proxy.note(s.to.ctx, &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: why})
+		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: why})
 		return nil, errors.New(why)
 	}
 	a, err := ourAuthority()
@@ -203,7 +206,7 @@ func (s *session) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return *first, nil
 	}
 	ctx = context.WithValue(ctx, ends{}, s.to.ctx.Value(ends{}))
-	return s.to.proxy.reach(ctx, net.JoinHostPort(s.to.host, s.to.port))
+	return s.to.proxy.reach(ctx, s.to.address())
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -252,12 +255,12 @@ func (l sessionListener) Addr() net.Addr { return l.listener.Addr() }
 func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s := r.Context().Value(sessionKey{}).(*session)
 	if host, port := splitAuthority(r.Host, s.secure); host != s.to.host || port != s.to.port {
-		s.refuse(w, fmt.Sprintf("the connection was opened to it, and the request asks for %s", quoteHost(r.Host)))
+		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " + quoteHost(r.Host)})
 		return
 	}
 	req := &request{Request: r, secrets: &p.secrets, may: func(secret *Secret) bool { return s.secure && secret.serves(s.to.host, s.to.port) }}
 	if secret := req.stray(); secret != nil {
-		s.refuse(w, straying(secret, s.secure))
+		s.refuse(w, straying(secret, s.to.address(), s.secure))
 		return
 	}
 	if s.secure {
@@ -273,18 +276,17 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(w, r)
 }
 
-// straying says why a request with a sentinel is refused.
-func straying(secret *Secret, secure bool) string {
+// straying refuses a request to a host with a sentinel of a secret that does not go there.
+func straying(secret *Secret, host string, secure bool) *refusedError {
 	why := "the command tried to send " + secret.Name + " to it, which goes to " + strings.Join(secret.Hosts, ", ") + " only"
 	if !secure {
 		why = "the command tried to send " + secret.Name + " to it without TLS"
 	}
-	return why
+	return &refusedError{host: host, why: why, secret: secret.Name}
 }
 
 // refuse answers a request that is not sent, and ends its connection.
-func (s *session) refuse(w http.ResponseWriter, why string) {
-	refusal := &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: why}
+func (s *session) refuse(w http.ResponseWriter, refusal *refusedError) {
 	s.to.proxy.note(s.to.ctx, refusal)
 	misdirected(w, refusal)
 }
@@ -301,13 +303,13 @@ func (s *session) tell(secret *Secret) {
 	s.told[secret.Name] = true
 	s.mu.Unlock()
 	if c := s.to.proxy.caller(s.to.ctx); !told && c.Used != nil {
-		c.Used(secret.Name, s.to.host, s.to.port)
+		c.Used(secret.Name, s.to.host, s.to.port, "")
 	}
 }
 
 // rewrite prepares a request for the host.
 func (s *session) rewrite(r *httputil.ProxyRequest) {
-	r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort(s.to.host, s.to.port)
+	r.Out.URL.Scheme, r.Out.URL.Host = "http", s.to.address()
 	if s.secure {
 		r.Out.URL.Scheme = "https"
 	}
@@ -325,7 +327,7 @@ func (s *session) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var value *valueError
 	if errors.As(err, &unverified) || errors.As(err, &value) {
 		why := hide(err.Error(), s.to.proxy.secrets.echoes())
-		s.to.proxy.note(s.to.ctx, &refusedError{host: net.JoinHostPort(s.to.host, s.to.port), why: why})
+		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: why})
 	}
 	w.Header().Set("Connection", "close")
 	http.Error(w, "sandbox: "+hide(err.Error(), s.to.proxy.secrets.echoes()), http.StatusBadGateway)
