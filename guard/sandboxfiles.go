@@ -22,11 +22,30 @@ type commandFiles struct {
 	// readable and writable are allowRead and allowWrite. The directories of git outside the boundary are writable too.
 	readable, writable []string
 	git                []gitDir
+	// masked are files of which commands read a copy with sentinels, and denied matches what is withheld beside them.
+	masked []MaskedFile
+	denied *rules.Matcher
+}
+
+// A MaskedFile is a file of which commands read a copy with sentinels.
+type MaskedFile struct {
+	settings.Mask
+	Path string // its real name
 }
 
 func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spelling) commandFiles {
 	f := set.Filesystem
+	var masked []MaskedFile
+	for _, mask := range set.Credentials.MaskedFiles {
+		for _, path := range c.Opened([]settings.Entry{mask.Entry}) {
+			masked = append(masked, MaskedFile{mask, path})
+		}
+	}
+	denied := slices.DeleteFunc(slices.Clone(set.Credentials.Files), func(e settings.Entry) bool {
+		return slices.ContainsFunc(set.Credentials.MaskedFiles, func(m settings.Mask) bool { return m.Entry.Text == e.Text })
+	})
 	return commandFiles{
+		masked: masked, denied: c.Withheld(slices.Concat(f.DenyRead, denied), s),
 		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.Withheld(f.DenyWrite, s),
 		readable: c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
 	}

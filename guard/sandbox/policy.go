@@ -64,7 +64,8 @@ type Policy struct {
 	// Network.Unrestricted sockets of commands cannot be told from others: then only
 	// those listed are reached.
 	Sockets []string
-	// Files lists what commands read in the place of the host's files. They cannot write it. Only Namespaces mounts it.
+	// Files lists what commands read in the place of the host's files, even if these are masked. They cannot write it. Only
+	// Namespaces mounts it; elsewhere the files are denied.
 	Files []File
 	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network
@@ -131,8 +132,14 @@ type File struct {
 	Content string
 }
 
-// without returns what a backend makes of p: without overlays commands write temporary directories only.
+// without returns what a backend makes of p: without overlays commands write temporary directories only, and files that it cannot
+// replace are denied.
 func (p Policy) without(b Backend) Policy {
+	if b != Namespaces {
+		for _, f := range p.Files {
+			p.Denied = append(slices.Clip(p.Denied), f.Path)
+		}
+	}
 	if p.Overlay > 0 && b != Namespaces {
 		lasting := func(path string) bool { return !slices.Contains(p.Temporary, path) }
 		p.Writable = slices.DeleteFunc(slices.Clone(p.Writable), lasting)

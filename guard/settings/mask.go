@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/credential"
 )
 
 // A Mask is a credential of which commands have a sentinel. The value is put into requests to some hosts.
@@ -50,7 +52,7 @@ func maskOf(e Entry) (m Mask, err error) {
 
 // masks returns the masks among the entries of a list. Only a person's settings make one, for it spends the person's credential. An
 // entry that denies has precedence. What is wrong with a mask is warned about, and the credential is denied.
-func (m *merger) masks(list []Entry, allowed []string) (masks []Mask) {
+func (m *merger) masks(member string, list []Entry, allowed []string) (masks []Mask) {
 	done := map[string]bool{}
 	for _, e := range list {
 		if e.Object == "" { // whatever its source
@@ -67,6 +69,9 @@ func (m *merger) masks(list []Entry, allowed []string) (masks []Mask) {
 		}
 		done[e.Text] = true
 		mask, err := maskOf(e)
+		if err == nil && member == "path" && mask.Extract == "" && !credential.HasReader(e.Text) {
+			err = errors.New(`what is secret in it is not known: add "extract", a regular expression whose group is the secret`)
+		}
 		if err == nil {
 			for _, host := range mask.InjectHosts {
 				if !slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, host) }) {

@@ -361,7 +361,7 @@ func (m *merger) finish() {
 		allowed = append(allowed, e.Text)
 	}
 	c := &s.Sandbox.Credentials
-	c.MaskedVars, c.MaskedFiles = m.masks(c.EnvVars, allowed), m.masks(c.Files, allowed)
+	c.MaskedVars, c.MaskedFiles = m.masks("name", c.EnvVars, allowed), m.masks("path", c.Files, allowed)
 	if s.Bash.DefaultTimeout > s.Bash.MaxTimeout {
 		s.Bash.DefaultTimeout = s.Bash.MaxTimeout
 	}

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type credentialGround struct {
 	t            *testing.T
 	mine, others string // host and port
 	env          []string
+	files        []string // that hold the token
 }
 
 func newCredentialGround(t *testing.T) *credentialGround {
@@ -58,7 +60,15 @@ func newCredentialGround(t *testing.T) *credentialGround {
 	host.Must(t, os.WriteFile(roots, all, 0o644))
 	g.env = append(host.CleanEnv(g.Home), "GITHUB_TOKEN="+realToken, "SSL_CERT_FILE="+roots)
 	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
-		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q]}]}}}`, g.mine, g.others))
+		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q]},
+			{"name": "BY_COMMAND", "mode": "mask", "injectHosts": [%[1]q], "command": %[3]q}, {"name": "BY_FILE", "mode": "mask", "injectHosts": [%[1]q], "file": "~/token"}],
+			"files": [{"path": "~/.netrc", "mode": "mask", "injectHosts": [%[1]q]}, {"path": "~/.config/gh/hosts.yml", "mode": "mask", "injectHosts": [%[1]q]},
+				{"path": "~/own", "mode": "mask", "injectHosts": [%[1]q], "extract": "t=(.*)"}, {"path": "~/.npmrc", "mode": "mask", "injectHosts": [%[1]q]}]}}}`,
+		g.mine, g.others, "cat "+filepath.Join(g.Home, "token")))
+	for name, text := range map[string]string{"token": "%s\n", ".netrc": "machine localhost login me password %s\n", ".config/gh/hosts.yml": "localhost:\n    oauth_token: %s\n", "own": "t=%s\nu=seen\n", ".npmrc": "nothing that a reader finds %s\n"} {
+		host.WriteIn(t, g.Home, name, fmt.Sprintf(text, realToken))
+		g.files = append(g.files, filepath.Join(g.Home, name))
+	}
 	return g
 }
 
@@ -114,6 +124,13 @@ func TestAttackCredentials(t *testing.T) {
 		{`curl -sS -H "Authorization: Bearer $GITHUB_TOKEN" MINE/user`, "logged-in=true"},
 		{`curl -sS --http1.1 -u "me:$GITHUB_TOKEN" MINE/user`, "logged-in=true"},
 		{`python3 -c 'import os, urllib.request as u; print(u.urlopen(u.Request("MINE/", headers={"authorization": "Bearer " + os.environ["GITHUB_TOKEN"]})).read())'`, "logged-in=true"},
+		{`curl -sS --netrc MINE/user; python3 -c 'import netrc; print(netrc.netrc().authenticators("localhost"))'; ls -l ~/.netrc`, "logged-in=true"},
+		{`curl -sS -H "Authorization: Bearer $BY_COMMAND" MINE/user`, "logged-in=true"},
+		{`curl -sS -H "Authorization: Bearer $BY_FILE" MINE/user`, "logged-in=true"},
+		{`curl -sS -H "Authorization: Bearer $(sed -n 's/.*oauth_token: //p' ~/.config/gh/hosts.yml)" MINE/user`, "logged-in=true"},
+		{`curl -sS -H "Authorization: Bearer $(sed -n 's/t=//p' ~/own)" MINE/user; cat ~/own`, "u=seen"},
+		{`cat ~/.npmrc ~/.netrc; tac ~/.netrc`, "Permission denied"},
+		{`f=$(printf '%s/.%s' ~ netrc); echo x >>$f; rm -f $f; mv $f ~/n; ln $f n; chmod 600 $f; cat $f n`, "machine localhost"},
 		{`curl -sSi -H "aUtHoRiZaTiOn: Bearer $GITHUB_TOKEN" MINE/user`, "logged-in=true"},
 		{`env; set; cat /proc/*/environ | tr '\0' '\n'; bash -lc env`, "GITHUB_TOKEN=ghp_"},
 		{`grep -rsal therealtoken /tmp /etc /run /var/tmp "$HOME" 2>/dev/null; cat /proc/*/cmdline /proc/*/maps | tr '\0' ' ' | grep -c therealtoken`, "0"},
@@ -133,6 +150,11 @@ func TestAttackCredentials(t *testing.T) {
 		g.unseen("the result of "+row.command, text)
 	}
 	s.End()
+	for _, path := range g.files {
+		if !strings.Contains(host.Get(t, path), realToken) {
+			t.Errorf("%s has changed", path)
+		}
+	}
 	g.workspaceMasks()
 	audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl"))
 	for _, want := range []string{"send GITHUB_TOKEN to " + g.mine, "tried to send GITHUB_TOKEN"} {
@@ -142,7 +164,7 @@ func TestAttackCredentials(t *testing.T) {
 	}
 	g.unseen("stderr", s.Stderr.String())
 	host.Must(t, filepath.WalkDir(g.Home, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
+		if err == nil && d.Type().IsRegular() && !slices.Contains(g.files, path) {
 			g.unseen(path, host.Get(t, path))
 		}
 		return err

@@ -77,6 +77,7 @@ func imports(t *testing.T, packages string) (lists [][]string) {
 var guardMayImport = map[string][]string{
 	"guard":                   {"guard/internal/command", "guard/internal/realpath", "guard/internal/gitrepo", "guard/internal/pathname", "guard/internal/proxy", "guard/internal/rules", "guard/hostprogram", "guard/privatedir", "guard/sandbox", "guard/settings", "guard/settle"},
 	"guard/alias":             {},
+	"guard/credential":        {},
 	"guard/hook":              {"guard/alias", "guard/hostprogram", "guard/settings"},
 	"guard/hostpreset":        {},
 	"guard/hostprogram":       {"guard/internal/pathname", "guard/internal/realpath"},
@@ -93,7 +94,7 @@ var guardMayImport = map[string][]string{
 	"guard/statedir":          {"guard/privatefile"},
 	"guard/privatedir":        {"guard/privatefile", "guard/statedir"},
 	"guard/sandbox":           {"guard/internal/gitrepo", "guard/internal/netstack", "guard/internal/proxy", "guard/privatefile", "guard/settle"},
-	"guard/settings":          {"guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
+	"guard/settings":          {"guard/credential", "guard/internal/realpath", "guard/internal/pathname", "guard/lease", "guard/privatefile"},
 }
 
 func TestRoomsOfGuard(t *testing.T) { checkRooms(t, "guard", guardMayImport) }

@@ -5,6 +5,7 @@ package sandboxpool
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -38,6 +39,7 @@ type Sandbox struct {
 	denied        deniedFiles             // files that rules deny
 	held          []string                // hooks of repositories, which commands must not write, besides those of paths
 	guarded       []sandbox.Guarded       // what no mount holds
+	copied        map[string]fs.FileInfo  // files of which commands have copies, as they were then
 	mounts        bool                    // protected files are read-only, and not settled
 	shared        bool                    // it has no private directories
 	discard       bool                    // what commands change is dropped
@@ -273,7 +275,7 @@ func (cs *Pool) Unwatch() { cs.unwatched.Wait() }
 // upToDate covers all denied files that exist now. It returns false if that requires a new sandbox, or if this one has
 // died. The caller holds the lock of the sandbox.
 func (c *Sandbox) upToDate(policy *guard.Policy) bool {
-	if c.failed || c.mounted.replaced() || c.discard && c.box.Refresh() != nil {
+	if c.failed || c.copiesOutdated() || c.mounted.replaced() || c.discard && c.box.Refresh() != nil {
 		return false
 	}
 	for _, path := range c.absent {

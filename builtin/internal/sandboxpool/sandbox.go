@@ -145,6 +145,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	what.Masked = append(slices.Clip(what.Masked), scratches(overlays, scratch)...)
 	if c.cell == nil && !c.discard {
 		what.Network.Secrets = secrets(policy.Commands())
+		c.copied = maskFiles(policy.Commands(), &what)
 	}
 	if c.cell != nil {
 		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil

@@ -3,6 +3,8 @@ package sandboxpool
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -50,4 +52,55 @@ func (c *Sandbox) withheld() []string {
 	return slices.DeleteFunc(slices.Clone(c.policy.Commands().SecretVariables()), func(name string) bool {
 		return slices.ContainsFunc(c.box.Env(), func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 	})
+}
+
+// maxMasked bounds a file that is masked, in bytes.
+const maxMasked = 1 << 20
+
+// maskFiles adds to a policy copies of masked files. It returns the files as they are now. A file that cannot be read or in which no
+// secret is found stays hidden, and so does one with another name, at which commands would find it.
+func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.FileInfo {
+	if _, all := commands.PassedVariables(); !all { // a caller over HTTP does not spend what the host can find
+		return nil
+	}
+	copied := map[string]fs.FileInfo{}
+	for _, mask := range commands.MaskedFiles() {
+		info, err := os.Lstat(mask.Path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxMasked {
+			continue
+		}
+		if _, names := identify(info); names > 1 {
+			continue
+		}
+		text, err := os.ReadFile(mask.Path)
+		if err != nil {
+			continue
+		}
+		content, values := credential.MaskFile(mask.Path, string(text), mask.Extract, mask.InjectHosts)
+		if len(values) == 0 {
+			continue
+		}
+		for sentinel, value := range values {
+			what.Network.Secrets = append(what.Network.Secrets, sandbox.Secret{
+				Name: mask.Entry.Text, Hosts: mask.InjectHosts, Sentinel: sentinel, Value: func(context.Context) (string, error) { return value, nil },
+			})
+		}
+		what.Files = append(what.Files, sandbox.File{Path: mask.Path, Content: content})
+		for _, list := range []*[]string{&what.Denied, &what.Masked} {
+			*list = slices.DeleteFunc(slices.Clone(*list), func(path string) bool { return path == mask.Path })
+		}
+		copied[mask.Path] = info
+	}
+	return copied
+}
+
+// copiesOutdated reports whether a file has changed of which commands have a copy.
+func (c *Sandbox) copiesOutdated() bool {
+	for path, was := range c.copied {
+		now, err := os.Lstat(path)
+		if err != nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) || was.Size() != now.Size() {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,91 @@
+package credential
+
+import (
+	"context"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSentinel(t *testing.T) {
+	jwt := "eyJhbGciOiJIUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":99,"email":"me@example.com"}`)) + ".c2lnbmF0dXJl"
+	for value, begin := range map[string]string{
+		"ghp_" + strings.Repeat("a", 36): "ghp_", "github_pat_" + strings.Repeat("a", 82): "github_pat_", "npm_" + strings.Repeat("a", 36): "npm_",
+		"sk-ant-" + strings.Repeat("a", 90): "sk-ant-", "sk-" + strings.Repeat("a", 48): "sk-", jwt: "eyJhbGciOiJIUzI1NiJ9.", "hunter2": "thm_", "ghp_": "thm_", strings.Repeat("x", 40): "thm_",
+	} {
+		a, b := Sentinel(value, nil), Sentinel(value, nil)
+		if !strings.HasPrefix(a, begin) || a == b || a == value {
+			t.Errorf("%s: %s, %s", value, a, b)
+		}
+		if begin != "thm_" && value != jwt && len(a) != len(value) {
+			t.Errorf("%s: %s has another length", value, a)
+		}
+		if begin == "thm_" && len(a) != 36 {
+			t.Errorf("%s: %s", value, a)
+		}
+	}
+	if body, _ := base64.RawURLEncoding.DecodeString(strings.Split(Sentinel(jwt, nil), ".")[1]); string(body) != `{"exp":99,"sub":"toolhost"}` {
+		t.Errorf("a token with the body %s", body)
+	}
+	for host, begin := range map[string]string{"api.github.com": "ghp_", "registry.npmjs.org": "npm_", "api.anthropic.com": "sk-ant-", "example.com": "thm_"} {
+		if got := Sentinel("", []string{host}); !strings.HasPrefix(got, begin) {
+			t.Errorf("%s: %s", host, got)
+		}
+	}
+}
+
+// TestMaskFile: each kind of file is read, and nothing but its secrets changes.
+func TestMaskFile(t *testing.T) {
+	const secret = "therealsecret0"
+	basic := base64.StdEncoding.EncodeToString([]byte("me:" + secret))
+	for _, c := range []struct{ path, text, extract string }{
+		{path: "/h/.netrc", text: "machine github.com\n  login me\n  password therealsecret0\nmachine b login x password therealsecret0"},
+		{path: "/h/_netrc", text: `machine a login me password "therealsecret0"`},
+		{path: "/h/.npmrc", text: "registry=https://r/\n//r/:_authToken=therealsecret0\n; //r/:_authToken=comment\n"},
+		{path: "/h/.npmrc", text: "//r/:_auth=" + basic + "\n"},
+		{path: "/h/.npmrc", text: "//r/:_password = \"" + base64.StdEncoding.EncodeToString([]byte(secret)) + "\"\n"},
+		{path: "/h/.config/gh/hosts.yml", text: "github.com:\n    user: me\n    oauth_token: therealsecret0\n    users:\n        me:\n            oauth_token: therealsecret0\n"},
+		{path: "/h/.docker/config.json", text: `{"auths": {"https://index.docker.io/v1/": {"auth": "` + basic + `", "identitytoken": "therealsecret0"}}}`},
+		{path: "/h/.pypirc", text: "[pypi]\nusername = __token__\npassword = therealsecret0\n"},
+		{path: "/h/.aws/credentials", text: "[default]\naws_access_key_id = AKIAX\naws_secret_access_key = therealsecret0\n"},
+		{path: "/h/own.toml", text: "token = 'therealsecret0'", extract: `token = '([^']+)'`},
+	} {
+		if HasReader(c.path) != (c.extract == "") {
+			t.Errorf("%s: has a reader: %v", c.path, HasReader(c.path))
+		}
+		masked, values := MaskFile(c.path, c.text, c.extract, nil)
+		if len(values) != 1 {
+			t.Errorf("%s: %d values in %s", c.path, len(values), c.text)
+		}
+		for sentinel, value := range values {
+			back := strings.ReplaceAll(masked, sentinel, value)
+			for _, user := range []string{"me:", ""} {
+				back = strings.ReplaceAll(back, base64.StdEncoding.EncodeToString([]byte(user+sentinel)), base64.StdEncoding.EncodeToString([]byte(user+value)))
+			}
+			if value != secret || back != c.text || strings.Contains(masked, secret) || strings.Contains(masked, basic) {
+				t.Errorf("%s: %q by %q:\n%s\n%s", c.path, value, sentinel, masked, back)
+			}
+		}
+	}
+	if masked, values := MaskFile("/h/other", "password x", "", nil); masked != "password x" || len(values) > 0 {
+		t.Errorf("a file without a reader: %s", masked)
+	}
+}
+
+// TestRun: a command is not run again for each request, and its errors do not repeat what it wrote.
+func TestRun(t *testing.T) {
+	count := filepath.Join(t.TempDir(), "n")
+	for range 3 {
+		if got, err := Run(context.Background(), "echo x >>"+count+"; echo value"); got != "value" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	if text, _ := os.ReadFile(count); string(text) != "x\n" {
+		t.Errorf("it ran %d times", len(text)/2)
+	}
+	if _, err := Run(context.Background(), "echo leaked; exit 3"); err == nil || strings.Count(err.Error(), "leaked") > 1 {
+		t.Errorf("got %v", err)
+	}
+}
