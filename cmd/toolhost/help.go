@@ -15,7 +15,7 @@ var helpGroups = []struct {
 	commands  []string
 }{
 	{"serve", "Serve clients:", []string{"stdio", "http", "run", "try", "remote", "install", "uninstall", "verify", "mcp", "token", "status", "console"}},
-	{"rules", "Set the rules:", []string{"allow", "ask", "deny", "allow-host", "mode", "rules", "check", "trust", "keep", "schema"}},
+	{"rules", "Set the rules:", []string{"allow", "ask", "deny", "allow-host", "credential", "mode", "rules", "check", "trust", "keep", "schema"}},
 	{"past", "See and undo what happened:", []string{"log", "history", "diff", "undo", "rewind", "agent"}},
 	{"try", "Try and look:", []string{"demo", "call", "tools", "doctor", "profile", "version"}},
 }
@@ -30,6 +30,7 @@ var examples = map[string]string{
 	"toolhost token add":     "toolhost token add ci --rights read --expires 30d",
 	"toolhost token list":    "toolhost token list --json",
 	"toolhost token revoke":  "toolhost token revoke ci",
+	"toolhost credential":    "toolhost credential add github --command 'gh auth token'\ntoolhost credential list",
 	"toolhost agent":         "toolhost agent list --json",
 	"toolhost mcp":           "toolhost mcp add memory npx -y @modelcontextprotocol/server-memory\ntoolhost mcp call memory search_nodes query=release",
 	"toolhost mcp login":     "toolhost mcp login docs",

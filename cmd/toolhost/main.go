@@ -92,7 +92,7 @@ toolhost DIR are how a client can start it.`,
 	}
 	root.AddCommand(stdioCommand(), httpCommand(), callCommand(), toolsCommand(), checkCommand(), rulesCommand(), schemaCommand(), trustCommand(), keepCommand(),
 		runCommand(), tryCommand(), demoCommand(), connectCommand(), installCommand(), uninstallCommand(), verifyCommand(), mcpCommand(), tokenCommand(), historyCommand(), diffCommand(), undoCommand(), rewindCommand(), modeCommand(), agentCommand(), consoleCommand(), remoteCommand(), dialCommand(), statusCommand(), logCommand(), doctorCommand(), profileCommand(), versionCommand(), manCommand(), exitCodesTopic())
-	root.AddCommand(permitCommands()...)
+	root.AddCommand(append(permitCommands(), credentialCommand())...)
 	arrange(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

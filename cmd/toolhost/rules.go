@@ -183,6 +183,15 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: l.action, Rule: e.Text, Source: e.Kind.String(), Where: e.Where(), list: l.key, entry: e})
 		}
 	}
+	for _, l := range []struct {
+		key   string
+		masks []settings.Mask
+	}{{maskedVars, set.Sandbox.Credentials.MaskedVars}, {maskedFiles, set.Sandbox.Credentials.MaskedFiles}} {
+		for _, m := range l.masks {
+			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: "mask", Rule: m.Entry.Text + " → " + strings.Join(m.InjectHosts, ", "),
+				Source: m.Entry.Kind.String(), Where: m.Entry.Where(), list: l.key, entry: m.Entry})
+		}
+	}
 	for _, e := range set.Untrusted {
 		list.LeftOut = append(list.LeftOut, listedRule{Action: "untrusted", Rule: e.Text, Source: e.Kind.String(), Where: e.Where()})
 	}

@@ -44,6 +44,16 @@ func readersOf(path string) (list []reader) {
 // HasReader reports whether secrets in a file are found without a regular expression of the person.
 func HasReader(path string) bool { return len(readersOf(path)) > 0 }
 
+// Count returns how many secrets are found in a file that has a reader.
+func Count(path string) (int, error) {
+	text, err := readAll(path)
+	if err != nil {
+		return 0, err
+	}
+	_, values := MaskFile(path, text, "", nil)
+	return len(values), nil
+}
+
 // MaskFile returns the text of a file with sentinels in the place of its secrets, and the values by sentinel. extract is a regular
 // expression whose group is a secret; "": the readers for the file find them.
 func MaskFile(path, text, extract string, hosts []string) (masked string, values map[string]string) {

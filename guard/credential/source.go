@@ -25,6 +25,12 @@ const (
 
 // ReadFile returns the value in a file, which is one line.
 func ReadFile(path string) (string, error) {
+	text, err := readAll(path)
+	return strings.TrimSpace(text), err
+}
+
+// readAll reads a file, of which "~/" is the home directory.
+func readAll(path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		home, err := os.UserHomeDir()
 		if err != nil {
@@ -38,7 +44,7 @@ func ReadFile(path string) (string, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxValue))
-	return strings.TrimSpace(string(text)), err
+	return string(text), err
 }
 
 // commands are those that write values, by their text.
@@ -78,4 +84,17 @@ func Run(ctx context.Context, text string) (string, error) {
 	}
 	c.value, c.at = value, time.Now()
 	return value, nil
+}
+
+// Value returns the value of a variable: what a command writes, what a file holds, or what was inherited.
+func Value(ctx context.Context, command, file, inherited string) (string, error) {
+	switch {
+	case command != "":
+		return Run(ctx, command)
+	case file != "":
+		return ReadFile(file)
+	case inherited == "":
+		return "", errors.New("the variable is not set")
+	}
+	return inherited, nil
 }

@@ -18,7 +18,8 @@ import (
 // AppendAllow remembers an "always allow" answer: it adds rule to permissions.allow, as [Append] does.
 func AppendAllow(cfg Config, root, rule string) error { return Append(cfg, root, keyAllow, rule) }
 
-// Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration directory.
+// Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration directory. An entry of
+// sandbox.credentials is a JSON object.
 // Everything else in the file stays, comments included, and the file is
 // replaced atomically. An entry that exists already is not an error.
 //
@@ -34,7 +35,7 @@ func Append(cfg Config, root, list, text string) error {
 	src := source{kind: User, file: cfg.answersFile(root), root: root}
 	return editList(src, list, 1, func(now []Entry, doc *hujson.Value) error {
 		for _, e := range now {
-			if e.Text == text {
+			if e.Text == text || e.Object != "" && sameJSON([]byte(e.Object), []byte(text)) {
 				return errUnchanged
 			}
 		}
@@ -53,7 +54,12 @@ func Remove(e Entry, list string) error {
 			return err
 		}
 		for i, element := range elements {
-			if literal(element) == e.Text {
+			object, _ := element.Value.(*hujson.Object)
+			named := func(name string) bool {
+				v := member(object, name)
+				return v != nil && literal(*v) == e.Text
+			}
+			if literal(element) == e.Text || object != nil && (named("name") || named("path")) {
 				patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.ReplaceAll(list, ".", "/"), i)
 				return doc.Patch([]byte(patch))
 			}
@@ -135,7 +141,13 @@ func insert(doc *hujson.Value, root, list, text string) error {
 	if !ok {
 		return fmt.Errorf("%s is not an array: edit it by hand", list)
 	}
-	entries.Elements = append(entries.Elements, hujson.Value{Value: hujson.String(text)})
+	entry := hujson.Value{Value: hujson.String(text)}
+	if k := newKeySet().byName[list]; k != nil && k.member != "" {
+		if entry, err = hujson.Parse([]byte(text)); err != nil {
+			return err
+		}
+	}
+	entries.Elements = append(entries.Elements, entry)
 	return nil
 }
 

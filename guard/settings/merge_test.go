@@ -404,3 +404,54 @@ func checkNotLooserHeld(t *rapid.T, before, after *Settings, words *keySet) {
 	}
 	checkNotLooser(t, &was, &now, words)
 }
+
+// TestMasks: a mask counts from a person's settings only, for hosts that are allowed. All else denies.
+func TestMasks(t *testing.T) {
+	entry := func(rest string) string {
+		return `{"sandbox": {"credentials": {"envVars": [{"name": "T", ` + rest + `}]}}}`
+	}
+	good := entry(`"mode": "mask", "injectHosts": ["api.example"]`)
+	for _, c := range []struct {
+		file, text string
+		mask       string // its hosts; "": none
+		warning    string
+	}{
+		{userFile, good, "[api.example]", ""},
+		{managedFile, good, "[api.example]", ""},
+		{userFile, entry(`"mode": "mask", "injectHosts": ["a.sub.example", "*.b.sub.example", "api.example:8443"]`), "[a.sub.example *.b.sub.example api.example:8443]", ""},
+		{projectFile, good, "", "counts from user and managed settings only"},
+		{localFile, good, "", "counts from user and managed settings only"},
+		{userFile, entry(`"mode": "mask"`), "", `no "injectHosts"`},
+		{userFile, entry(`"mode": "mask", "injectHosts": []`), "", `no "injectHosts"`},
+		{userFile, entry(`"mode": "mask", "injectHosts": ["*"]`), "", "any host"},
+		{userFile, entry(`"mode": "mask", "injectHosts": "api.example"`), "", "another type"},
+		{userFile, entry(`"mode": "mask", "injectHosts": ["other.example"]`), "", "toolhost allow-host other.example"},
+		{userFile, entry(`"mode": "mask", "injectHosts": ["*.example"]`), "", "not in sandbox.network.allowedDomains"},
+		{userFile, entry(`"mode": "mask", "injectHosts": ["api.example"], "file": "f", "command": "c"`), "", "both"},
+		{userFile, entry(`"mode": "deny"`), "", ""},
+	} {
+		p := newPlace(t)
+		p.cfg.TrustWorkspace = true
+		p.write(c.file, c.text)
+		p.write("given/f.json", `{"sandbox": {"network": {"allowedDomains": ["api.example", "*.sub.example"]}}}`)
+		p.cfg.Files = append(p.cfg.Files, p.path("given/f.json"))
+		s := Load(p.cfg)
+		got := ""
+		for _, m := range s.Sandbox.Credentials.MaskedVars {
+			got += fmt.Sprint(m.InjectHosts)
+		}
+		if got != c.mask || texts(s.Sandbox.Credentials.EnvVars) != "T" || !strings.Contains(warnings(s), c.warning) || c.warning == "" && warnings(s) != "" {
+			t.Errorf("%s %s: masks %q of %q\n%s", c.file, c.text, got, texts(s.Sandbox.Credentials.EnvVars), warnings(s))
+		}
+	}
+	// A workspace cannot widen a mask, and can deny.
+	for text, want := range map[string]int{good: 1, entry(`"mode": "mask", "injectHosts": ["evil.example"]`): 1, entry(`"mode": "deny"`): 0} {
+		p := newPlace(t)
+		p.cfg.TrustWorkspace = true
+		p.write(userFile, `{"sandbox": {"network": {"allowedDomains": ["api.example", "evil.example"]}, "credentials": {"envVars": [{"name": "T", "mode": "mask", "injectHosts": ["api.example"]}]}}}`)
+		p.write(projectFile, text)
+		if got := Load(p.cfg).Sandbox.Credentials.MaskedVars; len(got) != want || want == 1 && got[0].InjectHosts[0] != "api.example" {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package sandboxpool
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/credential"
 	"github.com/toolhost/toolhost/guard/sandbox"
-	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // secrets returns the credentials of which commands have a sentinel. Those that have no value are left out. A caller over HTTP spends
@@ -28,23 +26,12 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 		}
 		list = append(list, sandbox.Secret{
 			Name: mask.Entry.Text, Variable: mask.Entry.Text, Hosts: mask.InjectHosts, Sentinel: credential.Sentinel(value, mask.InjectHosts),
-			Value: func(ctx context.Context) (string, error) { return ValueOf(ctx, mask, value) },
+			Value: func(ctx context.Context) (string, error) {
+				return credential.Value(ctx, mask.Command, mask.File, value)
+			},
 		})
 	}
 	return list
-}
-
-// ValueOf returns the value of a masked variable that has one in the environment.
-func ValueOf(ctx context.Context, mask settings.Mask, inherited string) (string, error) {
-	switch {
-	case mask.Command != "":
-		return credential.Run(ctx, mask.Command)
-	case mask.File != "":
-		return credential.ReadFile(mask.File)
-	case inherited == "":
-		return "", errors.New("the variable is not set")
-	}
-	return inherited, nil
 }
 
 // withheld returns the variables that commands do not get: those that the settings deny, but for the sentinels.
