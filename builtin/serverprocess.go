@@ -28,6 +28,13 @@ type ServerSpec struct {
 	Reaches   func(host string) bool
 	Workspace bool
 	Shown     []string
+	Masks     []ServerMask
+}
+
+// A ServerMask is a variable of which a server has a sentinel. Requests to the hosts have the value.
+type ServerMask struct {
+	Variable, Value string
+	Hosts           []string
 }
 
 // StartServer starts the process of a server in a sandbox of its own, under rules whose scratch directory is the server's. Done is
@@ -66,6 +73,12 @@ func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 
 func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
 	cell := &sandboxpool.Cell{Domains: s.Domains, Reaches: s.Reaches, Workspace: s.Workspace, Shown: s.Shown}
+	for _, m := range s.Masks {
+		if m.Value == "" {
+			return nil, nil, fmt.Errorf("its masked variable %s has no value: set it in the environment of the host", m.Variable)
+		}
+		cell.Secrets = append(cell.Secrets, sandboxpool.Masked(m.Variable, m.Value, m.Hosts))
+	}
 	c, err := b.sandboxes.AcquireCell(ctx, s.Key, policy, cell)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot start its sandbox: %w", err)

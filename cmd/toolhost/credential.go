@@ -59,8 +59,8 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 		Use: "list", Short: "List the tokens that commands use, and where they go", Args: cobra.NoArgs, Example: "  toolhost credential list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			if err := flags.eachMask(nil, func(_ string, m settings.Mask) error {
-				_, err := fmt.Fprintf(table, "%s\t%s\t→ %s\t%s\n", sanitized(m.Entry.Text), sanitized(sourceOf(m)), sanitized(strings.Join(m.InjectHosts, ", ")), sanitized(m.Entry.Where()))
+			if err := flags.eachMask(nil, func(list string, m settings.Mask) error {
+				_, err := fmt.Fprintf(table, "%s\t%s\t→ %s\t%s\n", sanitized(m.Entry.Text), sanitized(sourceOf(list, m)), sanitized(strings.Join(m.InjectHosts, ", ")), sanitized(m.Entry.Where()))
 				return err
 			}); err != nil {
 				return err
@@ -108,8 +108,10 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 			case file != "" && credential.HasReader(file):
 				list = maskedFiles
 				entry["path"] = file
-				if n, err := credential.Count(file); err != nil || n == 0 {
-					return fmt.Errorf("no token is found in %s (%v); log in with the program of the service first", file, err)
+				if n, err := credential.Count(file); err != nil {
+					return err
+				} else if n == 0 {
+					return fmt.Errorf("no token is found in %s: log in with the program of the service first", file)
 				}
 			case env == "":
 				return usageError{fmt.Errorf("name the variable by --env")}
@@ -159,16 +161,19 @@ func (f *hostFlags) eachMask(names []string, do func(list string, m settings.Mas
 	}
 	var known []string
 	found := false
-	for list, masks := range map[string][]settings.Mask{maskedVars: set.Sandbox.Credentials.MaskedVars, maskedFiles: set.Sandbox.Credentials.MaskedFiles} {
-		for _, m := range masks {
-			known = append(known, m.Entry.Text)
-			if names != nil && !slices.Contains(names, m.Entry.Text) {
-				continue
-			}
-			found = true
-			if err := do(list, m); err != nil {
-				return err
-			}
+	vars, files := set.Sandbox.Credentials.MaskedVars, set.Sandbox.Credentials.MaskedFiles
+	for i, m := range slices.Concat(vars, files) {
+		list := maskedVars
+		if i >= len(vars) {
+			list = maskedFiles
+		}
+		known = append(known, m.Entry.Text)
+		if names != nil && !slices.Contains(names, m.Entry.Text) {
+			continue
+		}
+		found = true
+		if err := do(list, m); err != nil {
+			return err
 		}
 	}
 	if names != nil && !found {
@@ -178,13 +183,13 @@ func (f *hostFlags) eachMask(names []string, do func(list string, m settings.Mas
 }
 
 // sourceOf says where a value is.
-func sourceOf(m settings.Mask) string {
+func sourceOf(list string, m settings.Mask) string {
 	switch {
 	case m.Command != "":
 		return "command " + m.Command
 	case m.File != "":
 		return "file " + m.File
-	case strings.ContainsAny(m.Entry.Text, "/."):
+	case list == maskedFiles:
 		return "file"
 	}
 	return "environment"

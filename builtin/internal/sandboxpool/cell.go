@@ -24,6 +24,8 @@ type Cell struct {
 	Workspace bool
 	// Shown are files and directories that are visible read-only, unless they are hidden from commands.
 	Shown []string
+	// Secrets are put into requests to some of Domains.
+	Secrets []sandbox.Secret
 }
 
 // AcquireCell is Acquire for the sandbox of one server, which no other process shares: key is used once.

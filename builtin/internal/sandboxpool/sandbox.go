@@ -149,6 +149,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	}
 	if c.cell != nil {
 		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil
+		what.Network.Secrets = c.cell.Secrets
 		same.Resolve = c.cell.resolve
 	}
 	for range sameStarts {

@@ -34,6 +34,12 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 	return list
 }
 
+// Masked returns the secret of a variable of a server.
+func Masked(variable, value string, hosts []string) sandbox.Secret {
+	return sandbox.Secret{Name: variable, Variable: variable, Hosts: hosts, Sentinel: credential.Sentinel(value, hosts),
+		Value: func(context.Context) (string, error) { return value, nil }}
+}
+
 // withheld returns the variables that commands do not get: those that the settings deny, but for the sentinels.
 func (c *Sandbox) withheld() []string {
 	return slices.DeleteFunc(slices.Clone(c.policy.Commands().SecretVariables()), func(name string) bool {

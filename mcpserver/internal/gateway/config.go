@@ -65,6 +65,8 @@ type Entry struct {
 	Pin        *bool         `json:"pin,omitempty"`
 	Sandbox    *bool         `json:"sandbox,omitempty"`
 	Sampling   bool          `json:"sampling,omitempty"`
+
+	masks map[string]maskEntry // variables of "env" that the process has sentinels of
 }
 
 // An OAuthEntry is the "oauth" of an entry.
@@ -107,6 +109,10 @@ var entryKeys = strings.Fields(`type command args env cwd url headers headersHel
 // Hash returns a hash of the entry.
 func (e *Entry) Hash() string {
 	text, _ := json.Marshal(e) // cannot fail: e was decoded from JSON
+	if len(e.masks) > 0 {
+		more, _ := json.Marshal(e.masks)
+		text = append(text, more...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
@@ -237,6 +243,8 @@ func (e *Entry) check(name string) string {
 		return fmt.Sprintf(`its "roots" are %q: "workspace" or "none" is expected`, e.Roots)
 	case e.Share != "" && e.Share != "scope" && e.Share != "caller" && e.Share != "host":
 		return fmt.Sprintf(`its "share" is %q: "scope", "caller" or "host" is expected`, e.Share)
+	case e.checkMasks() != "":
+		return e.checkMasks()
 	case e.Timeout < 0:
 		return fmt.Sprintf(`its "timeout" is %d milliseconds: a positive number is expected`, e.Timeout)
 	}
@@ -295,6 +303,10 @@ func (e *Entry) expanded() (*Entry, error) {
 		return all
 	}
 	out.Env, out.Headers = values(e.Env), values(e.Headers)
+	out.masks = map[string]maskEntry{}
+	for name, mask := range e.masks {
+		out.masks[name] = maskEntry{mask.Hosts, expand(mask.Value)}
+	}
 	if e.OAuth != nil {
 		own := *e.OAuth
 		own.ClientSecret, own.PrivateKeyFile, own.AssertionFile = expand(own.ClientSecret), expand(own.PrivateKeyFile), expand(own.AssertionFile)
