@@ -53,6 +53,7 @@ func (s rulesPages) showWith(w http.ResponseWriter, v pageRequest, status int, s
 			{"ask", "a person must agree each time", set.Ask},
 			{"allow", "runs unasked", set.Allow},
 			{"directories", "open in addition to the roots", set.AdditionalDirectories},
+			{"masked", "commands have a sentinel, and these hosts get the value: toolhost credential", masked(set)},
 			{"left out", "counts once you trust the workspace: toolhost trust", set.Untrusted},
 		},
 	}
@@ -66,6 +67,17 @@ func (s rulesPages) showWith(w http.ResponseWriter, v pageRequest, status int, s
 		body.Asked = s.explain(v)
 	}
 	s.write(w, v, status, layout{Page: "rules", Title: "Rules", Said: said, Failed: failed, Body: body})
+}
+
+// masked returns the masked credentials, each with the hosts that get its value.
+func masked(set *settings.Settings) (list []settings.Entry) {
+	c := set.Sandbox.Credentials
+	for _, m := range slices.Concat(c.MaskedVars, c.MaskedFiles) {
+		e := m.Entry
+		e.Text += " → " + strings.Join(m.InjectHosts, ", ")
+		list = append(list, e)
+	}
+	return list
 }
 
 // change adds a rule to the owner's own settings, removes one, or puts a narrower one in its place.
