@@ -194,7 +194,7 @@ var strays = []struct {
 	{"search", `curl -sS -H "Authorization: Bearer $TOKEN" "https://api.allowed.test/?q=$TOKEN"`, "?q=" + fakeToken, ""},
 	{"another sandbox's sentinel", `curl -sS -H "Authorization: Bearer ghp_1111111111111111111111111111sentinel" https://api.allowed.test/`, "who are you? Bearer ghp_1111", ""},
 	{"own certificate", `cat $SSL_CERT_FILE >>$TMPDIR/x; echo x >>$SSL_CERT_FILE`, "Read-only", ""},
-	{"pinned client", `curl -sS --cacert /dev/null -H "Authorization: Bearer $TOKEN" https://api.allowed.test/; curl -sS --capath /nowhere --cacert "$PINNED" -H "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "curl:", "does not accept the certificate"},
+	{"pinned client", `openssl s_client -verify_return_error -CAfile "$PINNED" -connect api.allowed.test:443 -servername api.allowed.test </dev/null 2>&1`, "verify error", "ended the TLS handshake"},
 	{"smuggling", `printf 'GET / HTTP/1.1\r\nHost: api.allowed.test\r\nAuthorization: Bearer %s\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: npm.allowed.test\r\nAuthorization: Bearer %s\r\n\r\n' $TOKEN $TOKEN |
 		openssl s_client -quiet -ign_eof -connect api.allowed.test:443 -servername api.allowed.test 2>&1`, "HTTP/1.1 ", "the request asks for"},
 }

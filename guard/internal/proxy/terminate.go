@@ -117,6 +117,7 @@ type session struct {
 	net.Conn   // of the program
 	to         *Terminated
 	secure     bool
+	offered    bool // a certificate
 	done       chan struct{}
 	once       sync.Once
 	first      atomic.Pointer[net.Conn] // the connection to the host that is not used yet
@@ -163,9 +164,8 @@ func (s *session) shake(conn *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(s.to.proxy.ctx, headerTimeout)
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
-	var alert *net.OpError
-	if errors.As(err, &alert) && alert.Op == "remote error" {
-		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program does not accept the certificate of the sandbox (" + alert.Err.Error() + "), and so gets no secret put in"})
+	if err != nil && s.offered && s.to.proxy.ctx.Err() == nil { // its alert may be lost with the connection
+		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: "the program ended the TLS handshake; it may accept another certificate than that of the sandbox only"})
 	}
 	return err
 }
@@ -181,6 +181,7 @@ func (s *session) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	if err != nil {
 		return nil, err
 	}
+	s.offered = true
 	return a.certificateFor(s.to.host)
 }
 
