@@ -50,7 +50,9 @@ type connector struct {
 	inside   map[*kernel.SocketTable]*kernel.Listener // the listener of commands, by the table of their network namespace
 	refused  []proxy.Refusal
 	listened map[uint16]bool // ports of TCP on which commands have listened
-	serving  sync.WaitGroup
+	// callers are those that connected last, by the inodes of their sockets, and older those before them.
+	callers, older map[uint32]caller
+	serving        sync.WaitGroup
 }
 
 // newConnector reports an error where connections cannot be made on behalf of others.
@@ -64,7 +66,7 @@ func newConnector(p Policy) (*connector, error) {
 	}
 	k := &connector{
 		own: !p.Network.Unrestricted, policy: p, host: table, places: make(chan struct{}, maxConnecting),
-		inside: make(map[*kernel.SocketTable]*kernel.Listener), listened: make(map[uint16]bool),
+		inside: make(map[*kernel.SocketTable]*kernel.Listener), listened: make(map[uint16]bool), callers: make(map[uint32]caller),
 	}
 	if _, err := table.Has(kernel.SocketFile{}); err != nil {
 		table.Close()
@@ -215,6 +217,7 @@ func (k *connector) try(c *kernel.Call) outcome {
 			return outcome{errno: unix.EPERM}
 		}
 	case unix.AF_INET, unix.AF_INET6:
+		k.note(c, fd)
 		if other := k.redirected(fd, address); other != nil {
 			address = other
 		}

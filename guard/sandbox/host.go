@@ -17,9 +17,19 @@ type Connection struct {
 	// Chain is the base names of the programs from the command's own, which is not included, down to the one that connects. If that
 	// is the command's own, it is the only one. Nil: it is not known.
 	Chain []string
+	// Program is what connects.
+	Program Program
 	// Secret, if it is not "", says that a secret of this name goes into a request to the host, or why it does not. The judge
 	// records that, and its answer is not used.
 	Secret, Refused string
+}
+
+// A Program is what a process ran when it connected.
+type Program struct {
+	// Path is its file on this machine. It is "" if that is not known, or if commands see another file under that name.
+	Path string
+	// Args are its arguments. The process can change them.
+	Args []string
 }
 
 // A HostJudge decides whether a connection is made, and says why not; "" if nothing but the lists refuses it. It may take its time:
@@ -118,9 +128,10 @@ func (s *hostGates) only() (only *HostGate) {
 func (s *Sandbox) caller(from, to netip.AddrPort) (c proxy.Caller) {
 	var gate *HostGate
 	var chain []string
+	var program Program
 	found := false
 	if s.connecting != nil {
-		gate, chain, found = s.connecting(from, to)
+		gate, chain, program, found = s.connecting(from, to)
 	}
 	if !found {
 		gate = s.hosts.only()
@@ -132,10 +143,10 @@ func (s *Sandbox) caller(from, to netip.AddrPort) (c proxy.Caller) {
 	c.Program = strings.Join(names, " → ")
 	if gate != nil {
 		c.Ask = func(ctx context.Context, host, port string) (bool, string) {
-			return gate.answer(ctx, Connection{Host: host, Port: port, Chain: chain})
+			return gate.answer(ctx, Connection{Host: host, Port: port, Chain: chain, Program: program})
 		}
 		c.Used = func(secret, host, port, refused string) {
-			gate.answer(context.Background(), Connection{Host: host, Port: port, Chain: chain, Secret: secret, Refused: refused})
+			gate.answer(context.Background(), Connection{Host: host, Port: port, Chain: chain, Program: program, Secret: secret, Refused: refused})
 		}
 	}
 	return c

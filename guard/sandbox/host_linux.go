@@ -1,107 +1,146 @@
 package sandbox
 
 import (
+	"bytes"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// socketOf returns the inode of the socket of a command's connection; 0 if it is not found.
-func (k *connector) socketOf(from, to netip.AddrPort) uint32 {
+// A caller is a process that has called connect(2). It is noted while the call waits: later it may run another program, or have passed
+// its socket on.
+type caller struct {
+	pid     int
+	started uint64
+	name    string // as the kernel calls it
+	mark    string // of its command
+	program Program
+}
+
+// maxCallers is how many sockets have their caller noted, at least: those that connected last.
+const maxCallers = 4096
+
+// note notes who connects a socket.
+func (k *connector) note(c *kernel.Call, fd int) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return // which no connection survives
+	}
+	who := caller{program: programOf(c.Thread)}
+	who.pid, _ = strconv.Atoi(c.Status()["Tgid"]) // 0 is no process
+	if s, err := statOf(who.pid); err == nil {
+		who.name, who.started = strings.ToValidUTF8(s.name, "?"), s.started
+	}
+	who.mark, _ = markOf(c.Thread) // "" is no command's
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.callers) >= maxCallers {
+		k.older, k.callers = k.callers, make(map[uint32]caller)
+	}
+	k.callers[uint32(st.Ino)] = who
+}
+
+// programOf returns what a thread runs.
+func programOf(thread int) (p Program) {
+	dir := "/proc/" + strconv.Itoa(thread)
+	path, err := os.Readlink(dir + "/exe")
+	if err != nil {
+		return p
+	}
+	its, err := os.Stat(dir + "/exe")
+	ours, errOurs := os.Stat(path)
+	if err == nil && errOurs == nil && os.SameFile(its, ours) {
+		p.Path = path
+	}
+	line, _ := os.ReadFile(dir + "/cmdline") // without them it has no arguments
+	for arg := range bytes.SplitSeq(bytes.TrimRight(line[:min(len(line), maxCallerArgs)], "\x00"), []byte{0}) {
+		p.Args = append(p.Args, string(arg))
+	}
+	return p
+}
+
+// maxCallerArgs is how much of the arguments of a program is noted, in bytes. The name of a script is among the first.
+const maxCallerArgs = 4096
+
+// callerOf returns who made a command's connection; the zero caller if that is not known.
+func (k *connector) callerOf(from, to netip.AddrPort) caller {
 	if k == nil {
-		return 0
+		return caller{}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for table := range k.inside {
-		if inode, err := table.TCP(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), netip.AddrPortFrom(to.Addr().Unmap(), to.Port())); err == nil {
-			return inode
+		inode, err := table.TCP(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+		if err != nil {
+			continue
 		}
+		if who, ok := k.callers[inode]; ok {
+			return who
+		}
+		return k.older[inode]
 	}
-	return 0
+	return caller{}
 }
 
 const (
-	// markTries is how often a process is looked for while a command is started, whose mark the host does not know yet, and
-	// markPause the pause between.
+	// markTries is how often a command is looked for while one is started, whose mark the host does not know yet, and markPause the
+	// pause between.
 	markTries = 20
 	markPause = 5 * time.Millisecond
 )
 
-// holder returns the command of which a process holds a socket, and the programs down to that process as [Connection].Chain has
-// them. It reports false if no process is found: it may have closed the socket, or its user may not read it.
-func (n *namespaces) holder(inode uint32) (c *nsProcess, chain []string, ok bool) {
-	if inode == 0 {
-		return nil, nil, false
+// commandOf returns the command that a caller belongs to, or nil.
+func (n *namespaces) commandOf(who caller) *nsProcess {
+	if who.mark == "" {
+		return nil
 	}
 	for try := 1; ; try++ {
-		commands, last, all := n.marked()
-		if pid, mark := holderOf(inode, last, commands); pid != 0 {
-			n.mu.Lock()
-			n.connected = pid
-			n.mu.Unlock()
-			return commands[mark], chainIn(pid, commands[mark].number(), mark), true
-		}
-		if all || try == markTries {
-			return nil, nil, false
+		c, all := n.marked(who.mark)
+		if c != nil || all || try == markTries {
+			return c
 		}
 		time.Sleep(markPause)
 	}
 }
 
-// marked returns the commands by their marks, and the process that connected last. all means that each command has one.
-func (n *namespaces) marked() (commands map[string]*nsProcess, last int, all bool) {
+// marked returns the command that has a mark, or nil. all means that each command has one.
+func (n *namespaces) marked(mark string) (c *nsProcess, all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	commands = make(map[string]*nsProcess, len(n.commands))
-	for _, c := range n.commands {
-		commands[markName(c.mark)] = c
-	}
-	_, fresh := commands[markName(0)]
-	return commands, n.connected, !fresh
-}
-
-// holderOf returns a process of a command that holds a socket, and the command's mark; 0 if there is none. A program often connects
-// several times: so the process that did last is looked at first.
-func holderOf(inode uint32, last int, commands map[string]*nsProcess) (pid int, mark string) {
-	socket := "socket:[" + strconv.FormatUint(uint64(inode), 10) + "]"
-	all, _ := processes() // without /proc none is found
-	for _, pid := range append([]int{last}, all...) {
-		mark, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts")
-		if err == nil && commands[mark] != nil && holdsFile(pid, socket) {
-			return pid, mark
+	all = true
+	for _, other := range n.commands {
+		switch {
+		case markName(other.mark) == mark:
+			c = other
+		case other.mark == 0:
+			all = false
 		}
 	}
-	return 0, ""
+	return c, all
 }
 
-// holdsFile reports whether a process has a file open that /proc names so.
-func holdsFile(pid int, name string) bool {
-	path := "/proc/" + strconv.Itoa(pid) + "/fd"
-	dir, err := os.Open(path)
-	if err != nil {
-		return false
+// chain returns the programs from that of the caller's command, whose process is own, down to the caller, as [Connection].Chain has
+// them.
+func (who caller) chain(own int) (chain []string) {
+	if s, err := statOf(who.pid); err != nil || s.started != who.started { // it has ended
+		return []string{who.name}
 	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what it has read counts
-	return slices.ContainsFunc(names, func(fd string) bool {
-		link, err := os.Readlink(path + "/" + fd)
-		return err == nil && link == name
-	})
-}
-
-// chainIn returns the programs from that of a command, whose process is own, down to one of its processes, all of which have a mark.
-func chainIn(pid, own int, mark string) (chain []string) {
+	pid := who.pid
 	for len(chain) < maxChain {
 		s, err := statOf(pid)
 		if err != nil {
 			break
 		}
 		chain = append(chain, strings.ToValidUTF8(s.name, "?"))
-		if now, err := os.Readlink("/proc/" + strconv.Itoa(s.parent) + "/ns/uts"); pid == own || err != nil || now != mark {
+		now, err := os.Readlink("/proc/" + strconv.Itoa(s.parent) + "/ns/uts")
+		if pid == own || err != nil || now != who.mark {
 			break
 		}
 		pid = s.parent

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,7 @@ func hostService(port int, records string) (open bool, why string) {
 	own := false
 	_ = hostListening(func(address netip.AddrPort, inode uint32) { // works where a sandbox does
 		if int(address.Port()) == port {
-			open, own = true, own || holdsFile(os.Getpid(), fmt.Sprintf("socket:[%d]", inode))
+			open, own = true, own || holdsFile(fmt.Sprintf("socket:[%d]", inode))
 		}
 	})
 	if own {
@@ -94,4 +95,19 @@ func (k *connector) leadsOutside(port uint16) bool {
 		}
 	}
 	return !k.listened[port]
+}
+
+// holdsFile reports whether this process has a file open that /proc names so.
+func holdsFile(name string) bool {
+	const path = "/proc/self/fd"
+	dir, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what it has read counts
+	return slices.ContainsFunc(names, func(fd string) bool {
+		link, err := os.Readlink(path + "/" + fd)
+		return err == nil && link == name
+	})
 }

@@ -32,13 +32,12 @@ type namespaces struct {
 	judged    bool       // the host makes the connections of commands
 	execs     *execMarks // or nil: programs are not judged
 
-	mu        sync.Mutex
-	last      uint64                // number of the last request or command
-	waiting   map[uint64]chan reply // requests without an answer
-	commands  map[uint64]*nsProcess // commands that run
-	connected int                   // process that connected last
-	failure   error                 // why there will be no more answers
-	dead      chan struct{}         // closed once failure is set and process 1 is gone
+	mu       sync.Mutex
+	last     uint64                // number of the last request or command
+	waiting  map[uint64]chan reply // requests without an answer
+	commands map[uint64]*nsProcess // commands that run
+	failure  error                 // why there will be no more answers
+	dead     chan struct{}         // closed once failure is set and process 1 is gone
 }
 
 // reply is an answer of process 1.

@@ -60,12 +60,13 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 		rules.Roots = o.Roots
 		rules.Inside, rules.Caller = n.dial, s.caller
 		rules.Local = func(port int) (bool, string) { return hostService(port, p.Network.PortRecords) }
-		s.connecting = func(from, to netip.AddrPort) (*HostGate, []string, bool) {
-			c, chain, ok := n.holder(k.socketOf(from, to))
-			if !ok {
-				return nil, nil, false
+		s.connecting = func(from, to netip.AddrPort) (*HostGate, []string, Program, bool) {
+			who := k.callerOf(from, to)
+			c := n.commandOf(who)
+			if c == nil {
+				return nil, nil, Program{}, false
 			}
-			return c.hosts, chain, true
+			return c.hosts, who.chain(c.number()), who.program, true
 		}
 		s.proxy = proxy.Start(listener, rules, o.Dial, o.Resolve)
 		s.env = append(append(s.env, s.proxy.Env()...), trust...)
