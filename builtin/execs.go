@@ -56,8 +56,11 @@ type ExecQuestion struct {
 	Words []string
 	// Host means that the question is about a host.
 	Host bool
-	// Program is the file of the program, or the name of the one that connects.
+	// Program is the file of the program. Of one that connects it is the name by which sandbox.network.programs knows it, else its
+	// file, or "" if it is not known.
 	Program string
+	// Entry is what of sandbox.network.programs would allow the connection. It is "" if the program is not known there.
+	Entry string
 	// Rule is the rule that requires approval, and Source its file. Why says more, if the rule alone does not explain the question.
 	Rule, Source, Why string
 	// Chain are the programs from the command's shell to the one that starts it, or connects.
@@ -73,8 +76,10 @@ type ExecQuestion struct {
 // An ExecAnswer is a person's answer to an [ExecQuestion]. The zero ExecAnswer refuses.
 type ExecAnswer struct {
 	Allowed bool
-	Reason  string // of a refusal
-	By      string // the channel: the client, the console or a hook
+	// Kept means that the settings allow it from now on, to the program alone: other ones of the command are asked about.
+	Kept   bool
+	Reason string // of a refusal
+	By     string // the channel: the client, the console or a hook
 }
 
 // An ExecAsked is a question about a program of a command that waits as a task. Another call answers it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settings"
 )
 
 // hostAnswers are the answers about the hosts of one command. The mutex of the gate guards them.
@@ -24,6 +25,10 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 		g.used(c)
 		return true, ""
 	}
+	commands := g.Policy().Commands()
+	if commands.ProgramReaches(c.Program, c.Host, c.Port) {
+		return true, ""
+	}
 	if g.Ask == nil || !g.Hosts {
 		return false, ""
 	}
@@ -32,11 +37,11 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 	answer, known := g.hosts.known[host]
 	g.mu.Unlock()
 	if !known {
-		asked := ExecQuestion{Text: host, Words: []string{"connect", host}, Host: true, Chain: slices.Clone(c.Chain)}
-		if n := len(c.Chain); n > 0 {
-			asked.Program = c.Chain[n-1]
+		asked := ExecQuestion{Text: host, Words: []string{"connect", host}, Host: true, Chain: slices.Clone(c.Chain), Program: c.Program.Path}
+		if name := commands.ProgramName(c.Program); name != "" && !commands.Discard() {
+			asked.Program, asked.Entry = name, settings.ProgramHost(name, host)
 		}
-		answer, _ = g.pose(ctx, "host\x00"+host, asked) // after an error the answer refuses
+		answer, _ = g.pose(ctx, "host\x00"+host+"\x00"+asked.Program, asked) // after an error the answer refuses
 	}
 	switch {
 	case answer.Allowed:
@@ -104,11 +109,16 @@ func (g *execGate) heard(asked ExecQuestion, answer ExecAnswer) {
 	if g.hosts.known == nil {
 		g.hosts.known = map[string]ExecAnswer{}
 	}
-	g.hosts.known[asked.Text] = answer
+	if !answer.Kept {
+		g.hosts.known[asked.Text] = answer
+	}
 	g.mu.Unlock()
 	event := ExecEvent{Text: "connect to " + asked.Text, Chain: asked.Chain, By: answer.By, Action: guard.Deny, Reason: answer.Reason}
 	if answer.Allowed {
 		event.Action, event.Reason = guard.Allow, "for this call, if the program tries again, too"
+		if answer.Kept {
+			event.Reason = "for " + asked.Program + " in this workspace, from now on"
+		}
 		g.note(event)
 	} else if g.Tell != nil { // the sandbox notes what it refuses
 		g.Tell(event)

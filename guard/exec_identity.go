@@ -20,17 +20,20 @@ var execPrograms string
 // execTable is the table of programs.
 type execTable struct {
 	scripts map[string]string // file name of a script → the program that the script is
+	parts   map[string]string // file name of a program → the one that it is a part of
 	applets map[string]bool
 	runs    map[string][]string // interpreter → options that mean that no script file follows
 }
 
 // execKnown reads the table once.
 var execKnown = sync.OnceValue(func() execTable {
-	t := execTable{scripts: map[string]string{}, applets: map[string]bool{}, runs: map[string][]string{}}
+	t := execTable{scripts: map[string]string{}, parts: map[string]string{}, applets: map[string]bool{}, runs: map[string][]string{}}
 	for line := range strings.Lines(execPrograms) {
 		switch f := strings.Fields(line); {
 		case len(f) == 3 && f[0] == "script":
 			t.scripts[f[1]] = f[2]
+		case len(f) == 3 && f[0] == "part":
+			t.parts[f[1]] = f[2]
 		case len(f) == 2 && f[0] == "applets":
 			t.applets[f[1]] = true
 		case len(f) == 3 && f[0] == "runs":

@@ -229,6 +229,7 @@ func (k *policyData) warningsOf(set *settings.Settings, c *rules.Compiler) (all 
 		all = append(all, w.String())
 	}
 	all = append(all, c.Warnings...)
+	all = append(all, checkProgramHosts(set.Sandbox.Network.Programs)...)
 	if set.Sandbox.OffByChoice && (k.deny.HasPaths() || k.files.any()) {
 		all = append(all, "sandbox.enabled is false: rules on files hold for the names that stand in a command, not for what its programs open")
 	}

@@ -87,7 +87,7 @@ func (p *approver) decide(c *execCall, plan builtin.Plan, v guard.Verdict, rec *
 	note := ""
 	switch req.Answer.Decision {
 	case AlwaysAllow:
-		p.remember(remembered)
+		p.remember(settings.ListAllow, remembered...)
 		note = "always: " + strings.Join(remembered, ", ")
 		fallthrough
 	case AllowOnce:
@@ -147,13 +147,16 @@ func refusedBecause(a *Answer) string {
 	return said
 }
 
-// remember adds allow rules to the user's own settings for this workspace.
-func (p *approver) remember(rules []string) {
-	for _, rule := range rules {
-		if err := settings.AppendAllow(p.policies.where, p.policies.cfg.Roots[0], rule); err != nil {
-			p.log.Warn("cannot remember a rule", "rule", rule, "error", err)
+// remember adds entries to a list of the user's own settings for this workspace, and reports whether they are there.
+func (p *approver) remember(list string, entries ...string) bool {
+	kept := true
+	for _, entry := range entries {
+		if err := settings.Append(p.policies.where, p.policies.cfg.Roots[0], list, entry); err != nil {
+			p.log.Warn("cannot remember a rule", "rule", entry, "error", err)
+			kept = false
 		}
 	}
+	return kept
 }
 
 // digest returns a hash that identifies a call by its scope, tool and arguments, the verdict, the offered

@@ -66,7 +66,7 @@ func form(q *Question) mcp.ElicitationParams {
 		"decision": map[string]any{"type": "string", "title": "Decision", "enum": q.Decisions()},
 		"reason":   map[string]any{"type": "string", "title": "Reason", "description": "What the agent should know or do instead"},
 	}
-	if len(q.Always) > 0 && !q.ScopeOnly {
+	if len(q.Always) > 0 && !q.Fixed {
 		fields["rule"] = map[string]any{"type": "string", "title": "Rule to remember", "description": "Only to remember less than " + strings.Join(q.Always, ", ") + ": one of these, or a path below. Empty: these"}
 	}
 	return mcp.ElicitationParams{

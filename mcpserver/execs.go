@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hostpreset"
+	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
@@ -141,7 +142,7 @@ func (c *execCall) heldQuestion(asked builtin.ExecQuestion) *Question {
 		v.Parts = append(v.Parts, part)
 		d.Items = append(d.Items, guard.Item{What: part.What, Action: guard.Ask, Rule: part.Rule, Removed: f.Former, Added: f.Now})
 	}
-	o := offer{scopeOnly: true, none: notPersonal, by: c.host.children.label(c.admission.principal)}
+	o := offer{fixed: true, none: notPersonal, by: c.host.children.label(c.admission.principal)}
 	return c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
 }
 
@@ -153,7 +154,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	what, reason := "start "+asked.Text, "The command of this call has come to start it, and waits for the answer"
 	if asked.Host {
 		what, reason = "connect to "+asked.Text, "A program of this call has come to connect to it, and waits for the answer"
-		asked.Rule = "sandbox.network.allowedDomains"
+		asked.Rule = settings.ListHosts
 	}
 	if len(asked.Chain) > 0 {
 		reason += " (" + builtin.Chain(asked.Chain) + ")"
@@ -169,19 +170,33 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
-	o := offer{scopeOnly: true, none: notPersonal}
+	o := c.offer(asked, during)
+	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
+	d.Scripts = c.scripts(asked)
+	q := c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
+	if o.allPrograms != "" {
+		q.entry = asked.Entry
+	}
+	return q
+}
+
+// offer returns what "always allow" would remember of a question about a program or a host.
+func (c *execCall) offer(asked builtin.ExecQuestion, during string) (o offer) {
+	o.fixed, o.by = true, c.host.children.label(c.admission.principal)
 	switch {
 	case !asked.Host: // only an ask rule asks about a program
 		o.none = "the rule " + asked.Rule + " asks each time"
+	case !c.admission.scope.Personal:
+		o.none = notPersonal
 	case asked.Program == "": // which may be any
 		o.none = "it is not known which program connects"
-	case c.admission.scope.Personal:
-		o = offer{scopeOnly: true, rules: []string{asked.Text + " for " + asked.Program + " (" + during + ")"}}
+	case asked.Entry != "" && isOperator(c.admission.principal):
+		program, host := settings.CutProgramHost(asked.Entry)
+		o.rules, o.allPrograms = []string{host + " for " + program + ", in this workspace"}, host
+	default:
+		o.rules = []string{asked.Text + " for " + asked.Program + " (" + during + ")"}
 	}
-	o.by = c.host.children.label(c.admission.principal)
-	d := guard.Description{Text: asked.Text, Dir: asked.Dir, Items: []guard.Item{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason}}}
-	d.Scripts = c.scripts(asked)
-	return c.host.approvals.newQuestion(c.admission.principal, c.req.Tool, c.call, d, v, o)
+	return o
 }
 
 // scripts returns the text that a program runs which is about to start.
@@ -221,7 +236,13 @@ func (c *execCall) outcome(q *Question, a *Answer, key string) builtin.ExecAnswe
 		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}
 	}
 	switch a.Decision {
+	case AllowHost:
+		c.host.approvals.remember(settings.ListHosts, q.AllPrograms)
+		return builtin.ExecAnswer{Allowed: true, By: a.By}
 	case AlwaysAllow:
+		if q.entry != "" {
+			return builtin.ExecAnswer{Allowed: true, Kept: c.host.approvals.remember(settings.ListPrograms, q.entry), By: a.By}
+		}
 		c.host.approvals.always.add(key)
 		fallthrough
 	case AllowOnce:

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,6 +72,50 @@ func TestHostAskModern(t *testing.T) {
 		t.Errorf("it is asked again: %s", answer.Result)
 	}
 	execQuestion(t, c, strings.ReplaceAll(connects, "/80", "/81"), "") // another port is another host
+}
+
+// "Always allow" is for the program that has connected, in this workspace: another one of the same call is asked about.
+func TestHostAskAlways(t *testing.T) {
+	c := startConnecting(t)
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{`+askCapability+`}`, 1))
+	c.receive()
+	out, err := exec.Command("python3", "-c", `import os; print(os.readlink("/proc/self/exe"), end="")`).Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	python := filepath.Base(string(out))
+	const connect = `python3 -c 'import socket; socket.create_connection((\"answered.invalid\", 80))' 2>&1 | tail -1; `
+	asks := func(command string, decisions ...string) string {
+		t.Helper()
+		c.send(toolCall(7, "Bash", `{"command":"`+command+`"}`))
+		for _, decision := range decisions {
+			question := c.receive()
+			if question.Method != "elicitation/create" {
+				t.Fatalf("no question: %+v", question)
+			}
+			c.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"accept","content":{"decision":"` + decision + `"}}}`)
+		}
+		answer := c.receive()
+		if answer.Method != "" {
+			t.Fatalf("one question more: %+v", answer)
+		}
+		return string(answer.Result)
+	}
+	got := asks(connect+connect+connects, AlwaysAllow, DenyIt)
+	if !strings.Contains(got, "for "+python+" in this workspace, from now on") || !strings.Contains(got, "refused the host answered.invalid:80 (bash)") {
+		t.Errorf("answer %s", got)
+	}
+	set := c.host.Operator().Settings().Sandbox.Network
+	if len(set.Programs) != 1 || set.Programs[0].Text != python+": answered.invalid:80" || len(set.AllowedDomains) > 0 {
+		t.Errorf("settings %+v", set)
+	}
+	asks(connect)
+	got = asks(connects, AllowHost)
+	set = c.host.Operator().Settings().Sandbox.Network
+	if len(set.AllowedDomains) != 1 || set.AllowedDomains[0].Text != "answered.invalid:80" {
+		t.Errorf("settings %+v, answer %s", set, got)
+	}
+	asks(connects)
 }
 
 // A host that a contained hook connects to is asked about like that of a command, in the name of the call.

@@ -164,6 +164,12 @@ func CheckRule(where settings.Config, list, text string) error {
 	case "sandbox.credentials.envVars", "sandbox.credentials.files":
 		return nil // the program made it
 	default:
+		if list == settings.ListPrograms {
+			program, host := settings.CutProgramHost(text)
+			if text = host; strings.ContainsAny(program, "/: \t") {
+				return fmt.Errorf("%q is not the name of a program: use a name such as git or npm, without its directory", program)
+			}
+		}
 		if strings.ContainsAny(text, "/ \t") {
 			return fmt.Errorf("%q is not a host name: use a name such as proxy.golang.org or *.npmjs.org, without scheme and path", text)
 		}

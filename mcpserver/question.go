@@ -38,8 +38,10 @@ type Question struct {
 	// NoAlways gives the reason.
 	Always   []string
 	NoAlways string
-	// ScopeOnly says that "always allow" applies only in the scope of the call, until the host ends.
-	ScopeOnly bool
+	// Fixed says that what Always lists cannot be narrowed, and says itself where and how long it holds.
+	Fixed bool
+	// AllPrograms is what [AllowHost] would remember, or "" if it is not offered.
+	AllPrograms string
 	// State binds the answer to the call. It is opaque, signed, and valid once, within [approvals.Lifetime].
 	State string
 	// Input is the complete input that the call would run with, as JSON.
@@ -49,6 +51,7 @@ type Question struct {
 	// Verdict says why approval is required, part by part.
 	Verdict    guard.Verdict
 	digest     []byte               // of the call
+	entry      string               // of sandbox.network.programs, which "always allow" adds; "": it adds none
 	classifier <-chan hook.Decision // nil if it is not asked
 
 	// URL is the URL of the question's page at the console, or "" without a console.
@@ -59,11 +62,19 @@ type Question struct {
 const (
 	AllowOnce   = "allow once"
 	AlwaysAllow = "always allow" // only if the question offers it
-	DenyIt      = "deny"
+	// AllowHost allows a host to all programs in the workspace, only if the question offers it.
+	AllowHost = "always allow for all programs"
+	DenyIt    = "deny"
 )
 
 // Decisions returns the decisions that the question offers. Other decisions do not count.
-func (q *Question) Decisions() []string { return decisions(q.Always) }
+func (q *Question) Decisions() []string {
+	all := decisions(q.Always)
+	if q.AllPrograms != "" {
+		all = slices.Insert(all, len(all)-1, AllowHost)
+	}
+	return all
+}
 
 // decisions returns the decisions of a question that offers to remember the rules in always.
 func decisions(always []string) []string {
@@ -75,15 +86,19 @@ func decisions(always []string) []string {
 
 // An offer holds the rules that "always allow" would remember, or the reason why it is not offered.
 type offer struct {
-	rules     []string
-	scopeOnly bool
-	none      string
-	by        string // the agent that asks; "": the caller itself
+	rules       []string
+	fixed       bool
+	allPrograms string // see [Question].AllPrograms
+	none        string
+	by          string // the agent that asks; "": the caller itself
 }
 
 // newQuestion returns a question about a call of a principal.
 func (p *approver) newQuestion(principal, tool string, call *builtin.Call, d guard.Description, v guard.Verdict, o offer) *Question {
-	q := &Question{ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Says: guard.OneLine(d.Says), Verdict: v, Always: o.rules, ScopeOnly: o.scopeOnly, NoAlways: o.none}
+	q := &Question{
+		ID: approvals.NewID(), Text: Sanitize(d.Text), Dir: guard.OneLine(d.Dir), Says: guard.OneLine(d.Says), Verdict: v,
+		Always: o.rules, Fixed: o.fixed, AllPrograms: o.allPrograms, NoAlways: o.none,
+	}
 	if call != nil { // otherwise it is about an agent in a cell
 		q.Input, _ = call.Input() // cannot fail: the call was bound from JSON
 	}
@@ -231,6 +246,9 @@ func (q *Question) message(tool string) string {
 	b.WriteString(")\n\n")
 	if len(q.Always) > 0 {
 		fmt.Fprintf(&b, "Always allowing it remembers: %s", guard.OneLine(strings.Join(q.Always, ", ")))
+		if q.AllPrograms != "" {
+			fmt.Fprintf(&b, "; for all programs of this workspace: %s", guard.OneLine(q.AllPrograms))
+		}
 	} else {
 		fmt.Fprintf(&b, "It can be allowed once only: %s.", guard.OneLine(q.NoAlways))
 	}

@@ -16,9 +16,6 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// allowedHosts is the list that toolhost allow-host adds to.
-const allowedHosts = "sandbox.network.allowedDomains"
-
 // refuseInCall refuses the commands that only a person runs in a process that a call has started.
 func refuseInCall(cmd *cobra.Command) error {
 	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
@@ -37,10 +34,10 @@ func permitCommands() (all []*cobra.Command) {
 		{"allow RULE", "Let calls that a rule names run unasked", "permissions.allow", "toolhost allow 'Bash(npm test *)'"},
 		{"ask RULE", "Require a person's approval of calls that a rule names", "permissions.ask", "toolhost ask 'Bash(git push *)' --root ~/src/project"},
 		{"deny RULE", "Refuse calls that a rule names", "permissions.deny", "toolhost deny 'Read(.env)'"},
-		{"allow-host HOST", "Let commands in the sandbox reach a host of the network", allowedHosts, "toolhost allow-host proxy.golang.org"},
+		{"allow-host HOST", "Let commands in the sandbox reach a host of the network", settings.ListHosts, "toolhost allow-host proxy.golang.org"},
 	} {
 		var flags hostFlags
-		var preset string
+		var preset, program string
 		cmd := &cobra.Command{
 			Use: c.use, Short: c.short, Example: "  " + c.example,
 			Long: c.short + `. It is kept for the workspace in your own settings, where no repository
@@ -62,10 +59,18 @@ can change it, and holds at once in hosts that run there. toolhost rules lists i
 					}
 					args = hosts
 				}
-				return flags.permit(cmd.OutOrStdout(), c.list, args)
+				list := c.list
+				if program != "" {
+					list, args = settings.ListPrograms, slices.Clone(args)
+					for i, host := range args {
+						args[i] = settings.ProgramHost(program, host)
+					}
+				}
+				return flags.permit(cmd.OutOrStdout(), list, args)
 			},
 		}
-		if c.list == allowedHosts {
+		if c.list == settings.ListHosts {
+			cmd.Flags().StringVar(&program, "program", "", "allow the host to the program `NAME` alone, such as git, and not to what it starts")
 			cmd.Flags().StringVar(&preset, "preset", "", "allow the hosts of `NAME`: "+strings.Join(hostpreset.Names(), ", "))
 		}
 		flags.addRoots(cmd.Flags(), "the `DIR` of the workspace; repeatable (default: the working directory)")

@@ -96,6 +96,38 @@ s.connect(("::ffff:" + socket.gethostbyname("f.asked.test"), 80)); print("open")
 	}
 }
 
+// The program of a connection is the one that has called connect(2), whatever its process runs when the question comes, and whoever
+// holds the socket then.
+func TestHostsKnowTheProgram(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	f := newFixture(t)
+	w := newOuterNetwork(t)
+	s := startWithTUN(t, f, w.options())
+	const begin = `python3 -c '
+import os, socket, sys, time
+s = socket.socket(); s.setblocking(False); os.set_inheritable(s.fileno(), True)
+try: s.connect((sys.argv[1], 80))
+except BlockingIOError: pass
+`
+	for _, c := range []struct{ name, script, program string }{
+		{"itself", begin + `time.sleep(1)' a.asked.test`, "python3"},
+		{"another program afterwards", begin + `os.execvp("sleep", ["sleep", "1"])' b.asked.test`, "python3"},
+		{"a child that has the socket", begin + `os.spawnvp(os.P_WAIT, "sleep", ["sleep", "1"])' c.asked.test`, "python3"},
+		{"a copy", `cp "$(readlink -f /bin/bash)" here; ./here -c 'exec 3<>/dev/tcp/d.asked.test/80'`, "here"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []Program
+			a := &asked{allows: func(c Connection) bool { got = append(got, c.Program); return false }}
+			r := a.run(t, f, s, c.script)
+			if len(got) == 0 || !strings.HasPrefix(filepath.Base(got[0].Path), c.program) {
+				t.Errorf("programs %+v, want %s; output\n%s", got, c.program, r.output)
+			}
+		})
+	}
+}
+
 // Commands at the same time: each is asked about its own hosts. What an ended one has left asks no other.
 func TestHostsOfCommands(t *testing.T) {
 	f := newFixture(t)

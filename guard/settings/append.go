@@ -15,8 +15,12 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// AppendAllow remembers an "always allow" answer: it adds rule to permissions.allow, as [Append] does.
-func AppendAllow(cfg Config, root, rule string) error { return Append(cfg, root, keyAllow, rule) }
+// Lists of [Append]: rules that allow calls, hosts that commands reach, and those that one program reaches, see [ProgramHost].
+const (
+	ListAllow    = keyAllow
+	ListHosts    = keyDomains
+	ListPrograms = keyPrograms
+)
 
 // Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration directory. An entry of
 // sandbox.credentials is a JSON object.
@@ -49,7 +53,8 @@ func Remove(e Entry, list string) error {
 		return fmt.Errorf("%s is set in %s, which is not a file of toolhost's own user settings: edit it there", e.Text, e.Where())
 	}
 	return editList(source{kind: e.Kind, file: e.File, root: e.Root}, list, -1, func(_ []Entry, doc *hujson.Value) error {
-		elements, err := elementsOf(doc, list)
+		path, text := listPath(list, e.Text)
+		elements, err := elementsOf(doc, path)
 		if err != nil {
 			return err
 		}
@@ -59,8 +64,8 @@ func Remove(e Entry, list string) error {
 				v := member(object, name)
 				return v != nil && literal(*v) == e.Text
 			}
-			if literal(element) == e.Text || object != nil && (named("name") || named("path")) {
-				patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.ReplaceAll(list, ".", "/"), i)
+			if literal(element) == text || object != nil && (named("name") || named("path")) {
+				patch := fmt.Sprintf(`[{"op":"remove","path":"/%s/%d"}]`, strings.Join(path, "/"), i)
 				return doc.Patch([]byte(patch))
 			}
 		}
@@ -131,7 +136,7 @@ func insert(doc *hujson.Value, root, list, text string) error {
 	if member(top, "workspace") == nil { // says whose answers these are, for the reader
 		top.Members = append(top.Members, newMember("workspace", hujson.String(root)))
 	}
-	path := strings.Split(list, ".")
+	path, text := listPath(list, text)
 	for _, name := range path[:len(path)-1] {
 		if top, err = objectIn(child(top, name, &hujson.Object{}), name); err != nil {
 			return err
@@ -152,8 +157,9 @@ func insert(doc *hujson.Value, root, list, text string) error {
 }
 
 // elementsOf returns the elements of a list, including those that are not entries.
-func elementsOf(doc *hujson.Value, list string) ([]hujson.Value, error) {
-	for name := range strings.SplitSeq(list, ".") {
+func elementsOf(doc *hujson.Value, path []string) ([]hujson.Value, error) {
+	list := strings.Join(path, ".")
+	for _, name := range path {
 		object, err := objectIn(doc, "what holds "+name)
 		if err != nil {
 			return nil, err

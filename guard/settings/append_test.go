@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func TestAppendAllow(t *testing.T) {
+func TestAppend(t *testing.T) {
 	p := newPlace(t)
 	root := p.cfg.Roots[0]
 	for _, rule := range []string{"Bash(make *)", "Read(a \"b\")", "Bash(make *)"} {
-		if err := AppendAllow(p.cfg, root, rule); err != nil {
+		if err := Append(p.cfg, root, ListAllow, rule); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func TestAppendAllow(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := AppendAllow(p.cfg, root, "new"); err != nil {
+		if err := Append(p.cfg, root, ListAllow, "new"); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
@@ -53,18 +53,18 @@ func TestAppendAllow(t *testing.T) {
 	}
 }
 
-func TestAppendAllowErrors(t *testing.T) {
+func TestAppendErrors(t *testing.T) {
 	p := newPlace(t)
 	root := p.cfg.Roots[0]
 	for _, rule := range []string{"", " ", "a\nb", "a\x00"} {
-		if AppendAllow(p.cfg, root, rule) == nil {
+		if Append(p.cfg, root, ListAllow, rule) == nil {
 			t.Errorf("%q was taken", rule)
 		}
 	}
-	if AppendAllow(Config{}, root, "a") == nil {
+	if Append(Config{}, root, ListAllow, "a") == nil {
 		t.Error("without a directory")
 	}
-	if err := AppendAllow(p.cfg, root, "a"); err != nil {
+	if err := Append(p.cfg, root, ListAllow, "a"); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"{", "[]", `{"permissions": 3}`, `{"permissions": {"allow": "x"}}`} {
@@ -72,7 +72,7 @@ func TestAppendAllowErrors(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if AppendAllow(p.cfg, root, "a") == nil {
+		if Append(p.cfg, root, ListAllow, "a") == nil {
 			t.Errorf("%s was changed", text)
 		}
 		if after, err := os.ReadFile(file); string(after) != text {
@@ -82,11 +82,11 @@ func TestAppendAllowErrors(t *testing.T) {
 }
 
 // Several hosts remember answers at once.
-func TestAppendAllowAtOnce(t *testing.T) {
+func TestAppendAtOnce(t *testing.T) {
 	p := newPlace(t)
 	var g errgroup.Group
 	for i := range 20 {
-		g.Go(func() error { return AppendAllow(p.cfg, p.cfg.Roots[0], fmt.Sprintf("Bash(%d)", i)) })
+		g.Go(func() error { return Append(p.cfg, p.cfg.Roots[0], ListAllow, fmt.Sprintf("Bash(%d)", i)) })
 	}
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
@@ -108,24 +108,31 @@ func TestAppendAndRemove(t *testing.T) {
 		"permissions.ask":                func(s *Settings) []Entry { return s.Ask },
 		"permissions.deny":               func(s *Settings) []Entry { return s.Deny },
 		"sandbox.network.allowedDomains": func(s *Settings) []Entry { return s.Sandbox.Network.AllowedDomains },
+		ListPrograms:                     func(s *Settings) []Entry { return s.Sandbox.Network.Programs },
+	}
+	entry := func(list, text string) string {
+		if list == ListPrograms {
+			return ProgramHost("python3.13", text)
+		}
+		return text
 	}
 	for list := range lists {
 		for _, text := range []string{"a", "b", "a", "c"} {
-			if err := Append(p.cfg, root, list, text); err != nil {
+			if err := Append(p.cfg, root, list, entry(list, text)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for list, of := range lists {
 		s := Load(p.cfg)
-		if got := texts(of(s)); got != "a,b,c" {
+		if got := texts(of(s)); strings.ReplaceAll(got, "python3.13: ", "") != "a,b,c" {
 			t.Fatalf("%s: %s", list, got)
 		}
 		b := of(s)[1]
 		if err := Remove(b, list); err != nil {
 			t.Fatal(err)
 		}
-		if got := texts(of(Load(p.cfg))); got != "a,c" {
+		if got := texts(of(Load(p.cfg))); strings.ReplaceAll(got, "python3.13: ", "") != "a,c" {
 			t.Errorf("%s after the removal: %s", list, got)
 		}
 		if Remove(b, list) == nil {

@@ -47,6 +47,8 @@ type key struct {
 	objects bool
 	// raw is for lists whose entries are JSON: "object" or "array", as which the list is written.
 	raw string
+	// named is for lists: they are an object of arrays, and the entry for TEXT in the array NAME is "NAME: TEXT".
+	named bool
 	// order is for choices and switches: the values from tightest to loosest.
 	// A switch without one is neutral: it counts as loosening.
 	order []string
@@ -121,6 +123,7 @@ const (
 	keyManagedDomains = "sandbox.network.allowManagedDomainsOnly"
 	keyManagedReads   = "sandbox.filesystem.allowManagedReadPathsOnly"
 	keyDomains        = "sandbox.network.allowedDomains"
+	keyPrograms       = "sandbox.network.programs"
 	keyAllowRead      = "sandbox.filesystem.allowRead"
 	keyNoHooks        = "disableAllHooks"
 	keyOnFailure      = "hooks.onFailure"
@@ -226,10 +229,13 @@ func networkKeys() []key {
 	return []key{
 		list("network.allowedDomains", "Hosts commands may reach, and services of this machine (localhost:5432).", false,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.AllowedDomains }),
+		{name: keyPrograms, form: formList, named: true,
+			doc:  "Further hosts by the program that may reach them. What the program starts may not: it has its own.",
+			list: func(s *Settings) *[]Entry { return &s.Sandbox.Network.Programs }},
 		list("network.deniedDomains", "Hosts commands must not reach, beside those that a WebFetch rule denies.", true,
 			func(s *Settings) *[]Entry { return &s.Sandbox.Network.DeniedDomains }),
 		{name: keyManagedDomains, form: formSwitch, from: onlyManaged, def: "false",
-			doc: "Only allowedDomains of managed files counts.",
+			doc: "Only allowedDomains and programs of managed files count.",
 			set: func(s *Settings, e Entry) { s.Sandbox.Network.ManagedDomainsOnly = e.Text == "true" }},
 		on("network.allowPrivate", "Let allowed names lead to addresses of private networks, such as a company's registry.", "false", strict(false),
 			func(s *Settings) *bool { return &s.Sandbox.Network.AllowPrivate }),

@@ -195,7 +195,7 @@ func (m *merger) list(k *key) []Entry {
 // managedOnly returns the key by which the administrator keeps a list to
 // managed files, or "".
 func (m *merger) managedOnly(k *key) string {
-	name := map[string]string{keyAllow: keyManagedRules, keyDomains: keyManagedDomains, keyAllowRead: keyManagedReads}[k.name]
+	name := map[string]string{keyAllow: keyManagedRules, keyDomains: keyManagedDomains, keyPrograms: keyManagedDomains, keyAllowRead: keyManagedReads}[k.name]
 	if name != "" && m.scalar(m.words.byName[name]).Text == "true" {
 		return name
 	}

@@ -203,6 +203,8 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 	case p.source.servers && path != keyServers:
 	case k != nil && k.raw != "" && (!p.respelt || k.tightens):
 		p.rawList(k, m.Value)
+	case k != nil && k.named && !p.respelt:
+		p.namedLists(k, m.Value)
 	case k != nil && k.form == formList && (!p.respelt || k.tightens):
 		p.list(k, m.Value)
 	case p.respelt && (k != nil || path == "hooks" || path == Classifier || path == "env"):

@@ -54,6 +54,52 @@ func (p *parser) list(k *key, v hujson.Value) {
 	}
 }
 
+// namedLists reads an object of lists.
+func (p *parser) namedLists(k *key, v hujson.Value) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		p.wrongType(k.name, v, "an object of arrays")
+		return
+	}
+	for _, m := range object.Members {
+		name := literal(m.Name)
+		array, ok := m.Value.Value.(*hujson.Array)
+		if !ok || name == "" || strings.ContainsAny(name, ": /") {
+			p.warn(m.Name, "%s: %q is no name with an array of strings. It is skipped", k.name, name)
+			continue
+		}
+		for _, el := range array.Elements {
+			if text := literal(el); isString(el) && strings.TrimSpace(text) != "" {
+				p.lists[k.name] = append(p.lists[k.name], p.entry(el, name+nameSeparator+text))
+			} else {
+				p.wrongType("an entry of "+k.name, el, "a string")
+			}
+		}
+	}
+}
+
+// nameSeparator stands between the name and the text of an entry of a list that is named.
+const nameSeparator = ": "
+
+// ProgramHost returns the entry of sandbox.network.programs that lets a program reach a host.
+func ProgramHost(program, host string) string { return program + nameSeparator + host }
+
+// CutProgramHost returns the program and the host of an entry of sandbox.network.programs.
+func CutProgramHost(entry string) (program, host string) {
+	program, host, _ = strings.Cut(entry, nameSeparator)
+	return program, host
+}
+
+// listPath returns the names of the objects that lead to the array of an entry, and its text there.
+func listPath(list, entry string) (path []string, text string) {
+	path = strings.Split(list, ".")
+	if list != keyPrograms {
+		return path, entry
+	}
+	name, text := CutProgramHost(entry)
+	return append(path, name), text
+}
+
 // credential returns the member of an object that an entry is made of, and the object if its mode is "mask". Whatever is
 // wrong with the rest of the object, the entry forbids.
 func (p *parser) credential(k *key, v hujson.Value) (entry hujson.Value, mask string) {

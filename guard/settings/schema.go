@@ -66,6 +66,9 @@ func (k *key) schema() *jsonschema.Schema {
 			break
 		}
 		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}
+		if k.named {
+			*s = jsonschema.Schema{Description: k.doc, Type: "object", AdditionalProperties: &jsonschema.Schema{Type: s.Type, Items: s.Items}}
+		}
 		if k.objects {
 			s.Items = &jsonschema.Schema{Type: "object", Required: []string{"provider"}}
 		}
@@ -132,6 +135,9 @@ func (k *key) example() any {
 	case formChoice:
 		i := slices.IndexFunc(k.order, func(v string) bool { return v != k.def })
 		return k.order[i]
+	}
+	if k.named {
+		return map[string]any{"git": []string{"github.com"}, "npm": []string{"registry.npmjs.org"}}
 	}
 	if k.objects {
 		return []any{map[string]any{"provider": "searxng", "url": "http://localhost:8888"}}

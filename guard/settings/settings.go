@@ -253,14 +253,16 @@ type sandboxCredentials struct {
 // sandboxNetwork holds the rules on connections of contained commands (sandbox.network.*).
 type sandboxNetwork struct {
 	AllowedDomains, DeniedDomains []Entry
+	// Programs are further hosts that one program may reach, each as "PROGRAM: HOST".
+	Programs []Entry
 	// AllowPrivate lets allowed names resolve to addresses of private networks,
 	// such as a company's registry. Default false.
 	AllowPrivate bool
 	// AllowLocalBinding lets commands listen on the host's loopback. Default false.
 	AllowLocalBinding bool
-	// PublishPorts publishes ports that commands listen on, on the host's
 	// ManagedDomainsOnly means that no other list, and no person who is asked, adds a host.
 	ManagedDomainsOnly bool
+	// PublishPorts publishes ports that commands listen on, on the host's
 	// loopback. Nil, the default, means on for stdio and off for HTTP.
 	PublishPorts *bool
 	// AllowUnixSockets are the path sockets commands may reach.

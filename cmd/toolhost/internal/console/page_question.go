@@ -184,6 +184,7 @@ func (b liveBody) answers(id string, q question) g.Node {
 		post(b.answerAt(), b.Token, number,
 			button("main", "Allow once", decides(mcpserver.AllowOnce)),
 			g.If(len(q.Asked.Always) > 0, always),
+			g.If(q.Asked.AllPrograms != "", h.Button(decides(mcpserver.AllowHost), g.Text("Allow for all programs"))),
 		),
 		post(b.answerAt(), b.Token, h.Class("deny"), number, hidden("decision", mcpserver.DenyIt),
 			h.Label(h.For(id+"-reason"), h.Class("unseen"), g.Text("What the agent should know or do instead")),
@@ -199,11 +200,12 @@ func whatAlways(id string, asked mcpserver.OperatorQuestion) g.Node {
 		return meta(g.Text("“Always allow” is not offered: "), text(asked.NoAlways+"."))
 	}
 	remembers := "“Always allow” remembers, for this workspace:"
-	if asked.ScopeOnly {
+	if asked.Fixed {
 		remembers = "“Always allow” remembers:"
 	}
 	return meta(h.ID(id+"-always"), g.Text(remembers),
-		g.Map(asked.Always, func(rule string) g.Node { return after(" ", rule) }))
+		g.Map(asked.Always, func(rule string) g.Node { return after(" ", rule) }),
+		g.If(asked.AllPrograms != "", after(" “Allow for all programs” remembers: ", asked.AllPrograms)))
 }
 
 // An approvalBody is the page of one question.

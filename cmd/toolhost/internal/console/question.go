@@ -114,6 +114,8 @@ func decisionText(decision string, at time.Time) string {
 		return "was allowed once at " + clock(at)
 	case mcpserver.AlwaysAllow:
 		return "was allowed at " + clock(at) + ", and will be from now on"
+	case mcpserver.AllowHost:
+		return "was allowed to all programs at " + clock(at) + ", and will be from now on"
 	case mcpserver.DenyIt:
 		return "was denied at " + clock(at)
 	}
