@@ -31,40 +31,41 @@ func hostService(port int, records string) (open bool, why string) {
 
 // redirected returns the address to connect a socket to in the place of one of the loopback interface; nil: that one.
 func (k *connector) redirected(fd int, address []byte) []byte {
-	to, ok := loopbackIPv4(address)
-	if !ok || !k.outside.Load() || !plainTCP(fd) || !k.leadsOutside(to.Port()) {
+	to := loopbackOf(address)
+	if !to.IsValid() || !k.outside.Load() || !plainTCP(fd) || !k.leadsOutside(to.Port()) {
 		return nil
 	}
-	host := netstack.Host.As4()
 	list := append([]byte(nil), address...)
 	if family(address) == unix.AF_INET {
+		host := netstack.Host.As4()
 		copy(list[4:8], host[:])
-	} else {
-		copy(list[20:24], host[:])
+		return list
 	}
+	if !to.Addr().Is4In6() { // the network has no IPv6
+		if unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0) != nil {
+			return nil
+		}
+	}
+	host := netstack.Host.As16()
+	copy(list[8:24], host[:])
 	return list
 }
 
-// loopbackIPv4 returns the address that a struct sockaddr names if it is of the IPv4 loopback interface.
-func loopbackIPv4(address []byte) (netip.AddrPort, bool) {
+// loopbackOf returns the address that a struct sockaddr names if it leads to the loopback interface, as the unspecified one does.
+func loopbackOf(address []byte) (to netip.AddrPort) {
 	var a netip.Addr
-	switch family(address) {
-	case unix.AF_INET:
-		if len(address) < 8 {
-			return netip.AddrPort{}, false
-		}
+	switch f := family(address); {
+	case f == unix.AF_INET && len(address) >= 8:
 		a = netip.AddrFrom4([4]byte(address[4:8]))
-	case unix.AF_INET6:
-		if len(address) < 24 {
-			return netip.AddrPort{}, false
-		}
-		if a = netip.AddrFrom16([16]byte(address[8:24])); !a.Is4In6() {
-			return netip.AddrPort{}, false
-		}
+	case f == unix.AF_INET6 && len(address) >= 24:
+		a = netip.AddrFrom16([16]byte(address[8:24]))
 	default:
-		return netip.AddrPort{}, false
+		return to
 	}
-	return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(address[2:])), a.Unmap().IsLoopback()
+	if plain := a.Unmap(); !plain.IsLoopback() && !plain.IsUnspecified() {
+		return to
+	}
+	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(address[2:]))
 }
 
 // plainTCP reports whether a socket is of TCP and has no address of its own, with which it would reach the loopback interface alone.

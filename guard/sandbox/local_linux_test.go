@@ -46,6 +46,7 @@ func TestLocalServices(t *testing.T) {
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET); s.settimeout(20)
 s.connect((sys.argv[1], int(sys.argv[2]))); print(s.recv(99).decode())' `
+	proxied := "curl -sS --http0.9 --noproxy '' -x " + s.proxy.Env()[0][len("HTTP_PROXY="):] + " telnet://"
 	for _, c := range []struct {
 		name, script string
 		allow        bool
@@ -56,6 +57,19 @@ s.connect((sys.argv[1], int(sys.argv[2]))); print(s.recv(99).decode())' `
 		{"by name", "cat </dev/tcp/localhost/" + port, true, "localhost:" + port, "the host", ""},
 		{"by another address", read + "127.1.2.3 " + port, true, "localhost:" + port, "the host", ""},
 		{"by a mapped address", read + "::ffff:127.0.0.1 " + port, true, "localhost:" + port, "the host", ""},
+		{"by IPv6", read + "::1 " + port, true, "localhost:" + port, "the host", ""},
+		{"by IPv6 alone", `python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_INET6); s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+s.connect(("::1", int(sys.argv[1]))); print(s.recv(99).decode())' ` + port, true, "localhost:" + port, "the host", ""},
+		{"by no address", read + "0.0.0.0 " + port, true, "localhost:" + port, "the host", ""},
+		{"by no address of IPv6", read + ":: " + port, true, "localhost:" + port, "the host", ""},
+		{"by a number", read + "2130706433 " + port, true, "localhost:" + port, "the host", ""},
+		{"by a subdomain", "cat </dev/tcp/app.LOCALHOST./" + port, true, "localhost:" + port, "the host", ""},
+		{"by the proxy", proxied + "127.0.0.1:" + port, true, "localhost:" + port, "the host", ""},
+		{"by a subdomain and the proxy", proxied + "app.localhost:" + port, true, "localhost:" + port, "the host", ""},
+		{"by no address and the proxy", proxied + "0:" + port, true, "localhost:" + port, "the host", ""},
+		{"of this process by IPv6", read + "::1 " + ownPort, true, "", "Connection refused", "localhost:" + ownPort + " it is a port of this toolhost, which commands never reach"},
 		{"by the stand-in", read + "198.18.0.3 " + port, true, "localhost:" + port, "the host", ""},
 		{"that does not block", `python3 -c '
 import asyncio, sys

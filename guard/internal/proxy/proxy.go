@@ -364,11 +364,8 @@ func (p *Proxy) reach(ctx context.Context, address string) (net.Conn, error) {
 		return nil, &refusedError{host: address, why: "it is not a host and a port"}
 	}
 	host = CanonicalHost(host)
-	if host == localhost && p.rules.Local != nil && MatchesAny(literal(p.rules.AllowedDomains), host, port) {
-		return p.local(ctx, port)
-	}
-	if p.rules.Inside != nil && loopback(host) && !MatchesAny(literal(p.rules.AllowedDomains), host, port) && !MatchesAny(p.rules.DeniedDomains, host, port) {
-		return p.inside(ctx, host, port)
+	if p.rules.Local != nil && loopback(host) {
+		return p.loopback(ctx, host, port)
 	}
 	approved, err := p.judge(ctx, host, port)
 	if err != nil {
@@ -402,11 +399,36 @@ func (p *Proxy) reach(ctx context.Context, address string) (net.Conn, error) {
 // loopback reports whether a host is that on which it is asked for.
 func loopback(host string) bool {
 	a, err := netip.ParseAddr(host)
-	return host == localhost || err == nil && a.Unmap().IsLoopback()
+	a = a.Unmap()
+	return host == localhost || strings.HasSuffix(host, "."+localhost) || err == nil && (a.IsLoopback() || a.IsUnspecified())
 }
 
 // localhost is the name of this machine's loopback interface in rules and questions.
 const localhost = "localhost"
+
+// localNames are the names of the loopback interface in rules.
+var localNames = []string{localhost, "127.0.0.1", "::1"}
+
+// matchesLocal reports whether one of the patterns names a port of the loopback interface.
+func matchesLocal(patterns []string, port string) bool {
+	return slices.ContainsFunc(localNames, func(name string) bool { return MatchesAny(patterns, name, port) })
+}
+
+// loopback connects to a port of the loopback interface: that of the sandbox where a program listens there, unless the rules allow the
+// one of this machine.
+func (p *Proxy) loopback(ctx context.Context, host, port string) (net.Conn, error) {
+	if matchesLocal(p.rules.DeniedDomains, port) || MatchesAny(p.rules.DeniedDomains, host, port) {
+		return nil, &refusedError{host: net.JoinHostPort(host, port), why: denied}
+	}
+	if p.rules.Inside != nil && !matchesLocal(literal(p.rules.AllowedDomains), port) {
+		conn, err := p.inside(ctx, host, port)
+		var refusal *refusedError
+		if err == nil || errors.As(err, &refusal) {
+			return conn, err
+		}
+	}
+	return p.local(ctx, port)
+}
 
 // ConnectLocal connects to a port of this machine's loopback interface on which no program of the sandbox listens, and notes a
 // refusal. from and to are the addresses of the program's connection.
@@ -429,7 +451,7 @@ func (p *Proxy) ConnectLocal(ctx context.Context, from, to netip.AddrPort) (net.
 func (p *Proxy) local(ctx context.Context, port string) (net.Conn, error) {
 	where := net.JoinHostPort(localhost, port)
 	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || p.rules.Local == nil {
+	if err != nil {
 		return nil, &refusedError{host: where, why: "it is not a port"}
 	}
 	switch open, why := p.rules.Local(int(n)); {
@@ -437,14 +459,14 @@ func (p *Proxy) local(ctx context.Context, port string) (net.Conn, error) {
 		return nil, fmt.Errorf("nothing listens on %s", where)
 	case why != "":
 		return nil, &refusedError{host: where, why: why}
-	case MatchesAny(p.rules.DeniedDomains, localhost, port):
+	case matchesLocal(p.rules.DeniedDomains, port):
 		return nil, &refusedError{host: where, why: denied}
-	case !MatchesAny(literal(p.rules.AllowedDomains), localhost, port):
+	case !matchesLocal(literal(p.rules.AllowedDomains), port):
 		if err := p.ask(ctx, localhost, port); err != nil {
 			return nil, err
 		}
 	}
-	for _, address := range []string{"127.0.0.1", "::1"} {
+	for _, address := range localNames[1:] {
 		var conn net.Conn
 		if conn, err = p.dial(ctx, "tcp", net.JoinHostPort(address, port)); err == nil {
 			return conn, nil

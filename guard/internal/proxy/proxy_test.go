@@ -293,7 +293,7 @@ func TestProxyInside(t *testing.T) {
 		var inside []string
 		inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "upstream for ", r.Host) }))
 		defer inner.Close()
-		f := newProxyFixture(t, Rules{AllowedDomains: c.allowed, DeniedDomains: c.denied, Inside: func(ctx context.Context, port int) (net.Conn, error) {
+		f := newProxyFixture(t, Rules{AllowedDomains: c.allowed, DeniedDomains: c.denied, Local: func(int) (bool, string) { return true, "" }, Inside: func(ctx context.Context, port int) (net.Conn, error) {
 			inside = append(inside, strconv.Itoa(port))
 			return (&net.Dialer{}).DialContext(ctx, "tcp", inner.Listener.Addr().String())
 		}}, map[string][]string{"rebind.test": {"127.0.0.1"}})
