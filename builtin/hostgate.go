@@ -29,6 +29,14 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 	if commands.ProgramReaches(c.Program, c.Host, c.Port) {
 		return true, ""
 	}
+	if commands.Discard() {
+		return g.connect(ctx, c, "")
+	}
+	return g.connect(ctx, c, commands.ProgramName(c.Program))
+}
+
+// connect asks a person. name is that by which settings can allow the program; "": they cannot.
+func (g *execGate) connect(ctx context.Context, c sandbox.Connection, name string) (allowed bool, why string) {
 	if g.Ask == nil || !g.Hosts {
 		return false, ""
 	}
@@ -38,7 +46,7 @@ func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed b
 	g.mu.Unlock()
 	if !known {
 		asked := ExecQuestion{Text: host, Words: []string{"connect", host}, Host: true, Chain: slices.Clone(c.Chain), Program: c.Program.Path}
-		if name := commands.ProgramName(c.Program); name != "" && !commands.Discard() {
+		if name != "" {
 			asked.Program, asked.Entry = name, settings.ProgramHost(name, host)
 		}
 		answer, _ = g.pose(ctx, "host\x00"+host+"\x00"+asked.Program, asked) // after an error the answer refuses

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 	"github.com/toolhost/toolhost/guard"
+	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
 // A ServerSpec says how the process of another MCP server is started.
@@ -29,6 +31,9 @@ type ServerSpec struct {
 	Workspace bool
 	Shown     []string
 	Masks     []ServerMask
+	// Execs says who is asked about other hosts, and Refused is told which were refused, and to which program.
+	Execs   Execs
+	Refused func(host, program string)
 }
 
 // A ServerMask is a variable of which a server has a sentinel. Requests to the hosts have the value.
@@ -83,12 +88,22 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot start its sandbox: %w", err)
 	}
+	gate, hosts := newExecGate(s.Execs), sandbox.NewHostGate()
+	gate.leaves()
+	hosts.Judge(func(ctx context.Context, c sandbox.Connection) (bool, string) {
+		allowed, why := gate.connect(ctx, c, "") // what settings allow a program is for commands
+		if !allowed {
+			s.Refused(net.JoinHostPort(c.Host, c.Port), Chain(c.Chain))
+		}
+		return allowed, why
+	})
 	settle := b.sandboxes.Cleanup()
 	leave := func() {
+		hosts.Close()
 		b.sandboxes.Discard(s.Key, c)
 		b.sandboxes.Release(c)
 	}
-	p, err := c.SpawnServer(s.Argv, s.Dir, s.Env, s.Files)
+	p, err := c.SpawnServer(s.Argv, s.Dir, s.Env, s.Files, hosts)
 	if err != nil {
 		leave()
 		return nil, nil, err

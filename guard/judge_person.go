@@ -11,7 +11,7 @@ import (
 // "rules" is one only with --remove. The program itself refuses them too if a call has started it, under any name.
 func PersonCommands() []string {
 	return []string{
-		"allow", "allow-host", "ask", "credential add", "credential remove", "deny", "install", "keep", "mcp accept", "mcp add", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
+		"allow", "allow-host", "ask", "credential add", "credential remove", "deny", "install", "keep", "mcp accept", "mcp add", "mcp allow-host", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
+	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
 // If rules apply to commands, the programs that a command starts are judged when they start, and in a sandbox always the hosts that
@@ -56,6 +57,13 @@ type execCall struct {
 	call      *builtin.Call
 	hooks     *hookedCall
 	env       *builtin.Env // nil: of a program that runs in a cell
+	server    *serverCall  // nil: of a command
+}
+
+// A serverCall is another server whose process connects to a host.
+type serverCall struct {
+	name      string
+	workspace bool // it sees the files of the workspace
 }
 
 // execs returns the judgement of the programs that the call's command starts, and of its hosts, or nil if there is no command.
@@ -165,8 +173,15 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 	during := "in this conversation, until the host ends"
 	if asked.Host && c.planned() {
 		during = "until the plan ends"
-	} else if asked.Host {
+	} else if asked.Host && c.server == nil {
 		reason += ". " + hostRemedy(asked.Text)
+	}
+	if s := c.server; s != nil {
+		reason = "The server " + s.name + " has come to connect to it, and waits for the answer (" + builtin.Chain(asked.Chain) + ")"
+		if s.workspace {
+			reason += ". It also sees the files of the workspace, and can send them there"
+		}
+		reason += ". To allow it from now on: " + gateway.AllowHost(s.name, asked.Text)
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}
@@ -186,6 +201,8 @@ func (c *execCall) offer(asked builtin.ExecQuestion, during string) (o offer) {
 	switch {
 	case !asked.Host: // only an ask rule asks about a program
 		o.none = "the rule " + asked.Rule + " asks each time"
+	case c.server != nil:
+		o.none = "the hosts of a server are those of its entry"
 	case !c.admission.scope.Personal:
 		o.none = notPersonal
 	case asked.Program == "": // which may be any

@@ -6,6 +6,7 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/mcpserver/auth"
 	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
@@ -52,8 +53,20 @@ func (h servers) mayRun(c guard.HostCommand) error {
 	return h.policies.of(LocalPrincipal).Commands().MayRun(c)
 }
 
-// start starts the process of a server for a caller, under the current rules.
+// start starts the process of a server for a caller, under the current rules. Hosts that its entry does not name are put to the operator.
 func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process, err error) {
+	life := context.WithoutCancel(ctx)
+	spec.Execs = builtin.Execs{
+		Hosts: h.policies.of(principal).Commands().Network().Asks,
+		Ask: func(ctx context.Context, q builtin.ExecQuestion) builtin.ExecAnswer {
+			a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
+			if a.Leave(); a.err != nil {
+				return builtin.ExecAnswer{}
+			}
+			call := &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server}, server: &serverCall{server, spec.Workspace}}
+			return call.ask(ctx, q)
+		},
+	}
 	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime, h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
 	return p, err
 }

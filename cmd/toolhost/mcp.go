@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ it was first seen is withheld until you have reviewed and accepted it. Hosts tha
 	flags.addRoots(cmd.PersistentFlags(), "a `DIR` the tools work in; repeatable (default: the working directory)")
 	flags.addState(cmd.PersistentFlags())
 	flags.addServers(cmd.PersistentFlags())
-	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags),
+	cmd.AddCommand(mcpListCommand(&flags), mcpAddCommand(&flags), mcpRemoveCommand(&flags), mcpAllowHostCommand(&flags), mcpReviewCommand(&flags), mcpAcceptCommand(&flags), mcpRestartCommand(&flags),
 		mcpLoginCommand(&flags), mcpLogoutCommand(&flags), mcpCallCommand(&flags))
 	return cmd
 }
@@ -124,9 +125,7 @@ offers or why it cannot be used.`,
 			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added to %s\n", args[0], sanitized(file)); err != nil || noTry {
 				return err
 			}
-			return flags.with(nil, func(host *mcpserver.Host) error {
-				return tryAdded(cmd.Context(), cmd.OutOrStdout(), host, args[0])
-			})
+			return flags.tryAdded(cmd, file, args[0])
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the server's
@@ -137,8 +136,38 @@ offers or why it cannot be used.`,
 	return cmd
 }
 
-// tryAdded starts a server that was added, and prints what it offers or why it cannot be used.
-func tryAdded(ctx context.Context, w io.Writer, host *mcpserver.Host, name string) error {
+// tryAdded starts a server that was added, and offers the hosts that it asked for: at a terminal by a question, else by the command that
+// allows them.
+func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
+	w := cmd.OutOrStdout()
+	for {
+		var hosts []string
+		err := f.with(nil, func(host *mcpserver.Host) error {
+			err := tryOnce(cmd.Context(), w, host, name)
+			hosts = host.Operator().Gateway().RefusedHosts(name)
+			return err
+		})
+		if err != nil || len(hosts) == 0 {
+			return err
+		}
+		fmt.Fprintf(w, "it asked for hosts that its entry does not allow: %s\nWith hosts it does not see your files.\n", sanitized(strings.Join(hosts, ", ")))
+		if out, ok := w.(*os.File); !ok || !isTerminal(out) || !isTerminal(os.Stdin) {
+			_, err = fmt.Fprintf(w, "To allow them: toolhost mcp allow-host %s %s\n", sanitized(name), sanitized(strings.Join(hosts, " ")))
+			return err
+		}
+		fmt.Fprint(w, "Allow them? [y/N] ")
+		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // without one they stay refused
+		if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+			return nil
+		}
+		if err := settings.AllowServerHosts(file, name, hosts); err != nil {
+			return err
+		}
+	}
+}
+
+// tryOnce starts a server that was added, and prints what it offers or why it cannot be used.
+func tryOnce(ctx context.Context, w io.Writer, host *mcpserver.Host, name string) error {
 	g := host.Operator().Gateway()
 	if err := g.Try(ctx, name); err != nil {
 		_, err = fmt.Fprintf(w, "it cannot be used yet: %s\ntoolhost mcp list tries again, and toolhost mcp remove %s removes it\n", mcpserver.Sanitize(err.Error()), sanitized(name))
@@ -214,6 +243,31 @@ func (f *hostFlags) serverFile() (string, error) {
 		return absolute(f.servers[0])
 	}
 	return "", usageError{fmt.Errorf("--mcp-config: name one file, got %d", len(f.servers))}
+}
+
+func mcpAllowHostCommand(flags *hostFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "allow-host NAME HOST...", Short: "Let a server of your own settings reach hosts", Args: atLeast(2, "toolhost mcp allow-host github api.github.com"),
+		Long: `Let a server of your own settings reach hosts. A server that may reach hosts does not see the workspace, unless "roots" of its entry is
+"workspace".`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, hosts := args[0], args[1:]
+			for _, host := range hosts {
+				if err := mcpserver.CheckRule(settings.Config{}, settings.ListHosts, host); err != nil {
+					return usageError{err}
+				}
+			}
+			file, err := flags.serverFile()
+			if err != nil {
+				return err
+			}
+			if err := settings.AllowServerHosts(file, name, hosts); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s may reach %s (%s)\n", sanitized(name), sanitized(strings.Join(hosts, ", ")), sanitized(file))
+			return err
+		},
+	}
 }
 
 func mcpRemoveCommand(flags *hostFlags) *cobra.Command {

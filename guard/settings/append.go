@@ -211,6 +211,47 @@ func objectIn(v *hujson.Value, what string) (*hujson.Object, error) {
 
 // SetServer adds a server to the mcpServers of a file, and with an empty entry removes it. Everything else in the file stays.
 func SetServer(file, name string, entry []byte) error {
+	return editServers(file, func(text []byte) ([]byte, error) { return withServer(text, name, entry) })
+}
+
+// AllowServerHosts adds hosts to network.allowedDomains of a server in a file. Everything else in the file stays.
+func AllowServerHosts(file, name string, hosts []string) error {
+	return editServers(file, func(text []byte) ([]byte, error) {
+		doc, err := hujson.Parse(append([]byte(strings.TrimPrefix(string(text), "\ufeff")), '\n'))
+		if err != nil {
+			return nil, err
+		}
+		at := &doc
+		for _, step := range []string{keyServers, name, "network"} {
+			object, err := objectIn(at, "what holds "+step)
+			if err != nil {
+				return nil, err
+			}
+			if step != "network" && member(object, step) == nil {
+				return nil, fmt.Errorf("it has no server %q", name)
+			}
+			at = child(object, step, &hujson.Object{})
+		}
+		object, err := objectIn(at, "network")
+		if err != nil {
+			return nil, err
+		}
+		list, ok := child(object, "allowedDomains", &hujson.Array{}).Value.(*hujson.Array)
+		if !ok {
+			return nil, errors.New("network.allowedDomains is not an array: edit it by hand")
+		}
+		for _, host := range hosts {
+			if !slices.ContainsFunc(list.Elements, func(el hujson.Value) bool { return literal(el) == host }) {
+				list.Elements = append(list.Elements, hujson.Value{Value: hujson.String(host)})
+			}
+		}
+		doc.Format()
+		return doc.Pack(), nil
+	})
+}
+
+// editServers changes a file with servers under its lock.
+func editServers(file string, edit func(text []byte) ([]byte, error)) error {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
 	}
@@ -219,7 +260,7 @@ func SetServer(file, name string, entry []byte) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		changed, err := withServer(text, name, entry)
+		changed, err := edit(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}

@@ -91,8 +91,8 @@ func (l *Cell) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 }
 
 // SpawnServer starts a server with exactly these variables and those that point into the sandbox. The server's own have
-// precedence.
-func (c *Sandbox) SpawnServer(argv []string, dir string, env []string, files []*os.File) (sandbox.Process, error) {
+// precedence. hosts judges its connections.
+func (c *Sandbox) SpawnServer(argv []string, dir string, env []string, files []*os.File, hosts *sandbox.HostGate) (sandbox.Process, error) {
 	all := slices.Clone(env)
 	for _, entry := range slices.Concat(c.scratch, c.box.Env()) {
 		name, _, _ := strings.Cut(entry, "=")
@@ -100,5 +100,5 @@ func (c *Sandbox) SpawnServer(argv []string, dir string, env []string, files []*
 			all = append(all, entry)
 		}
 	}
-	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: all, Files: files})
+	return c.box.Spawn(sandbox.Spec{Argv: argv, Dir: dir, Env: all, Files: files, Hosts: hosts})
 }

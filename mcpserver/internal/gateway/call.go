@@ -61,6 +61,7 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	c.env = limited(c.env)
 	ctx = context.WithValue(ctx, pagesKey{}, c.env.OpensPages)
 	u := c.g.upstreamFor(c.s, c.env.Principal, c.env.Scope)
+	refused := c.s.refused.count()
 	raw, err := c.ask(ctx, u, r)
 	retry := err != nil && ctx.Err() == nil && (isSession(err) || isDeath(err) && r.idempotent || u.renewed(err))
 	if retry {
@@ -75,6 +76,11 @@ func (c caller) runHere(ctx context.Context, r request, read reader) (builtin.Re
 	} else if err == nil {
 		out, err = read(ctx, c.env, raw)
 		c.env.TellSecrets(&out)
+	}
+	if notes := strings.Join(c.s.hostNotes(refused), "\n"); notes != "" && err != nil {
+		err = fmt.Errorf("%w\n%s", err, notes)
+	} else if notes != "" {
+		out.Text += "\n" + notes + "\n"
 	}
 	out.Served.Era, out.Served.Replayed = c.s.store.era(), retry
 	if r.tool != nil {

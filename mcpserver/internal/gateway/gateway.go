@@ -120,6 +120,8 @@ type server struct {
 
 	lists   map[string]*listing      // by principal; that of the local user is in the store
 	looking map[string]chan struct{} // by principal, closed when look has ended
+
+	refused refusedHosts
 }
 
 // Open reads the configuration and what is stored about the servers. It starts no server.

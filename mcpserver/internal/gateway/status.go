@@ -82,6 +82,7 @@ func (s *server) status(running int) Status {
 			out.Purpose, _, _ = strings.Cut(r.Offer.Instructions, "\n")
 		}
 	}
+	out.Problems = append(out.Problems, s.hostNotes(0)...)
 	out.Login = s.loginState()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,6 +99,16 @@ func (s *server) status(running int) Status {
 		out.State, out.Reason = StateFailed, s.reason
 	}
 	return out
+}
+
+// RefusedHosts returns the hosts, with their ports, that were refused to the processes of a server.
+func (g *Gateway) RefusedHosts(name string) (hosts []string) {
+	if s, err := g.server(name); err == nil {
+		for _, h := range s.refused.since(0) {
+			hosts = append(hosts, h.host)
+		}
+	}
+	return hosts
 }
 
 // Try connects to a server, also to one that has just failed, and returns why it cannot. The server is stopped again.
