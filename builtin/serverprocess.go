@@ -34,6 +34,8 @@ type ServerSpec struct {
 	// Execs says who is asked about other hosts, and Refused is told which were refused, and to which program.
 	Execs   Execs
 	Refused func(host, program string)
+	// AllowHost returns the command by which a person lets the server reach a host.
+	AllowHost func(host string) string
 }
 
 // A ServerMask is a variable of which a server has a sentinel. Requests to the hosts have the value.

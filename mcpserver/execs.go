@@ -18,7 +18,6 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver/audit"
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
-	"github.com/toolhost/toolhost/mcpserver/internal/gateway"
 )
 
 // If rules apply to commands, the programs that a command starts are judged when they start, and in a sandbox always the hosts that
@@ -63,7 +62,8 @@ type execCall struct {
 // A serverCall is another server whose process connects to a host.
 type serverCall struct {
 	name      string
-	workspace bool // it sees the files of the workspace
+	workspace bool                     // it sees the files of the workspace
+	allowHost func(host string) string // returns the command that allows a host
 }
 
 // execs returns the judgement of the programs that the call's command starts, and of its hosts, or nil if there is no command.
@@ -181,7 +181,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		if s.workspace {
 			reason += ". It also sees the files of the workspace, and can send them there"
 		}
-		reason += ". To allow it from now on: " + gateway.AllowHost(s.name, asked.Text)
+		reason += ". To allow it from now on: " + s.allowHost(asked.Text)
 	}
 	v := guard.Verdict{Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Final: true, Reason: reason + ".",
 		Parts: []guard.Part{{What: what, Action: guard.Ask, Rule: asked.Rule, Source: asked.Source, Reason: reason, Final: true}}}

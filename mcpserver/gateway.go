@@ -63,7 +63,7 @@ func (h servers) start(ctx context.Context, server, principal string, spec built
 			if a.Leave(); a.err != nil {
 				return builtin.ExecAnswer{}
 			}
-			call := &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server}, server: &serverCall{server, spec.Workspace}}
+			call := &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server}, server: &serverCall{server, spec.Workspace, spec.AllowHost}}
 			return call.ask(ctx, q)
 		},
 	}

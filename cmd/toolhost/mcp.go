@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver"
@@ -152,7 +153,11 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 		}
 		fmt.Fprintf(w, "it asked for hosts that its entry does not allow: %s\nWith hosts it does not see your files.\n", sanitized(strings.Join(hosts, ", ")))
 		if out, ok := w.(*os.File); !ok || !isTerminal(out) || !isTerminal(os.Stdin) {
-			_, err = fmt.Fprintf(w, "To allow them: toolhost mcp allow-host %s %s\n", sanitized(name), sanitized(strings.Join(hosts, " ")))
+			words := append([]string{"toolhost", "mcp", "allow-host", name}, hosts...)
+			if len(f.servers) > 0 {
+				words = slices.Insert(words, 2, "--mcp-config", file)
+			}
+			_, err = fmt.Fprintf(w, "To allow them: %s\n", sanitized(guard.Quote(words...)))
 			return err
 		}
 		fmt.Fprint(w, "Allow them? [y/N] ")

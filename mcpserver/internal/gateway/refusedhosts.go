@@ -3,8 +3,11 @@ package gateway
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/toolhost/toolhost/guard"
 )
 
 // maxRefusedHosts is how many hosts are remembered that were refused to a server: those that it asked for first.
@@ -50,19 +53,22 @@ func (r *refusedHosts) since(n int) []refusedHost {
 	return slices.DeleteFunc(slices.Clone(r.all), func(h refusedHost) bool { return h.last <= n })
 }
 
-// AllowHost returns the command by which a person lets a server reach a host, which may have a port.
-func AllowHost(server, host string) string {
+// allowHost returns the command by which a person lets the server of an entry reach a host with a port.
+func (e *Entry) allowHost(host string) string {
 	if name, port, err := net.SplitHostPort(host); err == nil && (port == "443" || port == "80") && name != "localhost" {
 		host = name
 	}
-	return "toolhost mcp allow-host " + server + " " + host
+	if e.Trust == Project || filepath.Base(e.File) != "toolhost.json" {
+		return "toolhost mcp " + guard.Quote("--mcp-config", e.File, "allow-host", e.Name, host)
+	}
+	return "toolhost mcp " + guard.Quote("allow-host", e.Name, host)
 }
 
 // hostNotes returns notes on the hosts that were refused to a server after the count was n.
 func (s *server) hostNotes(n int) (notes []string) {
 	for _, h := range s.refused.since(n) {
 		notes = append(notes, fmt.Sprintf("[The sandbox refused the host %s (%s) to the server %s: it is not in network.allowedDomains of its entry. A person can add it: %s]",
-			h.host, h.program, s.Name, AllowHost(s.Name, h.host)))
+			h.host, h.program, s.Name, s.allowHost(h.host)))
 	}
 	return notes
 }
