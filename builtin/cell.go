@@ -53,7 +53,8 @@ type CellSpec struct {
 	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that the program may
 	// write, and Open are secrets of the home directory that it may use.
 	Hosts, Writable, Open []string
-	// Ask puts hosts that no list names to the operator.
+	// Ask puts hosts that no list names and the program itself connects to, to the operator. Those of the programs that it starts always
+	// are: a client that is known reports to hosts that it does not need.
 	Ask bool
 	// NoExecGate starts programs without judging them.
 	NoExecGate bool
@@ -126,7 +127,12 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		c.gate.leaves()
 		c.gate.lasting = true
 		what.Hosts = sandbox.NewHostGate()
-		what.Hosts.Judge(c.gate.Connect)
+		what.Hosts.Judge(func(ctx context.Context, to sandbox.Connection) (bool, string) {
+			if !spec.Ask && len(to.Chain) < 2 {
+				return false, ""
+			}
+			return c.gate.Connect(ctx, to)
+		})
 		context.AfterFunc(life, what.Hosts.Close)
 	}
 	if agent.Execs {

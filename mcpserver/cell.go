@@ -87,7 +87,7 @@ func cellEnv(h *Host, life context.Context, who auth.Identity, policy *guard.Pol
 	rules := h.children.caller(who.Principal) // use the caller's rules: an agent's rules withhold tools, and the program in the cell is not a tool
 	env.Execs = &builtin.Execs{
 		Policy: func() *guard.Policy { return h.policies.in(spec.Worktree, h.policies.settings.Reload(), rules) },
-		Ask:    call.ask, Known: call.isAlwaysAllowed, Tell: call.audit, Hosts: spec.Ask && policy.Commands().Network().Asks,
+		Ask:    call.ask, Known: call.isAlwaysAllowed, Tell: call.audit, Hosts: policy.Commands().Network().Asks,
 	}
 	return env, nil
 }
