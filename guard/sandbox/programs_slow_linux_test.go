@@ -1,0 +1,38 @@
+//go:build slow
+
+package sandbox
+
+func init() {
+	const settings = `<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>http://HOST/</url></mirror></mirrors></settings>`
+	const packages = `{"repositories":[{"type":"composer","url":"http://HOST/"},{"packagist.org":false}],"config":{"secure-http":false},"require":{"x/y":"*"}}`
+	programs = append(programs, []program{
+		{name: "aiohttp", needs: "python3 -c 'import aiohttp'", want: "the web: HOST", port: "80", command: `/usr/bin/python3 -c '
+import aiohttp, asyncio
+async def main():
+    async with aiohttp.ClientSession() as s, s.get("http://HOST/") as r: print(await r.text())
+asyncio.run(main())'`},
+		{name: "bun", command: `bun -e 'console.log(await (await fetch("http://HOST/")).text())'`, want: "the web: HOST", port: "80"},
+		{name: "composer", command: "export COMPOSER_HOME=$TMPDIR/c COMPOSER_ALLOW_SUPERUSER=1; cd $TMPDIR && printf '%s' '" + packages + "' >composer.json && composer update --no-interaction",
+			want: "http HOST", port: "80"},
+		{name: "deno", command: `DENO_DIR=$TMPDIR/deno DENO_NO_UPDATE_CHECK=1 deno eval 'console.log(await (await fetch("http://HOST/")).text())'`, want: "the web: HOST", port: "80"},
+		{name: "dig", command: "dig +short HOST", want: "198.18."},
+		{name: "gem", command: "echo ':sources: [http://HOST/]' >$TMPDIR/gemrc; HOME=$TMPDIR gem fetch --config-file $TMPDIR/gemrc x", want: "http HOST", port: "80"},
+		{name: "grpc", needs: "python3 -c 'import grpc'", command: `/usr/bin/python3 -c '
+import grpc
+c = grpc.insecure_channel("HOST:25")
+try: grpc.channel_ready_future(c).result(timeout=5)
+except grpc.FutureTimeoutError: pass'`, want: "raw PRI * HT", port: "25"},
+		{name: "mvn", command: "printf '%s' '" + settings + "' >$TMPDIR/s.xml; mvn -q -B -s $TMPDIR/s.xml -Dmaven.repo.local=$TMPDIR/HOST org.example:x:1:y", want: "http HOST", port: "80"},
+		{name: "mysql", command: "mysql --connect-timeout=2 -h HOST -u x", want: "raw ", port: "3306"},
+		{name: "npx", command: "npm_config_cache=$TMPDIR/npx npx --registry http://HOST/ --fetch-retries=0 -y x", want: "http HOST", port: "80"},
+		{name: "php", command: `php -r 'echo file_get_contents("http://HOST/");'`, want: "the web: HOST", port: "80"},
+		{name: "pnpm", command: "pnpm view x --registry http://HOST/ --fetch-retries=0", want: "http HOST", port: "80"},
+		{name: "requests", needs: "python3 -c 'import requests'", command: `/usr/bin/python3 -c 'import requests; print(requests.get("http://HOST/").text)'`, want: "the web: HOST", port: "80"},
+		{name: "rsync", command: "rsync --contimeout=20 rsync://HOST/x $TMPDIR", want: "raw ", port: "873"},
+		{name: "ruby", command: `ruby -rnet/http -e 'puts Net::HTTP.get(URI("http://HOST/"))'`, want: "the web: HOST", port: "80"},
+		{name: "scp", command: "scp -o BatchMode=yes -o ConnectTimeout=20 HOST:x $TMPDIR", want: "raw SSH-2.0-", port: "22"},
+		{name: "websocket", needs: "type bun", command: `bun -e 'new WebSocket("ws://HOST/").onerror = () => process.exit()'`, want: "http HOST", port: "80"},
+		{name: "wget", command: "wget -qO- --tries=1 --no-check-certificate https://HOST/", want: "tls HOST", port: "443"},
+		{name: "yarn", command: "yarn info x --registry http://HOST/ --cache-folder $TMPDIR/yarn --network-timeout 5000", want: "http HOST", port: "80"},
+	}...)
+}
