@@ -89,6 +89,7 @@ var threats = []threat{
 	{class: "only reading"},
 	{class: "what a rule allows"},
 	{class: "links to questions", tests: []string{"TestAttackAwayLink"}},
+	{class: "the network", tests: []string{"TestAttackNetwork"}},
 	{class: "caches of other programs", tests: []string{"TestAttackCaches", "TestAttackCachesApart", "TestAttackCachesRemoved"}},
 	{class: "plan mode of another caller", tests: []string{"TestAttackPlanCallers"}},
 	{class: "the user's terminal", tests: []string{"TestAttackTerminal"}},
