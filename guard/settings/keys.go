@@ -183,7 +183,7 @@ func sandboxList(name, doc string, tightens bool, field func(*Settings) *[]Entry
 func sandboxKeys() []key {
 	on, list := sandboxSwitch, sandboxList
 	return []key{
-		{name: "sandbox.enabled", doc: "Run commands in the sandbox. Where your own, managed or command-line settings turn it off, rules on files hold for the names in a command.", form: formSwitch, def: "true", order: strict(true), set: func(s *Settings, e Entry) {
+		{name: "sandbox.enabled", doc: "Run commands in the sandbox.", form: formSwitch, def: "true", order: strict(true), set: func(s *Settings, e Entry) {
 			s.Sandbox.Enabled = e.Text == "true"
 			s.Sandbox.OffByChoice = !s.Sandbox.Enabled && !e.Kind.inWorkspace()
 		}},
