@@ -53,8 +53,8 @@ type CellSpec struct {
 	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that the program may
 	// write, and Open are secrets of the home directory that it may use.
 	Hosts, Writable, Open []string
-	// Ask puts hosts that no list names and the program itself connects to, to the operator. Those of the programs that it starts always
-	// are: a client that is known reports to hosts that it does not need.
+	// Ask puts hosts that no list names and the program itself connects to, to the operator. Those of the programs that
+	// it starts always are: a client that is known reports to hosts that it does not need.
 	Ask bool
 	// NoExecGate starts programs without judging them.
 	NoExecGate bool

@@ -56,8 +56,8 @@ type ExecQuestion struct {
 	Words []string
 	// Host means that the question is about a host.
 	Host bool
-	// Program is the file of the program. Of one that connects it is the name by which sandbox.network.programs knows it, else its
-	// file, or "" if it is not known.
+	// Program is the file of the program. Of one that connects it is the name by which sandbox.network.programs knows
+	// it, else its file, or "" if it is not known.
 	Program string
 	// Entry is what of sandbox.network.programs would allow the connection. It is "" if the program is not known there.
 	Entry string
@@ -76,7 +76,8 @@ type ExecQuestion struct {
 // An ExecAnswer is a person's answer to an [ExecQuestion]. The zero ExecAnswer refuses.
 type ExecAnswer struct {
 	Allowed bool
-	// Kept means that the settings allow it from now on, to the program alone: other ones of the command are asked about.
+	// Kept means that the settings allow it from now on, to the program alone: other ones of the command are asked
+	// about.
 	Kept   bool
 	Reason string // of a refusal
 	By     string // the channel: the client, the console or a hook

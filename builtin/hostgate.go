@@ -45,7 +45,8 @@ func (g *execGate) connect(ctx context.Context, c sandbox.Connection, name strin
 	answer, known := g.hosts.known[host]
 	g.mu.Unlock()
 	if !known {
-		asked := ExecQuestion{Text: host, Words: []string{"connect", host}, Host: true, Chain: slices.Clone(c.Chain), Program: c.Program.Path}
+		asked := ExecQuestion{Text: host, Words: []string{"connect", host}, Host: true,
+			Chain: slices.Clone(c.Chain), Program: c.Program.Path}
 		if name != "" {
 			asked.Program, asked.Entry = name, settings.ProgramHost(name, host)
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// sandbox.network.programs gives hosts to one program, and not to those that it starts. The program is the file that the kernel runs,
-// as long as commands cannot change it. Only which installed script an interpreter runs is what its arguments say: a script can claim
-// to be another one of the same interpreter, which it could as well start with its own code in it.
+// sandbox.network.programs gives hosts to one program, and not to those that it starts. The program is the file that
+// the kernel runs, as long as commands cannot change it. Only which installed script an interpreter runs is what its
+// arguments say: a script can claim to be another one of the same interpreter, which it could as well start with its
+// own code in it.
 
-// ProgramName returns the name by which sandbox.network.programs knows a program; "" if the program is not known, or commands can
-// change it.
+// ProgramName returns the name by which sandbox.network.programs knows a program; "" if the program is not known, or
+// commands can change it.
 func (c Commands) ProgramName(p sandbox.Program) string {
 	if p.Path == "" || hostprogram.Exposed(p.Path) {
 		return ""
@@ -36,7 +37,8 @@ func (c Commands) ProgramName(p sandbox.Program) string {
 	return name
 }
 
-// scriptOf returns the name of the installed script that an interpreter runs, or "". ends are the options after which there is none.
+// scriptOf returns the name of the installed script that an interpreter runs, or "". ends are the options after which
+// there is none.
 func scriptOf(p sandbox.Program, ends []string) string {
 	// A program may write a title in the place of its arguments: "npm install".
 	title, _, _ := strings.Cut(p.Args[0], " ")
@@ -64,8 +66,8 @@ func scriptOf(p sandbox.Program, ends []string) string {
 	return ""
 }
 
-// installedScript reports whether a script of this name is installed that the interpreter runs, where commands cannot change it. If
-// file is not "", the script is that file.
+// installedScript reports whether a script of this name is installed that the interpreter runs, where commands cannot
+// change it. If file is not "", the script is that file.
 func installedScript(name, file, interpreter string) bool {
 	runs := func(path string) bool {
 		return slices.ContainsFunc(hostprogram.Interpreters(path), func(named string) bool {
@@ -80,8 +82,8 @@ func installedScript(name, file, interpreter string) bool {
 	})
 }
 
-// ProgramReaches reports whether sandbox.network.programs lets a program connect to a host that no other list names. Versions of a
-// program are one: python3 is python3.13. In plan mode it lets none.
+// ProgramReaches reports whether sandbox.network.programs lets a program connect to a host that no other list names.
+// Versions of a program are one: python3 is python3.13. In plan mode it lets none.
 func (c Commands) ProgramReaches(p sandbox.Program, host, port string) bool {
 	entries := c.p.data.sandbox.Network.Programs
 	if len(entries) == 0 || c.Discard() {

@@ -177,7 +177,7 @@ func (c *execCall) question(asked builtin.ExecQuestion) *Question {
 		reason += ". " + hostRemedy(asked.Text)
 	}
 	if s := c.server; s != nil {
-		reason = "The server " + s.name + " has come to connect to it, and waits for the answer (" + builtin.Chain(asked.Chain) + ")"
+		reason = fmt.Sprintf("The server %s has come to connect to it, and waits for the answer (%s)", s.name, builtin.Chain(asked.Chain))
 		if s.workspace {
 			reason += ". It also sees the files of the workspace, and can send them there"
 		}

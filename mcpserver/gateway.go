@@ -53,7 +53,8 @@ func (h servers) mayRun(c guard.HostCommand) error {
 	return h.policies.of(LocalPrincipal).Commands().MayRun(c)
 }
 
-// start starts the process of a server for a caller, under the current rules. Hosts that its entry does not name are put to the operator.
+// start starts the process of a server for a caller, under the current rules. Hosts that its entry does not name are
+// put to the operator.
 func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process, err error) {
 	life := context.WithoutCancel(ctx)
 	spec.Execs = builtin.Execs{
@@ -63,7 +64,8 @@ func (h servers) start(ctx context.Context, server, principal string, spec built
 			if a.Leave(); a.err != nil {
 				return builtin.ExecAnswer{}
 			}
-			call := &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server}, server: &serverCall{server, spec.Workspace, spec.AllowHost}}
+			call := &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server}}
+			call.server = &serverCall{server, spec.Workspace, spec.AllowHost}
 			return call.ask(ctx, q)
 		},
 	}

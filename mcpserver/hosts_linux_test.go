@@ -171,7 +171,8 @@ func TestHostAskWithoutAnybody(t *testing.T) {
 	}
 }
 
-// A host that the entry of a server does not name is put to the operator, with the server. Without one the result says how to allow it.
+// A host that the entry of a server does not name is put to the operator, with the server. Without one the result says
+// how to allow it.
 func TestHostAskServer(t *testing.T) {
 	const script = `import json, socket, sys
 for line in sys.stdin:

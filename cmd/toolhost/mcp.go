@@ -137,8 +137,8 @@ offers or why it cannot be used.`,
 	return cmd
 }
 
-// tryAdded starts a server that was added, and offers the hosts that it asked for: at a terminal by a question, else by the command that
-// allows them.
+// tryAdded starts a server that was added, and offers the hosts that it asked for: at a terminal by a question, else by
+// the command that allows them.
 func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 	w := cmd.OutOrStdout()
 	for {
@@ -151,7 +151,8 @@ func (f *hostFlags) tryAdded(cmd *cobra.Command, file, name string) error {
 		if err != nil || len(hosts) == 0 {
 			return err
 		}
-		fmt.Fprintf(w, "it asked for hosts that its entry does not allow: %s\nWith hosts it does not see your files.\n", sanitized(strings.Join(hosts, ", ")))
+		fmt.Fprintf(w, "it asked for hosts that its entry does not allow: %s\nWith hosts it does not see your files.\n",
+			sanitized(strings.Join(hosts, ", ")))
 		if out, ok := w.(*os.File); !ok || !isTerminal(out) || !isTerminal(os.Stdin) {
 			words := append([]string{"toolhost", "mcp", "allow-host", name}, hosts...)
 			if len(f.servers) > 0 {
@@ -252,9 +253,10 @@ func (f *hostFlags) serverFile() (string, error) {
 
 func mcpAllowHostCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "allow-host NAME HOST...", Short: "Let a server of your own settings reach hosts", Args: atLeast(2, "toolhost mcp allow-host github api.github.com"),
-		Long: `Let a server of your own settings reach hosts. A server that may reach hosts does not see the workspace, unless "roots" of its entry is
-"workspace".`,
+		Use: "allow-host NAME HOST...", Short: "Let a server of your own settings reach hosts",
+		Args: atLeast(2, "toolhost mcp allow-host github api.github.com"),
+		Long: `Let a server of your own settings reach hosts. A server that may reach hosts does not see the workspace, unless
+"roots" of its entry is "workspace".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, hosts := args[0], args[1:]
 			for _, host := range hosts {

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// A caller is a process that has called connect(2). It is noted while the call waits: later it may run another program, or have passed
-// its socket on.
+// A caller is a process that has called connect(2). It is noted while the call waits: later it may run another program,
+// or have passed its socket on.
 type caller struct {
 	pid     int
 	started uint64
@@ -90,8 +90,8 @@ func (k *connector) callerOf(from, to netip.AddrPort) caller {
 }
 
 const (
-	// markTries is how often a command is looked for while one is started, whose mark the host does not know yet, and markPause the
-	// pause between.
+	// markTries is how often a command is looked for while one is started, whose mark the host does not know yet, and
+	// markPause the pause between.
 	markTries = 20
 	markPause = 5 * time.Millisecond
 )
@@ -126,8 +126,8 @@ func (n *namespaces) marked(mark string) (c *nsProcess, all bool) {
 	return c, all
 }
 
-// chain returns the programs from that of the caller's command, whose process is own, down to the caller, as [Connection].Chain has
-// them.
+// chain returns the programs from that of the caller's command, whose process is own, down to the caller, as
+// [Connection].Chain has them.
 func (who caller) chain(own int) (chain []string) {
 	if s, err := statOf(who.pid); err != nil || s.started != who.started { // it has ended
 		return []string{who.name}

@@ -96,8 +96,8 @@ s.connect(("::ffff:" + socket.gethostbyname("f.asked.test"), 80)); print("open")
 	}
 }
 
-// The program of a connection is the one that has called connect(2), whatever its process runs when the question comes, and whoever
-// holds the socket then.
+// The program of a connection is the one that has called connect(2), whatever its process runs when the question comes,
+// and whoever holds the socket then.
 func TestHostsKnowTheProgram(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)

@@ -51,7 +51,8 @@ func (k *connector) redirected(fd int, address []byte) []byte {
 	return list
 }
 
-// loopbackOf returns the address that a struct sockaddr names if it leads to the loopback interface, as the unspecified one does.
+// loopbackOf returns the address that a struct sockaddr names if it leads to the loopback interface, as the unspecified
+// one does.
 func loopbackOf(address []byte) (to netip.AddrPort) {
 	var a netip.Addr
 	switch f := family(address); {

@@ -119,8 +119,8 @@ type Sandbox struct {
 	proxy   *proxy.Proxy
 	outside func() // ends the network of commands; or nil
 	hosts   hostGates
-	// connecting returns the gate of the command that has a connection, the programs down to the one that made it, and that program. It
-	// reports false if none is found. Nil: connections are not told apart.
+	// connecting returns the gate of the command that has a connection, the programs down to the one that made it, and
+	// that program. It reports false if none is found. Nil: connections are not told apart.
 	connecting func(from, to netip.AddrPort) (gate *HostGate, chain []string, program Program, ok bool)
 	sockets    socketJudge // or nil
 	env        []string

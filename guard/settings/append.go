@@ -15,7 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// Lists of [Append]: rules that allow calls, hosts that commands reach, and those that one program reaches, see [ProgramHost].
+// Lists of [Append]: rules that allow calls, hosts that commands reach, and those that one program reaches, see
+// [ProgramHost].
 const (
 	ListAllow    = keyAllow
 	ListHosts    = keyDomains

@@ -414,8 +414,8 @@ func matchesLocal(patterns []string, port string) bool {
 	return slices.ContainsFunc(localNames, func(name string) bool { return MatchesAny(patterns, name, port) })
 }
 
-// loopback connects to a port of the loopback interface: that of the sandbox where a program listens there, unless the rules allow the
-// one of this machine.
+// loopback connects to a port of the loopback interface: that of the sandbox where a program listens there, unless the
+// rules allow the one of this machine.
 func (p *Proxy) loopback(ctx context.Context, host, port string) (net.Conn, error) {
 	if matchesLocal(p.rules.DeniedDomains, port) || MatchesAny(p.rules.DeniedDomains, host, port) {
 		return nil, &refusedError{host: net.JoinHostPort(host, port), why: denied}
