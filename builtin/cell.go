@@ -129,7 +129,7 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 		what.Hosts = sandbox.NewHostGate()
 		what.Hosts.Judge(func(ctx context.Context, to sandbox.Connection) (bool, string) {
 			if !spec.Ask && len(to.Chain) < 2 {
-				return false, ""
+				return c.gate.Policy().Commands().ProgramReaches(to.Program, to.Host, to.Port), ""
 			}
 			return c.gate.Connect(ctx, to)
 		})

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"sync"
 
 	"github.com/toolhost/toolhost/builtin"
 	"github.com/toolhost/toolhost/guard"
@@ -57,17 +58,21 @@ func (h servers) mayRun(c guard.HostCommand) error {
 // put to the operator.
 func (h servers) start(ctx context.Context, server, principal string, spec builtin.ServerSpec) (p gateway.Process, err error) {
 	life := context.WithoutCancel(ctx)
+	asker := sync.OnceValue(func() *execCall { // at the first question
+		a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
+		a.Leave()
+		return &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server},
+			server: &serverCall{server, spec.Workspace, spec.AllowHost}}
+	})
 	spec.Execs = builtin.Execs{
 		Hosts: h.policies.of(principal).Commands().Network().Asks,
 		Ask: func(ctx context.Context, q builtin.ExecQuestion) builtin.ExecAnswer {
-			a := h.Admit(auth.Identity{Principal: principal, Rights: auth.All}, nil, "", true)
-			if a.Leave(); a.err != nil {
-				return builtin.ExecAnswer{}
+			if asker().admission.err != nil {
+				return builtin.ExecAnswer{} // there is no room for another conversation
 			}
-			call := &execCall{host: h.Host, ctx: life, admission: a, req: Request{Tool: "server: " + server}}
-			call.server = &serverCall{server, spec.Workspace, spec.AllowHost}
-			return call.ask(ctx, q)
+			return asker().ask(ctx, q)
 		},
+		Tell: func(e builtin.ExecEvent) { asker().audit(e) },
 	}
 	p.Done, p.Kill, err = builtin.StartServer(ctx, h.runtime, h.policies.of(serverPrincipal+server+"\x00"+principal), spec)
 	return p, err

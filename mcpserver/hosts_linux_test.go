@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -215,16 +216,22 @@ for line in sys.stdin:
 			})
 			c.send(initialize)
 			c.receive()
+			if err := c.host.gateway.Try(t.Context(), "s"); err != nil {
+				t.Fatal(err)
+			}
+			said := ""
 			for range 2 {
 				c.send(toolCall(7, "mcp__s__reach", "{}"))
-				answer := string(c.receive().Result)
+				m := c.receive()
+				answer := string(m.Result)
+				said += fmt.Sprintf("%s %v\n", answer, m.Error)
 				if strings.Contains(answer, "refused the host answered.invalid:443 (python3) to the server s") != test.notes ||
 					strings.Contains(answer, "toolhost mcp --mcp-config "+file+" allow-host s answered.invalid]") != test.notes {
-					t.Errorf("answer %s", answer)
+					t.Errorf("answer %s, %+v", answer, m)
 				}
 			}
 			if test.owner.absent != (len(test.owner.asked) == 0) {
-				t.Fatalf("asked %d times", len(test.owner.asked))
+				t.Fatalf("asked %d times: %s", len(test.owner.asked), said)
 			}
 			for _, q := range test.owner.asked {
 				if q.Tool != "server: s" || !strings.Contains(q.Message, "connect to answered.invalid:443") || strings.Contains(q.Message, "sees the files") != (test.roots == "") || len(q.Always) > 0 {

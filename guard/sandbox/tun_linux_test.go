@@ -225,7 +225,15 @@ s.connect(("127.0.0.1", int(os.environ["PORT"]))); print("BREACH" if s.recv(9) e
 		{"fast open", `python3 -c '
 import socket
 s = socket.socket()
-s.sendto(b"data", socket.MSG_FASTOPEN, ("1.1.1.1", 80)); print("BREACH", s.recv(9))'`, "1.1.1.1:80"},
+s.sendto(b"data", socket.MSG_FASTOPEN, ("1.1.1.1", 80)); print("BREACH", s.recv(9))'`, ""},
+		{"fast open by a message", `python3 -c '
+import socket
+s = socket.socket()
+s.sendmsg([b"data"], [], socket.MSG_FASTOPEN, ("1.1.1.1", 80)); print("BREACH", s.recv(9))'`, ""},
+		{"fast open by an option", `python3 -c '
+import socket
+s = socket.socket(); s.setsockopt(socket.IPPROTO_TCP, 30, 1)
+s.connect(("1.1.1.1", 80)); s.send(b"data"); print("BREACH", s.recv(9))'`, "1.1.1.1:80"},
 		{"another resolver", `python3 -c '
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect(("8.8.8.8", 53))

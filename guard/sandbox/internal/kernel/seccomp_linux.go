@@ -31,6 +31,7 @@ const (
 	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	retNoAF  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 	retNoST  = unix.SECCOMP_RET_ERRNO | uint32(unix.ESOCKTNOSUPPORT)
+	retNoTFO = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 	retJudge = unix.SECCOMP_RET_USER_NOTIF
 
 	// x32Bit marks system calls of the x32 interface, which would pass a filter
@@ -270,6 +271,11 @@ func Filter(r FilterRules) []unix.SockFilter {
 	}
 	if slices.Contains(r.Judged, unix.SYS_EXECVE) {
 		f.onListener()
+	}
+	if slices.Contains(r.Judged, unix.SYS_CONNECT) { // which these would do without
+		f.onBits(unix.SYS_SENDTO, offArg(3), unix.MSG_FASTOPEN, retNoTFO)
+		f.onBits(unix.SYS_SENDMSG, offArg(2), unix.MSG_FASTOPEN, retNoTFO)
+		f.onBits(unix.SYS_SENDMMSG, offArg(3), unix.MSG_FASTOPEN, retNoTFO)
 	}
 	// clone3 has its flags in memory, which a filter cannot read. Libraries that are told that it
 	// does not exist use clone.
