@@ -254,7 +254,7 @@ func (f *hostFlags) serverFile() (string, error) {
 func mcpAllowHostCommand(flags *hostFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "allow-host NAME HOST...", Short: "Let a server of your own settings reach hosts",
-		Args: atLeast(2, "toolhost mcp allow-host github api.github.com"),
+		Args: atLeast(2, "toolhost mcp allow-host github api.github.com"), Example: "  toolhost mcp allow-host github api.github.com",
 		Long: `Let a server of your own settings reach hosts. A server that may reach hosts does not see the workspace, unless
 "roots" of its entry is "workspace".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
