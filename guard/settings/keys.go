@@ -254,7 +254,7 @@ func networkKeys() []key {
 func ownKeys() []key {
 	return []key{
 		{name: "clients.maxResult", form: formNumber, least: 1000, def: "48000",
-			doc: "How many characters of a result clients get whose own bound is not known. The whole is kept in a file that the result names.",
+			doc: "How many characters of a result clients get whose own bound is not known.",
 			set: func(s *Settings, e Entry) { s.Clients.MaxResult, _ = strconv.Atoi(e.Text) }},
 		{name: "results.maskSecrets", form: formSwitch, order: strict(true), def: "false",
 			doc: "Mask keys and tokens in results of other servers and of the web. Without it, results only say that they hold some.",
@@ -271,8 +271,7 @@ func ownKeys() []key {
 			doc:  "Variables of the host's environment that commands of callers over HTTP get, beside those that hold no credentials (PATH, LANG, GOPATH and the like). With wildcards.",
 			list: func(s *Settings) *[]Entry { return &s.Bash.EnvPass }},
 		{name: "bash.execGate", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
-			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged: " +
-				"programs that change the user (sudo, newuidmap) work outside of the sandbox again.",
+			doc: "Judge the programs that commands start when they start, where rules speak of commands. With off, the text of a command alone is judged.",
 			set: choice(func(s *Settings) *string { return &s.Bash.ExecGate })},
 		{name: "tools.with", form: formList, from: notWorkspace,
 			doc:  "Tools that are served in addition, by name: AskUserQuestion, EnterPlanMode, ExitPlanMode, ListMcpResources, ReadMcpResource, Skill, EnterWorktree, ExitWorktree. A host reads it when it starts.",
@@ -293,7 +292,7 @@ func ownKeys() []key {
 			doc: "Copy uncommitted and untracked changes into new worktrees of Agent and EnterWorktree.",
 			set: flag(func(s *Settings) *bool { return &s.Agent.WorktreeDirty })},
 		{name: "history.commands", form: formChoice, from: notWorkspace, order: []string{auto, Off}, def: auto, unknown: auto,
-			doc: "Keep what files held before commands changed them, so that it can be taken back. With off, only changes by Edit, Write and NotebookEdit are kept.",
+			doc: "Keep what files held before commands changed them, so that it can be taken back.",
 			set: choice(func(s *Settings) *string { return &s.History.Commands })},
 		{name: "approvals.notify", form: formText, from: notWorkspace,
 			doc: "The webhook or topic (ntfy+https://SERVER/TOPIC) that is told of questions at the console, with a link to each. A host reads it when it starts.",
