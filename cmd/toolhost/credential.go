@@ -128,7 +128,7 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 			if err != nil {
 				return err
 			}
-			if err := flags.permit(cmd.OutOrStdout(), allowedHosts, hosts); err != nil {
+			if err := flags.permit(cmd.OutOrStdout(), settings.ListHosts, hosts); err != nil {
 				return err
 			}
 			if err := flags.permit(cmd.OutOrStdout(), list, []string{string(text)}); err != nil {
