@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
 const (
@@ -67,11 +68,11 @@ func Run(ctx context.Context, text string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	shell := []string{"/bin/sh", "-c", text}
+	shell := []string{"sh", "-c", text}
 	if os.PathSeparator == '\\' {
 		shell = []string{"cmd", "/c", text}
 	}
-	cmd := exec.CommandContext(ctx, shell[0], shell[1:]...)
+	cmd := hostprogram.Command(ctx, shell[0], shell[1:]...) // its PATH has no directory that tools write
 	var out bytes.Buffer
 	cmd.Stdout = &out // and not its errors, which may repeat the value
 	cmd.WaitDelay = time.Second

@@ -64,7 +64,6 @@ var stumbles = []stumble{
 	{typed: "toolhost install claude-desktop --force", remedy: "--root DIR", pasted: "toolhost install claude-desktop --force --root ."},
 	{typed: "toolhost install claud-code", remedy: `"claude-code"`, pasted: "toolhost install claude-code --force"},
 	{typed: "toolhost mcp list", remedy: "toolhost mcp add NAME COMMAND", pasted: "toolhost mcp add memory true"},
-	{typed: "PATH={bin} toolhost try --apply -- sh -c true", remedy: "toolhost run -- CLIENT", pasted: "toolhost run -- sh -c true"},
 	{typed: "PATH={bin} toolhost doctor --quick", remedy: "install git 2.38 or later", pasted: "git --version"},
 	{before: "touch ../state", typed: "toolhost doctor --quick", remedy: "--state-dir", pasted: "toolhost doctor --quick --state-dir ../other"},
 	{before: "echo '{' >a.json", typed: "toolhost rules --settings a.json", remedy: "a.json:", pasted: "echo '{}' >a.json", again: true},

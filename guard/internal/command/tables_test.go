@@ -13,7 +13,7 @@ func TestTables(t *testing.T) {
 	}
 	lists := map[string]string{
 		"programs": "short long danger reads writes instead changes not within", "wrappers": "short long moves stops reads writes", "launchers": "short long launch words contains in",
-		"hands over": "if unless", "variable names": "short by from", "git subcommands": "short long runs verbs first options not",
+		"hands over": "if unless", "variable names": "short by from", "git subcommands": "short long runs verbs first options not", "script runners": "short long",
 	}
 	section, records, seen := "", false, map[string]bool{}
 	for line := range strings.Lines(tablesText) {

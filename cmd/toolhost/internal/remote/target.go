@@ -82,7 +82,7 @@ const (
 
 // Targets lists the forms of targets.
 func Targets() []string {
-	forms := []string{"devcontainer:DIR", "cmd:'COMMAND …'"}
+	forms := []string{"devcontainer:DIR", "cmd:'COMMAND ARG...'"}
 	for _, s := range schemes {
 		forms = append(forms, s.form)
 	}
