@@ -24,8 +24,9 @@ const maxPrompt = 256 << 10
 type agentRunner struct {
 	Name    string `json:"-"`
 	Command string `json:"command"`
-	// Args are its arguments. The element {model} stands for Model, {resume} for Resume; in these {model} and {id} are the values. In all
-	// {file} is a file with the entry of this host, {command} and {socket} what the entry starts: command connect socket.
+	// Args are its arguments. The element {model} stands for Model, {resume} for Resume; in these {model} and {id} are
+	// the values. In all {file} is a file with the entry of this host, {command} and {socket} what the entry starts:
+	// command connect socket.
 	Args   []string `json:"args"`
 	Model  []string `json:"model"`
 	Resume []string `json:"resume"`
@@ -70,13 +71,16 @@ type knownAgent struct {
 	session    string // of the runner; "" if it has told none. Final once the task is over
 }
 
-// An agentChild is an agent as the host knows it: a principal whose rights and rules are those of its caller, or narrower.
+// An agentChild is an agent as the host knows it: a principal whose rights and rules are those of its caller, or
+// narrower.
 type agentChild struct {
 	ID, Type string
-	// Mode is the mode of permissions if that is stricter than the caller's. ReadOnly says that its cell writes no files of the workspace.
+	// Mode is the mode of permissions if that is stricter than the caller's. ReadOnly says that its cell writes no files
+	// of the workspace.
 	Mode     string
 	ReadOnly bool
-	// Tools are those that it has; nil: all. Denied are taken away, and of the tools of other servers those of Servers are left; nil: all.
+	// Tools are those that it has; nil: all. Denied are taken away, and of the tools of other servers those of Servers
+	// are left; nil: all.
 	Tools, Denied, Servers []string
 	// Call is done when the call that started it has been answered.
 	Call context.Context
@@ -92,7 +96,8 @@ type agentOffer struct {
 	// MaxTurns, MaxTokens and MaxTime bound an agent; no MaxTokens: they are not bounded.
 	MaxTurns, MaxTokens int
 	MaxTime             time.Duration
-	// Start starts an agent. End is to be called before the cell is closed: it ends what the agent has started by the tools of this host.
+	// Start starts an agent. End is to be called before the cell is closed: it ends what the agent has started by the
+	// tools of this host.
 	Start func(spec CellSpec) (cell *Cell, end func(), err error)
 }
 

@@ -281,8 +281,8 @@ func (r *agentRun) read(f *os.File, take func(line []byte)) {
 	}
 }
 
-// tell sends calls of the agent as progress, while the client waits for the answer. The caller does not hold the lock: a client that
-// does not read blocks the notification.
+// tell sends calls of the agent as progress, while the client waits for the answer. The caller does not hold the
+// lock: a client that does not read blocks the notification.
 func (r *agentRun) tell(calls []string) {
 	for _, call := range calls {
 		if r.env.Progress != nil && r.front.Err() == nil {

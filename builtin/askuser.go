@@ -118,7 +118,8 @@ func textOf(name, s string, most int) error {
 	return nil
 }
 
-// plainText leaves out what cannot be seen: control characters, and those that change the direction or the place of others.
+// plainText leaves out what cannot be seen: control characters, and those that change the direction or the place of
+// others.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -10,11 +10,12 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
-// maxAttached is how many images of a result of another server are shown. APIs refuse a conversation with too many images.
+// maxAttached is how many images of a result of another server are shown. APIs refuse a conversation with too many
+// images.
 const maxAttached = 20
 
-// Attachments shows the binary content of one result of another server as Read shows files. The declared type of content
-// is not trusted.
+// Attachments shows the binary content of one result of another server as Read shows files. The declared type of
+// content is not trusted.
 type Attachments struct {
 	env   *Env
 	album document.Album

@@ -53,8 +53,8 @@ type changedFiles struct {
 	RawNames []string `json:"raw_names,omitempty"`
 }
 
-// runsCommands reports whether Bash is offered: on Windows only if bash is installed. Elsewhere the call reports a missing
-// bash.
+// runsCommands reports whether Bash is offered: on Windows only if bash is installed. Elsewhere the call reports a
+// missing bash.
 func runsCommands(*Runtime) bool { return runtime.GOOS != "windows" }
 
 // Bash runs a command.
@@ -102,8 +102,8 @@ func (in bashInput) effect(dir guard.Path) guard.Exec {
 	return e
 }
 
-// workDir returns the directory in which the command starts: that in which the last command ended, if the command may work
-// there, and otherwise the first root. The note says that it was reset.
+// workDir returns the directory in which the command starts: that in which the last command ended, if the command may
+// work there, and otherwise the first root. The note says that it was reset.
 func workDir(env *Env) (dir guard.Path, note string, err error) {
 	root := env.Policy.Roots()[0]
 	if last := env.Dir.Get(); last != "" && last != root {
@@ -129,8 +129,8 @@ func inside(p *guard.Policy, dir string) bool {
 	return false
 }
 
-// runInRoot resets the working directory to the first root after the shell could not enter it. It runs the command there if
-// the rules allow that without a question: they have judged the command for the other directory.
+// runInRoot resets the working directory to the first root after the shell could not enter it. It runs the command
+// there if the rules allow that without a question: they have judged the command for the other directory.
 func runInRoot(ctx context.Context, env *Env, in bashInput, barred *shell.DirError) (Result, error) {
 	root := env.Policy.Roots()[0]
 	dir, err := env.Policy.Resolve(root)

@@ -76,8 +76,8 @@ func runBash(ctx context.Context, env *Env, in bashInput, run guard.Exec, note s
 	return b.askHeld(ctx, b.taskText(r)), nil
 }
 
-// track records the changes of the command. Files that the sandbox removes afterwards, and protected files that are held,
-// are not included.
+// track records the changes of the command. Files that the sandbox removes afterwards, and protected files that are
+// held, are not included.
 func (b *bashRun) track(ctx context.Context) error {
 	mark := &commandMark{end: func() commandChanges { return commandChanges{} }}
 	if !b.where.discards() {
@@ -105,8 +105,8 @@ func (b *bashRun) track(ctx context.Context) error {
 // lines returns the lines that follow the result.
 func (b *bashRun) lines() []string { return append(b.gate.lines(), b.changed().lines()...) }
 
-// run runs the command. If it is to run in the background, or still runs after the foreground window, it becomes a task, and
-// the result is nil. If too many tasks run after the window, the call waits for the end of the command.
+// run runs the command. If it is to run in the background, or still runs after the foreground window, it becomes a
+// task, and the result is nil. If too many tasks run after the window, the call waits for the end of the command.
 func (b *bashRun) run(ctx context.Context, command shell.Command) (r *shell.Result, soFar string, err error) {
 	if b.in.Background {
 		if err := b.reserve(); err != nil {
@@ -299,8 +299,8 @@ func (s execEnv) containmentNotice() string {
 	return once
 }
 
-// remarks tell what the place had to do with the result of a command that was started in dir: what was taken away again, and the
-// files and hosts that the sandbox refused.
+// remarks tell what the place had to do with the result of a command that was started in dir: what was taken away
+// again, and the files and hosts that the sandbox refused.
 func (s execEnv) remarks(r *shell.Result, dir string) []string {
 	if s.cleanup == nil {
 		return nil
@@ -318,7 +318,8 @@ func (s execEnv) remarks(r *shell.Result, dir string) []string {
 	return slices.Concat(notes, s.sandbox.DeniedNotes(r.Text, dir), s.refused())
 }
 
-// recordCat records the files of a plain `cat FILE…` as read, if the output is their whole content and Read may show them.
+// recordCat records the files of a plain `cat FILE…` as read, if the output is their whole content and Read may show
+// them.
 func recordCat(env *Env, command guard.Exec, dir guard.Path, r *shell.Result) {
 	names := catOperands(command)
 	if len(names) == 0 || r.ExitCode != 0 || r.Cut || r.TimedOut || r.Cancelled {

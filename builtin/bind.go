@@ -49,8 +49,8 @@ func (e *bindError) Error() string {
 	return fmt.Sprintf("%s was not run, its arguments are wrong:\n- %s", e.Tool, strings.Join(e.Problems, "\n- "))
 }
 
-// clientFields are parameters that clients add to the schema of every tool for their own use, and do not remove from calls.
-// Gemini CLI adds whether a call waits for the previous ones.
+// clientFields are parameters that clients add to the schema of every tool for their own use, and do not remove from
+// calls. Gemini CLI adds whether a call waits for the previous ones.
 var clientFields = []string{"wait_for_previous"}
 
 // repeated says what is wrong with a name that is given twice.
@@ -130,8 +130,8 @@ func decode(value json.RawMessage, prop *jsonschema.Schema, field reflect.Value)
 	return within(reflect.Indirect(field), prop)
 }
 
-// applyAliases moves the values of aliases to their fields. Unknown names stay. It is a problem if an alias and its field are
-// both given with different values.
+// applyAliases moves the values of aliases to their fields. Unknown names stay. It is a problem if an alias and its
+// field are both given with different values.
 func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []string) {
 	var others []string
 	for name := range given {
@@ -159,7 +159,8 @@ func (b *binder) applyAliases(given map[string]json.RawMessage) (problems []stri
 	return problems
 }
 
-// closestField returns the value for the field of an alias, or nil. ok is false if the value is not valid for the field.
+// closestField returns the value for the field of an alias, or nil. ok is false if the value is not valid for the
+// field.
 func closestField(a alias.Argument, value json.RawMessage) (meant json.RawMessage, ok bool) {
 	switch {
 	case a.Field == "" && a.Instead == "" || isNull(value):
@@ -272,8 +273,8 @@ func repeatedName(object []byte) string {
 	return ""
 }
 
-// surrogates are escapes of halves of a character: a high one, a low one, or any other escape, so that a backslash is not
-// taken for the beginning of one.
+// surrogates are escapes of halves of a character: a high one, a low one, or any other escape, so that a backslash is
+// not taken for the beginning of one.
 var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
 
 // whole refuses lone surrogates, which would be decoded as U+FFFD: a file must get exactly the text that was sent.
@@ -395,7 +396,8 @@ func asText(name string, value []byte, want *jsonschema.Schema) string {
 	return "; pass the JSON as a string"
 }
 
-// within checks a decoded value against the range and the enumeration of its schema. An empty choice counts as not given.
+// within checks a decoded value against the range and the enumeration of its schema. An empty choice counts as not
+// given.
 func within(v reflect.Value, want *jsonschema.Schema) error {
 	if v.CanInt() {
 		if want.Minimum != nil && float64(v.Int()) < *want.Minimum {

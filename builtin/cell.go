@@ -17,8 +17,8 @@ import (
 
 // A CellSpec describes a program that runs as a whole, with all that it starts, in a sandbox of its own: an agent.
 type CellSpec struct {
-	// Argv is the program and its arguments; a name without a slash is looked up in PATH. Dir is where it starts, Env its environment,
-	// to which the variables of the sandbox are added.
+	// Argv is the program and its arguments; a name without a slash is looked up in PATH. Dir is where it starts, Env
+	// its environment, to which the variables of the sandbox are added.
 	Argv []string
 	Dir  string
 	Env  []string
@@ -26,12 +26,13 @@ type CellSpec struct {
 	Files []*os.File
 	// Terminal gives it a terminal, see [Cell.Terminal].
 	Terminal bool
-	// Sockets are Unix sockets that it may connect to, and Ports TCP ports on the loopback interface of the host that it finds on its own.
+	// Sockets are Unix sockets that it may connect to, and Ports TCP ports on the loopback interface of the host that it
+	// finds on its own.
 	Sockets []string
 	Ports   []int
-	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. The program
-	// sees the host's entries, read-only, where the layer has none of that name. Seed lists paths in those directories; each is copied
-	// into a layer that has no entry of that name, or an older file.
+	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist.
+	// The program sees the host's entries, read-only, where the layer has none of that name. Seed lists paths in those
+	// directories; each is copied into a layer that has no entry of that name, or an older file.
 	Layers map[string]string
 	Seed   []string
 
@@ -39,8 +40,9 @@ type CellSpec struct {
 
 	// Name is how the history, the console and the audit log call the program: "claude" is "run: claude" there.
 	Name string
-	// Prepare, if it is not nil, adds to the specification what depends on the place of the program: dir is a directory that the program
-	// can read and not write, which is removed with the cell, and socket is the Unix socket in it at which the host serves MCP.
+	// Prepare, if it is not nil, adds to the specification what depends on the place of the program: dir is a directory
+	// that the program can read and not write, which is removed with the cell, and socket is the Unix socket in it at
+	// which the host serves MCP.
 	Prepare func(spec *CellSpec, dir, socket string) error
 	// Roots are the directories that the program may write. Nil: those of the host.
 	Roots []string
@@ -50,8 +52,8 @@ type CellSpec struct {
 	Agent agentChild
 	// ReadOnly keeps it from writing files of the roots.
 	ReadOnly bool
-	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that the program may
-	// write, and Open are secrets of the home directory that it may use.
+	// Hosts are reached in addition to sandbox.network.allowedDomains, Writable are further directories and files that
+	// the program may write, and Open are secrets of the home directory that it may use.
 	Hosts, Writable, Open []string
 	// Ask puts hosts that no list names and the program itself connects to, to the operator. Those of the programs that
 	// it starts always are: a client that is known reports to hosts that it does not need.
@@ -92,8 +94,9 @@ type loginPublisher interface {
 // PrepareCell begins to find out what this machine can contain.
 func (b *Runtime) PrepareCell() { go b.probe() }
 
-// StartCell starts a program in a sandbox of its own, under the rules of the call. What it changes is recorded as the command of its
-// tool. Without e.Execs neither the programs that it starts nor its hosts are judged by a person. The caller closes the cell.
+// StartCell starts a program in a sandbox of its own, under the rules of the call. What it changes is recorded as the
+// command of its tool. Without e.Execs neither the programs that it starts nor its hosts are judged by a person. The
+// caller closes the cell.
 func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error) {
 	b := e.Runtime
 	agent := sandboxpool.Agent{Execs: e.Execs != nil && !spec.NoExecGate, Sockets: spec.Sockets, Layers: spec.Layers, Seed: spec.Seed}
@@ -162,8 +165,8 @@ func (c *Cell) PublishLogin(port int) error {
 	return c.logins.Publish(port, loginTime)
 }
 
-// Close ends the program and everything that it started. It returns lines of a report: programs and hosts that were refused, and
-// files that the program changed. It may be called again.
+// Close ends the program and everything that it started. It returns lines of a report: programs and hosts that were
+// refused, and files that the program changed. It may be called again.
 func (c *Cell) Close() []string { return c.close() }
 
 func (c *Cell) end() (lines []string) {

@@ -189,8 +189,8 @@ type rootMark struct {
 	mark    *checkpoint.Mark
 }
 
-// beginCommand is called before a command starts. It announces the entry of the command on disk. A lasting one is an agent program, whose
-// calls have entries of their own.
+// beginCommand is called before a command starts. It announces the entry of the command on disk. A lasting one is an
+// agent program, whose calls have entries of their own.
 func (b *Runtime) beginCommand(ctx context.Context, env *Env, command string, lasting bool) *commandMark {
 	m := &commandMark{env: env, command: command, lasting: lasting, begun: time.Now(), ended: func() {}}
 	m.end = sync.OnceValue(m.finish)

@@ -118,8 +118,8 @@ func edit(ctx context.Context, env *Env, path guard.Path, in editInput) (Result,
 	}, nil
 }
 
-// showPlace returns the error for an Edit of an unread file, with the lines around the only match of old_string. They count
-// as read, so that the same call succeeds when it is repeated.
+// showPlace returns the error for an Edit of an unread file, with the lines around the only match of old_string. They
+// count as read, so that the same call succeeds when it is repeated.
 func (t *target) showPlace(env *Env, in editInput, unread error) error {
 	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: t.path}}}).Action != guard.Allow {
 		return unread
@@ -168,8 +168,8 @@ func (t *target) find(standing readstate.Status, in editInput) (*text.Text, *tex
 	return before, match, unseen(t.path, before, match, standing)
 }
 
-// unseen refuses to replace several matches if some were never shown. A single match need not have been shown: the caller
-// knew its text.
+// unseen refuses to replace several matches if some were never shown. A single match need not have been shown: the
+// caller knew its text.
 func unseen(path guard.Path, t *text.Text, m *text.Match, standing readstate.Status) error {
 	if standing.Whole || len(m.Spans) < 2 {
 		return nil
@@ -205,8 +205,8 @@ func openTarget(ctx context.Context, env *Env, path guard.Path, create bool) (*t
 	return t, err
 }
 
-// makeTries is how often the directories of a file are created. Another call that has created them may remove them when it
-// fails.
+// makeTries is how often the directories of a file are created. Another call that has created them may remove them
+// when it fails.
 const makeTries = 10
 
 // openMaking is openTarget for a file with missing directories. It removes them if it fails.

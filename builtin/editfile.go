@@ -23,8 +23,8 @@ import (
 // maxTarget is the largest file that Edit and Write change, in bytes.
 const maxTarget = 1 << 30
 
-// A target is the file that an Edit or a Write changes, with its content. It is locked against other scopes and processes,
-// so that the content cannot change before it is replaced.
+// A target is the file that an Edit or a Write changes, with its content. It is locked against other scopes and
+// processes, so that the content cannot change before it is replaced.
 type target struct {
 	path      guard.Path
 	dir       *os.Root
@@ -101,11 +101,12 @@ func readInto(room *bytes.Buffer, f io.Reader, size, limit int64) ([]byte, error
 	return room.Bytes(), err
 }
 
-// largeTarget is the size from which the memory of a change is returned to the system at once, in bytes. Otherwise two such
-// changes in a row would take twice the memory.
+// largeTarget is the size from which the memory of a change is returned to the system at once, in bytes. Otherwise
+// two such changes in a row would take twice the memory.
 const largeTarget = 64 << 20
 
-// copies is how many copies of a file its change may hold in memory: the old and the new content, and those for the diff.
+// copies is how many copies of a file its change may hold in memory: the old and the new content, and those for the
+// diff.
 const copies = 3
 
 // releaseMemory ends the reservation of memory.
@@ -130,8 +131,8 @@ func (t *target) close() {
 // driftLines limits the diff that shows a change by another program. A longer change does not count as read.
 const driftLines = 400
 
-// freshness returns an error for a file that this scope has not read, or that has changed since. A change that the error
-// shows completely counts as read. With excerpts, a file of which an Edit has shown an excerpt counts as read.
+// freshness returns an error for a file that this scope has not read, or that has changed since. A change that the
+// error shows completely counts as read. With excerpts, a file of which an Edit has shown an excerpt counts as read.
 func (t *target) freshness(env *Env, excerpts bool) (readstate.Status, error) {
 	standing := env.ReadState.Check(t.path.Real(), t.info, t.content)
 	t.elsewhere = standing.Elsewhere
@@ -147,8 +148,8 @@ func (t *target) freshness(env *Env, excerpts bool) (readstate.Status, error) {
 	return standing, t.drift(env, standing.Old)
 }
 
-// drift returns an error with the difference between the file and what this scope has read. old is nil if the scope has not
-// read the whole file.
+// drift returns an error with the difference between the file and what this scope has read. old is nil if the scope
+// has not read the whole file.
 func (t *target) drift(env *Env, old []byte) error {
 	head := fmt.Sprintf("%s has changed on disk since it was last read in this session; nothing was written.", t.path)
 	again := " Read it again, then decide whether this call is still right."
@@ -167,7 +168,8 @@ func (t *target) drift(env *Env, old []byte) error {
 	return errors.New(head + " What changed:\n\n" + diff + "\nThis is the whole change and counts as read: repeat the call if it is still right.")
 }
 
-// concurrentChange adds the difference to the error of a change that failed because another program has changed the file.
+// concurrentChange adds the difference to the error of a change that failed because another program has changed the
+// file.
 func (t *target) concurrentChange(env *Env, err error) error {
 	if !errors.Is(err, atomicfile.ErrOvertaken) || t.missing {
 		return err
@@ -198,8 +200,8 @@ func (t *target) text(standing readstate.Status) *text.Text {
 	return content
 }
 
-// retryUTF8 returns the content as UTF-8 if err says that its charset lacks a character and the content is ASCII, which is
-// valid UTF-8 too. Otherwise it returns nil.
+// retryUTF8 returns the content as UTF-8 if err says that its charset lacks a character and the content is ASCII,
+// which is valid UTF-8 too. Otherwise it returns nil.
 func (t *target) retryUTF8(err error) *text.Text {
 	if !errors.As(err, new(*text.UnmappableError)) {
 		return nil
@@ -226,8 +228,8 @@ func (t *target) recordRead(env *Env, b history.Blob, content ...[]byte) {
 	env.ReadState.Changed(t.path.Real(), v, t.elsewhere, content...)
 }
 
-// replace writes new content, which may be in pieces. The note says that the change cannot be undone, or what failed after
-// the file was written.
+// replace writes new content, which may be in pieces. The note says that the change cannot be undone, or what failed
+// after the file was written.
 func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	before := t.content
 	if t.missing {
@@ -263,8 +265,9 @@ func (t *target) replace(env *Env, content ...[]byte) (note string, err error) {
 	return note, nil
 }
 
-// journal starts an entry in the history. The note says why the change cannot be undone. Files in the private directories of
-// the caller's sandbox are not recorded: the history outlives them, and their names mean other files outside of it.
+// journal starts an entry in the history. The note says why the change cannot be undone. Files in the private
+// directories of the caller's sandbox are not recorded: the history outlives them, and their names mean other files
+// outside of it.
 func (t *target) journal(env *Env, before []byte, content [][]byte) (entry *history.Entry, note string) {
 	switch {
 	case env.undo != nil:
@@ -326,8 +329,8 @@ func (t *target) options(env *Env) atomicfile.Options {
 	return o
 }
 
-// verifyUnchanged checks that the file is still the one that was judged and read. Other programs ignore the lock, and a file
-// that is written in place could now be a hard link to a protected one.
+// verifyUnchanged checks that the file is still the one that was judged and read. Other programs ignore the lock, and
+// a file that is written in place could now be a hard link to a protected one.
 func (t *target) verifyUnchanged(current *os.File) error {
 	if current == nil || t.missing {
 		if current == nil && t.missing {

@@ -33,8 +33,8 @@ type Env struct {
 	Shell ShellLimits
 	// Execs judges the programs that a command starts. It is nil if no rule is about commands.
 	Execs *Execs
-	// AskHeld asks a person whether protected files that a command has changed stay, and waits for the answer. It is nil if no
-	// person can be asked. AsksLater means that the question is asked by [Result].Asks.
+	// AskHeld asks a person whether protected files that a command has changed stay, and waits for the answer. It is nil
+	// if no person can be asked. AsksLater means that the question is asked by [Result].Asks.
 	AskHeld   func(ctx context.Context, q ExecQuestion) ExecAnswer
 	AsksLater bool
 	// ClientLimits is how much of the result reaches a model.
@@ -50,8 +50,8 @@ type Env struct {
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// OpensPages means that the client can show the address of a page that another server asks its user to open.
 	OpensPages bool
-	// PageDone tells the client that the page of a question with this elicitation ID is done. It may be called after the call. It is nil
-	// if clients of its era are not told.
+	// PageDone tells the client that the page of a question with this elicitation ID is done. It may be called after the
+	// call. It is nil if clients of its era are not told.
 	PageDone func(id string)
 	// ElicitLater means that the client gets such questions as the result, and repeats the call: see [ExecAsked].Elicit.
 	ElicitLater bool
@@ -85,7 +85,8 @@ type Env struct {
 // undoModes are the file modes before and after an undo.
 type undoModes struct{ found, left fs.FileMode }
 
-// ClientLimits are how many characters of a result and of an error a client passes on to a model unchanged. 0 means all.
+// ClientLimits are how many characters of a result and of an error a client passes on to a model unchanged. 0 means
+// all.
 type ClientLimits struct{ Result, Error int }
 
 // Of returns the limit for a result or an error.
@@ -108,7 +109,8 @@ type ShellLimits struct {
 	KeepChanges bool
 }
 
-// A WorkDir is the working directory of a scope, which lasts from one Bash call to the next, and its worktree if it has one.
+// A WorkDir is the working directory of a scope, which lasts from one Bash call to the next, and its worktree if it
+// has one.
 type WorkDir struct {
 	mu   sync.Mutex
 	dir  string

@@ -116,8 +116,8 @@ func (g *execGate) decide(ctx context.Context, e *sandbox.Exec, finding guard.Ex
 	return true
 }
 
-// describeExec returns the event of a finding, and a key of the attempt: the process and the program. A refused attempt is
-// often repeated, in each directory of PATH; an allowed one may be a script that starts the program.
+// describeExec returns the event of a finding, and a key of the attempt: the process and the program. A refused
+// attempt is often repeated, in each directory of PATH; an allowed one may be a script that starts the program.
 func describeExec(e *sandbox.Exec, f guard.ExecFinding) (event ExecEvent, key string) {
 	var asker sandbox.ExecAsker
 	if e.Asker != nil {

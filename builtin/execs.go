@@ -20,11 +20,11 @@ const (
 	maxExecMemory = 4096
 	// maxExecText limits the text of a question, in characters. Longer texts are shown by their beginning and end.
 	maxExecText = 10_000
-	// hostWait is how long a question about a host waits for a person. Then the connection is refused. It is about as long as the
-	// kernel of Linux tries to connect.
+	// hostWait is how long a question about a host waits for a person. Then the connection is refused. It is about as
+	// long as the kernel of Linux tries to connect.
 	hostWait = 2 * time.Minute
-	// maxHostQuestions limits the hosts of one command about which a person is asked, and maxUnheard how many of these questions
-	// are not answered. Further hosts are refused without a question.
+	// maxHostQuestions limits the hosts of one command about which a person is asked, and maxUnheard how many of these
+	// questions are not answered. Further hosts are refused without a question.
 	maxHostQuestions, maxUnheard = 10, 3
 	// maxExecLines limits the lines about refusals and approvals in a result.
 	maxExecLines = 20
@@ -50,8 +50,8 @@ type Execs struct {
 
 // An ExecQuestion is the question whether a program may start, or reach a host.
 type ExecQuestion struct {
-	// Text is the file of the program with its arguments, quoted as for a shell, or the host with its port. Words are its words in the
-	// form that the rule matches.
+	// Text is the file of the program with its arguments, quoted as for a shell, or the host with its port. Words are
+	// its words in the form that the rule matches.
 	Text  string
 	Words []string
 	// Host means that the question is about a host.
@@ -61,7 +61,8 @@ type ExecQuestion struct {
 	Program string
 	// Entry is what of sandbox.network.programs would allow the connection. It is "" if the program is not known there.
 	Entry string
-	// Rule is the rule that requires approval, and Source its file. Why says more, if the rule alone does not explain the question.
+	// Rule is the rule that requires approval, and Source its file. Why says more, if the rule alone does not explain
+	// the question.
 	Rule, Source, Why string
 	// Chain are the programs from the command's shell to the one that starts it, or connects.
 	Chain []string
@@ -69,7 +70,8 @@ type ExecQuestion struct {
 	Dir string
 	// Background means that the call of the command has ended.
 	Background bool
-	// Held are protected files that the command has changed. Then the question is whether they stay, and not about a program.
+	// Held are protected files that the command has changed. Then the question is whether they stay, and not about a
+	// program.
 	Held []HeldFile
 }
 

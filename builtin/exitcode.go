@@ -57,7 +57,8 @@ var (
 // xargsFailed is what xargs exits with when what it ran has exited with anything from 1 to 125 (xargs(1)).
 const xargsFailed = 123
 
-// explain says what the exit code means where it is no failure but an answer: if none but such a program can have given it.
+// explain says what the exit code means where it is no failure but an answer: if none but such a program can have
+// given it.
 func explain(command guard.Exec, r *shell.Result) string {
 	if r.ExitCode != 1 && r.ExitCode != xargsFailed || r.Signal != "" || r.TimedOut || r.Cancelled {
 		return ""
@@ -228,8 +229,9 @@ func (s *status) silent(name string) bool {
 // complained reports whether a line of what was written begins like that.
 func (s *status) complained(beginning string) bool { return strings.Contains(s.output, "\n"+beginning) }
 
-// wrapped is the status of what a wrapper runs: of the first word after it that is no option, variable, number or time of the
-// wrapper. Where that is the value of an option it is no program that answers, and the line may have failed.
+// wrapped is the status of what a wrapper runs: of the first word after it that is no option, variable, number or
+// time of the wrapper. Where that is the value of an option it is no program that answers, and the line may have
+// failed.
 func (s *status) wrapped(words []string) {
 	i := 1 + slices.IndexFunc(words[1:], func(word string) bool { return !ofWrapper.MatchString(word) })
 	if i == 0 || words[i] == "" {
@@ -251,8 +253,8 @@ func (s *status) wrapped(words []string) {
 // ofWrapper is what may stand between a wrapper and what it runs.
 var ofWrapper = regexp.MustCompile(`^(-.*|\w+=.*|[0-9.]+[smhd]?|\{\})$`)
 
-// answersTo reports whether the arguments have the command as the first that is no option or value of one, and an option that it
-// needs.
+// answersTo reports whether the arguments have the command as the first that is no option or value of one, and an
+// option that it needs.
 func answersTo(args []string, command string, needs []string) bool {
 	i := 0
 	for command != "" && i < len(args) && args[i] != command {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// externalArgs decodes the arguments of an external tool, and converts them to its schema. text is made of what was decoded, so
-// that the tool gets what rules see, also where a member was given twice in a nested object.
+// externalArgs decodes the arguments of an external tool, and converts them to its schema. text is made of what was
+// decoded, so that the tool gets what rules see, also where a member was given twice in a nested object.
 func externalArgs(d *Def, schema func() looseSchema, raw json.RawMessage) (args map[string]any, text json.RawMessage, err error) {
 	given, twice, err := object(raw)
 	if err != nil {
@@ -71,8 +71,8 @@ const (
 	maxSchemaParts = 32 // that refer to or contain one another
 )
 
-// A converter converts arguments as models send them to a schema: where the schema permits no text, text that spells a value of
-// a permitted type becomes that value. What cannot be converted is left for the check against the schema.
+// A converter converts arguments as models send them to a schema: where the schema permits no text, text that spells
+// a value of a permitted type becomes that value. What cannot be converted is left for the check against the schema.
 type converter struct {
 	root  looseSchema
 	steps int // left

@@ -28,8 +28,8 @@ var processSecrets = regexp.MustCompile(`^/proc/([^/]+/)+(environ|fd|fdinfo|mem|
 // kernelStreams are files that look regular and are the memory of the machine, or block until the kernel has new data.
 var kernelStreams = regexp.MustCompile(`^/proc/(kcore|kmsg|vmcore|kpage[^/]*)$|^/sys/kernel/(debug/)?tracing/(.*/)?trace_pipe(_raw)?$`)
 
-// refuseSpecial refuses special files before they are opened, because opening a device can have effects. It checks the name
-// only; the opened file is checked again.
+// refuseSpecial refuses special files before they are opened, because opening a device can have effects. It checks
+// the name only; the opened file is checked again.
 func refuseSpecial(path guard.Path) error {
 	inProc := strings.HasPrefix(path.Real(), "/proc/")
 	if inProc && processSecrets.MatchString(path.Real()) {
@@ -193,7 +193,8 @@ func nearest(env *Env, path guard.Path) []string {
 	return names
 }
 
-// elsewhere returns files with the same name in other directories of the root of the path, or directories if there are no files.
+// elsewhere returns files with the same name in other directories of the root of the path, or directories if there
+// are no files.
 func elsewhere(ctx context.Context, env *Env, path guard.Path) []string {
 	base := filepath.Base(path.Real())
 	if names := inRoot(ctx, env, path, "**/"+escapeGlob(base), shownNames); len(names) > 0 {

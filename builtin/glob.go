@@ -158,8 +158,8 @@ func namesDirectory(env *Env, path guard.Path, pattern, asked string) string {
 	return fmt.Sprintf("%s is a directory: list its files with %s/**.", asked, strings.TrimSuffix(asked, "/"))
 }
 
-// noScope says what to pass in the place of a path that does not exist: a name like it, or of one with wildcards the directory before
-// them, and the rest.
+// noScope says what to pass in the place of a path that does not exist: a name like it, or of one with wildcards the
+// directory before them, and the rest.
 func noScope(ctx context.Context, env *Env, err error, given string, path guard.Path, instead func(dir, rest string) string) error {
 	if !errors.Is(err, search.ErrScope) {
 		return err

@@ -171,8 +171,9 @@ func withReturns(query search.GrepQuery, text string) string {
 	return ""
 }
 
-// asPlainText returns a regular expression that matches a pattern literally, if the pattern is probably meant so: it has brackets or signs
-// that mean something else in a regular expression, and no escapes. It returns "" for any other.
+// asPlainText returns a regular expression that matches a pattern literally, if the pattern is probably meant so: it
+// has brackets or signs that mean something else in a regular expression, and no escapes. It returns "" for any
+// other.
 func asPlainText(pattern string) string {
 	if strings.Contains(pattern, `\`) || !strings.ContainsAny(pattern, "(){}[]*+?$^") {
 		return ""

@@ -17,16 +17,17 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// HookPrincipal is the principal of contained hooks. They do not run in the sandbox of a caller, whose commands could access
-// them.
+// HookPrincipal is the principal of contained hooks. They do not run in the sandbox of a caller, whose commands could
+// access them.
 const HookPrincipal = "\x00hooks"
 
 // hookStart limits the time to start the sandbox of a hook, which takes about 20 ms.
 const hookStart = 10 * time.Second
 
-// StartContained starts a hook's process in its sandbox, under the rules of [HookPrincipal]. Each hook has a sandbox of its own,
-// which is kept for its next call: a hook that runs code of the workspace must not reach the processes of another. execs says
-// who is asked about hosts. An error that matches [fs.ErrNotExist] or [fs.ErrPermission] is about the hook's program.
+// StartContained starts a hook's process in its sandbox, under the rules of [HookPrincipal]. Each hook has a sandbox
+// of its own, which is kept for its next call: a hook that runs code of the workspace must not reach the processes of
+// another. execs says who is asked about hosts. An error that matches [fs.ErrNotExist] or [fs.ErrPermission] is about
+// the hook's program.
 func (b *Runtime) StartContained(policy *guard.Policy, s hook.Spec, execs Execs) (hook.Process, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), hookStart)
 	defer cancel()

@@ -18,8 +18,8 @@ type hostAnswers struct {
 	unheard int                   // questions that no person answered
 }
 
-// Connect decides whether the command reaches a host that no setting names. It is a [sandbox.HostJudge]. A person's answer holds for
-// the command: a program that has given up meanwhile gets it when it tries again.
+// Connect decides whether the command reaches a host that no setting names. It is a [sandbox.HostJudge]. A person's
+// answer holds for the command: a program that has given up meanwhile gets it when it tries again.
 func (g *execGate) Connect(ctx context.Context, c sandbox.Connection) (allowed bool, why string) {
 	if c.Secret != "" {
 		g.used(c)
@@ -82,8 +82,8 @@ func (g *execGate) used(c sandbox.Connection) {
 	}
 }
 
-// answerHost gets the answer to a question about a host. Nothing of a command but its connections waits for it, so that an answer
-// that does not come refuses one host, and does not end the command.
+// answerHost gets the answer to a question about a host. Nothing of a command but its connections waits for it, so
+// that an answer that does not come refuses one host, and does not end the command.
 func (g *execGate) answerHost(ctx context.Context, asked ExecQuestion) ExecAnswer {
 	g.mu.Lock()
 	answer, known := g.hosts.known[asked.Text]

@@ -14,12 +14,13 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Of the programs that ask a person at a terminal only two end neither by themselves nor with their input: watch, and Vim, which
-// then reads keys from its standard error. Editors such as nano and nvim, pagers, top, prompts for passwords and
-// the shells of languages find no terminal or the end of /dev/null, and git an editor that fails.
+// Of the programs that ask a person at a terminal only two end neither by themselves nor with their input: watch, and
+// Vim, which then reads keys from its standard error. Editors such as nano and nvim, pagers, top, prompts for
+// passwords and the shells of languages find no terminal or the end of /dev/null, and git an editor that fails.
 
-// needsTerminal returns the program of a command that would wait for keys that never arrive: an editor with files but no commands, or
-// watch, which runs until it is stopped. Input that is piped or redirected into the program may be its keys.
+// needsTerminal returns the program of a command that would wait for keys that never arrive: an editor with files but
+// no commands, or watch, which runs until it is stopped. Input that is piped or redirected into the program may be
+// its keys.
 func needsTerminal(command guard.Exec) string {
 	statements, err := command.Statements()
 	if err != nil {
@@ -175,7 +176,8 @@ func runsDetached(program string) bool {
 var (
 	commandOption = regexp.MustCompile(`^-[elux]*c$`)
 
-	// editorOption is an option or command of Vim that leaves it to wait: how windows open, what may be changed, and where to begin.
+	// editorOption is an option or command of Vim that leaves it to wait: how windows open, what may be changed, and
+	// where to begin.
 	editorOption = regexp.MustCompile(`^(-[RMmbdnNZ]+|-[oOp][0-9]*|--clean|--noplugin|--|\+[0-9]*|\+/.*)$`)
 	// watchOption is an option of watch that does not end it.
 	watchOption = regexp.MustCompile(`^(-[bcCdptwx]*(n[0-9.]*)?|--(differences|interval|no-title|color|exec|beep|precise)(=.*)?)$`)

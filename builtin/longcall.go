@@ -13,9 +13,9 @@ import (
 	"github.com/toolhost/toolhost/resultstore"
 )
 
-// Long does work that may take long, for a call that text describes. Work that runs longer than the window of [ShellLimits]
-// becomes a task: the result says so, and TaskOutput returns its progress and its result. A task cannot ask questions, unless the
-// client follows it: see [HandOver]. The work must end when its context is done.
+// Long does work that may take long, for a call that text describes. Work that runs longer than the window of
+// [ShellLimits] becomes a task: the result says so, and TaskOutput returns its progress and its result. A task cannot
+// ask questions, unless the client follows it: see [HandOver]. The work must end when its context is done.
 func (e *Env) Long(ctx context.Context, text string, work func(context.Context, *Env) (Result, error)) (Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &longWork{progress: e.Progress, results: e.Results, out: shell.NewCollector(shell.Limits{Head: shell.DefaultHead, Tail: shell.DefaultTail}, nil), done: make(chan struct{})}
@@ -101,8 +101,8 @@ func (l *longWork) run(ctx context.Context, env *Env, work func(context.Context,
 	}
 }
 
-// end records that the work has ended, unless it is a task, whose questions must be answered first. It reports whether the call gets
-// the result.
+// end records that the work has ended, unless it is a task, whose questions must be answered first. It reports
+// whether the call gets the result.
 func (l *longWork) end() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

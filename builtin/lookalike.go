@@ -68,8 +68,8 @@ func findNew(policy *guard.Policy, name string) (named, error) {
 		path, strings.Join(escapedNames(like), "\n"))
 }
 
-// Meant returns the path of the file that a tool takes a name for, which may differ from [guard.Policy.Resolve] in characters
-// that look the same. creates says that the call creates the file.
+// Meant returns the path of the file that a tool takes a name for, which may differ from [guard.Policy.Resolve] in
+// characters that look the same. creates says that the call creates the file.
 func Meant(policy *guard.Policy, tool, name string, creates bool) (guard.Path, error) {
 	find := findNamed
 	switch tool {

@@ -129,7 +129,8 @@ func editNotebook(ctx context.Context, env *Env, path guard.Path, in notebookEdi
 	}, nil
 }
 
-// editCell returns the notebook with one cell changed, in its encoding: JSON is UTF-8, but some programs write it in others.
+// editCell returns the notebook with one cell changed, in its encoding: JSON is UTF-8, but some programs write it in
+// others.
 func (t *target) editCell(standing readstate.Status, e document.NotebookEdit) ([][]byte, document.NotebookResult, error) {
 	before := t.text(standing)
 	if before == nil || before.Charset() == "utf-8" {

@@ -9,7 +9,8 @@ import (
 // previewLines is how many lines of a diff a question about a change has.
 const previewLines = 2000
 
-// previewWrite returns the diff of a Write for the person who is asked about it, or "" if there is nothing to compare with.
+// previewWrite returns the diff of a Write for the person who is asked about it, or "" if there is nothing to compare
+// with.
 func previewWrite(env *Env, path guard.Path, content string) string {
 	before := standingText(env, path)
 	if before == nil {
@@ -36,8 +37,8 @@ func previewEdit(env *Env, path guard.Path, in editInput) string {
 	return diff
 }
 
-// standingText reads a file that a change would replace. It returns nil for one that is missing, is not text, or may not be read without
-// a question.
+// standingText reads a file that a change would replace. It returns nil for one that is missing, is not text, or may
+// not be read without a question.
 func standingText(env *Env, path guard.Path) *text.Text {
 	if env.Policy.Judge(guard.Intent{Tool: Read.Name, Effects: []guard.Effect{guard.Read{Path: path}}}).Action != guard.Allow {
 		return nil

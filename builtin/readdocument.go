@@ -50,8 +50,8 @@ func readDocument(ctx context.Context, env *Env, f opened, in readInput) (Result
 	return r, nil
 }
 
-// content reads the whole file, up to a limit, and remembers that it was seen. Until release is called, its memory is reserved, and few
-// other files are converted.
+// content reads the whole file, up to a limit, and remembers that it was seen. Until release is called, its memory is
+// reserved, and few other files are converted.
 func (f opened) content(ctx context.Context, env *Env, limit int64) (raw []byte, release func(), err error) {
 	if f.info.Size() > limit {
 		return nil, nil, fmt.Errorf("it has %d bytes (%s); at most %d are read", f.info.Size(), f.what, limit)

@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/history"
 )
 
-// relink makes names of the same file of those that were before the changes, and of the others files of their own. It is the last step of
-// an undo: all contents are as they were.
+// relink makes names of the same file of those that were before the changes, and of the others files of their own. It
+// is the last step of an undo: all contents are as they were.
 func relink(ctx context.Context, env *Env, files []history.FileUndo, failed map[string]error) {
 	restored := map[string]history.FileUndo{}
 	for _, f := range files {
@@ -36,8 +36,8 @@ func relink(ctx context.Context, env *Env, files []history.FileUndo, failed map[
 	}
 }
 
-// linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its own first change: of two
-// files the one that changed first tells whether they were one.
+// linkGroups returns, for each path that had other names, all of them. The links of a file are those from before its
+// own first change: of two files the one that changed first tells whether they were one.
 func linkGroups(restored map[string]history.FileUndo) map[string][]string {
 	groups := map[string][]string{}
 	of := func(path string) []string {

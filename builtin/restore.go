@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// restoreNode restores a path where something else than a file stands or stood. It works in the directory of the path, which is opened
-// without following links, and never removes a directory that is not empty.
+// restoreNode restores a path where something else than a file stands or stood. It works in the directory of the
+// path, which is opened without following links, and never removes a directory that is not empty.
 func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
 	dir, err := openDirOf(env, f.Path)
 	if err != nil {
@@ -45,8 +45,8 @@ func restoreNode(ctx context.Context, env *Env, f history.FileUndo) error {
 	return setNode(env, dir, filepath.Base(f.Path), now, f.Restore, content)
 }
 
-// openDirOf opens the directory of a path that may be changed. The journal holds real paths, so where a directory of it has become a link an agent has led it
-// elsewhere: what is restored is not for there.
+// openDirOf opens the directory of a path that may be changed. The journal holds real paths, so where a directory of
+// it has become a link an agent has led it elsewhere: what is restored is not for there.
 func openDirOf(env *Env, path string) (*os.Root, error) {
 	entry, err := env.Policy.ResolveEntry(path)
 	if err != nil {
@@ -62,7 +62,8 @@ func openDirOf(env *Env, path string) (*os.Root, error) {
 	return dir, err
 }
 
-// ledAway returns an error if a path of the history, which was real, no longer is: a link replaces one of its directories.
+// ledAway returns an error if a path of the history, which was real, no longer is: a link replaces one of its
+// directories.
 func ledAway(path string, now guard.Path) error {
 	if now.Real() == path {
 		return nil
@@ -96,7 +97,8 @@ func chmodDir(env *Env, f history.FileUndo, mode fs.FileMode) error {
 	return dir.Chmod(name, mode)
 }
 
-// setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was there remains.
+// setNode puts a directory, a link, a file or nothing in the place of what is at a name. If that fails, what was
+// there remains.
 func setNode(env *Env, dir *os.Root, name string, now, next history.Node, content []byte) error {
 	create := func(name string) error {
 		switch {

@@ -35,8 +35,8 @@ import (
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
-// A Runtime has what the tools of one host share: the search engine, the shells, and the journal of files that are being
-// written in place. [OpenRuntime] creates one. Close ends all its commands.
+// A Runtime has what the tools of one host share: the search engine, the shells, and the journal of files that are
+// being written in place. [OpenRuntime] creates one. Close ends all its commands.
 type Runtime struct {
 	search      *search.Engine
 	shell       hostShell
@@ -49,7 +49,8 @@ type Runtime struct {
 	settling    sync.Mutex // held while the commands of killed hosts are settled
 	log         *slog.Logger
 	questions   openQuestions
-	// decoding limits how many documents are converted concurrently, see convert: each may take up to document.MaxDecoded bytes.
+	// decoding limits how many documents are converted concurrently, see convert: each may take up to
+	// document.MaxDecoded bytes.
 	decoding *semaphore.Weighted
 	// cache is the directory for results that are slow to compute. Commands cannot access it. "" if there is none.
 	cache string
@@ -88,8 +89,8 @@ type RuntimeConfig struct {
 	Search settings.Search
 	// Baseline removes what commands must not leave. The runtime closes it. Nil means one without a state directory.
 	Baseline *baseline.Keeper
-	// CommandWait is how long the first command waits until its workspace has been read, so that its changes can be undone. Zero
-	// means 2 s.
+	// CommandWait is how long the first command waits until its workspace has been read, so that its changes can be
+	// undone. Zero means 2 s.
 	CommandWait time.Duration
 	// Version is sent to web servers.
 	Version string
@@ -97,7 +98,8 @@ type RuntimeConfig struct {
 	Log *slog.Logger
 }
 
-// convert waits until a document of that many bytes may be converted: two at once, and a large one alone. The caller calls release.
+// convert waits until a document of that many bytes may be converted: two at once, and a large one alone. The caller
+// calls release.
 func (b *Runtime) convert(ctx context.Context, size int64) (release func(), err error) {
 	const large = 16 << 20 // bytes; a notebook or picture takes several times as much memory
 	weight := int64(1)
@@ -113,8 +115,8 @@ func (b *Runtime) convert(ctx context.Context, size int64) (release func(), err 
 // imagesAtOnce is how many small documents are converted concurrently.
 const imagesAtOnce = 2
 
-// OpenRuntime opens a runtime, and repairs files that a killed host has left incomplete. [Runtime.Warm] or the first command
-// starts what commands need.
+// OpenRuntime opens a runtime, and repairs files that a killed host has left incomplete. [Runtime.Warm] or the first
+// command starts what commands need.
 func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 	if cfg.Baseline == nil {
 		cfg.Baseline = baseline.Open("", cfg.Log)
@@ -157,8 +159,8 @@ func OpenRuntime(cfg RuntimeConfig) (*Runtime, error) {
 // journalName is the directory below the state directory for [Runtime].journal.
 const journalName = "journal"
 
-// openHistory opens the history of changes. Without a usable directory nothing is recorded, and the result of each change says
-// so.
+// openHistory opens the history of changes. Without a usable directory nothing is recorded, and the result of each
+// change says so.
 func (b *Runtime) openHistory(state string) (err error) {
 	cfg := history.Config{Log: b.log, Torn: func(path string) bool { return atomicfile.Torn(b.journal, path) }}
 	if state != "" {
@@ -299,12 +301,12 @@ func (p supervised) Kill() (refused []string, err error) {
 	return nil, err
 }
 
-// InCall reports whether this process descends from a command or task of a host. If [sandbox.InCommand] is not supported, it
-// uses the environment, which a command can change.
+// InCall reports whether this process descends from a command or task of a host. If [sandbox.InCommand] is not
+// supported, it uses the environment, which a command can change.
 func InCall() bool { return sandbox.InCommand() || os.Getenv(supervise.CallVariable) != "" }
 
-// Prepare sets the memory limit of this process by the limits of the system, and marks inherited descriptors close-on-exec. A
-// program that opens a runtime calls it once in main. The error names a limit that is too low.
+// Prepare sets the memory limit of this process by the limits of the system, and marks inherited descriptors
+// close-on-exec. A program that opens a runtime calls it once in main. The error names a limit that is too low.
 func Prepare() error { return errors.Join(memory.Bound(), supervise.CloseInherited()) }
 
 // openSearch makes the engine of Glob and Grep.
@@ -317,8 +319,8 @@ func openSearch(s settings.Search) *search.Engine {
 	return search.New(cfg)
 }
 
-// removeSavedIndexes removes the indexes of contents that earlier versions saved in the state directory, which may be shared
-// with other programs: only files of their names go, and the directory if nothing else is in it.
+// removeSavedIndexes removes the indexes of contents that earlier versions saved in the state directory, which may be
+// shared with other programs: only files of their names go, and the directory if nothing else is in it.
 func removeSavedIndexes(stateDir string) error {
 	dir := filepath.Join(stateDir, "search")
 	info, err := os.Lstat(dir)

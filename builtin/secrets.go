@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/secrets"
 )
 
-// TellSecrets adds a note to the result of another server or of the web if it holds keys or tokens, and masks them if the settings
-// say so.
+// TellSecrets adds a note to the result of another server or of the web if it holds keys or tokens, and masks them if
+// the settings say so.
 func (e *Env) TellSecrets(r *Result) {
 	kinds := e.maskSecrets(&r.Text)
 	if structured, ok := r.Structured.(json.RawMessage); ok {

@@ -44,9 +44,9 @@ type ServerMask struct {
 	Hosts           []string
 }
 
-// StartServer starts the process of a server in a sandbox of its own, under rules whose scratch directory is the server's. Done is
-// closed when the server itself has ended. Kill must be called once: it ends the server, all that it started, and its sandbox, and returns
-// when none is left.
+// StartServer starts the process of a server in a sandbox of its own, under rules whose scratch directory is the
+// server's. Done is closed when the server itself has ended. Kill must be called once: it ends the server, all that
+// it started, and its sandbox, and returns when none is left.
 func StartServer(ctx context.Context, b *Runtime, policy *guard.Policy, s ServerSpec) (done <-chan struct{}, kill func() error, err error) {
 	scratch := policy.Commands().Scratch()
 	if scratch == "" {

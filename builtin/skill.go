@@ -59,8 +59,8 @@ var skillTool = declare(Tool[skillInput]{
 // Load returns the skills. The error says which ones are left out.
 func (k Skills) Load() ([]Skill, error) { return skill.Load(k.Sources, k.MayRead) }
 
-// MayRead reports whether the rules let the caller read a file of a skill. That it may lie outside of the workspace is no reason
-// against it: the user has put it there.
+// MayRead reports whether the rules let the caller read a file of a skill. That it may lie outside of the workspace
+// is no reason against it: the user has put it there.
 func (k Skills) MayRead(file string) bool {
 	path, err := k.Policy.Resolve(file)
 	if err != nil {
@@ -109,7 +109,8 @@ func (k Skills) Describe() string {
 	return b.String()
 }
 
-// SkillAt returns the skill that a path of a resource belongs to, such as user/NAME/references/a.md, and the file in it.
+// SkillAt returns the skill that a path of a resource belongs to, such as user/NAME/references/a.md, and the file in
+// it.
 func (k Skills) SkillAt(path string) (s Skill, file string, err error) {
 	all, _ := k.Load()
 	for _, s := range all {

@@ -215,7 +215,8 @@ func withRemarks(text string, r *shell.Result) string {
 	return text + onLines(r.Execs)
 }
 
-// taskStarted returns the result for a command that became a task. The next command starts in the same directory as it did.
+// taskStarted returns the result for a command that became a task. The next command starts in the same directory as
+// it did.
 func taskStarted(id, soFar, head string, dir guard.Path, remarks []string) Result {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s. Its output: TaskOutput {\"task_id\":%q}; end it with TaskStop.\n", head, id, id)
@@ -270,8 +271,8 @@ type (
 // Tasks returns the background tasks of all principals, oldest first. Only the owner of the machine may see them.
 func (b *Runtime) Tasks() []*Task { return b.tasks.All() }
 
-// TasksEnded calls report for each task of a scope that has ended and was not reported yet, until report returns false. A task
-// for which report returns true is not reported again.
+// TasksEnded calls report for each task of a scope that has ended and was not reported yet, until report returns
+// false. A task for which report returns true is not reported again.
 func (b *Runtime) TasksEnded(principal, scope string, report func(t *Task, how string) bool) {
 	b.tasks.Ended(principal, scope, func(t *Task, c TaskChunk) bool { return report(t, taskEnd(c)) })
 }

@@ -233,10 +233,10 @@ func Define[In any](t Tool[In]) (*Def, error) {
 // always lets every call of a tool run concurrently with others.
 func always[In any](In) bool { return true }
 
-// External completes the definition d of a tool of another server or program. plan gets the arguments as one JSON object; those
-// for another server are converted to its schema as those of the tools of this host are. The effects of such a tool are not known: its plan has the effect
-// [guard.CallTool], so that an allow rule or a person must permit each call. concurrent means that calls may run
-// concurrently with others.
+// External completes the definition d of a tool of another server or program. plan gets the arguments as one JSON
+// object; those for another server are converted to its schema as those of the tools of this host are. The effects of
+// such a tool are not known: its plan has the effect [guard.CallTool], so that an allow rule or a person must permit
+// each call. concurrent means that calls may run concurrently with others.
 func External(d Def, concurrent bool, plan func(ctx context.Context, env *Env, args json.RawMessage) (Plan, error)) *Def {
 	schema := looseSchemaOf(d.RawSchema)
 	d.bind = func(raw json.RawMessage) (*Call, error) {

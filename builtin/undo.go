@@ -34,8 +34,8 @@ type ChangedCall struct {
 	NumChanged, NumCreated, NumRemoved int
 }
 
-// Calls lists the calls that made changes, newest first, as far as the rules let their files be read. UndoneBy is empty until all of a
-// call is undone.
+// Calls lists the calls that made changes, newest first, as far as the rules let their files be read. UndoneBy is
+// empty until all of a call is undone.
 func (b *Runtime) Calls(policy *guard.Policy, f ChangeFilter) (calls []ChangedCall, err error) {
 	changes, err := b.Changes(policy, f)
 	for _, c := range changes {
@@ -163,10 +163,11 @@ type UndoResult struct {
 	Files []Undone
 	// Running are the commands that run in the workspace.
 	Running []history.Running
-	// Refused is why nothing since a time is undone while commands run, unless it is forced. Without a dry run it is the error as well.
+	// Refused is why nothing since a time is undone while commands run, unless it is forced. Without a dry run it is the
+	// error as well.
 	Refused error
-	// HeadMoved are the IDs of the calls to be undone after which git had another commit checked out. The work tree will show the
-	// reversed changes.
+	// HeadMoved are the IDs of the calls to be undone after which git had another commit checked out. The work tree will
+	// show the reversed changes.
 	HeadMoved []string
 }
 
@@ -260,7 +261,8 @@ func undo(ctx context.Context, env *Env, sel UndoSelection, plan *history.Undo, 
 	return restoreAll(ctx, &own, files, entry, r)
 }
 
-// restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes when everything is in them.
+// restoreAll restores files, and says of each what became of it. Directories become usable first, and get their modes
+// when everything is in them.
 func restoreAll(ctx context.Context, env *Env, files []history.FileUndo, entry *history.Announced, r *UndoResult) error {
 	isDir := func(f history.FileUndo) bool { return f.Restore.Mode.IsDir() }
 	for _, f := range files {
@@ -321,8 +323,9 @@ func removeMade(env *Env, files []history.FileUndo, failed map[string]error) {
 	}
 }
 
-// mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner undoes. If a
-// directory of the path must be restored first, the path leads elsewhere until then; it is judged when it is restored.
+// mayRestore returns an error if an undo of all must not change the path of f. Ask rules do not apply: the owner
+// undoes. If a directory of the path must be restored first, the path leads elsewhere until then; it is judged when
+// it is restored.
 func mayRestore(env *Env, f history.FileUndo, all []history.FileUndo) error {
 	entry, err := env.Policy.ResolveEntry(f.Path)
 	if err != nil || entry.Real() != f.Path && slices.ContainsFunc(all, func(dir history.FileUndo) bool {

@@ -62,7 +62,8 @@ var enterWorktreeTool = declare(Tool[enterWorktreeInput]{
 // dotLock matches names that git does not take.
 var dotLock = regexp.MustCompile(`\.lock(/|$)|\.\.`)
 
-// enterWorktree makes a worktree, or takes one over again that the caller kept under that name, and moves the scope there.
+// enterWorktree makes a worktree, or takes one over again that the caller kept under that name, and moves the scope
+// there.
 func enterWorktree(ctx context.Context, env *Env, in enterWorktreeInput) (Result, error) {
 	dir, _, err := workDir(env)
 	if err != nil {
@@ -127,7 +128,8 @@ var exitWorktreeTool = declare(Tool[exitWorktreeInput]{
 	},
 })
 
-// exitWorktree commits what is left in the scope's worktree, and moves the scope back. With discard the worktree is removed then.
+// exitWorktree commits what is left in the scope's worktree, and moves the scope back. With discard the worktree is
+// removed then.
 func exitWorktree(ctx context.Context, env *Env, w *Worktree, discard bool) (Result, error) {
 	report, err := w.Leave(ctx)
 	for end := time.Now().Add(leaveWait); errors.Is(err, worktree.ErrInUse) && time.Now().Before(end); report, err = w.Leave(ctx) {

@@ -36,7 +36,8 @@ func sweepWorktrees(ctx context.Context, room worktree.Room, log *slog.Logger) {
 	}
 }
 
-// conversationTree makes a worktree for the caller's conversation, or takes one over again that the caller left and kept under that name.
+// conversationTree makes a worktree for the caller's conversation, or takes one over again that the caller left and
+// kept under that name.
 func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktreeInput) (w *Worktree, again bool, err error) {
 	room, denied := e.Runtime.worktrees, e.Policy.Commands().Denied
 	if in.Name != "" && in.Base == "" {
@@ -54,8 +55,8 @@ func (e *Env) conversationTree(ctx context.Context, dir string, in enterWorktree
 	return w, false, err
 }
 
-// agentTree makes a worktree for the agent of that id, from HEAD of the caller's directory, or takes the one over again that it has worked
-// in before.
+// agentTree makes a worktree for the agent of that id, from HEAD of the caller's directory, or takes the one over
+// again that it has worked in before.
 func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	room, name := e.Runtime.worktrees, string(worktree.Agent)+"-"+id
 	switch {
@@ -95,13 +96,15 @@ func (b *Runtime) leaveTree(ctx context.Context, w *Worktree) []string {
 	return strings.Split(said, "\n")
 }
 
-// entered are the worktrees in which conversations work, by conversation. It is kept while a host runs, longer than their scopes.
+// entered are the worktrees in which conversations work, by conversation. It is kept while a host runs, longer than
+// their scopes.
 type entered struct {
 	mu   sync.Mutex
 	open map[string]*Worktree
 }
 
-// Worktree returns the worktree that a conversation works in, nil if it works in none: one that an earlier host left it in is taken over.
+// Worktree returns the worktree that a conversation works in, nil if it works in none: one that an earlier host left
+// it in is taken over.
 func (b *Runtime) Worktree(ctx context.Context, d *WorkDir, conversation string) (*Worktree, error) {
 	if conversation == "" || !hasWorktrees(b) {
 		return nil, nil
@@ -172,7 +175,8 @@ func (t *entered) set(conversation string, w *Worktree) {
 	t.put(conversation, w)
 }
 
-// move moves a scope: its directory, and what it has read, whose content decides whether that counts in the other place.
+// move moves a scope: its directory, and what it has read, whose content decides whether that counts in the other
+// place.
 func (e *Env) move(w *Worktree, dir, from, to string) {
 	e.Dir.mu.Lock()
 	e.Dir.tree, e.Dir.dir, e.Dir.looked = w, dir, true
@@ -206,8 +210,8 @@ func (t *entered) close() error {
 	return errors.Join(errs...)
 }
 
-// ApplyWorktree merges what was changed in a worktree into the user's work tree. It is one change of the history, recorded before the
-// first file is written. Ask rules do not apply: the owner applies.
+// ApplyWorktree merges what was changed in a worktree into the user's work tree. It is one change of the history,
+// recorded before the first file is written. Ask rules do not apply: the owner applies.
 func ApplyWorktree(ctx context.Context, env *Env, w *Worktree, command string) (done worktree.Applied, err error) {
 	hidden, _ := env.Policy.Hiding()
 	m, err := w.Merge(ctx, hidden)

@@ -148,8 +148,8 @@ func (c Commands) SecretVariables() []string { return texts(c.p.data.sandbox.Cre
 // MaskedVariables returns the variables of which contained commands get a sentinel.
 func (c Commands) MaskedVariables() []settings.Mask { return c.p.data.sandbox.Credentials.MaskedVars }
 
-// MaskedFiles returns the files of which contained commands read a copy with sentinels. They are hidden from commands by all other
-// means; what a rule denies as well is not among them.
+// MaskedFiles returns the files of which contained commands read a copy with sentinels. They are hidden from commands
+// by all other means; what a rule denies as well is not among them.
 func (c Commands) MaskedFiles() []MaskedFile {
 	k := c.p.data
 	return slices.DeleteFunc(slices.Clone(k.files.masked), func(m MaskedFile) bool {

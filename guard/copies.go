@@ -10,8 +10,9 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// originals returns the places that roots in a worktree stand for, and adds them to the bounds that rules are compiled for:
-// the roots and additional directories of the workspace, which are readable, and the work tree. None is writable.
+// originals returns the places that roots in a worktree stand for, and adds them to the bounds that rules are
+// compiled for: the roots and additional directories of the workspace, which are readable, and the work tree. None is
+// writable.
 func (cfg Config) originals(c *rules.Compiler, more []settings.Entry) (all, readable []pathname.Place) {
 	if cfg.CopyOf == "" || len(cfg.Originals) == 0 {
 		return nil, nil

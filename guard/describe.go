@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// A Description is what people see of a call before it is allowed, and in logs. Its texts are as the agent wrote them: sanitize
-// them before showing them.
+// A Description is what people see of a call before it is allowed, and in logs. Its texts are as the agent wrote
+// them: sanitize them before showing them.
 type Description struct {
 	// Text is the whole command line, "" if Items show all of it.
 	Text string
@@ -36,7 +36,8 @@ type Item struct {
 	// Action, Rule, Source and Reason are the verdict on the effect.
 	Action               Action
 	Rule, Source, Reason string
-	// Removed and Added are the text that a write removes and adds. Diff is the unified diff of the file, "" if it is not known.
+	// Removed and Added are the text that a write removes and adds. Diff is the unified diff of the file, "" if it is
+	// not known.
 	Removed, Added, Diff string
 
 	danger danger
@@ -126,8 +127,8 @@ func dangerOf(what string) danger {
 	return unknown
 }
 
-// decided sets the verdict on an item: that of its own parts, or else of the whole call. line is the command line that the item
-// belongs to, if any.
+// decided sets the verdict on an item: that of its own parts, or else of the whole call. line is the command line
+// that the item belongs to, if any.
 func (i *Item) decided(v Verdict, line string) {
 	if i.judged == "" {
 		i.judged = i.What

@@ -2,17 +2,17 @@ package guard
 
 import "cmp"
 
-// CallTool is the call of a tool that package builtin does not declare: one of another MCP server, or of the program that
-// embeds the host. Its effect is not known, and hints of the server do not loosen the decision: an allow rule on the tool, or a
-// person, must permit it.
+// CallTool is the call of a tool that package builtin does not declare: one of another MCP server, or of the program
+// that embeds the host. Its effect is not known, and hints of the server do not loosen the decision: an allow rule on
+// the tool, or a person, must permit it.
 type CallTool struct {
 	// Server is the server, and Tool the name of the tool on it.
 	Server, Tool string
 	// Reads is "resource" or "prompt" if the call reads one from the server instead. Tool is then its name.
 	Reads string
-	// Listed says that the server lists what is read. It may then be read in each mode, unless a rule on the server denies it:
-	// a person has configured the server, and the server learns only which resource is read, or the arguments of a prompt. A
-	// prompt with arguments counts as unlisted on a server that a project configures.
+	// Listed says that the server lists what is read. It may then be read in each mode, unless a rule on the server
+	// denies it: a person has configured the server, and the server learns only which resource is read, or the arguments
+	// of a prompt. A prompt with arguments counts as unlisted on a server that a project configures.
 	Listed bool
 }
 

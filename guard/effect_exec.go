@@ -83,7 +83,8 @@ func (Exec) HookResponse(text string) map[string]any {
 	return map[string]any{"stdout": text, "stderr": "", "interrupted": false}
 }
 
-// Command returns the command that the call would run, nil if it runs none. No call runs two: the second would be refused.
+// Command returns the command that the call would run, nil if it runs none. No call runs two: the second would be
+// refused.
 func (in Intent) Command() *Exec {
 	for _, e := range in.Effects {
 		if c, ok := e.(Exec); ok {

@@ -2,8 +2,8 @@ package guard
 
 import "strings"
 
-// RunAgent runs an agent for the caller, in its own sandbox. The rules of the caller apply to the agent's effects. Its own
-// rules have the form Agent(TYPE).
+// RunAgent runs an agent for the caller, in its own sandbox. The rules of the caller apply to the agent's effects.
+// Its own rules have the form Agent(TYPE).
 type RunAgent struct {
 	Type, Runner string
 	Task         string // the agent's task, in a few words

@@ -6,8 +6,8 @@ type SetMode struct {
 	Plan     string // the plan that a person approves by ending the mode
 }
 
-// Judge implements [Effect]. Entering plan mode needs no approval. Leaving it always needs approval, which no rule, mode or
-// hook can give.
+// Judge implements [Effect]. Entering plan mode needs no approval. Leaving it always needs approval, which no rule,
+// mode or hook can give.
 func (m SetMode) Judge(j Judgment) {
 	p := Part{What: m.what(), Action: Allow, Source: builtIn, Reason: "Plan mode only forbids more."}
 	if !m.Planning {

@@ -6,8 +6,8 @@ type Write struct {
 	// Removed and Added are the text that the write removes and adds, for display. Note is a
 	// further remark.
 	Removed, Added, Note string
-	// Preview returns the unified diff of the change, or "" if it is not known before the change is made. It is called when a person is
-	// asked; nil: there is none.
+	// Preview returns the unified diff of the change, or "" if it is not known before the change is made. It is called
+	// when a person is asked; nil: there is none.
 	Preview func() string
 }
 

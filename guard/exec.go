@@ -9,13 +9,14 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// JudgesExecs reports whether rules apply to single commands and the settings do not turn exec judging off. Each program that a
-// command starts must then be judged by [Commands.JudgeExec] when it starts.
+// JudgesExecs reports whether rules apply to single commands and the settings do not turn exec judging off. Each
+// program that a command starts must then be judged by [Commands.JudgeExec] when it starts.
 func (c Commands) JudgesExecs() bool {
 	return c.p.data.execs && (!c.p.data.deny.Commands.Empty() || !c.p.data.ask.Commands.Empty())
 }
 
-// An ExecFinding is the result of the deny and ask rules for a program that is about to start. The zero ExecFinding refuses it.
+// An ExecFinding is the result of the deny and ask rules for a program that is about to start. The zero ExecFinding
+// refuses it.
 type ExecFinding struct {
 	// Action is Allow if no rule applies.
 	Action Action
@@ -29,8 +30,8 @@ type ExecFinding struct {
 	Confirm bool
 }
 
-// JudgeExec decides whether a program that a command of the caller starts may run. It applies deny and ask rules only: the
-// command has been judged before.
+// JudgeExec decides whether a program that a command of the caller starts may run. It applies deny and ask rules
+// only: the command has been judged before.
 func (c Commands) JudgeExec(e *sandbox.Exec) ExecFinding {
 	if v, broken := unreadable(c.p); broken {
 		return ExecFinding{Rule: v.Rule, Source: v.Source, Words: e.Args, Reason: v.Reason}
@@ -94,8 +95,8 @@ func unasked(mode string, a Action) Action {
 // RuleUnreadable is the built-in rule on a program that cannot be judged when it starts.
 const RuleUnreadable = "unreadable program"
 
-// An ExecGrant is a command that a person has allowed as the text of a call shows it: an ask rule does not ask again when its
-// program starts.
+// An ExecGrant is a command that a person has allowed as the text of a call shows it: an ask rule does not ask again
+// when its program starts.
 type ExecGrant struct {
 	rule  string
 	words []command.Word
@@ -111,7 +112,8 @@ func (c Commands) ExecGrants(e Exec) (grants []ExecGrant) {
 	return grants
 }
 
-// Covers reports whether a started program is the granted command. Words that the text does not determine match any arguments.
+// Covers reports whether a started program is the granted command. Words that the text does not determine match any
+// arguments.
 func (g ExecGrant) Covers(f ExecFinding, args []string) bool {
 	if g.rule != f.Rule || len(args) == 0 || len(g.words) == 0 || path.Base(args[0]) != path.Base(g.words[0].Text) {
 		return false

@@ -43,7 +43,8 @@ var execKnown = sync.OnceValue(func() execTable {
 	return t
 })
 
-// An identity collects the commands that a rule may call the start of one program: its arguments after each of its names.
+// An identity collects the commands that a rule may call the start of one program: its arguments after each of its
+// names.
 type identity struct {
 	rules  []*rules.Commands
 	exec   *sandbox.Exec
@@ -146,8 +147,8 @@ func (id *identity) named(name string, args []string) {
 	}
 }
 
-// script adds the script that an interpreter runs, by its name. If an option may take the next argument, the argument after
-// that is the script, if such a file exists.
+// script adds the script that an interpreter runs, by its name. If an option may take the next argument, the argument
+// after that is the script, if such a file exists.
 func (id *identity) script(ends []string, words []string) {
 	first := true
 	for i := 1; i < len(words); i++ {

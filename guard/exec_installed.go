@@ -46,8 +46,8 @@ type program struct {
 	path string // without links
 	id   realpath.ID
 	size int64
-	// chosen says that the name is a link that the administrator can point to different programs of the same purpose, such as
-	// vi.
+	// chosen says that the name is a link that the administrator can point to different programs of the same purpose,
+	// such as vi.
 	chosen bool
 }
 
@@ -113,7 +113,8 @@ func (in *installation) programs(name string) []program {
 	return files
 }
 
-// hash returns the hash of a file. It reads the file once until it changes. A file without a name can change undetected.
+// hash returns the hash of a file. It reads the file once until it changes. A file without a name can change
+// undetected.
 func (in *installation) hash(f sandbox.ExecFile) (sum [sha256.Size]byte, ok bool) {
 	key := hashKey{idOf(f), f.Ctime}
 	in.mu.Lock()
@@ -164,9 +165,9 @@ func (in *installation) same(f sandbox.ExecFile, p program) bool {
 // idOf returns the identity of a file.
 func idOf(f sandbox.ExecFile) realpath.ID { return realpath.ID{Device: f.Dev, Inode: f.Inode} }
 
-// copyTargets returns the programs in rules that a file is under a different name: it is a link to the program, or a copy. A
-// file with several names in the directories of programs may be a different program by each name; it counts as the one that it
-// is called by.
+// copyTargets returns the programs in rules that a file is under a different name: it is a link to the program, or a
+// copy. A file with several names in the directories of programs may be a different program by each name; it counts
+// as the one that it is called by.
 func copyTargets(f sandbox.ExecFile, called []string, rules []*rules.Commands) (names []string) {
 	own := installed.namesOf(idOf(f))
 	for name := range execKnown().applets {
@@ -203,8 +204,8 @@ func (p program) is(name string, called, own []string) bool {
 	return !known || p.chosen
 }
 
-// DeniedPrograms returns the files of the installed programs that a rule denies with any arguments. It leaves out shells, which
-// every command needs, and files with several names, which may be a different program by each.
+// DeniedPrograms returns the files of the installed programs that a rule denies with any arguments. It leaves out
+// shells, which every command needs, and files with several names, which may be a different program by each.
 func (c Commands) DeniedPrograms() (files []string) {
 	if !c.p.data.execs {
 		return nil

@@ -20,14 +20,15 @@ import (
 // maxMultiCall is how much of a file is searched for the names of its programs.
 const maxMultiCall = 8 << 20
 
-// isMultiCall reports whether a file of that name is many programs: which one, its first argument says, or the name it is called by.
-// busybox takes every name that begins with its own.
+// isMultiCall reports whether a file of that name is many programs: which one, its first argument says, or the name
+// it is called by. busybox takes every name that begins with its own.
 func isMultiCall(name string) bool {
 	return execKnown().applets[name] || strings.HasPrefix(name, "busybox") || strings.HasPrefix(name, "toybox")
 }
 
-// multiCall adds the programs that the i-th file is and starts inside of itself, if it is many programs, by these names and arguments.
-// busybox and toybox start many of their own programs without the kernel, so that nothing else judges these.
+// multiCall adds the programs that the i-th file is and starts inside of itself, if it is many programs, by these
+// names and arguments. busybox and toybox start many of their own programs without the kernel, so that nothing else
+// judges these.
 func (id *identity) multiCall(i int, names, args []string) {
 	if i >= len(id.exec.Files) {
 		return
@@ -87,8 +88,8 @@ func holds(f sandbox.ExecFile, text string) bool {
 	return err == nil && bytes.Contains(content, []byte(text))
 }
 
-// startsInside reports whether a shell that is one of many programs starts the others without the kernel. An installed one is tried;
-// of another one it is assumed.
+// startsInside reports whether a shell that is one of many programs starts the others without the kernel. An
+// installed one is tried; of another one it is assumed.
 func startsInside(f sandbox.ExecFile, own []string) bool {
 	for _, name := range own {
 		if !isMultiCall(name) {

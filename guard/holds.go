@@ -11,8 +11,8 @@ import (
 // heldLate says that the exec gate enforces a rule.
 const heldLate = "when programs start"
 
-// Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the text of a command), "when
-// programs start" (the exec gate), or "host" with a remark on commands. It returns "" for allow rules.
+// Holds returns what enforces a deny or ask rule on this machine: "host", "kernel", "text" (the text of a command),
+// "when programs start" (the exec gate), or "host" with a remark on commands. It returns "" for allow rules.
 func (p *Policy) Holds(action, rule string) string {
 	if action != "deny" && action != "ask" {
 		return ""

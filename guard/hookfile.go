@@ -18,7 +18,8 @@ import (
 // inProject is a plain word that stands for the project's directory in the text of a hook, whatever its name is.
 const inProject = "/.hook-project"
 
-// projectRef matches references to the project's directory in the text of a hook, and to the directory that it starts in.
+// projectRef matches references to the project's directory in the text of a hook, and to the directory that it starts
+// in.
 var projectRef = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$CLAUDE_PROJECT_DIR\b|\$\{CLAUDE_PROJECT_DIR(:?[-?][^}$` + "`" + `"]*)?\}|\$PWD\b|\$\{PWD\}|\$\(pwd\)`)
 })

@@ -16,8 +16,8 @@ import (
 )
 
 // A HostCommand is a command line of the user's settings that the host runs outside of any sandbox: a server with
-// "sandbox": false, a headersHelper, a command of web.search, a hook with "contained": false. The files of the workspace that
-// it names are protected.
+// "sandbox": false, a headersHelper, a command of web.search, a hook with "contained": false. The files of the
+// workspace that it names are protected.
 type HostCommand struct {
 	// Args are the path of the program and its arguments. Nil: a shell reads Text.
 	Args []string

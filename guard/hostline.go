@@ -73,7 +73,8 @@ func (t *hostLine) exposed(path Path) bool {
 		withinAny(path.real, k.files.writable) || withinAny(path.given, k.files.writable)
 }
 
-// inWorkspace reports whether a path lies below a directory that commands can write. The directory itself does not count.
+// inWorkspace reports whether a path lies below a directory that commands can write. The directory itself does not
+// count.
 func (t *hostLine) inWorkspace(path Path) bool {
 	return t.exposed(path) && !slices.ContainsFunc(t.k.bounds, func(b pathname.Place) bool { return b.Real == path.real })
 }

@@ -58,8 +58,8 @@ func programName(name string) string {
 	return strings.TrimRight(strings.TrimSuffix(name, ".exe"), "0123456789.")
 }
 
-// loads returns the directory of the boundary from which a command loads files that its words do not name, or the missing
-// file that it runs.
+// loads returns the directory of the boundary from which a command loads files that its words do not name, or the
+// missing file that it runs.
 func (t *hostLine) loads(s command.Simple, dirs []Path) (at Path, ok bool) {
 	name := programName(s.Name)
 	operands, launcher := launchers[name]

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Judge decides whether the caller may do what in says. It reads the disk only for files with several names, and changes
-// nothing.
+// Judge decides whether the caller may do what in says. It reads the disk only for files with several names, and
+// changes nothing.
 func (p *Policy) Judge(in Intent) Verdict {
 	if v, broken := unreadable(p); broken {
 		return v
@@ -32,8 +32,8 @@ func (p *Policy) Judge(in Intent) Verdict {
 	return j.verdict(silent)
 }
 
-// ToolEnabled reports whether any call of the tool can be allowed. A tool that is denied by name must not be listed. The
-// verdict is the refusal.
+// ToolEnabled reports whether any call of the tool can be allowed. A tool that is denied by name must not be listed.
+// The verdict is the refusal.
 func (p *Policy) ToolEnabled(name string) (bool, Verdict) {
 	if v, broken := unreadable(p); broken {
 		return false, v
@@ -203,7 +203,8 @@ func (j *judge) denied(t *target) (Part, bool) {
 	return Part{}, false
 }
 
-// editedBy reports whether a command would write a file inside the boundary: a rule on every Edit applies to such files too.
+// editedBy reports whether a command would write a file inside the boundary: a rule on every Edit applies to such
+// files too.
 func (j *judge) editedBy(t *target) bool {
 	return t.access == writing && j.exec != nil && j.inside(t) && !t.path.Own() && !(j.data.scratch != "" && pathname.Within(t.real, pathname.Slashed(j.data.scratch)))
 }
@@ -305,8 +306,8 @@ func (j *judge) protected(t *target) (Part, bool) {
 	return part, true
 }
 
-// sharedHardlink requires approval to write a file that has names outside of the boundary, such as in a package manager's
-// store.
+// sharedHardlink requires approval to write a file that has names outside of the boundary, such as in a package
+// manager's store.
 func (j *judge) sharedHardlink(t *target) (Part, bool) {
 	if t.access != writing || t.path.links < 2 || t.path.dir || j.data.mode == settings.ModeBypass || !j.inside(t) {
 		return Part{}, false
@@ -318,8 +319,8 @@ func (j *judge) sharedHardlink(t *target) (Part, bool) {
 		"Replace it by a copy of itself first (cp and mv), or let a person agree."), true
 }
 
-// privateDirOfHost keeps the file tools from writing host files that commands see in a private directory: they are read-only to
-// commands.
+// privateDirOfHost keeps the file tools from writing host files that commands see in a private directory: they are
+// read-only to commands.
 func (j *judge) privateDirOfHost(t *target) (Part, bool) {
 	if t.access != writing || j.exec != nil || j.inside(t) || !j.data.inPrivate(t.path.real) {
 		return Part{}, false
@@ -365,8 +366,9 @@ func (j *judge) outsideRoots(t *target) (Part, bool) {
 			strings.Join(j.policy.Roots(), ", "), tool, t.given)), true
 }
 
-// isScratch reports whether a command names a temporary file where the user has turned the sandbox off: in the sandbox it would
-// have a private /tmp. Where a root lies in a directory of temporary files, others there may be projects too.
+// isScratch reports whether a command names a temporary file where the user has turned the sandbox off: in the
+// sandbox it would have a private /tmp. Where a root lies in a directory of temporary files, others there may be
+// projects too.
 func (j *judge) isScratch(t *target) bool {
 	k := j.data
 	if !k.sandbox.OffByChoice || k.containment().Writes || j.in.Command() == nil {
@@ -425,8 +427,8 @@ func (j *judge) modePart(what string, a Action, reason string) Part {
 	return part
 }
 
-// verdict returns the strictest of the parts. A mode that never asks refuses instead of asking. An intent with a silent effect,
-// one that added no part, is refused.
+// verdict returns the strictest of the parts. A mode that never asks refuses instead of asking. An intent with a
+// silent effect, one that added no part, is refused.
 func (j *judge) verdict(silent bool) Verdict {
 	v := Verdict{Action: Allow, Parts: j.parts, Held: j.heldLate}
 	for i, p := range j.parts {
@@ -451,8 +453,8 @@ func (j *judge) verdict(silent bool) Verdict {
 	return v
 }
 
-// stopAndAsk ends the refusals that only a person can lift. How a person lifts them is in [Verdict.Person]: an agent that
-// reads it would try it.
+// stopAndAsk ends the refusals that only a person can lift. How a person lifts them is in [Verdict.Person]: an agent
+// that reads it would try it.
 const stopAndAsk = "Stop and ask the user."
 
 func allowCommand(rule string) []string { return []string{"toolhost", "allow", rule} }

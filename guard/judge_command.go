@@ -220,7 +220,8 @@ func (l *commandJudge) permission() {
 	}
 }
 
-// onlyReads reports whether every command of the line only reads what Read may read, so that it needs no rule in any mode.
+// onlyReads reports whether every command of the line only reads what Read may read, so that it needs no rule in any
+// mode.
 func (l *commandJudge) onlyReads() bool {
 	a := l.line.analysis
 	return len(a.Undecidable) == 0 && len(a.Commands) > 0 && every(a.Commands, l.reads)

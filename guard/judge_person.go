@@ -7,8 +7,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// PersonCommands returns the commands of toolhost that change what a caller may do, or what it did. Only a person may run them.
-// "rules" is one only with --remove. The program itself refuses them too if a call has started it, under any name.
+// PersonCommands returns the commands of toolhost that change what a caller may do, or what it did. Only a person may
+// run them. "rules" is one only with --remove. The program itself refuses them too if a call has started it, under
+// any name.
 func PersonCommands() []string {
 	return []string{
 		"allow", "allow-host", "ask", "credential add", "credential remove", "deny", "install", "keep", "mcp accept", "mcp add", "mcp allow-host", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add", "token revoke", "trust", "undo", "uninstall",
@@ -27,8 +28,8 @@ func (l *commandJudge) personCommands() {
 	}
 }
 
-// helps reports whether the words after mcp ask for help. Later words may be the value of an option, or belong to the server
-// that is added.
+// helps reports whether the words after mcp ask for help. Later words may be the value of an option, or belong to the
+// server that is added.
 func helps(words []command.Word) bool {
 	return len(words) > 0 && (words[0].Text == "--help" || len(words) > 1 && words[1].Text == "--help" && !isOption(words[0].Text))
 }

@@ -62,8 +62,9 @@ func (f wordFiles) read(t *target) {
 // maxInside is how many files of a directory are held against the rules on reading.
 const maxInside = 20_000
 
-// ruledInside judges the reading of a directory in which a rule denies or asks about a file: grep -r shows it. Nothing hides the file
-// from a command that no sandbox contains. In a directory of more than [maxInside] files, the first rule counts as one about them.
+// ruledInside judges the reading of a directory in which a rule denies or asks about a file: grep -r shows it.
+// Nothing hides the file from a command that no sandbox contains. In a directory of more than [maxInside] files, the
+// first rule counts as one about them.
 func (f wordFiles) ruledInside(t *target) (part Part, found bool) {
 	k := f.j.data
 	lists := []ruledList{{Deny, k.deny.Read}, {Ask, k.ask.Read}}

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// aliasing are kinds of file systems that give one file several names, such as ENV~1 for .env. Those that may do so, as what
-// a virtual machine shares or a FUSE program serves, are probed.
+// aliasing are kinds of file systems that give one file several names, such as ENV~1 for .env. Those that may do so,
+// as what a virtual machine shares or a FUSE program serves, are probed.
 const (
 	aliasing      = "cifs drvfs exfat fuseblk hfs hfsplus msdos ntfs ntfs3 smb3 smbfs vfat"
 	mayBeAliasing = "9p fakeowner fuse grpcfuse prl_fs vboxsf virtiofs vmhgfs"
@@ -24,11 +24,13 @@ const (
 // A mount is a file system in the tree.
 type mount struct{ dir, kind string }
 
-// manyNames are the mounts in and above some directories that give one file several names. Rules are held against the name that the
-// directory has for a file. The kernel hides and protects files by one name, so that commands reach them by another one.
+// manyNames are the mounts in and above some directories that give one file several names. Rules are held against the
+// name that the directory has for a file. The kernel hides and protects files by one name, so that commands reach
+// them by another one.
 type manyNames []mount
 
-// findManyNames looks for such mounts in and above directories. mounts is what the kernel says of mounts (proc_pid_mountinfo(5)).
+// findManyNames looks for such mounts in and above directories. mounts is what the kernel says of mounts
+// (proc_pid_mountinfo(5)).
 func findManyNames(bounds []pathname.Place, mounts string) (found manyNames) {
 	var all []mount
 	for line := range strings.Lines(mounts) {
@@ -90,7 +92,8 @@ func (a manyNames) why() string {
 	return fmt.Sprintf("%s is a file system (%s) that gives one file several names, and the kernel hides a file by one of them", Quote(a[0].dir), a[0].kind)
 }
 
-// stored returns a path with the names that its directories have for what it leads to. The error says that there is no such name.
+// stored returns a path with the names that its directories have for what it leads to. The error says that there is
+// no such name.
 func (a manyNames) stored(path string) (string, error) {
 	for _, m := range a {
 		rest, err := filepath.Rel(m.dir, path)

@@ -40,8 +40,8 @@ func pathOf(p pathname.Place) Path { return Path{given: p.Given, real: p.Real} }
 // messages.
 func (p Path) String() string { return p.given }
 
-// Real returns the path with every symbolic link resolved. For a file that does not exist it is the real path of its nearest
-// existing ancestor, followed by the rest.
+// Real returns the path with every symbolic link resolved. For a file that does not exist it is the real path of its
+// nearest existing ancestor, followed by the rest.
 func (p Path) Real() string { return p.real }
 
 // Location returns the path of the file on disk: Real, unless it is [Path.Own]. It is not for messages.
@@ -65,8 +65,8 @@ func (p Path) Open() (*os.File, error) { return p.open(os.O_RDONLY) }
 // neither creates nor truncates.
 func (p Path) OpenWritable() (*os.File, error) { return p.open(os.O_RDWR) }
 
-// Content reads the file into room if it is a regular file of at most limit bytes, and describes what was opened. ok is false
-// for other files, and if there is no faster way than [Path.Open].
+// Content reads the file into room if it is a regular file of at most limit bytes, and describes what was opened. ok
+// is false for other files, and if there is no faster way than [Path.Open].
 func (p Path) Content(room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
 	if p.real == "" {
 		return nil, false, p.unresolved("open")
@@ -89,8 +89,9 @@ func (p Path) Stat() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// OpenParent opens the directory that holds the file and returns it with the file's base name. It never creates a directory.
-// Operations on the base name in that root may follow a symbolic link that was created meanwhile; create and rename do not.
+// OpenParent opens the directory that holds the file and returns it with the file's base name. It never creates a
+// directory. Operations on the base name in that root may follow a symbolic link that was created meanwhile; create
+// and rename do not.
 func (p Path) OpenParent() (*os.Root, string, error) {
 	if p.real == "" {
 		return nil, "", p.unresolved("open")
@@ -106,8 +107,8 @@ func (p Path) OpenParent() (*os.Root, string, error) {
 	return root, base, nil
 }
 
-// MakeParents creates the missing directories above the file with the permissions perm before umask. unmake removes those that
-// it created, if they are empty; after an error all of them have been removed.
+// MakeParents creates the missing directories above the file with the permissions perm before umask. unmake removes
+// those that it created, if they are empty; after an error all of them have been removed.
 func (p Path) MakeParents(perm fs.FileMode) (unmake func(), err error) {
 	if p.real == "" {
 		return nil, p.unresolved("make directory of")

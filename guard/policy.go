@@ -32,7 +32,8 @@ type Config struct {
 	// a root; files in Originals and CopyOf cannot be written. Empty: the roots are not a copy.
 	Copy, CopyOf string
 	Originals    []string
-	// Others are directories that hold files of other callers: no tool reads or writes what lies there and not in the boundary.
+	// Others are directories that hold files of other callers: no tool reads or writes what lies there and not in the
+	// boundary.
 	Others []string
 	// Home is the user's home directory. Empty: "~" is not expanded.
 	Home string
@@ -53,8 +54,8 @@ type Config struct {
 	OwnFiles []string
 	// Settings hold the rules. Nil: there are none, and the mode is default.
 	Settings *settings.Settings
-	// HostCommands are the command lines that the host runs outside of any sandbox, without those of Settings: the files of the boundary
-	// that they name are protected. Nil: there are none.
+	// HostCommands are the command lines that the host runs outside of any sandbox, without those of Settings: the files
+	// of the boundary that they name are protected. Nil: there are none.
 	HostCommands []HostCommand
 	// Hooks says that this is the policy of contained hooks: they can write the files that their texts name as outputs.
 	Hooks bool

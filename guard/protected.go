@@ -57,8 +57,8 @@ var protectedNames = sync.OnceValue(func() map[string]bool {
 // that obey these files do too.
 func isProtectedName(name string) bool { return protectedNames()[pathname.Folded.Of(name)] }
 
-// inProtected reports whether a slashed path is protected: other programs run or obey such a file automatically. Writing it
-// is never approved in advance.
+// inProtected reports whether a slashed path is protected: other programs run or obey such a file automatically.
+// Writing it is never approved in advance.
 func inProtected(path string) bool {
 	for element := range strings.SplitSeq(path, "/") {
 		if pathname.Folded.Of(element) == gitName {

@@ -8,10 +8,10 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// AllowRules returns the narrowest rules that would allow what the verdict asks for: exactly these commands, exactly these
-// files. It returns none if no rule can: for what an ask rule or a built-in rule always asks for, and for texts that a rule
-// would match more widely than this command: wildcards, words that differ from run to run, and several commands once the
-// quotes are removed. reason says why there are none.
+// AllowRules returns the narrowest rules that would allow what the verdict asks for: exactly these commands, exactly
+// these files. It returns none if no rule can: for what an ask rule or a built-in rule always asks for, and for texts
+// that a rule would match more widely than this command: wildcards, words that differ from run to run, and several
+// commands once the quotes are removed. reason says why there are none.
 func (v Verdict) AllowRules() (rules []string, reason string) {
 	for _, p := range v.Parts {
 		if p.Action != Ask {
@@ -44,8 +44,8 @@ func (p Part) notRemembered() string {
 	return "a rule would allow more than this call"
 }
 
-// NarrowRules returns the rules that a person wants in place of those offered. text has one rule a line, each either offered
-// or for a path below that of an offered one. Empty text means those offered.
+// NarrowRules returns the rules that a person wants in place of those offered. text has one rule a line, each either
+// offered or for a path below that of an offered one. Empty text means those offered.
 func NarrowRules(offered []string, text string) ([]string, error) {
 	var rules []string
 	for line := range strings.Lines(text) {
@@ -93,8 +93,8 @@ func (p Part) allowRule() string {
 	return ""
 }
 
-// standsForItself reports whether the text of a command without its quotes, as a line of its own, is the same command: `make
-// ';' reboot` is not, nor is `rm $f`, or the {} of xargs and find.
+// standsForItself reports whether the text of a command without its quotes, as a line of its own, is the same
+// command: `make ';' reboot` is not, nor is `rm $f`, or the {} of xargs and find.
 func standsForItself(text string) bool {
 	a := command.Analyze(text)
 	if strings.Contains(text, "{}") || len(a.Commands) == 0 || len(a.Reads)+len(a.Writes) > 0 {

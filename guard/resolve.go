@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// Resolve turns a name into a [Path]: an absolute one, "~", "~/x", or one relative to the first root. Symbolic links are
-// followed, and ".." is resolved after the link before it, as the kernel does. The file need not exist.
+// Resolve turns a name into a [Path]: an absolute one, "~", "~/x", or one relative to the first root. Symbolic links
+// are followed, and ".." is resolved after the link before it, as the kernel does. The file need not exist.
 func (p *Policy) Resolve(name string) (Path, error) {
 	return p.ResolveIn(pathOf(p.data.roots[0]), name)
 }

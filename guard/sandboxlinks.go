@@ -9,8 +9,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// dropStray removes from the lists the links whose targets must stay accessible: a sandbox protects the target of a link too,
-// and a command that may create a link (x.key, which leads to the root) would lock itself and all other commands out.
+// dropStray removes from the lists the links whose targets must stay accessible: a sandbox protects the target of a
+// link too, and a command that may create a link (x.key, which leads to the root) would lock itself and all other
+// commands out.
 func (c *SandboxPaths) dropStray() {
 	c.Denied = slices.DeleteFunc(c.Denied, c.Harmless)
 	for _, list := range []*[]string{&c.ReadOnly, &c.Settled} {
@@ -21,9 +22,9 @@ func (c *SandboxPaths) dropStray() {
 	}
 }
 
-// Harmless reports whether name is a link that a command could make and whose target must stay visible, since without it
-// commands could do nothing any more, not even remove the link: a directory that they write in, or above one, and the programs
-// of the system. Any other target of a denied link is hidden.
+// Harmless reports whether name is a link that a command could make and whose target must stay visible, since without
+// it commands could do nothing any more, not even remove the link: a directory that they write in, or above one, and
+// the programs of the system. Any other target of a denied link is hidden.
 func (c *SandboxPaths) Harmless(name string) bool {
 	real, dir, ok := c.linkTarget(name)
 	return ok && (dir && c.holdsWritable(real) || ofSystem(real, dir))
@@ -47,8 +48,8 @@ func (c *SandboxPaths) holdsWritable(dir string) bool {
 	return slices.ContainsFunc(c.Writable, func(w string) bool { return pathname.Within(pathname.Slashed(w), pathname.Slashed(dir)) })
 }
 
-// ofSystem reports whether a file belongs to the programs of the system, without which no command works: it lies in /usr and
-// the like, or is a directory at the top.
+// ofSystem reports whether a file belongs to the programs of the system, without which no command works: it lies in
+// /usr and the like, or is a directory at the top.
 func ofSystem(real string, dir bool) bool {
 	name := pathname.Slashed(real)
 	return dir && strings.Count(name, "/") < 2 ||

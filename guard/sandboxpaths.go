@@ -216,8 +216,8 @@ func (c *SandboxPaths) walk(k *policyData, root string, frozen bool) {
 	})
 }
 
-// mountedName reports whether a path of a root is that of a protected name: a directory, a file directly in the root, or a name
-// of several elements (.hg/hgrc).
+// mountedName reports whether a path of a root is that of a protected name: a directory, a file directly in the root,
+// or a name of several elements (.hg/hgrc).
 func mountedName(root, path string, dir bool) bool {
 	if isProtectedName(filepath.Base(path)) {
 		return dir || filepath.Dir(path) == root

@@ -9,7 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A SharedDeny is a set of bare denies in settings files of Claude Code that remove tools from that client and from this host.
+// A SharedDeny is a set of bare denies in settings files of Claude Code that remove tools from that client and from
+// this host.
 type SharedDeny struct {
 	// Tools are the tools of this host that are not served because of them.
 	Tools []string
@@ -40,8 +41,8 @@ func (d SharedDeny) Remedy() string {
 	return fmt.Sprintf(`to deny only Claude Code's own tools, put "rules": {"native": [%s]} into %s`, strings.Join(names, ", "), d.File)
 }
 
-// SharedDenies returns the bare denies of Claude Code's files that remove any of these tools, by the file that can lift them.
-// where says where the settings come from.
+// SharedDenies returns the bare denies of Claude Code's files that remove any of these tools, by the file that can
+// lift them. where says where the settings come from.
 func (p *Policy) SharedDenies(where settings.Config, tools []string) []SharedDeny {
 	var all []SharedDeny
 	for _, tool := range tools {

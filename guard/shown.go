@@ -42,8 +42,8 @@ func OneLine(s string) string {
 	return strings.NewReplacer("\n", "⏎", "\t", " ").Replace(Sanitize(strings.TrimSpace(s)))
 }
 
-// Shorten cuts the middle out of a text of more than most characters, and says how much where there is room: the end may be as important
-// as the beginning.
+// Shorten cuts the middle out of a text of more than most characters, and says how much where there is room: the end
+// may be as important as the beginning.
 func Shorten(s string, most int) string {
 	const room = 80
 	r := []rune(s)
@@ -62,7 +62,8 @@ func Shorten(s string, most int) string {
 // plainWord are the characters of words that need no quotes.
 const plainWord = "abcdefghijklmnopqrstuvwxyz0123456789/._-:@%+=,"
 
-// Quote returns words as a line of a shell in which every character is visible and each word has an end. It can be pasted.
+// Quote returns words as a line of a shell in which every character is visible and each word has an end. It can be
+// pasted.
 func Quote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

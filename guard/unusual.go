@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Unusual returns what a person should know before anything else, a sentence each: that a command leaves the sandbox, that a file changes
-// which other programs run or obey, that lines, files or work of others are lost, that a new host is reached, that a program gets other
-// rights. What a rule allows is not unusual.
+// Unusual returns what a person should know before anything else, a sentence each: that a command leaves the sandbox,
+// that a file changes which other programs run or obey, that lines, files or work of others are lost, that a new host
+// is reached, that a program gets other rights. What a rule allows is not unusual.
 func (d Description) Unusual() (all []string) {
 	if slices.Contains(d.Notes, outsideSandbox) {
 		all = append(all, "It would run outside the sandbox, with your rights.")

@@ -59,8 +59,8 @@ func (w Web) Search() []string { return w.data.web.search }
 // localNames are names and suffixes of names that belong to the machine or to a private network.
 var localNames = []string{"localhost", "local", "internal", "localdomain", "home.arpa", "lan"}
 
-// Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses that it
-// resolved to. The caller must connect to one of exactly these addresses.
+// Reachable returns why the host of a fetch must not be connected to: because of its name, or of any of the addresses
+// that it resolved to. The caller must connect to one of exactly these addresses.
 func (w Web) Reachable(f Fetch, addresses ...netip.Addr) error {
 	return w.ReachableFrom(nil, f, addresses...)
 }

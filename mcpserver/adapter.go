@@ -59,8 +59,8 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener, cfg HTTPConfig) 
 	return httpserver.Serve(ctx, adapter{Server: s}, l, cfg)
 }
 
-// An adapter is a [transport.Handler] that turns messages into calls of [Host.Call]. The library answers all other messages.
-// Clients in a cell are unattended, see [transport.Peer].
+// An adapter is a [transport.Handler] that turns messages into calls of [Host.Call]. The library answers all other
+// messages. Clients in a cell are unattended, see [transport.Peer].
 type adapter struct {
 	*Server
 	cell bool
@@ -196,9 +196,9 @@ func (m *message) answer(inside context.Context) mcp.JSONRPCMessage {
 // judged.
 const maxQuestions = 3
 
-// call is the handler of every tool. When a person must be asked, a modern client gets the question as the result and repeats the call
-// with the answer. A legacy client is asked here, and the call is repeated on its behalf. If the client cannot ask, the operator is asked
-// in the same way.
+// call is the handler of every tool. When a person must be asked, a modern client gets the question as the result and
+// repeats the call with the answer. A legacy client is asked here, and the call is repeated on its behalf. If the
+// client cannot ask, the operator is asked in the same way.
 func (s adapter) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, ok := callOf(ctx)
 	if !ok {
@@ -301,7 +301,8 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 	return result, nil
 }
 
-// askInTask puts a question to the client that follows the task of a call. The call goes on with the answer in a new turn.
+// askInTask puts a question to the client that follows the task of a call. The call goes on with the answer in a new
+// turn.
 func (s adapter) askInTask(ctx context.Context, c *message, t *clientTask, call Request, q *Question) (*Answer, error) {
 	asked := s.toQuestion(ctx, c.admission, call, q)
 	limited, cancel := context.WithTimeout(ctx, approvals.Lifetime)

@@ -231,8 +231,8 @@ func (p *policies) withheld(one *child, depth int) (names []string) {
 	return names
 }
 
-// lists reports whether a list of an agent names a tool: by its name, a pattern, or the name of its server, each with or
-// without the prefix that clients add.
+// lists reports whether a list of an agent names a tool: by its name, a pattern, or the name of its server, each with
+// or without the prefix that clients add.
 func lists(list []string, d *builtin.Def) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		name = strings.TrimPrefix(name, ownPrefix)

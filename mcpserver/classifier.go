@@ -32,8 +32,8 @@ func (s *hookset) classify(ctx context.Context, c *execCall, v guard.Verdict) <-
 	return answer
 }
 
-// classified waits for the classifier if no person is asked in the meantime: because no person can be asked, or because the
-// question ends the call.
+// classified waits for the classifier if no person is asked in the meantime: because no person can be asked, or
+// because the question ends the call.
 func (c *execCall) classified(answer <-chan hook.Decision, v guard.Verdict, rec *audit.Record) guard.Verdict {
 	if answer == nil || c.req.CanAsk && !c.req.Repeats {
 		return v

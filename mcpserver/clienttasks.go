@@ -19,9 +19,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// The Tasks extension (SEP-2663): a client that declares it follows the tasks of its calls by the protocol. The call itself goes on,
-// so its result has passed every stage of the pipeline. The tasks of the library end with their request, and other callers can read
-// them.
+// The Tasks extension (SEP-2663): a client that declares it follows the tasks of its calls by the protocol. The call
+// itself goes on, so its result has passed every stage of the pipeline. The tasks of the library end with their
+// request, and other callers can read them.
 
 // tasksExtension is the name of the extension.
 const tasksExtension = "io.modelcontextprotocol/tasks"
@@ -104,7 +104,8 @@ func taskOf(ctx context.Context) *clientTask {
 	return t
 }
 
-// run runs a call until it ends, or becomes a task. It returns the result of the call, or the task, with which the call goes on.
+// run runs a call until it ends, or becomes a task. It returns the result of the call, or the task, with which the
+// call goes on.
 func (s *clientTasks) run(ctx context.Context, t *clientTask, call func(context.Context) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, *taskView, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t.table, t.cancel, t.handed = s, cancel, make(chan struct{})
@@ -189,7 +190,8 @@ func (t *clientTask) HandOver(task string) bool {
 	return true
 }
 
-// makeRoom forgets tasks that have ended, and reports whether the caller may have a further one. The caller holds the lock.
+// makeRoom forgets tasks that have ended, and reports whether the caller may have a further one. The caller holds the
+// lock.
 func (s *clientTasks) makeRoom(principal string) bool {
 	maps.DeleteFunc(s.tasks, func(_ string, t *clientTask) bool { return t.old() })
 	var ended []*clientTask

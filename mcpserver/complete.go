@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// A completer completes arguments of the prompts and resource templates of other servers. A completion is a read of the prompt or
-// the resource: rules, rights, hooks and the audit log apply to it.
+// A completer completes arguments of the prompts and resource templates of other servers. A completion is a read of
+// the prompt or the resource: rules, rights, hooks and the audit log apply to it.
 type completer struct{ *Server }
 
 // CompletePromptArgument implements [server.PromptCompletionProvider].

@@ -67,7 +67,8 @@ type Config struct {
 	// Contained refuses every command outside of the sandbox, whatever the settings say. It is for clients that are
 	// themselves in a sandbox of this host: a call must not let them leave it.
 	Contained bool
-	// CopyOf is the work tree that the root is a copy of. The rules of the workspace also apply there, and it is read-only.
+	// CopyOf is the work tree that the root is a copy of. The rules of the workspace also apply there, and it is
+	// read-only.
 	CopyOf string
 	// ScopeKeys are further keys of a request's _meta that name a conversation, or other views of known ones.
 	ScopeKeys []scope.Key
@@ -201,9 +202,9 @@ func pointers(all []string) []*string {
 	return out
 }
 
-// scratchDir returns the directory, in the user's cache directory, for the temporary files and caches of commands that
-// work on these roots, or "" if there is none. It contains one directory per principal: see [scratchOf]. Where the home directory
-// cannot be written, it is one of the system's temporary directory.
+// scratchDir returns the directory, in the user's cache directory, for the temporary files and caches of commands
+// that work on these roots, or "" if there is none. It contains one directory per principal: see [scratchOf]. Where
+// the home directory cannot be written, it is one of the system's temporary directory.
 func scratchDir(roots []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(roots, "\x00")))
 	name := hex.EncodeToString(sum[:8])

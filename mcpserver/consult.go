@@ -19,8 +19,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// The prompts and resources of other servers are passed on. Getting one is a call: rules, rights, hooks and the audit log
-// apply to it.
+// The prompts and resources of other servers are passed on. Getting one is a call: rules, rights, hooks and the audit
+// log apply to it.
 
 // maxConsulted limits a prompt or resource of another server, in bytes of JSON. Clients pass it to the model unchanged.
 const maxConsulted = 4 << 20
@@ -34,7 +34,8 @@ func checkSize(what string, answer any) error {
 	return err
 }
 
-// offers reports what servers, skills and the extension offer besides tools. Nothing else is declared, and nothing else is answered.
+// offers reports what servers, skills and the extension offer besides tools. Nothing else is declared, and nothing
+// else is answered.
 func (s *Server) offers() (prompts, resources, completions bool) {
 	e, servers := s.host.cfg.Extension, len(s.host.gateway.Servers()) > 0
 	return servers || len(e.Prompts) > 0, servers || s.host.tools.has(skillTool) || len(e.Resources)+len(e.Templates) > 0, servers || len(e.Options) > 0
@@ -64,8 +65,8 @@ func (m *message) notOffered() *jsonrpc.Error {
 	return &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server does not declare " + kind, Ordinary: true}
 }
 
-// serveConsults answers the requests for prompts and resources of other servers. The library has one prompt and one template
-// that represent all of them.
+// serveConsults answers the requests for prompts and resources of other servers. The library has one prompt and one
+// template that represent all of them.
 func (s *Server) serveConsults(hooks *server.Hooks) {
 	s.mcp.AddPrompt(mcp.NewPrompt(foreignHandler), s.getPrompt)
 	s.mcp.AddResourceTemplate(mcp.NewResourceTemplate(gateway.Scheme+"{+address}", foreignHandler), s.readResource)
@@ -113,7 +114,8 @@ func (c *children) consults(principal string) gateway.Consults {
 	return c.host.gateway.Consults(c.caller(principal))
 }
 
-// mayConsult reports whether a caller may know of a prompt with this name, or for mcp__SERVER__, of the resources of a server.
+// mayConsult reports whether a caller may know of a prompt with this name, or for mcp__SERVER__, of the resources of
+// a server.
 func (s *Server) mayConsult(who auth.Identity, name string) bool {
 	return s.host.tools.visible(&builtin.Def{Name: name}, s.host.policies.of(who.Principal), who)
 }
@@ -187,7 +189,8 @@ func (s *Server) readResource(ctx context.Context, req mcp.ReadResourceRequest) 
 	return nil, errors.New(textIn(result))
 }
 
-// consult takes a request for a prompt or resource through the pipeline, as a call of def. It also returns [builtin.Result.Passed].
+// consult takes a request for a prompt or resource through the pipeline, as a call of def. It also returns
+// [builtin.Result.Passed].
 func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMessage, meta *mcp.Meta, rounds mcp.MultiRoundTripParams) (*mcp.CallToolResult, any, error) {
 	peer := transport.PeerOf(ctx)
 	var given map[string]any
@@ -209,8 +212,8 @@ func (s *Server) consult(ctx context.Context, def *builtin.Def, args json.RawMes
 // consultedKey is the context key of the request for a prompt or resource.
 type consultedKey struct{}
 
-// coded sets the error code of a response to that of the other server, if it is a standard one. The library uses one code for
-// all errors of handlers.
+// coded sets the error code of a response to that of the other server, if it is a standard one. The library uses one
+// code for all errors of handlers.
 func (m *message) coded(answer mcp.JSONRPCMessage) mcp.JSONRPCMessage {
 	e, ok := answer.(mcp.JSONRPCError)
 	if !ok || m.code != mcp.INVALID_PARAMS && m.code != mcp.RESOURCE_NOT_FOUND {

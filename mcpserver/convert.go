@@ -101,12 +101,13 @@ func withSession(structured any, handle string) any {
 	return fields
 }
 
-// Structured selects the clients that get structuredContent, such as the exit code of a command, in addition to the text.
+// Structured selects the clients that get structuredContent, such as the exit code of a command, in addition to the
+// text.
 //
-// MCP expects structuredContent to have the same content as the text. Here it has not, since that would double every file
-// that is read. Claude Code, Codex, VS Code and Mastra pass only the structure to the model if there is one: the model would
-// see the path of a file and not its content (anthropics/claude-code#54450, microsoft/vscode#290063). LangChain passes both
-// as one JSON string, in which every quote and newline of the text is escaped.
+// MCP expects structuredContent to have the same content as the text. Here it has not, since that would double every
+// file that is read. Claude Code, Codex, VS Code and Mastra pass only the structure to the model if there is one: the
+// model would see the path of a file and not its content (anthropics/claude-code#54450, microsoft/vscode#290063).
+// LangChain passes both as one JSON string, in which every quote and newline of the text is escaped.
 type Structured string
 
 const (

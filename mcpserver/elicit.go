@@ -82,7 +82,8 @@ func page(q *Question) mcp.ElicitationParams {
 	return mcp.ElicitationParams{Mode: mcp.ElicitationModeURL, Message: q.Message, ElicitationID: q.ID, URL: q.URL}
 }
 
-// toQuestion returns a question as the result of a call in the modern era. A question that opens a page waits at the console.
+// toQuestion returns a question as the result of a call in the modern era. A question that opens a page waits at the
+// console.
 func (s *Server) toQuestion(ctx context.Context, a *Admission, req Request, q *Question) *mcp.CallToolResult {
 	shown := form(q)
 	if q.Form != nil {

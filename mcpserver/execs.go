@@ -20,8 +20,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 )
 
-// If rules apply to commands, the programs that a command starts are judged when they start, and in a sandbox always the hosts that
-// they connect to. A question about a program or a host is asked during the call, while the program waits.
+// If rules apply to commands, the programs that a command starts are judged when they start, and in a sandbox always
+// the hosts that they connect to. A question about a program or a host is asked during the call, while the program
+// waits.
 
 // maxAlways bounds how many always-allowed programs are remembered.
 const maxAlways = 10_000
@@ -66,8 +67,8 @@ type serverCall struct {
 	allowHost func(host string) string // returns the command that allows a host
 }
 
-// execs returns the judgement of the programs that the call's command starts, and of its hosts, or nil if there is no command.
-// approved says that a person has approved the text of the command.
+// execs returns the judgement of the programs that the call's command starts, and of its hosts, or nil if there is no
+// command. approved says that a person has approved the text of the command.
 func (c *execCall) execs(in guard.Intent, approved bool) *builtin.Execs {
 	policy := func() *guard.Policy {
 		p := c.host.policies

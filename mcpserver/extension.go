@@ -18,7 +18,8 @@ import (
 // An Extension holds a program's own tools, prompts and resources, in the types of the MCP library. The
 // fixtures of the official conformance suite are an example.
 type Extension struct {
-	// Tools go through the same pipeline as the host's own: authentication, a scope, the gate, rules, hooks, the audit log.
+	// Tools go through the same pipeline as the host's own: authentication, a scope, the gate, rules, hooks, the audit
+	// log.
 	Tools []ExtraTool
 	// Prompts, resources and what Options adds are authenticated, but no rules apply to them.
 	Prompts   []server.ServerPrompt

@@ -315,9 +315,9 @@ func outputText(raw json.RawMessage) string {
 // pathFields are the tool arguments that name a file or a directory.
 var pathFields = []string{"file_path", "notebook_path", "path"}
 
-// hookInput returns the input of a call for hooks, with absolute paths as Claude Code gives them. Otherwise a relative
-// name, "~/x" or "a/../b", or one that only looks the same, would evade a hook that compares tool_input.file_path. A path
-// that cannot be resolved is left unchanged, because the call will fail to plan.
+// hookInput returns the input of a call for hooks, with absolute paths as Claude Code gives them. Otherwise a
+// relative name, "~/x" or "a/../b", or one that only looks the same, would evade a hook that compares
+// tool_input.file_path. A path that cannot be resolved is left unchanged, because the call will fail to plan.
 func hookInput(policy *guard.Policy, tool string, input json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {

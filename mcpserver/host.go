@@ -205,8 +205,8 @@ func (h *Host) Tools(who auth.Identity) []*builtin.Def {
 	return h.tools.listed(h.tools.now(), viewer{policy: h.policies.of(who.Principal), who: who})
 }
 
-// Admit enters a call in the queue of its scope. It never blocks, so that the reader of a transport can call it: calls are
-// queued in the order of admission. session is the MCP session, if there is one.
+// Admit enters a call in the queue of its scope. It never blocks, so that the reader of a transport can call it:
+// calls are queued in the order of admission. session is the MCP session, if there is one.
 func (h *Host) Admit(who auth.Identity, meta map[string]any, session string, stdio bool) *Admission {
 	s, minted, err := h.scopes.Resolve(who.Principal, meta, session, stdio)
 	if err != nil {

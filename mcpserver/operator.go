@@ -40,8 +40,8 @@ func (p *approver) operatorPresent() bool {
 	return p.asker != nil && p.asker.Present() && p.operatorMayAnswer() == nil
 }
 
-// pageOf returns the address of the page at the console of a question about a call of a principal, or "" if there is no console or its
-// answers do not count.
+// pageOf returns the address of the page at the console of a question about a call of a principal, or "" if there is
+// no console or its answers do not count.
 func (p *approver) pageOf(principal, id string) string {
 	pages, ok := p.asker.(interface{ URL(id string) string })
 	if !ok || p.policies.roots.of(p.policies.children.caller(principal)) != "" || p.operatorMayAnswer() != nil {

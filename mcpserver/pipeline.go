@@ -20,7 +20,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/scope"
 )
 
-// An Admission is the place of a call in the queue of its scope, from the arrival of the call. The holder must call Leave.
+// An Admission is the place of a call in the queue of its scope, from the arrival of the call. The holder must call
+// Leave.
 type Admission struct {
 	principal string
 	who       auth.Identity
@@ -373,8 +374,8 @@ func (a *Admission) failed(ctx context.Context, tool *builtin.Def, in guard.Inte
 	}
 }
 
-// finish truncates the result of a call to the limits of its tool and its client, and runs the post-hooks. The full text of
-// a truncated result is saved on disk, or the result says why it is not.
+// finish truncates the result of a call to the limits of its tool and its client, and runs the post-hooks. The full
+// text of a truncated result is saved on disk, or the result says why it is not.
 func (h *Host) finish(ctx context.Context, c *execCall, r builtin.Result) builtin.Result {
 	limit := c.req.tool.def.Limit
 	if most := c.env.ClientLimits.Of(r.IsError); most > 0 {

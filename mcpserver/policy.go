@@ -319,8 +319,8 @@ func (p *policies) guardConfig(s *settings.Settings, contain func() guard.Contai
 	return g
 }
 
-// withCopied returns the settings of a copy of a work tree. Deny and ask rules that are anchored in the copy are also anchored
-// in the work tree.
+// withCopied returns the settings of a copy of a work tree. Deny and ask rules that are anchored in the copy are also
+// anchored in the work tree.
 func withCopied(s *settings.Settings, tree, of string) *settings.Settings {
 	both := *s
 	for _, list := range []*[]settings.Entry{&both.Deny, &both.Ask, &both.Sandbox.Filesystem.DenyRead} {
@@ -357,8 +357,8 @@ func (r *reloads) begin() uint64 { return r.begun.Add(1) }
 // done records that a reload has ended.
 func (r *reloads) done(n uint64) { raise(&r.ended, n) }
 
-// afterCall is deferred for each call that the gate let run. A call that ran exclusively, or its hooks, may have changed the
-// settings, and the next call must see that. call is a pointer because hooks may replace the call.
+// afterCall is deferred for each call that the gate let run. A call that ran exclusively, or its hooks, may have
+// changed the settings, and the next call must see that. call is a pointer because hooks may replace the call.
 func (r *reloads) afterCall(call **builtin.Call) {
 	if *call == nil || !(*call).ConcurrencySafe {
 		r.expire()

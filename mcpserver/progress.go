@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// heartbeat is the interval of progress notifications for a call that reports nothing itself. Some clients cancel a silent
-// call; the shortest timeout observed is 4 seconds, in clients built with the TypeScript SDK.
+// heartbeat is the interval of progress notifications for a call that reports nothing itself. Some clients cancel a
+// silent call; the shortest timeout observed is 4 seconds, in clients built with the TypeScript SDK.
 const heartbeat = 3 * time.Second
 
 // asking is the progress message while a person decides about a call.

@@ -23,8 +23,8 @@ type Question struct {
 	Gist string
 	// Message is the whole question as text, the gist first. Long contents are shown by their first and last lines.
 	Message string
-	// Text is the whole command line, and Dir the directory it would run in. Both are empty if there is no command. Says is what the
-	// agent says about it.
+	// Text is the whole command line, and Dir the directory it would run in. Both are empty if there is no command. Says
+	// is what the agent says about it.
 	Text, Dir, Says string
 	// Unusual is what the person should know first, see [guard.Description.Unusual].
 	Unusual []string
@@ -147,7 +147,8 @@ const (
 	// maxItem and maxGistItem are the longest effects that are shown whole in the message and in the gist, in
 	// characters.
 	maxItem, maxGistItem = 1000, 60
-	// maxScriptShown is the longest script that the message shows whole, in bytes, and shownDigest how many digits of its digest.
+	// maxScriptShown is the longest script that the message shows whole, in bytes, and shownDigest how many digits of
+	// its digest.
 	maxScriptShown, shownDigest = 4000, 12
 )
 
@@ -289,8 +290,8 @@ func verdictWord(a guard.Action) string {
 	return map[guard.Action]string{guard.Allow: "allowed", guard.Deny: "denied"}[a]
 }
 
-// excerpt returns a text with a mark before each line, so that no line can be mistaken for a part of the question. A text of
-// more than whole characters is cut to its first and last lines.
+// excerpt returns a text with a mark before each line, so that no line can be mistaken for a part of the question. A
+// text of more than whole characters is cut to its first and last lines.
 func (q *Question) excerpt(mark, text string, whole int) string {
 	if text == "" {
 		return ""

@@ -23,8 +23,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// The Skills extension (SEP-2640): the skills of the trusted roots and of the user as resources. They are served with the tool Skill,
-// because most clients read the files themselves. A skill grants nothing.
+// The Skills extension (SEP-2640): the skills of the trusted roots and of the user as resources. They are served with
+// the tool Skill, because most clients read the files themselves. A skill grants nothing.
 const (
 	skillsExtension = "io.modelcontextprotocol/skills"
 	skillScheme     = "skill://"

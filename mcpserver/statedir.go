@@ -18,8 +18,9 @@ var stateNames = []string{
 	"private", "readstate", "results", "run", "search", "secret", "servers", "settle", "token", "trust.json", "worktrees",
 }
 
-// openStateDir prepares the state directory. It returns an error if the content cannot be trusted: the content decides what
-// an undo and the recovery of a torn file write, which workspaces are trusted, and which callers are accepted.
+// openStateDir prepares the state directory. It returns an error if the content cannot be trusted: the content
+// decides what an undo and the recovery of a torn file write, which workspaces are trusted, and which callers are
+// accepted.
 func openStateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -38,7 +38,8 @@ func codeOf(err error) int {
 	return mcp.INTERNAL_ERROR
 }
 
-// declares reports whether the client of a modern request has declared a capability, or an extension, which has a slash in its name.
+// declares reports whether the client of a modern request has declared a capability, or an extension, which has a
+// slash in its name.
 func declares(m *jsonrpc.Envelope, name string) bool {
 	declared, _ := m.Params.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
 	if strings.Contains(name, "/") {
@@ -154,7 +155,8 @@ func completeResult(meta map[string]any) map[string]any {
 	return result
 }
 
-// listen serves a subscription to tasks, and to lists, until the client ends it. The library knows no subscriptions of extensions.
+// listen serves a subscription to tasks, and to lists, until the client ends it. The library knows no subscriptions
+// of extensions.
 func (m *message) listen(ctx context.Context, p taskParams) any {
 	peer, meta := transport.PeerOf(ctx), map[string]any{mcp.MetaKeySubscriptionID: m.ID}
 	events := make(chan taskView, maxQueuedTasks)

@@ -158,8 +158,8 @@ func uniqueMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 const maxChecked = 1 << 28
 
 // checkArguments returns an error, with the schema, if the arguments of a call of another server's tool are wrong. It
-// returns nil if a rule denies the tool or its schema cannot be applied. A schema with references is not applied: a recursive one
-// would never end, and a short one can require exponential work.
+// returns nil if a rule denies the tool or its schema cannot be applied. A schema with references is not applied: a
+// recursive one would never end, and a short one can require exponential work.
 func (r resolved) checkArguments(policy *guard.Policy, call *builtin.Call) error {
 	if !r.foreign() {
 		return nil

@@ -96,8 +96,8 @@ func (s *Server) listChanged(method string) {
 	}
 }
 
-// How long the lists of other servers must be quiet before clients are notified of a change, and the longest delay: each
-// list that a client fetches again costs its model the prompt cache.
+// How long the lists of other servers must be quiet before clients are notified of a change, and the longest delay:
+// each list that a client fetches again costs its model the prompt cache.
 const (
 	tellQuiet = time.Second
 	tellMost  = 5 * time.Second

@@ -45,8 +45,8 @@ type savedPart struct {
 	Hash      []byte `json:"hash"`
 }
 
-// encode returns the content of a scope's file. A path that is not UTF-8 cannot be represented in JSON and is left out: after a
-// restart its file counts as not read.
+// encode returns the content of a scope's file. A path that is not UTF-8 cannot be represented in JSON and is left
+// out: after a restart its file counts as not read.
 func encode(files map[string]record) ([]byte, error) {
 	saved := make([]savedFile, 0, len(files))
 	for path, r := range files {

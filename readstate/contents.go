@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// contents keeps bytes within a budget. It drops the least recently used first, and at once those that no record can ask for
-// any more. Bytes that two scopes saw are kept once, and only a scope that has the hash, because it saw the bytes, can ask for
-// them.
+// contents keeps bytes within a budget. It drops the least recently used first, and at once those that no record can
+// ask for any more. Bytes that two scopes saw are kept once, and only a scope that has the hash, because it saw the
+// bytes, can ask for them.
 type contents struct {
 	max, maxOne int64
 	seed        maphash.Seed
@@ -22,8 +22,8 @@ type contents struct {
 	byUse   *list.List            // of *content, most recently used first
 }
 
-// A content is the bytes that were seen. Its hash is computed on first use, or when the bytes are dropped: hashing at every
-// Read would be a large part of its cost, and most files that are read are never changed.
+// A content is the bytes that were seen. Its hash is computed on first use, or when the bytes are dropped: hashing at
+// every Read would be a large part of its cost, and most files that are read are never changed.
 type content struct {
 	quick uint64 // tells what may be the same bytes, in this process
 
@@ -70,8 +70,8 @@ func (c *contents) put(pieces ...[]byte) *content {
 	return k
 }
 
-// add adds a content, unless another call has kept the same bytes meanwhile. It returns the kept content of these bytes, and
-// those now beyond the budget.
+// add adds a content, unless another call has kept the same bytes meanwhile. It returns the kept content of these
+// bytes, and those now beyond the budget.
 func (c *contents) add(k *content) (kept *content, old []*content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,8 @@ func (c *contents) same(quick uint64, pieces [][]byte) *content {
 	return k
 }
 
-// overBudget removes contents beyond the budget from the list. Callers hold c.mu, and release the contents after unlocking it.
+// overBudget removes contents beyond the budget from the list. Callers hold c.mu, and release the contents after
+// unlocking it.
 func (c *contents) overBudget() (old []*content) {
 	for c.bytes > c.max {
 		k := c.byUse.Back().Value.(*content)
@@ -122,9 +123,9 @@ func (c *contents) unlist(k *content) {
 	}
 }
 
-// replaced records that a record now refers to one content and no longer to another; either may be nil. A content without
-// records is dropped: otherwise a file that is read again and again as it changes would fill the budget. Callers that are still
-// using it keep its bytes.
+// replaced records that a record now refers to one content and no longer to another; either may be nil. A content
+// without records is dropped: otherwise a file that is read again and again as it changes would fill the budget.
+// Callers that are still using it keep its bytes.
 func (c *contents) replaced(old, now *content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

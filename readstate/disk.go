@@ -32,12 +32,13 @@ const (
 	sweepEvery = time.Hour
 )
 
-// names matches the names that a sweep may remove, whatever directory was configured; the group is set for temporary files.
+// names matches the names that a sweep may remove, whatever directory was configured; the group is set for temporary
+// files.
 var names = regexp.MustCompile(`^[0-9a-f]{64}\.scope(?:\.damaged|\.corrupt|\.[A-Z2-7]{26}(\.tmp))?$`)
 
-// disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader needs no lock
-// and sees an old or a new file, never a partial one. There is no fsync: a power failure may lose files, which the checksum
-// detects.
+// disk holds exact scopes, one file each. Files are replaced by rename under a lock on the directory, so a reader
+// needs no lock and sees an old or a new file, never a partial one. There is no fsync: a power failure may lose
+// files, which the checksum detects.
 type disk struct {
 	dir    string
 	root   *os.Root
@@ -73,7 +74,8 @@ func fileName(key string) string {
 	return hex.EncodeToString(sum[:]) + scopeSuffix
 }
 
-// load returns the records of a scope, none if it is not known. A damaged file is set aside and reported, and counts as empty.
+// load returns the records of a scope, none if it is not known. A damaged file is set aside and reported, and counts
+// as empty.
 func (d *disk) load(key string) (map[string]record, error) {
 	name := fileName(key)
 	data, err := d.read(name)
@@ -108,8 +110,8 @@ func (d *disk) read(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// merge writes a scope, merged with what other processes have written of it since: of two records of one file the newer counts.
-// It returns the records that it wrote.
+// merge writes a scope, merged with what other processes have written of it since: of two records of one file the
+// newer counts. It returns the records that it wrote.
 func (d *disk) merge(key string, files map[string]record, limit int) (map[string]record, error) {
 	err := d.locked(func() error {
 		theirs, err := d.load(key)
@@ -151,8 +153,8 @@ func (d *disk) write(name string, data []byte) error {
 	return nil
 }
 
-// sweep removes temporary files of killed processes and files beyond the bounds. Callers hold the lock, without which no
-// temporary files exist.
+// sweep removes temporary files of killed processes and files beyond the bounds. Callers hold the lock, without which
+// no temporary files exist.
 func (d *disk) sweep() error {
 	d.swept = time.Now()
 	keep := statedir.Limits{Age: maxScopeAge, Files: maxScopesKept}

@@ -1,10 +1,10 @@
-// Package readstate remembers which version of each file a scope has read, so that a change by another program is noticed
-// before it is overwritten.
+// Package readstate remembers which version of each file a scope has read, so that a change by another program is
+// noticed before it is overwritten.
 //
-// The hash of the content decides; size, times and inode are hints only: they change when a file is merely touched, and do not
-// when bytes are rewritten within one tick of the clock. Contents are kept in memory, within a budget, only to show what has
-// changed. Scopes whose key names exactly one conversation survive a restart; their versions and hashes are written to disk,
-// never contents.
+// The hash of the content decides; size, times and inode are hints only: they change when a file is merely touched,
+// and do not when bytes are rewritten within one tick of the clock. Contents are kept in memory, within a budget,
+// only to show what has changed. Scopes whose key names exactly one conversation survive a restart; their versions
+// and hashes are written to disk, never contents.
 //
 // This package does not open the files it describes: callers pass the bytes that they read, under their own lock.
 //
@@ -24,7 +24,8 @@ import (
 	"time"
 )
 
-// Defaults of Config. They bound memory to about 64 MiB of contents plus a few hundred bytes for each file of each live scope.
+// Defaults of Config. They bound memory to about 64 MiB of contents plus a few hundred bytes for each file of each
+// live scope.
 const (
 	defaultMaxKept    = 64 << 20
 	defaultMaxFile    = 1 << 20
@@ -33,13 +34,14 @@ const (
 	defaultIdleScopes = 24 * time.Hour
 )
 
-// writeBehind is the delay after a change before exact scopes are written. A kill within it loses reads, which costs the agent
-// another Read and never a wrong answer.
+// writeBehind is the delay after a change before exact scopes are written. A kill within it loses reads, which costs
+// the agent another Read and never a wrong answer.
 const writeBehind = time.Second
 
 // Config bounds a Store. Zero values mean the defaults.
 type Config struct {
-	// Dir is the absolute path of the directory that holds exact scopes; it is created owner-only. Empty: nothing outlives the process.
+	// Dir is the absolute path of the directory that holds exact scopes; it is created owner-only. Empty: nothing
+	// outlives the process.
 	Dir string
 	// MaxKept bounds the bytes of contents kept over all scopes; the least recently used are dropped first. Negative keeps
 	// none.
@@ -48,8 +50,8 @@ type Config struct {
 	MaxFile int64
 	// MaxFiles bounds the files remembered in one scope; those not seen for the longest time are forgotten first.
 	MaxFiles int
-	// MaxScopes bounds the scopes in memory. The least recently used scopes of the owner with the most are dropped first. Exact
-	// ones are loaded from disk again.
+	// MaxScopes bounds the scopes in memory. The least recently used scopes of the owner with the most are dropped
+	// first. Exact ones are loaded from disk again.
 	MaxScopes int
 	// IdleScopes is how long an unused scope stays in memory.
 	IdleScopes time.Duration
@@ -77,7 +79,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// A Store holds the scopes of one process. Several processes may share its directory. All methods are safe for concurrent use.
+// A Store holds the scopes of one process. Several processes may share its directory. All methods are safe for
+// concurrent use.
 type Store struct {
 	cfg  Config
 	kept *contents
@@ -94,8 +97,8 @@ type Store struct {
 	flushing chan struct{} // holds one token while a flush runs; not a mutex, so that synctest sees the waiting goroutines
 }
 
-// Open returns a Store. It fails if Dir is not absolute, or cannot be created and made owner-only. A caller that can work
-// without persistence may then call Open with an empty Dir.
+// Open returns a Store. It fails if Dir is not absolute, or cannot be created and made owner-only. A caller that can
+// work without persistence may then call Open with an empty Dir.
 func Open(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg:    cfg.withDefaults(),
@@ -121,8 +124,8 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes the remaining changes to disk and returns what could not be written. Scopes may be used afterwards, in memory
-// only.
+// Close writes the remaining changes to disk and returns what could not be written. Scopes may be used afterwards, in
+// memory only.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -144,10 +147,10 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.disk.close())
 }
 
-// Scope returns the scope of a key, such as "principal\x00kind\x00value". The part before the first zero byte is its owner;
-// scopes of other owners do not displace its scopes. Scopes are created on first use. An exact scope, whose key names one
-// conversation and no other, is loaded from disk if known there and written back as it changes; the first use of a key decides
-// whether it is exact. Scopes are cheap and may be kept.
+// Scope returns the scope of a key, such as "principal\x00kind\x00value". The part before the first zero byte is its
+// owner; scopes of other owners do not displace its scopes. Scopes are created on first use. An exact scope, whose
+// key names one conversation and no other, is loaded from disk if known there and written back as it changes; the
+// first use of a key decides whether it is exact. Scopes are cheap and may be kept.
 func (s *Store) Scope(key string, exact bool) *Scope {
 	return &Scope{store: s, key: key, exact: exact}
 }

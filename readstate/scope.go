@@ -13,8 +13,8 @@ import (
 // maxParts bounds the pages remembered of one file: 128 pages of 2,000 lines. The first shown are forgotten first.
 const maxParts = 128
 
-// A Scope is what one conversation has read. Paths are real and absolute: the caller resolves symbolic links. Callers record
-// successful reads only.
+// A Scope is what one conversation has read. Paths are real and absolute: the caller resolves symbolic links. Callers
+// record successful reads only.
 type Scope struct {
 	store *Store
 	key   string
@@ -32,7 +32,8 @@ type scope struct {
 	files    map[string]record
 }
 
-// record is what was seen of one file. Records are replaced, never changed, so that copies of the map can share their parts.
+// record is what was seen of one file. Records are replaced, never changed, so that copies of the map can share their
+// parts.
 type record struct {
 	version version
 	content *content // of a whole file that is kept, or was
@@ -45,9 +46,9 @@ type record struct {
 	gone      bool // forgotten; replaces a record that another process may still have on disk
 }
 
-// MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; if its hash is
-// missing, it is computed when needed. content, which may come in pieces, is copied if it is kept; it may be left out if v is
-// Hashed.
+// MarkRead records that all of a file was shown, or that the scope wrote it. v is the version of content; if its hash
+// is missing, it is computed when needed. content, which may come in pieces, is copied if it is kept; it may be left
+// out if v is Hashed.
 func (sc *Scope) MarkRead(path string, v version, content ...[]byte) {
 	sc.sawWhole(path, v, false, content)
 }
@@ -65,21 +66,22 @@ func (sc *Scope) sawWhole(path string, v version, elsewhere bool, content [][]by
 	})
 }
 
-// Changed is MarkRead for a file that the scope changed in one place. elsewhere says that the file may have changed in other
-// places, which the scope has not seen.
+// Changed is MarkRead for a file that the scope changed in one place. elsewhere says that the file may have changed
+// in other places, which the scope has not seen.
 func (sc *Scope) Changed(path string, v version, elsewhere bool, content ...[]byte) {
 	sc.sawWhole(path, v, elsewhere, content)
 }
 
-// MarkPartRead records that a page of a file was shown, as its bytes in the file from p.Start on; p.End and p.Hash are set from
-// them. Pages add up while the version is the same: by hash if v is Hashed and an earlier page was too, else by stat. A page of
-// another version discards the earlier pages; the caller may record those again that Check still found in place.
+// MarkPartRead records that a page of a file was shown, as its bytes in the file from p.Start on; p.End and p.Hash
+// are set from them. Pages add up while the version is the same: by hash if v is Hashed and an earlier page was too,
+// else by stat. A page of another version discards the earlier pages; the caller may record those again that Check
+// still found in place.
 func (sc *Scope) MarkPartRead(path string, v version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, false)
 }
 
-// MarkExcerptRead is MarkPartRead for lines that an error showed. While nothing else of the file was shown, [Status.Excerpt]
-// reports it.
+// MarkExcerptRead is MarkPartRead for lines that an error showed. While nothing else of the file was shown,
+// [Status.Excerpt] reports it.
 func (sc *Scope) MarkExcerptRead(path string, v version, p Part, shown []byte) {
 	sc.sawPart(path, v, p, shown, true)
 }
@@ -124,8 +126,8 @@ func (sc *Scope) Charset(path string, v version) string {
 	return v.like(st.files[path].version).Charset
 }
 
-// Check compares what the scope has seen with a file whose stat is current (nil if there is none) and whose content is content.
-// The bytes decide: the caller reads them under the lock under which it will write.
+// Check compares what the scope has seen with a file whose stat is current (nil if there is none) and whose content
+// is content. The bytes decide: the caller reads them under the lock under which it will write.
 func (sc *Scope) Check(path string, current fs.FileInfo, content []byte) Status {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
@@ -183,8 +185,8 @@ func (sc *Scope) compare(r record, content []byte) Status {
 	return st
 }
 
-// refresh stores the new stat of a file that was touched but not changed where it was shown, so that the next page of it still
-// counts as the same version.
+// refresh stores the new stat of a file that was touched but not changed where it was shown, so that the next page of
+// it still counts as the same version.
 func (sc *Scope) refresh(st *scope, path string, checked record, current version, elsewhere bool) {
 	if checked.version.untouched(current) {
 		return
@@ -204,8 +206,8 @@ func (sc *Scope) Forget(path string) {
 	sc.replace(path, func(record) record { return record{gone: true} })
 }
 
-// Follow copies what was read of the files below one directory to the files of the same names below another. As always, their
-// content decides.
+// Follow copies what was read of the files below one directory to the files of the same names below another. As
+// always, their content decides.
 func (sc *Scope) Follow(from, to string) {
 	st := sc.store.enter(sc.key, sc.exact)
 	st.mu.Lock()
@@ -269,8 +271,8 @@ func mergeInto(files, others map[string]record) {
 	}
 }
 
-// trim forgets the files not seen for the longest time if there are more than limit, and an eighth of the limit with them, so
-// that a full scope does not sort its records at every read.
+// trim forgets the files not seen for the longest time if there are more than limit, and an eighth of the limit with
+// them, so that a full scope does not sort its records at every read.
 func trim(files map[string]record, limit int) {
 	if len(files) <= limit {
 		return

@@ -56,7 +56,8 @@ func (v version) same(w version) bool {
 	return v.sameStat(w)
 }
 
-// untouched reports whether the file cannot have changed between v and w: the change times are equal too, if both have one.
+// untouched reports whether the file cannot have changed between v and w: the change times are equal too, if both
+// have one.
 func (v version) untouched(w version) bool {
 	known := !v.ChangeTime.IsZero() && !w.ChangeTime.IsZero()
 	return v.sameStat(w) && (!known || v.ChangeTime.Equal(w.ChangeTime))
@@ -106,7 +107,8 @@ type Status struct {
 	State state
 	// Whole reports that all of the file was shown, by one read or by pages without a gap.
 	Whole bool
-	// Elsewhere reports that the file may have changed outside the pages that were shown, since the last of them was shown.
+	// Elsewhere reports that the file may have changed outside the pages that were shown, since the last of them was
+	// shown.
 	Elsewhere bool
 	// Excerpt reports that no page was shown, only excerpts: see [Scope.MarkExcerptRead].
 	Excerpt bool
@@ -129,9 +131,9 @@ type changedPart struct {
 	Old []byte // the bytes as shown; nil if no longer kept. They must not be modified.
 }
 
-// Covers reports whether all lines from firstLine to lastLine, counted from 1, were shown and are unchanged. For pages it
-// relies on the line numbers given to MarkPartRead: a change before a page that did not move its bytes may have renumbered its
-// lines.
+// Covers reports whether all lines from firstLine to lastLine, counted from 1, were shown and are unchanged. For
+// pages it relies on the line numbers given to MarkPartRead: a change before a page that did not move its bytes may
+// have renumbered its lines.
 func (st Status) Covers(firstLine, lastLine int) bool {
 	if firstLine < 1 || lastLine < firstLine {
 		return false

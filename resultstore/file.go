@@ -65,10 +65,10 @@ type kept struct {
 	Err    error  // why the rest could not be kept
 }
 
-// Create returns a new file to stream a result into. Only its owner can read it, under its path and at once. It counts
-// as unfinished until Close: the next process removes the unfinished files of a killed one. The file's name begins with name,
-// such as "bash", and cannot be guessed. Create removes older results to make room; it returns errQuota if those that must stay
-// use up the quota. At most MaxOne bytes are stored.
+// Create returns a new file to stream a result into. Only its owner can read it, under its path and at once. It
+// counts as unfinished until Close: the next process removes the unfinished files of a killed one. The file's name
+// begins with name, such as "bash", and cannot be guessed. Create removes older results to make room; it returns
+// errQuota if those that must stay use up the quota. At most MaxOne bytes are stored.
 func (sh *PrincipalStore) Create(name string) (*file, error) {
 	return sh.create(name, unknownSize)
 }
@@ -76,7 +76,8 @@ func (sh *PrincipalStore) Create(name string) (*file, error) {
 // unknownSize makes room for the longest possible result.
 const unknownSize = -1
 
-// create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it is closed.
+// create is Create for a result whose size, in bytes, may be known. If it is, the file appears under its path when it
+// is closed.
 func (sh *PrincipalStore) create(name string, size int64) (*file, error) {
 	h, err := sh.store.open()
 	if err != nil {
@@ -160,7 +161,8 @@ const freeRoom = 16
 // measureAfter is a few times the time needed to write an answer and for a client to read it.
 const measureAfter = 2 * time.Millisecond
 
-// measureLater measures a directory, and makes room, after a result was stored there and its answer has likely been read.
+// measureLater measures a directory, and makes room, after a result was stored there and its answer has likely been
+// read.
 func (s *Store) measureLater(h *rootDir, dir string, u *usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,9 +216,9 @@ func fileName(name string) string {
 	return fmt.Sprintf("%.*s-%s.txt", longest, plain, rand.Text())
 }
 
-// Write stores as much of p as it may and counts the rest, for Kept to report. The error says why not all of it was stored: the
-// limit, the quota or the disk. The command that writes need not stop: later writes are only counted. After Close or Discard it
-// returns os.ErrClosed.
+// Write stores as much of p as it may and counts the rest, for Kept to report. The error says why not all of it was
+// stored: the limit, the quota or the disk. The command that writes need not stop: later writes are only counted.
+// After Close or Discard it returns os.ErrClosed.
 func (f *file) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 // youngest is the age below which no result is removed: its path was just returned.
 const youngest = time.Minute
 
-// maxResults bounds the files of a directory, so that a stat of each before one is added takes milliseconds (7 ms for 2,000).
+// maxResults bounds the files of a directory, so that a stat of each before one is added takes milliseconds (7 ms for
+// 2,000).
 const maxResults = 2000
 
 // Files whose names do not match are not touched, whatever directory was configured.
@@ -32,12 +33,13 @@ type result struct {
 	time time.Time // of the last write
 }
 
-// tidyEvery is how often files over the age limit are looked for while no results are stored, which takes 4 ms for a thousand
-// of them, or a sixteenth of that age if that is less.
+// tidyEvery is how often files over the age limit are looked for while no results are stored, which takes 4 ms for a
+// thousand of them, or a sixteenth of that age if that is less.
 const tidyEvery = time.Hour
 
-// gc recovers from dead owners and removes files over the age limit, unless that was done recently. It retries what cannot be
-// removed the next time, since a failure must not prevent new results from being stored. Callers hold the lock.
+// gc recovers from dead owners and removes files over the age limit, unless that was done recently. It retries what
+// cannot be removed the next time, since a failure must not prevent new results from being stored. Callers hold the
+// lock.
 func (h *rootDir) gc(maxAge time.Duration) {
 	h.recover()
 	if !statedir.TidyDue(h.dir, min(tidyEvery, maxAge/16)) {
@@ -96,8 +98,9 @@ func (h *rootDir) entries(dir string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(h.root.FS(), filepath.ToSlash(dir))
 }
 
-// evict removes from a directory the files over the age limit and then the oldest until at most most remains. Files that are
-// young, unfinished or cannot be removed stay, so more may remain; it returns what does. Callers hold the lock.
+// evict removes from a directory the files over the age limit and then the oldest until at most most remains. Files
+// that are young, unfinished or cannot be removed stay, so more may remain; it returns what does. Callers hold the
+// lock.
 func (h *rootDir) evict(dir string, maxAge time.Duration, most remains) (left remains, err error) {
 	// Files first, marks second: a listed file that has no mark then was finished before.
 	results, err := h.list(dir)

@@ -18,8 +18,9 @@ const (
 // DamagedKey is the name, in the directory of a [Store], of a damaged key that was replaced.
 const DamagedKey = oddName
 
-// loadKey reads the key of the names of directories, or writes a new one. A damaged key is set aside and replaced by its copy.
-// If the copy is damaged too, a new key is made: results that were stored before stay in place until they are too old.
+// loadKey reads the key of the names of directories, or writes a new one. A damaged key is set aside and replaced by
+// its copy. If the copy is damaged too, a new key is made: results that were stored before stay in place until they
+// are too old.
 func (h *rootDir) loadKey(cfg Config) error {
 	key, found, err := h.readKey()
 	if err != nil {
@@ -48,8 +49,8 @@ func (h *rootDir) loadKey(cfg Config) error {
 	return errors.Join(h.replaceFile(keyName, h.key), h.replaceFile(copyName, withSum(h.key)))
 }
 
-// readKey returns the stored key, and whether a file has its name. The key is nil if there is no file, or if it is a pipe,
-// which would block, or is not a key.
+// readKey returns the stored key, and whether a file has its name. The key is nil if there is no file, or if it is a
+// pipe, which would block, or is not a key.
 func (h *rootDir) readKey() (key []byte, found bool, err error) {
 	info, err := h.root.Stat(keyName)
 	if errors.Is(err, fs.ErrNotExist) {

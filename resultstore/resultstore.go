@@ -1,11 +1,12 @@
-// Package resultstore truncates a result to its limit and stores the whole of it on disk, where it can be read in parts.
+// Package resultstore truncates a result to its limit and stores the whole of it on disk, where it can be read in
+// parts.
 //
-// A long result is shown as its head and its tail, with a notice between them that says how much is missing, where the whole
-// is, and which call shows the next part. If the whole cannot be stored the notice says so, and why; the result itself never
-// fails because of that.
+// A long result is shown as its head and its tail, with a notice between them that says how much is missing, where
+// the whole is, and which call shows the next part. If the whole cannot be stored the notice says so, and why; the
+// result itself never fails because of that.
 //
-// Results belong to principals. Each principal has an owner-only directory, whose name can be computed only with a key, a
-// quota, and an age after which results are removed.
+// Results belong to principals. Each principal has an owner-only directory, whose name can be computed only with a
+// key, a quota, and an age after which results are removed.
 //
 // Its Go API is not stable.
 package resultstore
@@ -75,9 +76,9 @@ type Store struct {
 	work sync.WaitGroup
 }
 
-// Open returns a Store. It removes unfinished results of killed processes and, once an hour, results over the age limit. It
-// fails only if Dir is not an absolute path: a directory that cannot be used now is tried again whenever a result must be
-// stored, and the notice in that result gives the reason.
+// Open returns a Store. It removes unfinished results of killed processes and, once an hour, results over the age
+// limit. It fails only if Dir is not an absolute path: a directory that cannot be used now is tried again whenever a
+// result must be stored, and the notice in that result gives the reason.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("result directory %q: must be an absolute path", cfg.Dir)
@@ -100,7 +101,8 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close removes the results still being written, which cannot be finished, and lets other processes clean up the directory.
+// Close removes the results still being written, which cannot be finished, and lets other processes clean up the
+// directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -168,9 +170,9 @@ func (s *Store) reopen(lost *rootDir) (*rootDir, error) {
 //	open/OWNER/DIR.NAME    mark: the file of that name in that directory is unfinished
 //	DIR/NAME               a result
 //
-// A file without a mark is complete: a mark is made before its file and removed after the last byte. Marks are used, not a
-// rename at the end, because the path of a task's output is returned before the task ends. A result that is already complete is
-// written under the name of its mark, and renamed.
+// A file without a mark is complete: a mark is made before its file and removed after the last byte. Marks are used,
+// not a rename at the end, because the path of a task's output is returned before the task ends. A result that is
+// already complete is written under the name of its mark, and renamed.
 type rootDir struct {
 	dir   string // real path
 	root  *os.Root
@@ -205,7 +207,8 @@ func openHome(cfg Config, key []byte) (*rootDir, error) {
 	return h, nil
 }
 
-// inPlace reports whether the directory still has its path. If it was moved, files in it cannot be found by their paths.
+// inPlace reports whether the directory still has its path. If it was moved, files in it cannot be found by their
+// paths.
 func (h *rootDir) inPlace() bool {
 	info, err := os.Lstat(h.dir)
 	return err == nil && os.SameFile(info, h.self)
@@ -222,8 +225,8 @@ func (h *rootDir) named(err error) error {
 	return err
 }
 
-// prepare cleans up the directory and registers this process as an owner. Callers hold the lock; otherwise another process
-// could take the new owner, whose lock is not held yet, for a dead one.
+// prepare cleans up the directory and registers this process as an owner. Callers hold the lock; otherwise another
+// process could take the new owner, whose lock is not held yet, for a dead one.
 func (h *rootDir) prepare(cfg Config) error {
 	if err := h.root.MkdirAll(openName, 0o700); err != nil {
 		return err
@@ -257,7 +260,8 @@ func (h *rootDir) locked(do func() error) error {
 	return privatefile.Locked(filepath.Join(h.dir, lockName), do)
 }
 
-// close unregisters this process as an owner. If marks cannot be removed, they and the lock stay, for others to recover.
+// close unregisters this process as an owner. If marks cannot be removed, they and the lock stay, for others to
+// recover.
 func (h *rootDir) close() error {
 	if h.alive == nil {
 		return h.root.Close()

@@ -22,13 +22,13 @@ type fitted struct {
 	Cut   bool   // Text is not the whole
 }
 
-// Fit returns text unchanged if it has at most limit characters, or if limit is 0. Otherwise it stores the whole and returns
-// head and tail, cut at line ends if that loses little, with a notice between them. With the notice the result has at most
-// limit characters, or half of limit and the notice if limit is too small for one (it takes about 400 and two times the path).
-// The tail gets at least a third of the space: errors are usually at the end.
+// Fit returns text unchanged if it has at most limit characters, or if limit is 0. Otherwise it stores the whole and
+// returns head and tail, cut at line ends if that loses little, with a notice between them. With the notice the
+// result has at most limit characters, or half of limit and the notice if limit is too small for one (it takes about
+// 400 and two times the path). The tail gets at least a third of the space: errors are usually at the end.
 //
-// The result is valid even if there is an error: it says itself that the whole, or the rest of it, was not stored. The error is
-// for the log.
+// The result is valid even if there is an error: it says itself that the whole, or the rest of it, was not stored.
+// The error is for the log.
 func (sh *PrincipalStore) Fit(text string, limit int) (fitted, error) {
 	whole := kept{Bytes: int64(len(text)), Lines: countLines(text)}
 	if fits(text, limit) {
@@ -73,10 +73,10 @@ func (c counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FitKept is Fit for a result that was streamed into a File. head and tail are its first and last bytes as they were written,
-// at least limit characters of each if there are as many. kept is what the File's Kept returned, or the counts and the reason
-// if there is no file. If head and tail meet or overlap they are the whole, which is returned unchanged if it fits; then the
-// file is not needed and the caller discards it.
+// FitKept is Fit for a result that was streamed into a File. head and tail are its first and last bytes as they were
+// written, at least limit characters of each if there are as many. kept is what the File's Kept returned, or the
+// counts and the reason if there is no file. If head and tail meet or overlap they are the whole, which is returned
+// unchanged if it fits; then the file is not needed and the caller discards it.
 func (sh *PrincipalStore) FitKept(head, tail string, kept kept, limit int) fitted {
 	if overlap := int64(len(head)) + int64(len(tail)) - kept.Bytes; overlap >= 0 {
 		head += tail[min(overlap, int64(len(tail))):]
@@ -146,8 +146,8 @@ func cut(head, tail string, kept kept, limit int) fitted {
 	return fitted
 }
 
-// keepOfCut is the part of its budget, of n characters, that a head or tail must keep for a cut at a line end; a longer line is
-// cut inside. Two thirds of the half that a tail gets are the third of the whole that Fit promises.
+// keepOfCut is the part of its budget, of n characters, that a head or tail must keep for a cut at a line end; a
+// longer line is cut inside. Two thirds of the half that a tail gets are the third of the whole that Fit promises.
 const keepOfCut = 2.0 / 3
 
 // firstLines returns the beginning of text in at most n characters.

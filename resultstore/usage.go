@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// usage is the space that a directory takes, as last measured and as written by this process since: unfinished results share
-// the quota while they grow.
+// usage is the space that a directory takes, as last measured and as written by this process since: unfinished
+// results share the quota while they grow.
 type usage struct {
 	writing sync.RWMutex // held for reading while counted bytes are being written, for writing while the directory is measured
 	mu      sync.Mutex
@@ -21,8 +21,9 @@ type remains struct {
 	files int
 }
 
-// measuredFor is how long a measurement stays valid. A stat of each of a thousand results takes longer than storing one, so
-// measuring is done after a result was stored: files of other processes since the last measurement are counted late.
+// measuredFor is how long a measurement stays valid. A stat of each of a thousand results takes longer than storing
+// one, so measuring is done after a result was stored: files of other processes since the last measurement are
+// counted late.
 const measuredFor = time.Second
 
 // hasRoom reports whether a directory has room for one more result of size bytes, as far as this process knows.

@@ -1,6 +1,7 @@
-// Package jsontext goes over JSON without decoding it: what encoding/json does character by character, it does eight at a time within
-// strings, which are nearly all of a long message. It may refuse what is JSON, and is then to be asked no further; what it accepts,
-// encoding/json accepts and reads in the same way. Tests hold the two against each other.
+// Package jsontext goes over JSON without decoding it: what encoding/json does character by character, it does eight
+// at a time within strings, which are nearly all of a long message. It may refuse what is JSON, and is then to be
+// asked no further; what it accepts, encoding/json accepts and reads in the same way. Tests hold the two against each
+// other.
 //
 // Its Go API is not stable.
 package jsontext
@@ -13,14 +14,15 @@ import (
 const (
 	// deepest is how far values may be nested; every decoder has a limit of its own, which lies beyond this one.
 	deepest = 100
-	// longestNumber is how many bytes a number may take without its exponent, longestExponent how many digits that may have: what is
-	// longer may be too large for a float64.
+	// longestNumber is how many bytes a number may take without its exponent, longestExponent how many digits that may
+	// have: what is longer may be too large for a float64.
 	longestNumber   = 200
 	longestExponent = 2
 )
 
-// Object hands the members of an object to a function, in their order: names without their quotes, values as they stand there. It is
-// false when the text is no object, a name is spelt with escapes or not in ASCII, or the function returned false.
+// Object hands the members of an object to a function, in their order: names without their quotes, values as they
+// stand there. It is false when the text is no object, a name is spelt with escapes or not in ASCII, or the function
+// returned false.
 func Object(text []byte, member func(name, value []byte) bool) bool {
 	s := NewScanner(text)
 	return s.Object(func(name []byte) bool {
@@ -29,7 +31,8 @@ func Object(text []byte, member func(name, value []byte) bool) bool {
 	}) && s.End()
 }
 
-// String decodes a string, given with its quotes. It is false where decoding it needs more than to replace escapes of one character.
+// String decodes a string, given with its quotes. It is false where decoding it needs more than to replace escapes of
+// one character.
 func String(quoted []byte) (string, bool) {
 	n := len(quoted)
 	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {

@@ -2,8 +2,8 @@ package jsontext
 
 import "unicode/utf8"
 
-// A Scanner reads a JSON text. Each of its methods reads what it is named for, with the space before it. It fails if the text has
-// something else there; then the position of the scanner is undefined. The zero value has no text.
+// A Scanner reads a JSON text. Each of its methods reads what it is named for, with the space before it. It fails if
+// the text has something else there; then the position of the scanner is undefined. The zero value has no text.
 type Scanner struct {
 	text  []byte
 	at    int
@@ -32,8 +32,9 @@ func (s *Scanner) Value() []byte {
 	return s.text[from:s.at:s.at]
 }
 
-// Object reads an object. It calls member with each name, without quotes, when the value is next; member reads the value.
-// Names that are spelt with escapes, or not in ASCII, may mean any name to another decoder: an object with one of them fails.
+// Object reads an object. It calls member with each name, without quotes, when the value is next; member reads the
+// value. Names that are spelt with escapes, or not in ASCII, may mean any name to another decoder: an object with one
+// of them fails.
 func (s *Scanner) Object(member func(name []byte) bool) bool {
 	return s.list('{', '}', func() bool {
 		name, ok := s.name()

@@ -32,8 +32,8 @@ func agentRunner(host *mcpserver.Host, text string, into *builtin.Env) error {
 	return nil
 }
 
-// runnerClient fills in what is known of a runner, and returns it as a client. An object that has no arguments adds to what is known of
-// its command.
+// runnerClient fills in what is known of a runner, and returns it as a client. An object that has no arguments adds
+// to what is known of its command.
 func runnerClient(text string, into *builtin.Env) (*clients.Client, error) {
 	r := &into.Agents.Runner
 	own := strings.HasPrefix(text, "{")
@@ -128,7 +128,8 @@ func agentCell(host *mcpserver.Host, into *builtin.Env, client *clients.Client, 
 	return nil
 }
 
-// layerAge is how long an agent's private directories are kept after its last start. The agent can be continued within that time.
+// layerAge is how long an agent's private directories are kept after its last start. The agent can be continued
+// within that time.
 const layerAge = 7 * 24 * time.Hour
 
 // removeOldLayers removes the private directories of agents that are not continued any more.

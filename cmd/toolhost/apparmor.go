@@ -77,8 +77,8 @@ func newAppArmor(ctx context.Context, program string) apparmor {
 	}
 }
 
-// install writes the profile for this program, loads it, and says what it did. If it cannot be loaded, the file is as it
-// was.
+// install writes the profile for this program, loads it, and says what it did. If it cannot be loaded, the file is as
+// it was.
 func (a apparmor) install(w io.Writer) error {
 	if runtime.GOOS != "linux" {
 		return errors.New("AppArmor is part of Linux, and nothing is to be installed here")

@@ -51,7 +51,8 @@ func tokensFile(named, stateDir string) (string, error) {
 	return filepath.Join(stateDir, "tokens.json"), nil
 }
 
-// literally writes a path as a pattern that means this path alone. White space at the end of a rule counts in brackets only.
+// literally writes a path as a pattern that means this path alone. White space at the end of a rule counts in
+// brackets only.
 func literally(path string) string {
 	var b strings.Builder
 	for path != "" {
@@ -69,8 +70,8 @@ func literally(path string) string {
 	return b.String()
 }
 
-// protectFiles denies tools the files that flags name and that hold secrets or permissions. Those in the state directory are
-// already out of their reach.
+// protectFiles denies tools the files that flags name and that hold secrets or permissions. Those in the state
+// directory are already out of their reach.
 func protectFiles(cfg *mcpserver.Config, files ...string) error {
 	for _, file := range files {
 		if file == "" {

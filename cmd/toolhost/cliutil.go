@@ -123,8 +123,9 @@ func tellUsage(root *cobra.Command) {
 	each(root)
 }
 
-// refuseEmpty refuses a flag or an argument that is present but empty, as in a script with an unset variable. Treating it as
-// absent would serve another directory than intended, accept another token, or lose a requested record.
+// refuseEmpty refuses a flag or an argument that is present but empty, as in a script with an unset variable.
+// Treating it as absent would serve another directory than intended, accept another token, or lose a requested
+// record.
 func refuseEmpty(cmd *cobra.Command, args []string) error {
 	if err := refuseInCall(cmd); err != nil {
 		return err
@@ -151,7 +152,8 @@ func refuseEmpty(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// helpOnlyOf makes help about a command that does not exist an error: cobra would show that of the program, as if nothing were wrong.
+// helpOnlyOf makes help about a command that does not exist an error: cobra would show that of the program, as if
+// nothing were wrong.
 func helpOnlyOf(root *cobra.Command, noCommand cobra.PositionalArgs) {
 	help, _, err := root.Find([]string{"help"})
 	if err != nil || help == root {

@@ -57,8 +57,8 @@ func (f *consoleFlags) open(host *mcpserver.Host, kind string) ([]sidecar, error
 	return []sidecar{{announce: func() { announceConsole(os.Stderr, site, isTerminal(os.Stderr)) }, serve: site.Serve}}, nil
 }
 
-// The kinds of hosts, by how clients reach them. Only one over HTTP listens on a port; the console of another listens on a
-// socket.
+// The kinds of hosts, by how clients reach them. Only one over HTTP listens on a port; the console of another listens
+// on a socket.
 const (
 	stdioKind = "stdio"
 	httpKind  = "http"

@@ -27,7 +27,8 @@ func (f *farFlags) add(flags *pflag.FlagSet, usage string) {
 	f.target.add(flags)
 }
 
-// options are the arguments of toolhost remote for these flags, with paths of this machine that hold in every directory.
+// options are the arguments of toolhost remote for these flags, with paths of this machine that hold in every
+// directory.
 func (f *farFlags) options() (args []string, err error) {
 	if _, err := remote.Parse(f.name); err != nil {
 		return nil, usageError{err}

@@ -81,7 +81,8 @@ func arrange(root *cobra.Command) {
 	each(root)
 }
 
-// implied adds the command that is left out: clients may start toolhost with directories and flags alone, or with nothing.
+// implied adds the command that is left out: clients may start toolhost with directories and flags alone, or with
+// nothing.
 func implied(root *cobra.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"stdio"}

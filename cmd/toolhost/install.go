@@ -226,7 +226,8 @@ func (f *installFlags) install(cmd *cobra.Command, name string) error {
 	return confirmEntry(cmd.Context(), out, client, r)
 }
 
-// installAll adds toolhost to every client that is here and has a file of its own. The error counts those where that failed.
+// installAll adds toolhost to every client that is here and has a file of its own. The error counts those where that
+// failed.
 func (f *installFlags) installAll(cmd *cobra.Command) error {
 	env, err := clients.System()
 	if err != nil {

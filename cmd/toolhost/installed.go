@@ -17,7 +17,8 @@ import (
 // entryLimit is how long an entry may take to answer after it was written.
 const entryLimit = 5 * time.Second
 
-// confirmEntry starts the server of an entry as the client will start it, or calls the one that listens, and has it list its tools.
+// confirmEntry starts the server of an entry as the client will start it, or calls the one that listens, and has it
+// list its tools.
 func confirmEntry(ctx context.Context, w io.Writer, client clients.Client, r clients.Request) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, entryLimit, fmt.Errorf("it did not answer within %s", entryLimit))
 	defer cancel()

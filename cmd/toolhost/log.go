@@ -158,7 +158,8 @@ func (t *logTail) close() {
 	}
 }
 
-// last returns the last lines that fit, from the files that the log was rotated to as well, and leaves the file at its end.
+// last returns the last lines that fit, from the files that the log was rotated to as well, and leaves the file at
+// its end.
 func (t *logTail) last(q *logQuery) (lines [][]byte, err error) {
 	for n := 0; n == 0 || q.limit == 0 || len(lines) < q.limit; n++ {
 		var of [][]byte

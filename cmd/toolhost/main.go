@@ -55,10 +55,10 @@ func run(args []string) int {
 	return exitCode(err)
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, for what runs to be drained; a second one ends the
-// process at once. That must hold from the moment the end of the context can be seen, so the signals get their own way
-// back before it: what [signal.NotifyContext] offers, a context whose end stops the catching, loses a second signal that
-// comes between the two.
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for what runs to be drained; a second one ends
+// the process at once. That must hold from the moment the end of the context can be seen, so the signals get their
+// own way back before it: what [signal.NotifyContext] offers, a context whose end stops the catching, loses a second
+// signal that comes between the two.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 2)

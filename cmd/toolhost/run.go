@@ -108,8 +108,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	})
 }
 
-// clientProgram finds the client on the host. If PATH has it only where tools and commands can write, as with a home directory for a root,
-// it is started and the user is told: it runs in the sandbox. With a weaker sandbox it must be named by its path.
+// clientProgram finds the client on the host. If PATH has it only where tools and commands can write, as with a home
+// directory for a root, it is started and the user is told: it runs in the sandbox. With a weaker sandbox it must be
+// named by its path.
 func (f *runFlags) clientProgram(name string) (string, error) {
 	path, err := findProgram(name)
 	if skipped := hostprogram.Skipped(err); len(skipped) > 0 && !f.weaker {
@@ -119,8 +120,8 @@ func (f *runFlags) clientProgram(name string) (string, error) {
 	return path, err
 }
 
-// findProgram finds a client on the host. The error of a name in PATH names it, and a program that was skipped because tools and commands
-// can write there: that runs when it is named by its path.
+// findProgram finds a client on the host. The error of a name in PATH names it, and a program that was skipped
+// because tools and commands can write there: that runs when it is named by its path.
 func findProgram(name string) (string, error) {
 	path, err := hostprogram.Find(name)
 	if err == nil {
@@ -255,8 +256,8 @@ func clientDir(roots []string) (string, error) {
 	return roots[0], nil
 }
 
-// withheldVariables are those of this process that a client must not have: what is ours, what loads code into programs, and directories
-// for temporary files in place of TMPDIR, which it cannot write.
+// withheldVariables are those of this process that a client must not have: what is ours, what loads code into
+// programs, and directories for temporary files in place of TMPDIR, which it cannot write.
 var withheldVariables = []string{"LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PWD", "OLDPWD", "SHLVL", "_", "TMP", "TEMP"}
 
 // clientEnv is the environment of the client: the user's, without what the settings keep from commands.

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// A runStdio has the standard descriptors of a client in a cell: those of this process, except a terminal. In place of a terminal the
-// client gets one of its own; this process copies input and output between the two.
+// A runStdio has the standard descriptors of a client in a cell: those of this process, except a terminal. In place
+// of a terminal the client gets one of its own; this process copies input and output between the two.
 type runStdio struct {
 	files    []*os.File
 	terminal *os.File // of this process; nil if it has none
@@ -114,8 +114,8 @@ func (s *runStdio) attend(cell *builtin.Cell) (sandbox.Status, error) {
 	}
 }
 
-// suspend suspends this process with its group, as a shell expects of a job. It returns when the job is resumed, or at once where no
-// shell could resume it.
+// suspend suspends this process with its group, as a shell expects of a job. It returns when the job is resumed, or
+// at once where no shell could resume it.
 func (s *runStdio) suspend(signals chan os.Signal) {
 	s.restore()
 	_ = unix.Kill(0, unix.SIGTSTP)

@@ -135,7 +135,8 @@ func checkAddress(text string, hosts []string) error {
 	return nil
 }
 
-// callbackPort is the port of this machine that a login page leads back to, as its redirect_uri or another parameter says; 0: none.
+// callbackPort is the port of this machine that a login page leads back to, as its redirect_uri or another parameter
+// says; 0: none.
 func callbackPort(text string) int {
 	u, _ := url.Parse(text) // it was checked
 	for _, values := range u.Query() {

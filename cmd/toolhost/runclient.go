@@ -163,8 +163,8 @@ var commonLayers = clients.Run{Layers: []string{
 	"$CONFIG", "${XDG_CACHE_HOME:-$HOME/.cache}", "${XDG_DATA_HOME:-$HOME/.local/share}", "${XDG_STATE_HOME:-$HOME/.local/state}",
 }}
 
-// unknown gives a client that is not in the table private directories in the place of those for configuration and caches, with copies of
-// what is called as it is.
+// unknown gives a client that is not in the table private directories in the place of those for configuration and
+// caches, with copies of what is called as it is.
 func (r *runClient) unknown(spec *builtin.CellSpec) error {
 	for i, dir := range commonLayers.OnPlatform(r.env).Layers {
 		if os.MkdirAll(dir, 0o700) != nil {
@@ -209,7 +209,8 @@ func (r *runClient) entry(spec *builtin.CellSpec, dir, socket string) (args []st
 	return args, os.WriteFile(file, text, 0o600)
 }
 
-// copyNewer copies a file that is newer than its copy, which replaces whatever a program has put in its place. None is no error.
+// copyNewer copies a file that is newer than its copy, which replaces whatever a program has put in its place. None
+// is no error.
 func copyNewer(from, to string) error {
 	now, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {

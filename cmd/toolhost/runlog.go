@@ -11,7 +11,8 @@ import (
 // maxHeld bounds how many messages are held.
 const maxHeld = 200
 
-// A heldLog is a handler that holds messages below errors while a client has the terminal: they would be written into what it shows.
+// A heldLog is a handler that holds messages below errors while a client has the terminal: they would be written into
+// what it shows.
 type heldLog struct {
 	slog.Handler
 	held *heldMessages

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A terminal answers some of what a client prints (reports of its state, its title, its name) as if a person typed the answer, and
-// reports the mouse if a client asks for that. What arrives after the client has ended, or while it is suspended, would be read by
-// the user's shell, which runs it as commands.
+// A terminal answers some of what a client prints (reports of its state, its title, its name) as if a person typed
+// the answer, and reports the mouse if a client asks for that. What arrives after the client has ended, or while it
+// is suspended, would be read by the user's shell, which runs it as commands.
 
 const (
-	// resetTerminal ends a control sequence that was begun (CAN), and the modes in which a terminal sends more than keys: the mouse, the
-	// focus, marks around pasted text.
+	// resetTerminal ends a control sequence that was begun (CAN), and the modes in which a terminal sends more than
+	// keys: the mouse, the focus, marks around pasted text.
 	resetTerminal = "\x18\x1b[?1000;1002;1003;1004;1005;1006;1015;2004l"
 	// askTerminal asks for the state of the terminal (DSR). Terminals answer in order.
 	askTerminal, terminalAnswer = "\x1b[5n", "\x1b[0n"
@@ -40,7 +40,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.terminal.Write(p)
 }
 
-// isControl reports whether a byte can begin what a terminal answers: ENQ, ESC, or a control character of 8 bits, in UTF-8 too.
+// isControl reports whether a byte can begin what a terminal answers: ENQ, ESC, or a control character of 8 bits, in
+// UTF-8 too.
 func isControl(b byte) bool { return b == 0x05 || b == 0x1b || b >= 0x80 && b < 0xa0 }
 
 // A keyboard passes on what the user's terminal sends, to the client or to nothing.

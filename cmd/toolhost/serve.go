@@ -142,12 +142,12 @@ func unusableRoot(roots []string) error {
 	return nil
 }
 
-// ignoreSIGPIPE makes a write to a pipe without a reader an error like others. Go would end the process at once, if the pipe is
-// its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
+// ignoreSIGPIPE makes a write to a pipe without a reader an error like others. Go would end the process at once, if
+// the pipe is its output or its messages: calls in the middle, and nothing given back. Commands still get the signal.
 func ignoreSIGPIPE() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal only: others
-// may read a log.
+// announce tells how to reach the server. A token that was just made is shown this once, to a person at a terminal
+// only: others may read a log.
 func announce(w io.Writer, person bool, l *listen.Listener, known *callers, roots []string) {
 	where := l.URL + mcpserver.Endpoint
 	if l.Socket != "" {

@@ -141,8 +141,8 @@ func (t *trying) try(cmd *cobra.Command, args []string) (err error) {
 	return t.settle(ctx, cmd)
 }
 
-// closedIn lists what rules keep commands from reading in the user's work tree. For the client, rules on relative names are about the
-// worktree, and the user's work tree lies outside of all roots, where commands may read.
+// closedIn lists what rules keep commands from reading in the user's work tree. For the client, rules on relative
+// names are about the worktree, and the user's work tree lies outside of all roots, where commands may read.
 func closedIn(w *builtin.Worktree, home string, policy *guard.Policy) (closed []string) {
 	holds := func(dir, path string) bool {
 		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))

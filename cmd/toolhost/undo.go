@@ -107,7 +107,8 @@ func (u *undoing) undo(cmd *cobra.Command, operator mcpserver.Operator, named bo
 	return u.print(out, done, u.asJSON)
 }
 
-// warn lists the commands that still run, and says where git has another commit checked out since, which an undo does not change.
+// warn lists the commands that still run, and says where git has another commit checked out since, which an undo does
+// not change.
 func warn(w io.Writer, r builtin.UndoResult) {
 	for _, c := range r.Running {
 		fmt.Fprintf(w, "Still running since %s, in process %d: %s\n", c.Begun.Local().Format(time.DateTime), c.PID, sanitized(c.Command))

@@ -13,7 +13,8 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// welcome is what toolhost prints at a terminal without a command: the state of this machine and what to do, in six lines.
+// welcome is what toolhost prints at a terminal without a command: the state of this machine and what to do, in six
+// lines.
 func welcome(cmd *cobra.Command, _ []string) error {
 	var here []string
 	for _, c := range clientsHere() {
@@ -47,7 +48,8 @@ func writeRows(w io.Writer, rows [][2]string) error {
 	return nil
 }
 
-// sandboxLine says in one line how commands are contained on this machine, as a trial shows. set is nil where no settings are read.
+// sandboxLine says in one line how commands are contained on this machine, as a trial shows. set is nil where no
+// settings are read.
 func sandboxLine(ctx context.Context, set *settings.Sandbox) string {
 	if set != nil && !set.Enabled {
 		return "off, by sandbox.enabled: commands run with all your rights"

@@ -1,5 +1,6 @@
-// Package alias holds the names by which models call the tools of this host, and give arguments to them, because they were trained on
-// others. A name whose meaning is exactly that of a tool or an argument stands for it; the others name what to call instead.
+// Package alias holds the names by which models call the tools of this host, and give arguments to them, because they
+// were trained on others. A name whose meaning is exactly that of a tool or an argument stands for it; the others
+// name what to call instead.
 //
 // The tables are in tables.go. The package is not a stable interface for other programs.
 //
@@ -67,7 +68,8 @@ func Instead(name string) (s substitute, ok bool) {
 	return s, ok
 }
 
-// Ruled returns the tool that a rule on a name holds for: one that it stands for, or that it was a name of; "" if there is none.
+// Ruled returns the tool that a rule on a name holds for: one that it stands for, or that it was a name of; "" if
+// there is none.
 func Ruled(name string) string {
 	if tool := byFormer[fold(name)]; tool != "" {
 		return tool
@@ -81,8 +83,8 @@ func Names(tool string) []string { return slices.Concat([]string{tool}, tools[to
 // Arguments are the aliases of a tool's arguments, by name. They must not be changed.
 func Arguments(tool string) map[string]Argument { return arguments[tool] }
 
-// Field returns what an argument means that a tool with these fields does not have: by its name, or by that of a field or an alias which is
-// written in another way. A tool that is not in the table has no aliases.
+// Field returns what an argument means that a tool with these fields does not have: by its name, or by that of a
+// field or an alias which is written in another way. A tool that is not in the table has no aliases.
 func Field(tool, name string, fields []string) (a Argument, ok bool) {
 	if a, ok = arguments[tool][name]; ok {
 		return a, true

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// maxListed is the longest name of a tool on a list, in bytes. Clients add the prefix mcp__toolhost__, and models accept 64
-// characters.
+// maxListed is the longest name of a tool on a list, in bytes. Clients add the prefix mcp__toolhost__, and models
+// accept 64 characters.
 const maxListed = 49
 
 // Listed returns the shortened name under which a tool of another server is listed, or "" if its full name is listed.

@@ -1,7 +1,8 @@
 package alias
 
-// tools are the tools of this host with the names that mean exactly the same: those of earlier versions of Claude Code, and of Gemini CLI,
-// Cursor, VS Code, Cline, opencode, Codex and the tools of model APIs. They are compared without case, _ and -.
+// tools are the tools of this host with the names that mean exactly the same: those of earlier versions of Claude
+// Code, and of Gemini CLI, Cursor, VS Code, Cline, opencode, Codex and the tools of model APIs. They are compared
+// without case, _ and -.
 var tools = map[string][]string{
 	"Agent":           {"Task", "spawn_agent", "run_agent", "subagent"},
 	"AskUserQuestion": {"ask_user", "ask_question", "ask_followup_question"},
@@ -63,8 +64,8 @@ var (
 	perFile = Argument{Instead: "make one call for each file"}
 )
 
-// arguments are, by tool, the arguments of other tools that models give it. Names that differ from an argument in case, _ and - alone need
-// no entry.
+// arguments are, by tool, the arguments of other tools that models give it. Names that differ from an argument in
+// case, _ and - alone need no entry.
 var arguments = map[string]map[string]Argument{
 	"Bash": {
 		"cmd": {Field: "command"}, "script": {Field: "command"}, "command_line": {Field: "command"},

@@ -54,8 +54,8 @@ func Count(path string) (int, error) {
 	return len(values), nil
 }
 
-// MaskFile returns the text of a file with sentinels in the place of its secrets, and the values by sentinel. extract is a regular
-// expression whose group is a secret; "": the readers for the file find them.
+// MaskFile returns the text of a file with sentinels in the place of its secrets, and the values by sentinel. extract
+// is a regular expression whose group is a secret; "": the readers for the file find them.
 func MaskFile(path, text, extract string, hosts []string) (masked string, values map[string]string) {
 	list := readersOf(path)
 	if find, err := regexp.Compile(extract); extract != "" && err == nil {

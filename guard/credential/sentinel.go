@@ -1,5 +1,5 @@
-// Package credential finds the values of masked credentials on the host, and makes the sentinels that commands have in their place.
-// Its Go API is not stable.
+// Package credential finds the values of masked credentials on the host, and makes the sentinels that commands have
+// in their place. Its Go API is not stable.
 package credential
 
 import (
@@ -24,8 +24,8 @@ const (
 	letters     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// Sentinel returns a new sentinel for a value, with the shape that clients look for. If the value is "", it is not known yet, and its
-// hosts say which shape it has.
+// Sentinel returns a new sentinel for a value, with the shape that clients look for. If the value is "", it is not
+// known yet, and its hosts say which shape it has.
 func Sentinel(value string, hosts []string) string {
 	if token := jwt(value); token != "" {
 		return token
@@ -61,8 +61,8 @@ func random(n int) string {
 	return string(b)
 }
 
-// jwt returns a sentinel for a JSON Web Token: its header, a body with the times that clients look at, and no signature. It is "" if
-// the value is not one.
+// jwt returns a sentinel for a JSON Web Token: its header, a body with the times that clients look at, and no
+// signature. It is "" if the value is not one.
 func jwt(value string) string {
 	parts := strings.Split(value, ".")
 	if len(parts) != 3 || !strings.HasPrefix(value, "eyJ") {

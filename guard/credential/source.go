@@ -57,7 +57,8 @@ type command struct {
 	at    time.Time
 }
 
-// Run returns what a command of the person's settings writes, which is kept for 5 minutes. The command runs outside of the sandbox.
+// Run returns what a command of the person's settings writes, which is kept for 5 minutes. The command runs outside
+// of the sandbox.
 func Run(ctx context.Context, text string) (string, error) {
 	entry, _ := commands.LoadOrStore(text, &command{})
 	c := entry.(*command)

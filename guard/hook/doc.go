@@ -34,12 +34,11 @@
 //
 // # What a hook answers
 //
-// Exit code 0, or a status of 2xx: no output, text that is not read, or a JSON
-// object. Exit code 2 refuses, with standard error as the reason. Everything
-// else is a failure: another exit code or status, a command that cannot start, no
-// answer in time, an answer that cannot be read. As with Claude Code, the call goes on, and its result says so. A failure
-// refuses the call if the hook is strict, if the host cannot run the hook, or if the answer holds a word that refuses, such as
-// JSON after a line of text, or a decision in the wrong place.
+// Exit code 0, or a status of 2xx: no output, text that is not read, or a JSON object. Exit code 2 refuses, with
+// standard error as the reason. Everything else is a failure: another exit code or status, a command that cannot
+// start, no answer in time, an answer that cannot be read. As with Claude Code, the call goes on, and its result says
+// so. A failure refuses the call if the hook is strict, if the host cannot run the hook, or if the answer holds a
+// word that refuses, such as JSON after a line of text, or a decision in the wrong place.
 //
 // # When a hook ends
 //

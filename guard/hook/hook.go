@@ -21,29 +21,29 @@ type Config struct {
 	// process groups nil starts nothing. A server therefore supplies a
 	// supervised starter.
 	//
-	// An error refuses the call, unless it says that the program does not exist or cannot be executed: commands may be able
-	// to cause it.
+	// An error refuses the call, unless it says that the program does not exist or cannot be executed: commands may be
+	// able to cause it.
 	Start func(context.Context, Spec) (Process, error)
 
-	// Outside reports whether the command of a hook runs outside of the sandbox, with the rights of the server. Only then can
-	// its answer allow a call: tools and commands may decide what a contained hook answers. An error refuses the call. Nil: all
-	// run outside.
+	// Outside reports whether the command of a hook runs outside of the sandbox, with the rights of the server. Only
+	// then can its answer allow a call: tools and commands may decide what a contained hook answers. An error refuses
+	// the call. Nil: all run outside.
 	Outside func(settings.Hook) (bool, error)
 
 	// Client sends HTTP hooks; nil for a plain one. It is copied, and the copy
 	// follows no redirects. A Timeout in it counts in addition to the hook's own.
 	Client *http.Client
 
-	// Env is the environment that commands start from; nil for the server's own. TOOLHOST_* and variables that change how bash
-	// reads a command are removed, and relative entries from PATH.
+	// Env is the environment that commands start from; nil for the server's own. TOOLHOST_* and variables that change
+	// how bash reads a command are removed, and relative entries from PATH.
 	Env []string
 
 	// Dir is the project's directory, absolute. Commands start in it, and find it
 	// in CLAUDE_PROJECT_DIR.
 	Dir string
 
-	// Shell is the absolute path of the shell that reads commands. Empty means bash in its usual places, or /bin/sh if there is
-	// none.
+	// Shell is the absolute path of the shell that reads commands. Empty means bash in its usual places, or /bin/sh if
+	// there is none.
 	Shell string
 
 	// Match reports whether a call matches a permission rule, for the "if" of a
@@ -197,8 +197,8 @@ func (r *Runner) Request(ctx context.Context, set []settings.HookMatcher, c Call
 	return r.decide(ctx, e, r.run(ctx, set, c, e))
 }
 
-// Classify asks the classifier whether a person need not be asked about a call, for the reason given. Anything but Allow, and a
-// failure, leaves it to a person.
+// Classify asks the classifier whether a person need not be asked about a call, for the reason given. Anything but
+// Allow, and a failure, leaves it to a person.
 func (r *Runner) Classify(ctx context.Context, set []settings.HookMatcher, c Call, reason string) Decision {
 	e := c.event(settings.Classifier)
 	e.Reason = reason

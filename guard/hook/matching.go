@@ -70,8 +70,8 @@ var isNames = regexp.MustCompile(`^[A-Za-z0-9_, |-]*$`).MatchString
 // asClients is what precedes the names of our tools in clients, where users see them.
 const asClients = "mcp__toolhost__"
 
-// matches reports whether a matcher applies to a tool, by its own name or by the one that clients show. A list without any
-// name applies to all, like the empty one, and so does the name of the server.
+// matches reports whether a matcher applies to a tool, by its own name or by the one that clients show. A list
+// without any name applies to all, like the empty one, and so does the name of the server.
 func matches(matcher, tool string) (bool, error) {
 	if strings.TrimSpace(matcher) == "*" {
 		return true, nil
@@ -96,8 +96,8 @@ func matches(matcher, tool string) (bool, error) {
 // asRule matches a matcher that is a permission rule: the tool and what is in parentheses.
 var asRule = regexp.MustCompile(`^([A-Za-z_]\w*)\(.*\)$`)
 
-// Idle says how to correct a matcher that matches none of these tools by mistake. It returns "" for a matcher that matches one,
-// or that may be meant for tools of a client.
+// Idle says how to correct a matcher that matches none of these tools by mistake. It returns "" for a matcher that
+// matches one, or that may be meant for tools of a client.
 func Idle(matcher string, tools []string) (remedy string) {
 	fires := func(tool string) bool {
 		ok, err := matches(matcher, tool)

@@ -198,8 +198,8 @@ func (a *response) takeSpecific(event string, s specific) (err error) {
 	return err
 }
 
-// deferred is the answer of a hook that leaves the decision to others; here it decides nothing. Claude Code ends a session that is
-// not interactive until the decision is made, and ignores the answer in an interactive session.
+// deferred is the answer of a hook that leaves the decision to others; here it decides nothing. Claude Code ends a
+// session that is not interactive until the decision is made, and ignores the answer in an interactive session.
 const deferred = "defer"
 
 // actionOf reads an action.

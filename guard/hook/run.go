@@ -141,8 +141,8 @@ func (r *Runner) command(ctx context.Context, h chosen, event string, body []byt
 	return a, err
 }
 
-// A hostError is not a failure of the hook, but of what the host does to run it. It refuses the call, because commands and
-// clients may be able to cause it.
+// A hostError is not a failure of the hook, but of what the host does to run it. It refuses the call, because
+// commands and clients may be able to cause it.
 type hostError struct{ error }
 
 // startError says that a command could not be started.

@@ -1,4 +1,5 @@
-// Package hostpreset knows the hosts that package managers and forges need, so that a person allows them together. Its Go API is not stable.
+// Package hostpreset knows the hosts that package managers and forges need, so that a person allows them together.
+// Its Go API is not stable.
 package hostpreset
 
 import (

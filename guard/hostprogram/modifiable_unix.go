@@ -19,8 +19,9 @@ func modifiable(path string, info fs.FileInfo) bool {
 	return unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS) == nil
 }
 
-// samePlace returns a function that reports whether a directory is one of some places under any name. The places are read by system
-// calls, because os.Stat notes each name for the cache of go test, and the hosts of a test process have thousands of places.
+// samePlace returns a function that reports whether a directory is one of some places under any name. The places are
+// read by system calls, because os.Stat notes each name for the cache of go test, and the hosts of a test process
+// have thousands of places.
 func samePlace(places []string) func(fs.FileInfo) bool {
 	type identity struct{ dev, ino uint64 }
 	known := map[identity]bool{}

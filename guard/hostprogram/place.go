@@ -177,8 +177,8 @@ func Interpreters(file string) (paths []string) {
 	return paths
 }
 
-// InPath returns the path of the program that a program of the host finds under a name, or "". Unlike that of [Find], it
-// can lead to where commands write.
+// InPath returns the path of the program that a program of the host finds under a name, or "". Unlike that of [Find],
+// it can lead to where commands write.
 func InPath(name string) string {
 	kept, _ := entries(os.Getenv("PATH"))
 	for _, dir := range kept {

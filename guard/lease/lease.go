@@ -1,5 +1,6 @@
-// Package lease opens files that another program may hold a lease on, as file servers do for their clients. The kernel has such
-// a program give it up, for which it may take 45 seconds: an open that does not wait says EAGAIN meanwhile.
+// Package lease opens files that another program may hold a lease on, as file servers do for their clients. The
+// kernel has such a program give it up, for which it may take 45 seconds: an open that does not wait says EAGAIN
+// meanwhile.
 //
 // Its Go API is not stable.
 package lease
@@ -20,8 +21,8 @@ const pause = time.Millisecond
 // ErrHeld is the cause of an error that a lease is.
 var ErrHeld = errors.New("another program holds a lease on the file")
 
-// Open calls open, which must not wait for a lease, until it succeeds or fails otherwise, for [maxWait] at most. The error then says
-// which program holds the lease on the file at path.
+// Open calls open, which must not wait for a lease, until it succeeds or fails otherwise, for [maxWait] at most. The
+// error then says which program holds the lease on the file at path.
 func Open[F any](path string, open func() (F, error)) (F, error) {
 	end := time.Time{}
 	for wait := pause; ; wait *= 2 {

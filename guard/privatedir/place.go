@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxShown bounds how many entries of one directory of the host commands see: each is a mount. Entries that the caller's
-	// own directories lie in come first, then the newest.
+	// maxShown bounds how many entries of one directory of the host commands see: each is a mount. Entries that the
+	// caller's own directories lie in come first, then the newest.
 	maxShown = 256
 	// maxLooked bounds how many entries of one directory of the host are examined.
 	maxLooked = 4096
@@ -114,8 +114,8 @@ func (p *Place) Clear() (remove func() error, err error) {
 	return func() error { return statedir.RemoveTree(old) }, nil
 }
 
-// own reports whether the entry of that name is the caller's, or would be if it were created, and returns the directory that
-// it lies in.
+// own reports whether the entry of that name is the caller's, or would be if it were created, and returns the
+// directory that it lies in.
 func (p *Place) own(entry string) (dir string, own bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,8 +134,8 @@ func (p *Place) alwaysOwn(entry string) bool {
 	return slices.ContainsFunc(always[p.name], func(d ownDir) bool { return d.top == entry })
 }
 
-// showable reports whether commands see an entry of the host: a file, a link, or a directory that contains more than sockets
-// and named pipes. Commands may use the name of any other entry, such as that of tmux's directory.
+// showable reports whether commands see an entry of the host: a file, a link, or a directory that contains more than
+// sockets and named pipes. Commands may use the name of any other entry, such as that of tmux's directory.
 func showable(path string, info fs.FileInfo) bool {
 	const others = fs.ModeType &^ (fs.ModeDir | fs.ModeSymlink)
 	if info.Mode()&others != 0 {
@@ -167,8 +167,8 @@ func showable(path string, info fs.FileInfo) bool {
 // A Set is the places of one caller. The nil Set has none.
 type Set []*Place
 
-// Without returns the places that do not lie in one of dirs: commands see the host's version of directories that the rules
-// open to them.
+// Without returns the places that do not lie in one of dirs: commands see the host's version of directories that the
+// rules open to them.
 func (s Set) Without(dirs []string) Set {
 	return slices.DeleteFunc(slices.Clone(s), func(p *Place) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return within(p.name, dir) })
@@ -208,8 +208,8 @@ func (s Set) Locate(name string) (at string, own bool) {
 	return name, false
 }
 
-// Named returns the name by which a caller's commands know their own file at a path; "" if they do not see it: if the host
-// has that name too, the host's file is mounted over it.
+// Named returns the name by which a caller's commands know their own file at a path; "" if they do not see it: if the
+// host has that name too, the host's file is mounted over it.
 func (s Set) Named(at string) string {
 	for _, p := range s {
 		if name, ok := p.named(at); ok {

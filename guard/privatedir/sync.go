@@ -26,8 +26,8 @@ type View struct {
 	Hidden func(path string, dir bool) bool
 }
 
-// Sync makes a mount point for each entry of the host that commands see, and removes those of entries that are gone, which
-// ends what is mounted there. It returns the entries to mount, and reports whether anything has changed.
+// Sync makes a mount point for each entry of the host that commands see, and removes those of entries that are gone,
+// which ends what is mounted there. It returns the entries to mount, and reports whether anything has changed.
 func (p *Place) Sync(v View) (fresh []string, changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,8 @@ func (p *Place) stillWithheld() bool {
 	return true
 }
 
-// wanted returns the entries of the host that commands are to see: files and directories, and links with where they lead.
+// wanted returns the entries of the host that commands are to see: files and directories, and links with where they
+// lead.
 func (p *Place) wanted(v View) (files map[string]fs.FileInfo, links map[string]string, err error) {
 	dir, err := os.Open(p.name)
 	if err != nil {
@@ -151,8 +152,8 @@ func (p *Place) newest(v View, found map[string]fs.FileInfo) map[string]fs.FileI
 	return found
 }
 
-// drop removes the mount points of what is no longer to be seen, or has been replaced. What a command has put in the place
-// of one stays, and is the caller's.
+// drop removes the mount points of what is no longer to be seen, or has been replaced. What a command has put in the
+// place of one stays, and is the caller's.
 func (p *Place) drop(files map[string]fs.FileInfo, links map[string]string) {
 	for name, was := range p.shown {
 		if is := files[name]; is != nil && os.SameFile(was, is) {
@@ -197,8 +198,8 @@ func (p *Place) place(name string, info fs.FileInfo, needed bool) error {
 	return nil
 }
 
-// makeFile makes the mount point of a file. All are links to one empty file, which nothing but mounts reaches: some file systems
-// take a hundred times longer to make a file.
+// makeFile makes the mount point of a file. All are links to one empty file, which nothing but mounts reaches: some
+// file systems take a hundred times longer to make a file.
 func (p *Place) makeFile(path string) error {
 	point := p.dir + ".point"
 	if err := os.Link(point, path); err == nil || errors.Is(err, fs.ErrExist) {

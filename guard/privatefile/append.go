@@ -8,9 +8,9 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// Append opens a file for appending in a directory where other users could have replaced it, and creates it if it does not exist.
-// No directory above it may be a symbolic link. The file must be a regular file of the user, or of root, with no other
-// name: otherwise the data could reach a file that another user has chosen.
+// Append opens a file for appending in a directory where other users could have replaced it, and creates it if it
+// does not exist. No directory above it may be a symbolic link. The file must be a regular file of the user, or of
+// root, with no other name: otherwise the data could reach a file that another user has chosen.
 func Append(file string) (*os.File, error) {
 	dir, err := realpath.OpenDir(filepath.Dir(file))
 	if err != nil {

@@ -11,20 +11,21 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockWait is how long [Locked] waits for another process. A lock is held for milliseconds, unless its holder is stopped.
+// lockWait is how long [Locked] waits for another process. A lock is held for milliseconds, unless its holder is
+// stopped.
 const lockWait = 2 * time.Second
 
 // lockRetry is how often a lock that is held is tried again.
 const lockRetry = 5 * time.Millisecond
 
-// NewLock returns the lock of a file at path, which is made when the lock is taken. A link there is refused, and a pipe is not
-// waited for.
+// NewLock returns the lock of a file at path, which is made when the lock is taken. A link there is refused, and a
+// pipe is not waited for.
 func NewLock(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|NoWait|NoFollow))
 }
 
-// Locked runs do while no other holder has the lock at path, in a directory that only its owner can use: a link there is followed. It
-// fails without running do when it gets no lock within [lockWait].
+// Locked runs do while no other holder has the lock at path, in a directory that only its owner can use: a link there
+// is followed. It fails without running do when it gets no lock within [lockWait].
 func Locked(path string, do func() error) error {
 	return Hold(flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|NoWait)), do)
 }
@@ -46,8 +47,8 @@ func Hold(lock *flock.Flock, do func() error) error {
 	return errors.Join(do(), lock.Unlock())
 }
 
-// MakeDir makes a directory that only its owner can use, with those above it, or takes the rights of others from the one that is
-// there. On Windows it inherits the access list of the profile.
+// MakeDir makes a directory that only its owner can use, with those above it, or takes the rights of others from the
+// one that is there. On Windows it inherits the access list of the profile.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

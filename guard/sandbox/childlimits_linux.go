@@ -12,8 +12,8 @@ import (
 // out, in thousandths of all memory.
 const oomScore = 200
 
-// setChildLimits limits the resources of the user that this process, and all commands that descend from it, can use. Errors are
-// ignored: a start must not fail because of them.
+// setChildLimits limits the resources of the user that this process, and all commands that descend from it, can use.
+// Errors are ignored: a start must not fail because of them.
 func setChildLimits() {
 	// The kernel may give a core dump to a program on the host, which runs outside of the
 	// sandbox, but not with this limit, see core(5).

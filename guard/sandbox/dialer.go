@@ -37,7 +37,8 @@ func (s *Sandbox) Listening() ([]int, error) {
 	return p.listening()
 }
 
-// Forward lets commands reach a TCP service on the loopback interface of the host under its own port, until ctx is done.
+// Forward lets commands reach a TCP service on the loopback interface of the host under its own port, until ctx is
+// done.
 func (s *Sandbox) Forward(ctx context.Context, port int) error {
 	p, ok := s.engine.(dialer)
 	if !ok || s.proxy == nil {

@@ -59,8 +59,8 @@ func (n *namespaces) descriptor(k kind, port int) (int, error) {
 	return r.files[0], nil
 }
 
-// listening implements dialer. Port 0 asks process 1 for the table of sockets. The kernel tells from it what listens without a look at
-// all connections, as /proc/net/tcp takes: milliseconds on machines with much memory.
+// listening implements dialer. Port 0 asks process 1 for the table of sockets. The kernel tells from it what listens
+// without a look at all connections, as /proc/net/tcp takes: milliseconds on machines with much memory.
 func (n *namespaces) listening() ([]int, error) {
 	fd, err := n.descriptor(msgDial, 0)
 	if err != nil {
@@ -81,7 +81,8 @@ func (n *namespaces) listening() ([]int, error) {
 	return slices.Compact(ports), nil
 }
 
-// hostListening calls f with the address and the inode of each TCP socket that a program listens on in the network of this process.
+// hostListening calls f with the address and the inode of each TCP socket that a program listens on in the network of
+// this process.
 func hostListening(f func(address netip.AddrPort, inode uint32)) error {
 	table, err := kernel.OpenSocketTable()
 	if err != nil {
@@ -91,8 +92,8 @@ func hostListening(f func(address netip.AddrPort, inode uint32)) error {
 	return table.ListeningTCP(f)
 }
 
-// takenPorts returns the TCP ports that programs listen on in the network of this process, on other addresses than 127.0.0.1,
-// where publishing finds out by itself.
+// takenPorts returns the TCP ports that programs listen on in the network of this process, on other addresses than
+// 127.0.0.1, where publishing finds out by itself.
 func takenPorts() map[int]bool {
 	ours := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	taken := map[int]bool{}

@@ -38,12 +38,13 @@
 //
 // # Network
 //
-// Process 1 makes a TUN device with a route to everything, and hands its descriptor to the host, where package netstack
-// resolves names and keeps each connection attempt until the host of the sandbox has judged and made it. Files of its own
-// (resolv.conf, nsswitch.conf, hosts) lead programs to that resolver. Programs that use the proxy variables reach hosts by the
-// proxy, which judges by the same rules; where there is no /dev/net/tun they are the only ones that do, and the report says so.
-// A host that no list names is put to the [HostGate] of the command whose process has the socket: the kernel knows its inode by
-// its addresses (sock_diag), /proc the process, and the UTS namespace of that process the command.
+// Process 1 makes a TUN device with a route to everything, and hands its descriptor to the host, where package
+// netstack resolves names and keeps each connection attempt until the host of the sandbox has judged and made it.
+// Files of its own (resolv.conf, nsswitch.conf, hosts) lead programs to that resolver. Programs that use the proxy
+// variables reach hosts by the proxy, which judges by the same rules; where there is no /dev/net/tun they are the
+// only ones that do, and the report says so. A host that no list names is put to the [HostGate] of the command whose
+// process has the socket: the kernel knows its inode by its addresses (sock_diag), /proc the process, and the UTS
+// namespace of that process the command.
 //
 // # Unix sockets
 //
@@ -82,14 +83,13 @@
 // covered by an empty file of mode 0111: it is found, judged and refused by its
 // name like the program, and if the kernel is made to start it, nothing runs.
 //
-// A process whose memory cannot be read, because it runs a program that its user may not
-// read or because it has requested that (PR_SET_DUMPABLE), cannot start programs. A program that
-// tries to install a listener of its own gets EBUSY. Without a sandbox, [ListenExecs] and
-// [ExecGate.Serve] do the same, for programs of 32 bits as well; setuid programs and file
-// capabilities have no effect then (no_new_privs), and a command that has another
-// service start a program (systemd-run, at, docker) is not followed. When the host is
-// killed, processes that wait for a judgement are ended with all others. [ExecGateWorks] reports whether this works here: Linux 5.5 or later is
-// needed, 5.19 for signals not to repeat what is being judged.
+// A process whose memory cannot be read, because it runs a program that its user may not read or because it has
+// requested that (PR_SET_DUMPABLE), cannot start programs. A program that tries to install a listener of its own gets
+// EBUSY. Without a sandbox, [ListenExecs] and [ExecGate.Serve] do the same, for programs of 32 bits as well; setuid
+// programs and file capabilities have no effect then (no_new_privs), and a command that has another service start a
+// program (systemd-run, at, docker) is not followed. When the host is killed, processes that wait for a judgement are
+// ended with all others. [ExecGateWorks] reports whether this works here: Linux 5.5 or later is needed, 5.19 for
+// signals not to repeat what is being judged.
 //
 // # Other backends
 //

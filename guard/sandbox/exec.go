@@ -30,15 +30,15 @@ type Exec struct {
 	Cut bool
 	// Dir is the working directory of the process.
 	Dir string
-	// Open opens a file by its name as the process sees it, for a script that an interpreter is given; the caller closes its
-	// handle. Nil: nothing can be opened.
+	// Open opens a file by its name as the process sees it, for a script that an interpreter is given; the caller closes
+	// its handle. Nil: nothing can be opened.
 	Open func(name string) (ExecFile, error)
 	// Thread is the number of the thread that waits, as the host sees it.
 	Thread int
 	// Asker tells more of the process. It reads files of the system; call it only where that is needed.
 	Asker func() ExecAsker
-	// Unreadable, if not nil, says why the process or the program cannot be examined. The exec is refused whatever the judge
-	// answers; the judge is called to record it. Fields that were read before are set, and Args may be empty.
+	// Unreadable, if not nil, says why the process or the program cannot be examined. The exec is refused whatever the
+	// judge answers; the judge is called to record it. Fields that were read before are set, and Args may be empty.
 	Unreadable error
 }
 
@@ -79,13 +79,13 @@ type ExecVerdict struct {
 	Failed func(why string)
 }
 
-// An ExecJudge decides whether a program may start. It is also called for a file without execute permission: the process gets
-// EACCES whatever the judge says. Several attempts may be judged concurrently. The judge may take its time: only the process
-// waits. ctx ends when the process no longer waits, or the gate is closed.
+// An ExecJudge decides whether a program may start. It is also called for a file without execute permission: the
+// process gets EACCES whatever the judge says. Several attempts may be judged concurrently. The judge may take its
+// time: only the process waits. ctx ends when the process no longer waits, or the gate is closed.
 type ExecJudge func(ctx context.Context, e *Exec) ExecVerdict
 
-// An ExecGate holds the judge of one command, which [Spec].Execs names. A shell may be started before its call is known:
-// until [ExecGate.Judge] is called every program but the shell is refused.
+// An ExecGate holds the judge of one command, which [Spec].Execs names. A shell may be started before its call is
+// known: until [ExecGate.Judge] is called every program but the shell is refused.
 type ExecGate struct {
 	ctx context.Context
 	end context.CancelFunc
@@ -115,13 +115,14 @@ func (g *ExecGate) Close() {
 	g.end()
 }
 
-// loaderOptions are the options of dynamic loaders that take a value, in the same argument after "=" or in the next one.
+// loaderOptions are the options of dynamic loaders that take a value, in the same argument after "=" or in the next
+// one.
 var loaderOptions = []string{
 	"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask",
 }
 
-// LoaderOperand returns the program that a dynamic loader with these arguments loads, and the arguments that the program gets; "" if
-// there is none. The name that the program gets may be another one than its file's.
+// LoaderOperand returns the program that a dynamic loader with these arguments loads, and the arguments that the
+// program gets; "" if there is none. The name that the program gets may be another one than its file's.
 func LoaderOperand(argv []string) (program string, args []string) {
 	called := ""
 	for i := 1; i < len(argv); i++ {

@@ -12,8 +12,8 @@ import (
 // withdrawAfter is how often it is looked whether a process still waits for a judge that takes its time.
 const withdrawAfter = 100 * time.Millisecond
 
-// begin lets the command's own program start, which is the first that is started under a gate. It reports false if there
-// was one already.
+// begin lets the command's own program start, which is the first that is started under a gate. It reports false if
+// there was one already.
 func (g *ExecGate) begin(c *kernel.Call) bool {
 	g.mu.Lock()
 	begun := g.shell != 0

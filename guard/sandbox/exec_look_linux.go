@@ -224,7 +224,8 @@ func (l *execLook) follow(node int) error {
 	}
 }
 
-// add adds a file, which it closes, and returns its beginning. A file without any of the permissions in mode is no program.
+// add adds a file, which it closes, and returns its beginning. A file without any of the permissions in mode is no
+// program.
 func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	defer unix.Close(node)
 	f, st, err := describe(node)
@@ -242,7 +243,8 @@ func (l *execLook) add(node int, mode uint32) (head []byte, err error) {
 	f.Handle, err = openNode(node)
 	l.exec.Files = append(l.exec.Files, f)
 	if err != nil {
-		// A command cannot have made a file of another user, nor the mask of a program, so the file is not a script that hides its interpreter.
+		// A command cannot have made a file of another user, nor the mask of a program, so the file is not a script that
+		// hides its interpreter.
 		if errors.Is(err, unix.EACCES) && (st.Uid != uint32(os.Geteuid()) || st.Size == 0 && onReadOnly(node)) {
 			return nil, nil
 		}

@@ -67,7 +67,8 @@ func isLoader(head []byte, file io.ReaderAt) bool {
 	})
 }
 
-// linked reports whether the beginning of a file is that of a program of 64 bits that asks for a loader, as nearly all are.
+// linked reports whether the beginning of a file is that of a program of 64 bits that asks for a loader, as nearly
+// all are.
 func linked(head []byte) bool {
 	const class, order, offset, size, count, entry = 4, 5, 32, 54, 56, 56
 	if len(head) < 64 || head[class] != byte(elf.ELFCLASS64) || head[order] != byte(elf.ELFDATA2LSB) {

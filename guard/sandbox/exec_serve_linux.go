@@ -117,8 +117,9 @@ func (ms *execMarks) answer(c *kernel.Call) unix.Errno {
 	return m.gate.answer(c, &ms.root)
 }
 
-// markOf returns the name of a process's namespace. The kernel hides the namespace of a process that runs a program which its user may
-// not read: markOf then returns that of the nearest ancestor whose namespace it can read, and fails if there is none.
+// markOf returns the name of a process's namespace. The kernel hides the namespace of a process that runs a program
+// which its user may not read: markOf then returns that of the nearest ancestor whose namespace it can read, and
+// fails if there is none.
 func markOf(pid int) (name string, err error) {
 	for {
 		name, err = os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/uts")

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by trying;
-// nil if they can.
+// ExecGateWorks reports why the programs that commands start cannot be judged on this machine with a backend, by
+// trying; nil if they can.
 func ExecGateWorks(b Backend) error {
 	err := tryExecGate()
 	if err == nil && (b == None || b == backendLandlock) && os.Geteuid() != 0 {
@@ -87,6 +87,6 @@ func ListenExecs() (listener int, err error) {
 	return kernel.InstallWithListener(kernel.ExecFilter())
 }
 
-// Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has ended.
-// The first program is the command itself, see [ExecGate].
+// Serve judges the programs of the processes under a filter, whose listener it takes over, until the last one has
+// ended. The first program is the command itself, see [ExecGate].
 func (g *ExecGate) Serve(listener int) error { return serveCalls([]int{listener}, nil, g.only(false)) }

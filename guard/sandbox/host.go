@@ -14,13 +14,13 @@ import (
 // A Connection is an attempt of a command to reach a host that no list of its [Network] names.
 type Connection struct {
 	Host, Port string
-	// Chain is the base names of the programs from the command's own, which is not included, down to the one that connects. If that
-	// is the command's own, it is the only one. Nil: it is not known.
+	// Chain is the base names of the programs from the command's own, which is not included, down to the one that
+	// connects. If that is the command's own, it is the only one. Nil: it is not known.
 	Chain []string
 	// Program is what connects.
 	Program Program
-	// Secret, if it is not "", says that a secret of this name goes into a request to the host, or why it does not. The judge
-	// records that, and its answer is not used.
+	// Secret, if it is not "", says that a secret of this name goes into a request to the host, or why it does not. The
+	// judge records that, and its answer is not used.
 	Secret, Refused string
 }
 
@@ -32,12 +32,12 @@ type Program struct {
 	Args []string
 }
 
-// A HostJudge decides whether a connection is made, and says why not; "" if nothing but the lists refuses it. It may take its time:
-// to the program the network is slow. ctx ends with the command. It may be called concurrently.
+// A HostJudge decides whether a connection is made, and says why not; "" if nothing but the lists refuses it. It may
+// take its time: to the program the network is slow. ctx ends with the command. It may be called concurrently.
 type HostJudge func(ctx context.Context, c Connection) (allowed bool, why string)
 
-// A HostGate holds the judge of one command, which [Spec].Hosts names. A shell may be started before its call is known: without a
-// judge every connection is refused.
+// A HostGate holds the judge of one command, which [Spec].Hosts names. A shell may be started before its call is
+// known: without a judge every connection is refused.
 type HostGate struct {
 	ctx context.Context
 	end context.CancelFunc
@@ -108,7 +108,8 @@ func (s *hostGates) add(g *HostGate) {
 	})
 }
 
-// only returns the gate with a judge if there is one such gate: a connection of a process that is not found is its command's.
+// only returns the gate with a judge if there is one such gate: a connection of a process that is not found is its
+// command's.
 func (s *hostGates) only() (only *HostGate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

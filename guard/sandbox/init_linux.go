@@ -32,13 +32,14 @@ const (
 const (
 	initControl = 3 // the socket to the host
 	initPlan    = 4 // a pipe with the plan
-	// initLast is a further one for the plan. It makes the kernel allocate a table of descriptors that is large enough for all mounts.
-	// A process with several threads would wait each time that its table grows, 5 to 20 ms for each.
+	// initLast is a further one for the plan. It makes the kernel allocate a table of descriptors that is large enough
+	// for all mounts. A process with several threads would wait each time that its table grows, 5 to 20 ms for each.
 	initLast = 511
 )
 
-// init runs the part of a sandbox that this process was started as, if any, and then does not return. No main function has to
-// call it, and packages that are initialized later cost its start nothing. It keeps the first thread: see [ignoreTermination].
+// init runs the part of a sandbox that this process was started as, if any, and then does not return. No main
+// function has to call it, and packages that are initialized later cost its start nothing. It keeps the first thread:
+// see [ignoreTermination].
 func init() {
 	if len(os.Args) > 2 && os.Args[1] == initArg {
 		runtime.LockOSThread()
@@ -80,7 +81,8 @@ type initProcess struct {
 	cached []string // see [Sandbox.Cached]
 }
 
-// gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5 to 20 ms.
+// gcAfter is when the garbage collector starts in an init process: a collection while the sandbox is set up takes 5
+// to 20 ms.
 const gcAfter = time.Second
 
 // guard runs an init process, prepared by setUp. It returns only with an error; the
@@ -125,10 +127,11 @@ func guard(setUp func(*initProcess) ([]int, error)) error {
 	return g.serve()
 }
 
-// ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and from occupying it with signals. The
-// kernel drops every signal to a process 1 from inside for which it has no handler, so all handlers of Go are removed,
-// bypassing its runtime. An empty handler would not suffice: a few commands can send signals faster than it returns, and
-// nothing else would ever run here again, not even the termination that follows that of the host.
+// ignoreTermination keeps commands from ending process 1 of a namespace with a signal, and from occupying it with
+// signals. The kernel drops every signal to a process 1 from inside for which it has no handler, so all handlers of
+// Go are removed, bypassing its runtime. An empty handler would not suffice: a few commands can send signals faster
+// than it returns, and nothing else would ever run here again, not even the termination that follows that of the
+// host.
 //
 // The kernel makes one exception: a signal that the main thread blocks is not dropped
 // but queued, and if another thread does not block it, process 1 is killed. Go blocks
@@ -226,9 +229,9 @@ func (g *initProcess) setUp() ([]int, error) {
 	return appendListener(files, judged, pl)
 }
 
-// appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is none, and
-// the table of Unix sockets if it makes connections. Because this process holds a copy of the listener, programs that must be
-// judged wait when the host has been killed, and do not fail, until we end them.
+// appendListener appends what the host needs to answer the calls of a filter: its listener, which is -1 if there is
+// none, and the table of Unix sockets if it makes connections. Because this process holds a copy of the listener,
+// programs that must be judged wait when the host has been killed, and do not fail, until we end them.
 func appendListener(files []int, listener int, pl *plan) ([]int, error) {
 	if listener < 0 {
 		return files, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/netstack"
 )
 
-// A connection to a port of the loopback interface on which nothing in the sandbox listens, or has listened when it was looked, is
-// made to an address that stands for the host's loopback interface. There it is judged as any other.
+// A connection to a port of the loopback interface on which nothing in the sandbox listens, or has listened when it
+// was looked, is made to an address that stands for the host's loopback interface. There it is judged as any other.
 
 // hostService is [proxy.Rules].Local: records is the directory of [RecordPort].
 func hostService(port int, records string) (open bool, why string) {
@@ -69,7 +69,8 @@ func loopbackOf(address []byte) (to netip.AddrPort) {
 	return netip.AddrPortFrom(a, binary.BigEndian.Uint16(address[2:]))
 }
 
-// plainTCP reports whether a socket is of TCP and has no address of its own, with which it would reach the loopback interface alone.
+// plainTCP reports whether a socket is of TCP and has no address of its own, with which it would reach the loopback
+// interface alone.
 func plainTCP(fd int) bool {
 	if protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
 		return false

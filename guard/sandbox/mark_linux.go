@@ -4,12 +4,12 @@ import "golang.org/x/sys/unix"
 
 // MarkCommand marks this process, and all that descend from it, as those of a call; see [InCommand].
 //
-// The mark is a hard limit on file locks. Kernels since 2.4.25 do not apply that limit, and processes inherit it through fork, exec,
-// setsid and namespaces. Only CAP_SYS_RESOURCE of the machine's own user namespace can raise it.
+// The mark is a hard limit on file locks. Kernels since 2.4.25 do not apply that limit, and processes inherit it
+// through fork, exec, setsid and namespaces. Only CAP_SYS_RESOURCE of the machine's own user namespace can raise it.
 func MarkCommand() { lower(unix.RLIMIT_LOCKS, func(most uint64) uint64 { return most / 2 }) }
 
-// InCommand reports whether this process descends from one that was marked. It does not see what a command has had started by another
-// service of the machine, and not a process that a command of root has unmarked.
+// InCommand reports whether this process descends from one that was marked. It does not see what a command has had
+// started by another service of the machine, and not a process that a command of root has unmarked.
 func InCommand() bool {
 	var now unix.Rlimit
 	return unix.Getrlimit(unix.RLIMIT_LOCKS, &now) == nil && now.Max != unix.RLIM_INFINITY

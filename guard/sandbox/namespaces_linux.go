@@ -135,8 +135,8 @@ func (n *namespaces) receive() {
 	close(n.dead)
 }
 
-// drop forgets the namespace of a command that has no processes, once: its number may then be that of another command. The caller
-// holds the lock.
+// drop forgets the namespace of a command that has no processes, once: its number may then be that of another
+// command. The caller holds the lock.
 func (n *namespaces) drop(c *nsProcess) {
 	if !c.dropped {
 		c.dropped = true

@@ -60,8 +60,8 @@ func startNamespaces(ctx context.Context, p Policy, o Options, k *connector) (n 
 	return n, listener, serveCalls(files, k, n.execs.answer)
 }
 
-// startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits until it
-// is ready; files is what it sent with that message.
+// startInit starts ourselves as the init process of commands, unless n is one that waits for its plan, and waits
+// until it is ready; files is what it sent with that message.
 func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executable string, attr *syscall.SysProcAttr) (_ *namespaces, files []int, err error) {
 	if n == nil {
 		if n, err = newInit(b, executable, attr); err != nil {
@@ -90,8 +90,9 @@ func startInit(ctx context.Context, n *namespaces, b Backend, pl *plan, executab
 // ahead returns a process 1 that waits for its plan. It is nil if there is none.
 var ahead atomic.Pointer[func() *namespaces]
 
-// Prepare starts process 1 of a sandbox with namespaces and a restricted network, for the next start with [Options].Ahead. It ends with
-// this process at the latest. It does not wait; a failure shows when the sandbox is started.
+// Prepare starts process 1 of a sandbox with namespaces and a restricted network, for the next start with
+// [Options].Ahead. It ends with this process at the latest. It does not wait; a failure shows when the sandbox is
+// started.
 func (Options) Prepare() {
 	begin := sync.OnceValue(func() *namespaces {
 		n, _ := newInit(Namespaces, "", namespaceAttributes(false, owners{})) // nil: the start tries again

@@ -146,8 +146,9 @@ func (c *nsProcess) Kill() (ended int, err error) {
 	return int(r.n), nil
 }
 
-// descriptors returns the numbers of files, with /dev/null for nil, and makes the files block: pipes of package os do not,
-// and many programs take a pipe that is empty for its end. release must be called when they are not used any more.
+// descriptors returns the numbers of files, with /dev/null for nil, and makes the files block: pipes of package os do
+// not, and many programs take a pipe that is empty for its end. release must be called when they are not used any
+// more.
 func descriptors(files []*os.File) (fds []int, release func(), err error) {
 	if len(files) >= maxFiles {
 		return nil, nil, fmt.Errorf("sandbox: a command can be given %d files, not %d", maxFiles-1, len(files))

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
-// A Policy defines what the commands of one sandbox may access. All paths are absolute. Under the zero Policy a command can
-// read the machine, but not reach its daemons, write anything, or use a network.
+// A Policy defines what the commands of one sandbox may access. All paths are absolute. Under the zero Policy a
+// command can read the machine, but not reach its daemons, write anything, or use a network.
 //
 // If paths of different kinds lie inside each other the deeper one decides, except that Denied always wins.
 type Policy struct {
@@ -27,8 +27,8 @@ type Policy struct {
 	// fast; [Quarantine] moves it away when it appears or changes.
 	ReadOnly []string
 	// Pinned lists directories and symbolic links inside the writable ones that lead to read-only paths: they cannot be
-	// renamed, removed or replaced, while the content of the directories can be written. [Quarantine] restores an absent one,
-	// and a link if the backend cannot protect it (only Namespaces can).
+	// renamed, removed or replaced, while the content of the directories can be written. [Quarantine] restores an absent
+	// one, and a link if the backend cannot protect it (only Namespaces can).
 	Pinned []string
 	// Denied lists files and directories no command can read or write, by any
 	// program and under any of their names inside Writable. Missing ones are
@@ -39,12 +39,12 @@ type Policy struct {
 	Masked []string
 	// Shown lists read-only exceptions inside Masked.
 	Shown []string
-	// Programs lists files outside of Writable that commands can neither read nor start. It adds to what an [ExecGate] refuses:
-	// the kernel starts none of them even if a process changes what another one is about to start. An attempt is still judged,
-	// by the file's name. Only Namespaces and Seatbelt enforce it.
+	// Programs lists files outside of Writable that commands can neither read nor start. It adds to what an [ExecGate]
+	// refuses: the kernel starts none of them even if a process changes what another one is about to start. An attempt
+	// is still judged, by the file's name. Only Namespaces and Seatbelt enforce it.
 	Programs []string
-	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what is
-	// denied or masked have no effect, and Landlock cannot mount them.
+	// Private lists directories that commands have of their own in the place of the host's: /tmp. Those that lie in what
+	// is denied or masked have no effect, and Landlock cannot mount them.
 	Private []Private
 	// Overlay, unless it is zero, drops what commands change: each directory that they write is an overlay, whose
 	// changes end with the sandbox and take at most so many bytes of memory. Where the system has no overlays they
@@ -53,8 +53,8 @@ type Policy struct {
 	// Temporary lists those of Writable, and names of Private, that programs cannot do without. Only an Overlay uses
 	// it.
 	Temporary []string
-	// Caches lists directories of the host that commands see as they are and write in a layer of their own. One that cannot be
-	// had is read-only: see [Sandbox.Cached]. Only Namespaces mounts them.
+	// Caches lists directories of the host that commands see as they are and write in a layer of their own. One that
+	// cannot be had is read-only: see [Sandbox.Cached]. Only Namespaces mounts them.
 	Caches []Cache
 	// Sockets lists Unix sockets of host programs, and directories of them, that
 	// commands may connect to. All others are refused, because a daemon (docker,
@@ -64,8 +64,8 @@ type Policy struct {
 	// Network.Unrestricted sockets of commands cannot be told from others: then only
 	// those listed are reached.
 	Sockets []string
-	// Files lists what commands read in the place of the host's files, even if these are masked. They cannot write it. Only
-	// Namespaces mounts it; elsewhere the files are denied.
+	// Files lists what commands read in the place of the host's files, even if these are masked. They cannot write it.
+	// Only Namespaces mounts it; elsewhere the files are denied.
 	Files []File
 	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network
@@ -118,8 +118,8 @@ type Network struct {
 	AllowPrivate bool
 	// PortRecords is the directory in which hosts record the ports they listen on with [RecordPort]; "" if there is none.
 	PortRecords string
-	// Secrets are put into requests to their hosts, and commands never have them. Each has a sentinel of its own. They need
-	// Namespaces: elsewhere, commands have neither values nor sentinels.
+	// Secrets are put into requests to their hosts, and commands never have them. Each has a sentinel of its own. They
+	// need Namespaces: elsewhere, commands have neither values nor sentinels.
 	Secrets []Secret
 }
 
@@ -132,8 +132,8 @@ type File struct {
 	Content string
 }
 
-// without returns what a backend makes of p: without overlays commands write temporary directories only, and files that it cannot
-// replace are denied.
+// without returns what a backend makes of p: without overlays commands write temporary directories only, and files
+// that it cannot replace are denied.
 func (p Policy) without(b Backend) Policy {
 	if b != Namespaces {
 		for _, f := range p.Files {

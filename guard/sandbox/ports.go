@@ -83,8 +83,8 @@ func unreached(port int, records string) string {
 	return ""
 }
 
-// RecordPort notes in a directory that a host listens on a TCP address, so that no command gets its clients after it has ended.
-// Other addresses are not noted.
+// RecordPort notes in a directory that a host listens on a TCP address, so that no command gets its clients after it
+// has ended. Other addresses are not noted.
 func RecordPort(dir string, addr net.Addr) error {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

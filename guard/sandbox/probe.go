@@ -11,11 +11,10 @@ import (
 	"slices"
 )
 
-// Probe determines by trying what this machine can contain: it starts a sandbox of each backend,
-// best first, and attacks it from inside, until one withstands everything. The report is about the
-// one that withstood most; Why describes the faults of the better ones. It takes about 20 ms if
-// namespaces work. A trial that withstood everything is valid for an hour. The backend of macOS is tried only if seatbelt
-// is set.
+// Probe determines by trying what this machine can contain: it starts a sandbox of each backend, best first, and
+// attacks it from inside, until one withstands everything. The report is about the one that withstood most; Why
+// describes the faults of the better ones. It takes about 20 ms if namespaces work. A trial that withstood everything
+// is valid for an hour. The backend of macOS is tried only if seatbelt is set.
 func Probe(ctx context.Context, seatbelt bool) Report {
 	if r, known := recalled(); known {
 		return r

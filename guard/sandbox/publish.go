@@ -23,10 +23,10 @@ const (
 	maxForwarded = 128
 )
 
-// Publish makes the ports that commands listen on reachable under the same number on the host's loopback
-// interface, so that a development server can be opened in a browser. It returns when ctx is done and all is
-// closed. A port that a program of the host listens on, on whatever address and also later, stays that program's; those of
-// well-known services and of toolhosts are not published. The log says so once, and [Sandbox.Withheld].
+// Publish makes the ports that commands listen on reachable under the same number on the host's loopback interface,
+// so that a development server can be opened in a browser. It returns when ctx is done and all is closed. A port that
+// a program of the host listens on, on whatever address and also later, stays that program's; those of well-known
+// services and of toolhosts are not published. The log says so once, and [Sandbox.Withheld].
 func (s *Sandbox) Publish(ctx context.Context, log *slog.Logger) { s.publish(ctx, log, nil, nil) }
 
 // maxLogins is how many login ports of a sandbox are published at once.

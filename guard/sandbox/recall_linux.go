@@ -14,11 +14,12 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// recallTime is how long a trial that held everything counts for other hosts. A machine that cannot start such a sandbox any more is
-// noticed at the start, which forgets the trial.
+// recallTime is how long a trial that held everything counts for other hosts. A machine that cannot start such a
+// sandbox any more is noticed at the start, which forgets the trial.
 const recallTime = time.Hour
 
-// heldFile is where it is kept that everything was held: by this program, for this process's rights, since the machine was started.
+// heldFile is where it is kept that everything was held: by this program, for this process's rights, since the
+// machine was started.
 func heldFile() (path string, now []byte) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -101,8 +101,8 @@ func (pl *plan) resolvePrivate(list []Private) ([]private, error) {
 	return out, nil
 }
 
-// dropUnseen drops what is hidden in entries of the host's directory that are not seen in the private one: their names are free,
-// and may be those of the caller's own files.
+// dropUnseen drops what is hidden in entries of the host's directory that are not seen in the private one: their
+// names are free, and may be those of the caller's own files.
 func (pl *plan) dropUnseen(p private) {
 	seen := make(map[string]bool, len(p.entries))
 	for _, t := range p.entries {
@@ -160,8 +160,8 @@ func resolveAll(paths []string) ([]target, error) {
 	return list, nil
 }
 
-// absent reports whether err means that a command, which has no more rights than we have, will find nothing either. That
-// includes links that form a loop.
+// absent reports whether err means that a command, which has no more rights than we have, will find nothing either.
+// That includes links that form a loop.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ELOOP)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
 )
 
-// StartRestricted starts a process of the host that reads no more than p lets commands read, and writes only what is writable under p.
-// It is for programs of the host that read what commands write: a link that a command plants leads them nowhere else. It is no
-// sandbox: the process keeps the host's network and its other rights. Where the kernel has no Landlock of Linux 5.19, the process
-// is started without restrictions.
+// StartRestricted starts a process of the host that reads no more than p lets commands read, and writes only what is
+// writable under p. It is for programs of the host that read what commands write: a link that a command plants leads
+// them nowhere else. It is no sandbox: the process keeps the host's network and its other rights. Where the kernel
+// has no Landlock of Linux 5.19, the process is started without restrictions.
 func (p Policy) StartRestricted(cmd *exec.Cmd) error {
 	version := kernel.LandlockVersion()
 	if version < kernel.Minimum {

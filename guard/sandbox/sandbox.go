@@ -48,14 +48,14 @@ type Spec struct {
 	// descriptor what its open mode allows, whatever the policy says about the
 	// file, so pass pipes.
 	Files []*os.File
-	// Terminal, unless it is nil, is the controlling terminal of the command, and those of its first three Files that are nil. It can be
-	// given to one command.
+	// Terminal, unless it is nil, is the controlling terminal of the command, and those of its first three Files that
+	// are nil. It can be given to one command.
 	Terminal *Terminal
 	// Execs judges the programs that the command and its descendants start; nil: none is
 	// judged. With [Namespaces] the sandbox must have [Policy].Execs.
 	Execs *ExecGate
-	// Hosts judges the connections of the command and its descendants to hosts that no list of [Network] names; nil: they are
-	// refused. The caller closes it once the command is over.
+	// Hosts judges the connections of the command and its descendants to hosts that no list of [Network] names; nil:
+	// they are refused. The caller closes it once the command is over.
 	Hosts *HostGate
 }
 
@@ -71,8 +71,8 @@ type Status struct {
 type Process interface {
 	// Done is closed when the command itself has ended, even if descendants are still running.
 	Done() <-chan struct{}
-	// Wait waits for the command itself, not for its remaining descendants. An error means that the end is unknown, because the
-	// sandbox has died.
+	// Wait waits for the command itself, not for its remaining descendants. An error means that the end is unknown,
+	// because the sandbox has died.
 	Wait() (Status, error)
 	// Signal sends sig to the command's process group. It is no error if nothing
 	// is left to receive it.
@@ -249,9 +249,9 @@ func (s *Sandbox) Hold(paths ...string) error {
 	return s.engine.hold(paths)
 }
 
-// Show lets commands see entries of the host's directory that have appeared since the start, or were replaced, in the private
-// one. Each of them has an empty mount point there; d is the directory with all that commands see. One that has been removed
-// again is skipped. What is not to be seen any more ends with its mount point.
+// Show lets commands see entries of the host's directory that have appeared since the start, or were replaced, in the
+// private one. Each of them has an empty mount point there; d is the directory with all that commands see. One that
+// has been removed again is skipped. What is not to be seen any more ends with its mount point.
 func (s *Sandbox) Show(d Private, fresh ...string) error {
 	if err := (Policy{Private: []Private{d}}).validate(); err != nil {
 		return err

@@ -2,11 +2,11 @@ package sandbox
 
 import "os"
 
-// A Terminal is a terminal of a sandbox's own. A command that [Spec].Terminal gives it to is a job in it, as a shell's would be: it can
-// be suspended and resumed. Only [Namespaces] has one.
+// A Terminal is a terminal of a sandbox's own. A command that [Spec].Terminal gives it to is a job in it, as a
+// shell's would be: it can be suspended and resumed. Only [Namespaces] has one.
 type Terminal struct {
-	// Master is the host's end. What is written to it is typed, what is read from it is shown; a read fails once no command has the
-	// terminal open any more.
+	// Master is the host's end. What is written to it is typed, what is read from it is shown; a read fails once no
+	// command has the terminal open any more.
 	Master *os.File
 
 	slave, control *os.File // for the command
@@ -31,8 +31,8 @@ func (t *Terminal) started() {
 	go t.listen()
 }
 
-// Messages on the control socket of a terminal: the command has been suspended; it is to continue; it could not be started. The reason
-// follows the last.
+// Messages on the control socket of a terminal: the command has been suspended; it is to continue; it could not be
+// started. The reason follows the last.
 const (
 	suspended = 's'
 	resumed   = 'c'

@@ -65,8 +65,8 @@ const (
 	terminalControl = 4
 )
 
-// runJob runs a program as a job in the terminal whose session this process leads. Without it no process of the session would be the
-// job's parent, and the kernel does not suspend such jobs.
+// runJob runs a program as a job in the terminal whose session this process leads. Without it no process of the
+// session would be the job's parent, and the kernel does not suspend such jobs.
 func runJob(args []string) error {
 	if len(args) < 2 {
 		return errMalformed

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/netstack"
 )
 
-// The network of commands is a TUN device. Process 1 makes it and hands it to the host, where package netstack answers. Commands
-// cannot change it: they have no capability in the network namespace.
+// The network of commands is a TUN device. Process 1 makes it and hands it to the host, where package netstack
+// answers. Commands cannot change it: they have no capability in the network namespace.
 
 const (
 	// tunDevice makes TUN devices.
@@ -132,8 +132,8 @@ func (s *Sandbox) network(n *namespaces, o Options) error {
 	return nil
 }
 
-// nameFiles are files that say how names are found, with what they say in a sandbox with a TUN device. content gets that of
-// the host's file. Files that this machine does not have are not made.
+// nameFiles are files that say how names are found, with what they say in a sandbox with a TUN device. content gets
+// that of the host's file. Files that this machine does not have are not made.
 var nameFiles = []nameFile{
 	{"/etc/resolv.conf", func(string) string {
 		return "# The resolver of the sandbox.\nnameserver " + netstack.Resolver.String() + "\noptions ndots:0\n"

@@ -23,10 +23,9 @@ const (
 	ListPrograms = keyPrograms
 )
 
-// Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration directory. An entry of
-// sandbox.credentials is a JSON object.
-// Everything else in the file stays, comments included, and the file is
-// replaced atomically. An entry that exists already is not an error.
+// Append adds an entry to a list, such as "permissions.deny", of root's own file in the user's configuration
+// directory. An entry of sandbox.credentials is a JSON object. Everything else in the file stays, comments included,
+// and the file is replaced atomically. An entry that exists already is not an error.
 //
 // It fails, and changes nothing, when the file cannot be parsed or written.
 func Append(cfg Config, root, list, text string) error {
@@ -98,7 +97,8 @@ func editList(src source, list string, grows int, edit func(now []Entry, doc *hu
 	})
 }
 
-// editedList returns the text with the list changed, after it has verified that the text parses to the list that was intended.
+// editedList returns the text with the list changed, after it has verified that the text parses to the list that was
+// intended.
 func editedList(src source, text []byte, list string, grows int, edit func(now []Entry, doc *hujson.Value) error) ([]byte, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}")
@@ -210,7 +210,8 @@ func objectIn(v *hujson.Value, what string) (*hujson.Object, error) {
 	return nil, fmt.Errorf("%s is not an object: edit it by hand", what)
 }
 
-// SetServer adds a server to the mcpServers of a file, and with an empty entry removes it. Everything else in the file stays.
+// SetServer adds a server to the mcpServers of a file, and with an empty entry removes it. Everything else in the
+// file stays.
 func SetServer(file, name string, entry []byte) error {
 	return editServers(file, func(text []byte) ([]byte, error) { return withServer(text, name, entry) })
 }

@@ -36,8 +36,8 @@ func statVersion(file string, now time.Time) (fileVersion, error) {
 	return s, err
 }
 
-// absentVersion is the version of a file that does not exist. Most files do not, and they are checked before every call, so it
-// formats no error.
+// absentVersion is the version of a file that does not exist. Most files do not, and they are checked before every
+// call, so it formats no error.
 func absentVersion(now time.Time) fileVersion { return fileVersion{err: "absent", at: now} }
 
 // A directory contains sources. If it does not exist, neither do they, and one check is enough for all of them.
@@ -64,8 +64,8 @@ func (d *directory) look(reading uint64) {
 	}
 }
 
-// stillAbsent reports whether a directory that was absent is absent in this reading. If it existed, stillAbsent does not check it, and
-// returns false.
+// stillAbsent reports whether a directory that was absent is absent in this reading. If it existed, stillAbsent does
+// not check it, and returns false.
 func (d *directory) stillAbsent(reading uint64) bool {
 	if d.absent {
 		d.look(reading)

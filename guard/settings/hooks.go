@@ -16,8 +16,8 @@ const (
 	PermissionDenied   = "PermissionDenied"
 )
 
-// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that the hook receives. It has one group of one hook
-// in [Settings.Hooks], from user or managed settings.
+// Classifier is the setting of the hook that answers for a person in [ModeAuto], and the event that the hook
+// receives. It has one group of one hook in [Settings.Hooks], from user or managed settings.
 const Classifier = "permissions.classifier"
 
 // classifierTimeout is the longest that a classifier may take.

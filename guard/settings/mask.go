@@ -19,8 +19,8 @@ type Mask struct {
 	InjectHosts []string `json:"injectHosts"`
 	// Extract is a regular expression whose group is a secret in a file; "": a built-in reader finds them.
 	Extract string `json:"extract"`
-	// File and Command say where the value of a variable is: in a file, or in the output of a command. If both are "", it is in the
-	// environment.
+	// File and Command say where the value of a variable is: in a file, or in the output of a command. If both are "",
+	// it is in the environment.
 	File    string `json:"file"`
 	Command string `json:"command"`
 }
@@ -50,8 +50,9 @@ func maskOf(e Entry) (m Mask, err error) {
 	return m, nil
 }
 
-// masks returns the masks among the entries of a list. Only a person's settings make one, for it spends the person's credential. An
-// entry that denies has precedence. What is wrong with a mask is warned about, and the credential is denied.
+// masks returns the masks among the entries of a list. Only a person's settings make one, for it spends the person's
+// credential. An entry that denies has precedence. What is wrong with a mask is warned about, and the credential is
+// denied.
 func (m *merger) masks(member string, list []Entry, allowed []string) (masks []Mask) {
 	done := map[string]bool{}
 	for _, e := range list {

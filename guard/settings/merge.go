@@ -240,8 +240,8 @@ func (m *merger) scalar(k *key) Entry {
 	return result
 }
 
-// meet returns the entry, or for a mode what is not looser than it and than the result: acceptEdits runs uncontained commands of a local
-// user, which auto does not, and auto asks for fewer changes.
+// meet returns the entry, or for a mode what is not looser than it and than the result: acceptEdits runs uncontained
+// commands of a local user, which auto does not, and auto asks for fewer changes.
 func meet(k *key, result, e Entry) Entry {
 	if k.name == keyMode && result.Text == ModeAuto && e.Text == ModeAcceptEdits {
 		e.Text = ModeDefault

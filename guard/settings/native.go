@@ -34,16 +34,16 @@ func (m *merger) native() {
 	s.Deny = ours
 }
 
-// speaksOfClient reports whether a deny concerns the tool of the client whose file it is in, and not ours: it is a bare name that
-// rules.native holds. What the administrator denies, only the administrator's rules.native lifts.
+// speaksOfClient reports whether a deny concerns the tool of the client whose file it is in, and not ours: it is a
+// bare name that rules.native holds. What the administrator denies, only the administrator's rules.native lifts.
 func (s *Settings) speaksOfClient(deny Entry) bool {
 	return deny.Client && slices.ContainsFunc(s.Native, func(n Entry) bool {
 		return n.Text == strings.TrimSpace(deny.Text) && (n.Kind == Managed || deny.Kind != Managed)
 	})
 }
 
-// Shared reports whether a deny in a settings file of Claude Code takes a whole tool from that client and from us: it is a bare name
-// that rules.native could hold.
+// Shared reports whether a deny in a settings file of Claude Code takes a whole tool from that client and from us: it
+// is a bare name that rules.native could hold.
 func (e Entry) Shared() bool { return e.Client && nativeName.MatchString(strings.TrimSpace(e.Text)) }
 
 // UserFile returns our settings file of the user, ManagedFile that of the administrator.

@@ -247,8 +247,8 @@ func (p *parser) member(prefix, path string, m hujson.ObjectMember) {
 // bubblewrap matches the names of a backend that earlier versions had.
 var bubblewrap = regexp.MustCompile(`(?i)bwrap|bubblewrap`)
 
-// namesBubblewrap reports whether a member that is no setting, or a group of settings that is no object, chooses bubblewrap
-// as the sandbox.
+// namesBubblewrap reports whether a member that is no setting, or a group of settings that is no object, chooses
+// bubblewrap as the sandbox.
 func (p *parser) namesBubblewrap(path string, v hujson.Value) bool {
 	if v.Value.Kind() == '{' && p.words.groups[path] {
 		return false

@@ -100,8 +100,8 @@ func listPath(list, entry string) (path []string, text string) {
 	return append(path, name), text
 }
 
-// credential returns the member of an object that an entry is made of, and the object if its mode is "mask". Whatever is
-// wrong with the rest of the object, the entry forbids.
+// credential returns the member of an object that an entry is made of, and the object if its mode is "mask". Whatever
+// is wrong with the rest of the object, the entry forbids.
 func (p *parser) credential(k *key, v hujson.Value) (entry hujson.Value, mask string) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {

@@ -64,9 +64,9 @@ func (s *reloader) refresh(f *file, now time.Time) bool {
 	return true
 }
 
-// expose determines whether links lead to a file of the user or an administrator through a root, as with files that are kept in a
-// repository. No tool or command writes it, but not every sandbox protects a link while a command runs, so what is in
-// force of the file stays, and later content applies only if it tightens.
+// expose determines whether links lead to a file of the user or an administrator through a root, as with files that
+// are kept in a repository. No tool or command writes it, but not every sandbox protects a link while a command runs,
+// so what is in force of the file stays, and later content applies only if it tightens.
 func (s *reloader) expose(f *file) {
 	inRoot := func(path string) bool {
 		return slices.ContainsFunc(s.cfg.Roots, func(root string) bool {
@@ -110,8 +110,8 @@ func (s *reloader) standing(f *file) string {
 	return s.cfg.Settled(f.file)
 }
 
-// content reads a file whose version and fault were just determined, and records the version. For a file that could not be read
-// it records the fault, which proves nothing: the file is checked again the next time.
+// content reads a file whose version and fault were just determined, and records the version. For a file that could
+// not be read it records the fault, which proves nothing: the file is checked again the next time.
 func (s *reloader) content(f *file, seen fileVersion, err error) (text []byte, info os.FileInfo, _ error) {
 	f.fileVersion = seen
 	switch {
@@ -154,8 +154,8 @@ func (s *reloader) fail(f *file, err error) bool {
 	return f.setStale(err, "the file's last good content stays in force")
 }
 
-// void records that the content of a workspace file cannot be parsed. Such a file stops no call. It loosens nothing; what its
-// last good content forbids stays forbidden.
+// void records that the content of a workspace file cannot be parsed. Such a file stops no call. It loosens nothing;
+// what its last good content forbids stays forbidden.
 func (s *reloader) void(f *file, err error) bool {
 	f.gone = time.Time{}
 	next := newLayer(f.source)

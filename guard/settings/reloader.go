@@ -309,8 +309,8 @@ func (s *reloader) flags() view {
 	return view{layer: l, free: true}
 }
 
-// unchanged reports that a reading now would find nothing new. It checks what a reading checks and records nothing, so that
-// several goroutines may call it at once. If a record would be needed, it returns false.
+// unchanged reports that a reading now would find nothing new. It checks what a reading checks and records nothing,
+// so that several goroutines may call it at once. If a record would be needed, it returns false.
 func (s *reloader) unchanged() bool {
 	managed := len(s.managed) > len(s.admin) || slices.ContainsFunc(s.admin, func(d *directory) bool { return !d.absent })
 	if !s.begun || s.short || !s.due.IsZero() || !s.settled() || managed {

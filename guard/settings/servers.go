@@ -14,7 +14,8 @@ const (
 	keyImport  = "gateway.import"
 )
 
-// The values of [serverSettings].Import: .mcp.json of the roots, ~/.claude.json, and the entries of that file for the roots.
+// The values of [serverSettings].Import: .mcp.json of the roots, ~/.claude.json, and the entries of that file for the
+// roots.
 const (
 	importProject = "project"
 	ImportUser    = "user"
@@ -25,7 +26,8 @@ const (
 type serverSettings struct {
 	// Entries are the servers, each an object of one member: {"github": {"command": …}}.
 	Entries []Entry
-	// Allowed and Denied are what managed files and others say of servers: {"serverName": …}. An empty list of allowed ones has the entry {}.
+	// Allowed and Denied are what managed files and others say of servers: {"serverName": …}. An empty list of allowed
+	// ones has the entry {}.
 	Allowed, Denied []Entry
 	// Import is where more servers are taken from.
 	Import []Entry
@@ -92,7 +94,8 @@ func (p *parser) rawList(k *key, v hujson.Value) {
 	}
 }
 
-// importsProject reports whether the user or the administrator imports the servers of .mcp.json, which is then a source.
+// importsProject reports whether the user or the administrator imports the servers of .mcp.json, which is then a
+// source.
 func (cfg Config) importsProject() bool {
 	files := append([]string{cfg.ManagedFile()}, cfg.Files...)
 	if cfg.UserConfigDir != "" {

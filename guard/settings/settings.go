@@ -106,7 +106,8 @@ const (
 type Settings struct {
 	// Allow, Ask and Deny hold the permission rules, unparsed, highest source first.
 	Allow, Ask, Deny []Entry
-	// Native are the names of client tools whose bare denies do not concern us, NativeDeny the denies left out of Deny for it.
+	// Native are the names of client tools whose bare denies do not concern us, NativeDeny the denies left out of Deny
+	// for it.
 	Native, NativeDeny []Entry
 	// AdditionalDirectories widen the boundary beyond the roots. A relative one
 	// is relative to its Entry's Root.
@@ -140,11 +141,12 @@ type Settings struct {
 	Agent   agentSettings
 	// Approvals say how questions reach a person who is away from the console. A host reads them when it starts.
 	Approvals Approvals
-	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when it starts.
+	// ToolsWith are tools that are served in addition to those that are served anyway (tools.with). A host reads it when
+	// it starts.
 	ToolsWith []Entry
 
-	// Values are the settings that a file or flag sets, by name, in the order of the keys. Those that forbid or allow by lists have one
-	// entry each.
+	// Values are the settings that a file or flag sets, by name, in the order of the keys. Those that forbid or allow by
+	// lists have one entry each.
 	Values []Value
 	// Warnings are problems that a person should correct and that stop nothing.
 	Warnings []warning
@@ -191,7 +193,8 @@ type Hook struct {
 	Timeout time.Duration `json:"-"`
 	// If narrows the hook to calls that match this permission rule.
 	If string `json:"if,omitzero"`
-	// Uncontained hooks run outside of the sandbox, with the rights of the user ("contained": false). No hook of a workspace file is.
+	// Uncontained hooks run outside of the sandbox, with the rights of the user ("contained": false). No hook of a
+	// workspace file is.
 	Uncontained bool `json:"-"`
 	// Strict hooks refuse the call when they fail: those of managed settings, unless a managed file says otherwise, and
 	// all with hooks.onFailure "refuse".
@@ -244,7 +247,8 @@ type sandboxFilesystem struct {
 
 // sandboxCredentials holds the credentials hidden from contained commands (sandbox.credentials.*).
 type sandboxCredentials struct {
-	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables. Commands get none of them, or a sentinel in its place.
+	// Files are paths, as in sandboxFilesystem; EnvVars are names of variables. Commands get none of them, or a sentinel
+	// in its place.
 	Files, EnvVars []Entry
 	// MaskedVars and MaskedFiles are those of them that have a sentinel.
 	MaskedVars, MaskedFiles []Mask
@@ -354,11 +358,14 @@ type remoteSettings struct {
 	Linger time.Duration
 }
 
-// Approvals holds where questions of the console are announced to a person who is away (approvals.*). All are empty or all are set.
+// Approvals holds where questions of the console are announced to a person who is away (approvals.*). All are empty
+// or all are set.
 type Approvals struct {
-	// Notify is the webhook, "https://…", or the topic of ntfy, "ntfy+https://…", that gets the first line of a question and a link to it.
+	// Notify is the webhook, "https://…", or the topic of ntfy, "ntfy+https://…", that gets the first line of a question
+	// and a link to it.
 	Notify string
-	// Origin is the address that the link begins with, "https://console.example.com". A proxy of the person's passes it to Listen.
+	// Origin is the address that the link begins with, "https://console.example.com". A proxy of the person's passes it
+	// to Listen.
 	Origin string
 	// Listen is the loopback address that serves these links and nothing else.
 	Listen string
@@ -435,11 +442,11 @@ type Config struct {
 	// TrustDigest trusts only the workspaces whose loosening content has a digest that begins with it, in hexadecimal; see
 	// [review].Digest. Empty: none.
 	TrustDigest string
-	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs may
-	// have made it. Nil: none is.
+	// Withheld reports whether a file of a workspace is not to be read now, as if it did not exist: a command that runs
+	// may have made it. Nil: none is.
 	Withheld func(file string) bool
-	// Settled returns the name of the file to read in the place of one of a workspace, while a command runs that may have changed
-	// that one; "": there was none. Nil: files are read by their names.
+	// Settled returns the name of the file to read in the place of one of a workspace, while a command runs that may
+	// have changed that one; "": there was none. Nil: files are read by their names.
 	Settled func(file string) string
 	// Log receives what keeps a running server from looking at the sources but
 	// changes nothing of what is in force. Nil: [slog.Default].

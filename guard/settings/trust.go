@@ -33,8 +33,8 @@ type trusted struct {
 // trustStore is the content of trustFile.
 type trustStore struct {
 	Workspaces map[string]trusted `json:"workspaces"` // by root
-	// Files are the digests of files that the host runs outside of the sandbox and a person agreed to, by name; Lines the command
-	// lines that named them, by hash, with the time when each was first seen: see [CheckFiles].
+	// Files are the digests of files that the host runs outside of the sandbox and a person agreed to, by name; Lines
+	// the command lines that named them, by hash, with the time when each was first seen: see [CheckFiles].
 	Files map[string]string    `json:"files,omitempty"`
 	Lines map[string]time.Time `json:"lines,omitempty"`
 }

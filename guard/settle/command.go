@@ -35,12 +35,14 @@ func (k *Keeper) Begin(dirs []string, keep bool) (c *Command, notes []string, er
 	return c, notes, nil
 }
 
-// GitPrelude is the text before that of a shell command, see [Command.Prelude]. It adds to the settings that the variables of git name.
+// GitPrelude is the text before that of a shell command, see [Command.Prelude]. It adds to the settings that the
+// variables of git name.
 const GitPrelude = "export GIT_CONFIG_KEY_${GIT_CONFIG_COUNT:-0}=core.trustctime GIT_CONFIG_VALUE_${GIT_CONFIG_COUNT:-0}=false " +
 	"GIT_CONFIG_COUNT=$((${GIT_CONFIG_COUNT:-0}+1)); "
 
-// Prelude returns the text that must precede that of a shell command, "" if no files were exchanged for it. An exchange changes the time
-// of the last status change of a file: git would take the file for changed, and git merge --abort would fail.
+// Prelude returns the text that must precede that of a shell command, "" if no files were exchanged for it. An
+// exchange changes the time of the last status change of a file: git would take the file for changed, and git merge
+// --abort would fail.
 func (c *Command) Prelude() string {
 	if c == nil || len(c.k.Holding(c.dirs)) == 0 {
 		return ""

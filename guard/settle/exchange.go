@@ -20,8 +20,8 @@ type side struct {
 	name string
 }
 
-// Suffixes and prefixes of names for copies between file systems. A killed host leaves them; [place.finishCopies] removes
-// them.
+// Suffixes and prefixes of names for copies between file systems. A killed host leaves them; [place.finishCopies]
+// removes them.
 const (
 	freshSuffix = ".new"            // of a slot
 	copyPrefix  = ".toolhost-held-" // of a copy of a slot, in the directory of the file

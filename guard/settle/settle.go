@@ -136,8 +136,8 @@ func (p *place) restored(c *change) error {
 	return errors.Join(p.renew(c.rel), p.store.save(&p.rec))
 }
 
-// isLikeSlot reports whether what a command has put at a name has the content, the size and the mode of the former file,
-// and no other name. It stays then: the index of git knows its times, and cherry-pick --abort depends on them.
+// isLikeSlot reports whether what a command has put at a name has the content, the size and the mode of the former
+// file, and no other name. It stays then: the index of git knows its times, and cherry-pick --abort depends on them.
 func (p *place) isLikeSlot(c *change) bool {
 	info, err := p.store.slots.Lstat(c.h.Slot)
 	return err == nil && c.st.Names == 1 && c.st.Mode.IsRegular() && info.Mode() == c.st.Mode && info.Size() == c.st.Size

@@ -72,8 +72,8 @@ func TryOwn(path string) (*Mark, error) {
 // Close gives the mark up and leaves its file to the next sweeper.
 func (m *Mark) Close() error { return m.lock.Unlock() }
 
-// Release runs forget, which removes what belongs to the entry, and then removes the mark. If forget fails, the mark stays,
-// and the next sweeper tries again.
+// Release runs forget, which removes what belongs to the entry, and then removes the mark. If forget fails, the mark
+// stays, and the next sweeper tries again.
 func (m *Mark) Release(forget func() error) error {
 	if err := forget(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, m.Close())
@@ -90,8 +90,8 @@ func (m *Mark) Release(forget func() error) error {
 	return errors.Join(err, m.lock.Unlock())
 }
 
-// Running reports whether a running process has the mark at path. Otherwise it releases the mark as [Mark.Release] does. After
-// an error that is not known, and the mark stays.
+// Running reports whether a running process has the mark at path. Otherwise it releases the mark as [Mark.Release]
+// does. After an error that is not known, and the mark stays.
 func Running(path string, forget func() error) (bool, error) {
 	m, err := TryOwn(path)
 	switch {
@@ -103,9 +103,9 @@ func Running(path string, forget func() error) (bool, error) {
 	return false, m.Release(forget)
 }
 
-// Owned returns the names of the entries of a directory that running processes own, and releases the others: forget removes
-// what belongs to one. An entry NAME has a mark NAME.lock or a record NAME.json. The error says of which entries the owner is not
-// known.
+// Owned returns the names of the entries of a directory that running processes own, and releases the others: forget
+// removes what belongs to one. An entry NAME has a mark NAME.lock or a record NAME.json. The error says of which
+// entries the owner is not known.
 func Owned(dir string, forget func(name string) error) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 // base is the other commit's name in tables.
 const base = "base"
 
-// compareCommand measures this checkout next to another commit. It fails if something became slower, or bigger, by more than a
-// bound, and that with confidence.
+// compareCommand measures this checkout next to another commit. It fails if something became slower, or bigger, by
+// more than a bound, and that with confidence.
 func compareCommand(args []string) error {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	bound := f.Float64("bound", 0.1, "by which share something may become slower or bigger")
@@ -129,7 +129,8 @@ func (c *comparison) searches(rivals []*rival, tree, root, dir string) error {
 	)
 }
 
-// enough is in how many rounds a time has to be measured before it is judged: resamples of fewer say little of what could have been.
+// enough is in how many rounds a time has to be measured before it is judged: resamples of fewer say little of what
+// could have been.
 const enough = 8
 
 // judge prints the ratios and says what became slower.

@@ -6,9 +6,9 @@
 //	go run ./integration/bench behaviour        what the host and its peers do with the calls of the README's table
 //	go run ./integration/bench threats          the classes of attacks, and what holds each
 //
-// Peers are found on the PATH and below --peers, where the script integration/bench/peers puts them. What is absent is left
-// out and said. Figures are ratios of medians of rounds in which everything was measured by turns, with bounds of 95 %
-// confidence; absolute times depend on the machine and decide nothing.
+// Peers are found on the PATH and below --peers, where the script integration/bench/peers puts them. What is absent
+// is left out and said. Figures are ratios of medians of rounds in which everything was measured by turns, with
+// bounds of 95 % confidence; absolute times depend on the machine and decide nothing.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// memory is what a process and all below it hold in memory, in bytes: pages that several of them share, such as those of
-// their program, count once. NaN where /proc does not tell.
+// memory is what a process and all below it hold in memory, in bytes: pages that several of them share, such as those
+// of their program, count once. NaN where /proc does not tell.
 func memory(pid int) float64 {
 	children := map[int][]int{}
 	entries, err := filepath.Glob("/proc/[0-9]*/stat")

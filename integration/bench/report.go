@@ -84,8 +84,8 @@ func (w *row) drop(name string) {
 	w.order = slices.DeleteFunc(w.order, func(n string) bool { return n == name })
 }
 
-// summarize makes the values of a row of those of its queries: round by round the geometric mean of those that a program has
-// answered, so that a slow query counts no more than a fast one.
+// summarize makes the values of a row of those of its queries: round by round the geometric mean of those that a
+// program has answered, so that a slow query counts no more than a fast one.
 func (w *row) summarize() {
 	for _, name := range w.Queries[0].order {
 		for round := range w.rounds(name) {

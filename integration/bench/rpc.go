@@ -196,7 +196,8 @@ func (a answer) decode() (*client.Result, error) {
 	return &m.Result, nil
 }
 
-// stop closes the input and waits for the end: a host that still saves its index on a machine under load may take some seconds.
+// stop closes the input and waits for the end: a host that still saves its index on a machine under load may take
+// some seconds.
 func (s *server) stop() error {
 	_ = s.in.Close()
 	done := make(chan error, 1)

@@ -58,7 +58,8 @@ const slow = 10 * time.Second
 
 var errSlow = fmt.Errorf("it took more than %v", slow)
 
-// run runs a program that searches, for so long at most, and returns what it prints. Exit code 1 says that nothing was found.
+// run runs a program that searches, for so long at most, and returns what it prints. Exit code 1 says that nothing
+// was found.
 func run(path, tree string, args []string, most time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), most, errSlow)
 	defer cancel()
@@ -181,8 +182,9 @@ func running(name string, conn *server, limit int) seeker {
 	}
 }
 
-// cold is a host that was just started and has never searched. Its start does not count: an agent's host runs already. It is
-// asked after the handshake, or when it has come to rest, as it does while an agent thinks of its first question.
+// cold is a host that was just started and has never searched. Its start does not count: an agent's host runs
+// already. It is asked after the handshake, or when it has come to rest, as it does while an agent thinks of its
+// first question.
 func (s *searcher) cold(rested bool) seeker {
 	return seeker{
 		name: s.host.name, able: func(query) bool { return true },

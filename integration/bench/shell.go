@@ -78,7 +78,8 @@ func floods(rep *report, e effort, st *stage) error {
 		}
 		settle(pid)
 		before := resident(pid)
-		// From proc(5): this sets the highest resident memory so far to that of now. Where it is not allowed the row shows too much.
+		// From proc(5): this sets the highest resident memory so far to that of now. Where it is not allowed the row shows
+		// too much.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 		r, took, err := st.call(bash(flood))
 		if err != nil {
@@ -116,8 +117,9 @@ func tasks(rep *report, _ effort, st *stage) error {
 // replaced is how many denied files are replaced while a command looks for them.
 const replaced = 20
 
-// looking is a command that tries to read many files, one by one, and tells when each could be read last, in microseconds; 0 if it
-// never could. The name of a file is put together, so that only the sandbox can keep the command from it.
+// looking is a command that tries to read many files, one by one, and tells when each could be read last, in
+// microseconds; 0 if it never could. The name of a file is put together, so that only the sandbox can keep the
+// command from it.
 const looking = `h=hid; n=0
 while [ $n -lt %d ]; do
   f=${h}den-$n; last=0; : >at-$n

@@ -12,8 +12,8 @@ import (
 // threatLine is how the test of the list reports a class and what holds it.
 var threatLine = regexp.MustCompile(`^\s+attack_test\.go:\d+: (.*\S)\s*$`)
 
-// threats prints the classes of attacks with the tests and rows that hold them. The list is a test's, which fails if one is
-// held by nothing; this shows it.
+// threats prints the classes of attacks with the tests and rows that hold them. The list is a test's, which fails if
+// one is held by nothing; this shows it.
 func threats(out io.Writer) error {
 	cmd := exec.Command("go", "test", "./integration/attack", "-count=1", "-run", "^TestAttackCoverage$", "-v")
 	top, err := checkout()

@@ -12,8 +12,8 @@ import (
 // smallFiles is the size of the small tree: that of a library.
 const smallFiles = 400
 
-// makeTree makes a tree of files that look like code, always the same ones, with what search has to know of: ignore files,
-// hidden files, binary files, Windows line endings.
+// makeTree makes a tree of files that look like code, always the same ones, with what search has to know of: ignore
+// files, hidden files, binary files, Windows line endings.
 func makeTree(root string, n int) error {
 	draw := rand.New(rand.NewPCG(3, 4))
 	for i := range n {

@@ -57,7 +57,8 @@ func newStage(r *rival, dir string) (*stage, time.Duration, error) {
 	return st, took, nil
 }
 
-// renew changes a file: one rival answers to an unchanged one that it is unchanged. It goes by the time in milliseconds.
+// renew changes a file: one rival answers to an unchanged one that it is unchanged. It goes by the time in
+// milliseconds.
 func (st *stage) renew(file int) error {
 	st.versions[file]++
 	path := st.path(file)
@@ -178,8 +179,8 @@ type effort struct {
 // warmups is how many rounds come before those that count.
 const warmups = 3
 
-// interleave measures a job on all stages by turns, and adds a row to the report. What a rival cannot do is left out; a rival
-// that fails is left out and said, but for the host, whose failure is an error.
+// interleave measures a job on all stages by turns, and adds a row to the report. What a rival cannot do is left out;
+// a rival that fails is left out and said, but for the host, whose failure is an error.
 func interleave(rep *report, e effort, name string, stages []*stage, do func(st *stage, round int) (time.Duration, error)) error {
 	row := rep.row(name, "ms")
 	failed := map[*stage]bool{}
@@ -260,8 +261,8 @@ const (
 	memoryWork  = "memory after the work"
 )
 
-// measureStarts starts every rival by turns, each in a new tree, and measures until the handshake is answered, and then, when
-// it has come to rest, its memory.
+// measureStarts starts every rival by turns, each in a new tree, and measures until the handshake is answered, and
+// then, when it has come to rest, its memory.
 func measureStarts(rep *report, e effort, rivals []*rival, dir string) error {
 	starts, whole, alone := rep.row("start to initialize", "ms"), rep.row(memoryStart, "MB"), rep.row(memoryMain, "MB")
 	for round := range e.least + 1 {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Announced reads what a host over HTTP writes to stderr until it has said its address and its token, and drops the rest while the host
-// runs. A host that ends before has an error.
+// Announced reads what a host over HTTP writes to stderr until it has said its address and its token, and drops the
+// rest while the host runs. A host that ends before has an error.
 func Announced(stderr io.Reader) (url, token string, err error) {
 	lines := bufio.NewScanner(stderr)
 	for (url == "" || token == "") && lines.Scan() {

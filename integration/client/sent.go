@@ -11,10 +11,10 @@ import (
 // sendBuffer holds a whole request, head and body, unless a test sends a very long one.
 const sendBuffer = 64 << 10
 
-// sending returns a transport of one client. net/http tells that a request is written when it stands in a buffer: a client that left
-// then would never have sent it. The connections of this transport tell when the buffer has gone out. It is not shared: a client
-// that closes its idle connections would break the requests of others, whose connections are idle for a moment before an answer
-// without a body is delivered.
+// sending returns a transport of one client. net/http tells that a request is written when it stands in a buffer: a
+// client that left then would never have sent it. The connections of this transport tell when the buffer has gone
+// out. It is not shared: a client that closes its idle connections would break the requests of others, whose
+// connections are idle for a moment before an answer without a body is delivered.
 func sending() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.WriteBufferSize = sendBuffer
@@ -42,8 +42,8 @@ func (s *sender) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// onceSent has a function called when the request of a context has gone out: with the first write after the request was whole in the
-// buffer.
+// onceSent has a function called when the request of a context has gone out: with the first write after the request
+// was whole in the buffer.
 func onceSent(ctx context.Context, tell func()) context.Context {
 	var conn *sender
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// ClientProgram is the program of a client and the environment that it gets. A proxy that is not there keeps it from other machines:
-// no client waits for an answer from elsewhere.
+// ClientProgram is the program of a client and the environment that it gets. A proxy that is not there keeps it from
+// other machines: no client waits for an answer from elsewhere.
 func ClientProgram(t testing.TB, name string) (program string, env []string) {
 	t.Helper()
 	dir := os.Getenv("TOOLHOST_CLIENTS")

@@ -155,8 +155,9 @@ func Get(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// Tidy holds that nothing is left of writes that ended. No host may run. A process that the host was just starting when it was killed
-// holds its locks for a moment longer, so that the next start can find its owner alive; then it takes one more.
+// Tidy holds that nothing is left of writes that ended. No host may run. A process that the host was just starting
+// when it was killed holds its locks for a moment longer, so that the next start can find its owner alive; then it
+// takes one more.
 func (g *Ground) Tidy() {
 	g.T.Helper()
 	Eventually(g.T, func() string {

@@ -1,4 +1,5 @@
-// Package host builds the toolhost binary, starts hosts and connects clients to them, for the tests of the packages beside it.
+// Package host builds the toolhost binary, starts hosts and connects clients to them, for the tests of the packages
+// beside it.
 package host
 
 import (
@@ -19,8 +20,8 @@ import (
 // Module is the path of this module, with a slash.
 const Module = "github.com/toolhost/toolhost/"
 
-// Binary is the path of the toolhost binary under test. Each test process has a path of its own, so that the hosts of one
-// process can be told from those of another.
+// Binary is the path of the toolhost binary under test. Each test process has a path of its own, so that the hosts of
+// one process can be told from those of another.
 var Binary string
 
 var raceHost = flag.Bool("race-host", false, "build the binary with the race detector, which needs cgo, and fail if it finds a race in any host")
@@ -73,8 +74,8 @@ func run(m *testing.M) int {
 	return max(m.Run(), reportRaces(races))
 }
 
-// build puts the binary at path. The packages of the tests share one file in the user's cache directory: go build leaves it as it is
-// if it is up to date.
+// build puts the binary at path. The packages of the tests share one file in the user's cache directory: go build
+// leaves it as it is if it is up to date.
 func build(path string) error {
 	if err := readSources(); err != nil {
 		return err
@@ -107,7 +108,8 @@ func build(path string) error {
 	return os.WriteFile(path, raw, 0o755)
 }
 
-// readSources reads the directories of the product, so that go test does not answer from its cache when a file in one of them changed.
+// readSources reads the directories of the product, so that go test does not answer from its cache when a file in one
+// of them changed.
 func readSources() error {
 	top, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

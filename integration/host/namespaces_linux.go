@@ -7,8 +7,8 @@ import (
 	"github.com/toolhost/toolhost/integration/testenv"
 )
 
-// WithoutNamespaces has a host start where no program can make namespaces, as in most containers. Where that cannot be arranged, the test
-// is skipped.
+// WithoutNamespaces has a host start where no program can make namespaces, as in most containers. Where that cannot
+// be arranged, the test is skipped.
 func WithoutNamespaces(t testing.TB) func(*exec.Cmd) {
 	t.Helper()
 	testenv.NeedsNamespaces(t)

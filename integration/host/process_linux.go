@@ -147,7 +147,8 @@ func Leftovers(t *testing.T, dir string) []string {
 	return found
 }
 
-// unfinished returns what is left in a state directory of writes that are not under way any more. No host may run on it.
+// unfinished returns what is left in a state directory of writes that are not under way any more. No host may run on
+// it.
 func unfinished(t *testing.T, state string) []string {
 	t.Helper()
 	var found []string

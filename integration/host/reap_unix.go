@@ -21,8 +21,8 @@ done
 for dir; do umount -l "$dir"; done
 rm -rf -- "$@"`
 
-// reaper starts a shell that removes the directories given to reap when the test process has ended, also if it was killed. wait waits for
-// the end of the shell.
+// reaper starts a shell that removes the directories given to reap when the test process has ended, also if it was
+// killed. wait waits for the end of the shell.
 func reaper(binary string) (wait func()) {
 	shell := exec.Command("sh", "-c", reaping, "reaping", binary)
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

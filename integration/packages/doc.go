@@ -1,3 +1,3 @@
-// Package packages runs real package managers in the sandbox, against a registry on loopback. A manager that is not installed is
-// skipped.
+// Package packages runs real package managers in the sandbox, against a registry on loopback. A manager that is not
+// installed is skipped.
 package packages

@@ -1,7 +1,7 @@
 // Package samples sets how much of a large table a test runs, and how many rounds of a random test.
 //
-// The numbers in the tests are those of -tags slow. Without the tag a third of them is run, and with -short a ninth. -samples=100 makes a
-// night's run of them.
+// The numbers in the tests are those of -tags slow. Without the tag a third of them is run, and with -short a ninth.
+// -samples=100 makes a night's run of them.
 package samples
 
 import (

@@ -10,8 +10,9 @@ import (
 // topDirectory is FS_TOPDIR_FL of linux/fs.h.
 const topDirectory = 0x20000
 
-// spreadTemp has ext4 spread the temporary directories of tests over the disk, unless TMPDIR is set. Without a journal ext4 is slow to
-// reuse the inodes of files that were just deleted, and the tests delete many: a fifth of their processor time went there.
+// spreadTemp has ext4 spread the temporary directories of tests over the disk, unless TMPDIR is set. Without a
+// journal ext4 is slow to reuse the inodes of files that were just deleted, and the tests delete many: a fifth of
+// their processor time went there.
 func spreadTemp() {
 	dir := filepath.Join(os.TempDir(), "toolhost-tests")
 	if os.Getenv("TMPDIR") != "" || len(dir) > maxTemp {

@@ -12,11 +12,12 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// maxTemp is the longest temporary directory, in bytes, below which the tests can bind sockets: their addresses have 108 bytes.
+// maxTemp is the longest temporary directory, in bytes, below which the tests can bind sockets: their addresses have
+// 108 bytes.
 const maxTemp = 40
 
-// Plain removes from the environment what tests do not expect: a locale, of which a shell warns if it is not installed, and a temporary
-// directory that scripts cannot name without quotes or that is too long for sockets.
+// Plain removes from the environment what tests do not expect: a locale, of which a shell warns if it is not
+// installed, and a temporary directory that scripts cannot name without quotes or that is too long for sockets.
 func Plain() {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); name == "LANG" || name == "LANGUAGE" || strings.HasPrefix(name, "LC_") {
@@ -32,7 +33,8 @@ func Plain() {
 	spreadTemp()
 }
 
-// NeedsNotifications skips a test where this process cannot watch files, such as when all instances of inotify are taken.
+// NeedsNotifications skips a test where this process cannot watch files, such as when all instances of inotify are
+// taken.
 func NeedsNotifications(t testing.TB) {
 	t.Helper()
 	w, err := fsnotify.NewWatcher()
@@ -48,7 +50,8 @@ func NeedsNotifications(t testing.TB) {
 // otherUser is any user that is not root.
 const otherUser = 65534
 
-// NeedsUsers skips a test where this process cannot give a file to another user: it is not root, or root of a namespace with one user.
+// NeedsUsers skips a test where this process cannot give a file to another user: it is not root, or root of a
+// namespace with one user.
 func NeedsUsers(t testing.TB) {
 	t.Helper()
 	if !HasUsers(t) {

@@ -3,10 +3,10 @@
 // A log that was asked for and cannot be written refuses the calls: nothing happens that is not on record.
 // The contents of files and results are never logged, only paths, commands and sizes.
 //
-// Several hosts may write to one log, and any of them may rotate it. Each line is appended, in one piece, to the file that the path
-// named a moment before: while the call ran, and no longer ago than [sharedLook]. If the file is renamed in that moment it still gets
-// the line, as if it had been written before the rotation. A host that rotates holds a lock on the file, against other hosts.
-// Another program may rotate too, by renaming or by truncating.
+// Several hosts may write to one log, and any of them may rotate it. Each line is appended, in one piece, to the file
+// that the path named a moment before: while the call ran, and no longer ago than [sharedLook]. If the file is
+// renamed in that moment it still gets the line, as if it had been written before the rotation. A host that rotates
+// holds a lock on the file, against other hosts. Another program may rotate too, by renaming or by truncating.
 //
 // Its Go API is not stable.
 package audit

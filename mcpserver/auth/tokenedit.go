@@ -23,8 +23,8 @@ const (
 )
 
 // AddToken makes a token, notes it in the file, and returns it: it cannot be had again. A lifetime of zero has no
-// end. Root is the directory that its bearer works in; "": the roots of the host. Servers are the other servers that it may use; nil: all
-// of them. The file is made if need be, for its owner only.
+// end. Root is the directory that its bearer works in; "": the roots of the host. Servers are the other servers that
+// it may use; nil: all of them. The file is made if need be, for its owner only.
 func AddToken(file, name string, rights Rights, lifetime time.Duration, root string, servers ...string) (bearer string, t Token, err error) {
 	if lifetime < 0 {
 		return "", t, fmt.Errorf("a token cannot live for %s", lifetime)

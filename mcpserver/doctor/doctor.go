@@ -1,4 +1,5 @@
-// Package doctor says how a host is: what it found of its roots, rules, sandbox, shell, state and tools, and what would make each better.
+// Package doctor says how a host is: what it found of its roots, rules, sandbox, shell, state and tools, and what
+// would make each better.
 //
 // Its Go API is not stable.
 package doctor
@@ -57,7 +58,8 @@ type Subject struct {
 	// StateDir is the state directory, and Unkept why it is not used; nil: it is.
 	StateDir string
 	Unkept   error
-	// Audit is nil when calls are not recorded. AuditMaxSize and AuditKeep say when it is rotated, and how many files are kept.
+	// Audit is nil when calls are not recorded. AuditMaxSize and AuditKeep say when it is rotated, and how many files
+	// are kept.
 	Audit        *audit.Log
 	AuditMaxSize int64
 	AuditKeep    int

@@ -21,8 +21,8 @@ type Definition struct {
 	Name, Description string
 	// Prompt is put before the prompt of a call.
 	Prompt string
-	// Tools are the names of its tools, Denied those of tools that it does not have; no Tools: all. Servers are the other servers
-	// whose tools it has; nil: all.
+	// Tools are the names of its tools, Denied those of tools that it does not have; no Tools: all. Servers are the
+	// other servers whose tools it has; nil: all.
 	Tools, Denied, Servers []string
 	// Model is empty for that of the runner. Mode is a mode of permissions; empty: that of the caller.
 	Model, Mode string
@@ -62,8 +62,8 @@ const (
 	maxName        = 64
 )
 
-// Load reads the definitions in directories, of which the first has precedence, and adds the built-in ones. The error has
-// a line for each file with an error: a malformed file is left out, one with unknown members is used.
+// Load reads the definitions in directories, of which the first has precedence, and adds the built-in ones. The error
+// has a line for each file with an error: a malformed file is left out, one with unknown members is used.
 func Load(dirs []string, tool func(name string) string) (all []Definition, wrong error) {
 	own := builtIn()
 	known := map[string]bool{}

@@ -39,8 +39,8 @@ var formats = map[string]func() Parser{
 // jsonlPrefix begins the name of a format of which a path is known.
 const jsonlPrefix = "jsonl:"
 
-// NewParser returns a parser for a format: claude, codex, gemini, opencode, text, or jsonl:PATH, where PATH names the text in each line,
-// such as message.text.
+// NewParser returns a parser for a format: claude, codex, gemini, opencode, text, or jsonl:PATH, where PATH names the
+// text in each line, such as message.text.
 func NewParser(format string) (Parser, error) {
 	if path, ok := strings.CutPrefix(format, jsonlPrefix); ok && path != "" {
 		keys := strings.Split(path, ".")

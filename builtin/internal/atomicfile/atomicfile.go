@@ -119,9 +119,9 @@ func begin(dir *os.Root, base string, o Options) (*replacement, error) {
 	return r, nil
 }
 
-// openHandle opens the directory of a root itself. The os package tries to poll each file that it opens, and changes its mode to
-// non-blocking and back for that, which takes as long as the opening, unless the file is opened in that mode. Directories and regular
-// files cannot be polled, and the mode has no effect on them.
+// openHandle opens the directory of a root itself. The os package tries to poll each file that it opens, and changes
+// its mode to non-blocking and back for that, which takes as long as the opening, unless the file is opened in that
+// mode. Directories and regular files cannot be polled, and the mode has no effect on them.
 func openHandle(dir *os.Root) (*os.File, error) { return dir.OpenFile(".", os.O_RDONLY|openFlags, 0) }
 
 // A replacement is one call of Replace under way.
@@ -141,7 +141,8 @@ type replacement struct {
 	Options
 }
 
-// release releases the resources of the replacement. After a change of a file another one in the same directory is likely.
+// release releases the resources of the replacement. After a change of a file another one in the same directory is
+// likely.
 func (r *replacement) release() {
 	r.ours.release()
 	if r.placed && r.Temps.wantsSpare(r.key) {
@@ -223,8 +224,8 @@ func (r *replacement) create() (Outcome, error) {
 	return Outcome{Created: true, Warning: r.syncDir()}, nil
 }
 
-// place gives the temporary file its name unless that is used by now. If the file system supports neither such a rename nor hard links,
-// place only checks before the rename.
+// place gives the temporary file its name unless that is used by now. If the file system supports neither such a
+// rename nor hard links, place only checks before the rename.
 func (r *replacement) place(t *temp) error {
 	err := renameNew(r.handle, t.name, r.base)
 	if err == nil {
@@ -288,8 +289,8 @@ type keepError struct {
 func (e *keepError) Error() string { return fmt.Sprintf("its %s cannot be set: %v", e.what, e.err) }
 func (e *keepError) Unwrap() error { return e.err }
 
-// byRename replaces the current file by the temporary one, unless that is impossible or would lose attributes. Then it returns the
-// reason, and the current file is unchanged.
+// byRename replaces the current file by the temporary one, unless that is impossible or would lose attributes. Then
+// it returns the reason, and the current file is unchanged.
 func (r *replacement) byRename(t *temp) (why string, err error) {
 	err = t.write(r.content, tempMode)
 	if t.file == nil && isAny(err, syscall.EACCES, syscall.EPERM, syscall.EROFS) {
@@ -333,8 +334,8 @@ func (r *replacement) syncDir() error {
 // path names the file in errors.
 func (r *replacement) path() string { return filepath.Join(r.dirPath(), r.base) }
 
-// dirPath is the current path of the directory: the one by which it was opened, unless it was moved since. The kernel can report it
-// too, but two stats take less time.
+// dirPath is the current path of the directory: the one by which it was opened, unless it was moved since. The kernel
+// can report it too, but two stats take less time.
 func (r *replacement) dirPath() string {
 	if path := r.dir.Name(); filepath.IsAbs(path) {
 		named, err := os.Lstat(path)

@@ -12,8 +12,8 @@ import (
 
 const openFlags = 0
 
-// openInTheWay says that a file cannot be renamed over while it is open: Windows can do that by now, but not on FAT, exFAT and many
-// network drives.
+// openInTheWay says that a file cannot be renamed over while it is open: Windows can do that by now, but not on FAT,
+// exFAT and many network drives.
 const openInTheWay = true
 
 // attrs is what is carried over: the read-only flag, and whether a rename

@@ -99,8 +99,8 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 	return h, old, nil
 }
 
-// overwrite replaces the content of f, which has a size, and makes it durable. It writes the end first, as soon as possible
-// after the check of the size, and does not move the end if possible: another program may be appending.
+// overwrite replaces the content of f, which has a size, and makes it durable. It writes the end first, as soon as
+// possible after the check of the size, and does not move the end if possible: another program may be appending.
 func overwrite(f *os.File, size int64, content ...[]byte) error {
 	end := sizeOf(content)
 	if end < size {

@@ -12,8 +12,8 @@ import (
 // A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which has no
 // name any more. What it appends is carried over, as if it had come a moment later; what it rewrites stays.
 
-// How long, and in what steps, Replace waits for a program that has opened the file at that moment: most write within a millisecond,
-// but on a machine under load it can take more than 100.
+// How long, and in what steps, Replace waits for a program that has opened the file at that moment: most write within
+// a millisecond, but on a machine under load it can take more than 100.
 const (
 	catchUpFor  = time.Second
 	catchUpStep = time.Millisecond
@@ -22,7 +22,8 @@ const (
 // errOverwritten reports that the content of another program was kept.
 var errOverwritten = fmt.Errorf("another program has written it at the same time, and its content was kept: %w", ErrOvertaken)
 
-// undisturbed verifies, immediately before the replacement, that no other program has changed the current file, or is about to.
+// undisturbed verifies, immediately before the replacement, that no other program has changed the current file, or is
+// about to.
 func (r *replacement) undisturbed() error {
 	switch {
 	case r.hold.wanted():
@@ -33,8 +34,9 @@ func (r *replacement) undisturbed() error {
 	return r.Expect(r.current)
 }
 
-// appendTail carries over what another program writes to the file that was renamed over, if it has opened that file and writes
-// within a time. The warning reports what could not be carried over and is lost. The error is [errOverwritten], or nil.
+// appendTail carries over what another program writes to the file that was renamed over, if it has opened that file
+// and writes within a time. The warning reports what could not be carried over and is lost. The error is
+// [errOverwritten], or nil.
 func (r *replacement) appendTail(within time.Duration) (warning, err error) {
 	if !r.hold.wanted() {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A hold is a lease, which makes other programs wait when they open a file for writing. What they write to a file that is
-// renamed over is lost.
+// A hold is a lease, which makes other programs wait when they open a file for writing. What they write to a file
+// that is renamed over is lost.
 type hold struct {
 	file *os.File // nil where there is none
 	busy bool     // a process has the file open for writing

@@ -6,8 +6,9 @@ import (
 	"os"
 )
 
-// Place puts in the place of what has the name base, or of nothing, a directory, a link or a file, which create makes under a temporary name in dir. A
-// directory that is not empty is not replaced. After an error base is unchanged. Only the field JournalDir of o is used.
+// Place puts in the place of what has the name base, or of nothing, a directory, a link or a file, which create makes
+// under a temporary name in dir. A directory that is not empty is not replaced. After an error base is unchanged.
+// Only the field JournalDir of o is used.
 func Place(dir *os.Root, base string, o Options, create func(name string) error) error {
 	handle, err := openHandle(dir)
 	if err != nil {

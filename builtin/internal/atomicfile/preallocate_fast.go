@@ -7,15 +7,18 @@ import (
 	"time"
 )
 
-// A spare is a file without a name. It is created after a change for the next one in the same directory, which gives it a name. To
-// create a file can take ten times as long as to name it: ext4 without a journal examines each file that was removed in the last
-// minute, and every change removes one. No other process sees a spare, and the kernel removes it when it is closed.
+// A spare is a file without a name. It is created after a change for the next one in the same directory, which gives
+// it a name. To create a file can take ten times as long as to name it: ext4 without a journal examines each file
+// that was removed in the last minute, and every change removes one. No other process sees a spare, and the kernel
+// removes it when it is closed.
 
 const (
-	// maxSpares bounds the number of directories with a spare, spareAge its age: it keeps its file system from being unmounted.
+	// maxSpares bounds the number of directories with a spare, spareAge its age: it keeps its file system from being
+	// unmounted.
 	maxSpares = 4
 	spareAge  = 10 * time.Second
-	// spareDelay is the time between a change and the creation of the next spare: a goroutine during each change would wake a thread.
+	// spareDelay is the time between a change and the creation of the next spare: a goroutine during each change would
+	// wake a thread.
 	spareDelay = 3 * time.Millisecond
 )
 
@@ -52,8 +55,8 @@ func (t *Temps) addSpare(handle *os.File, key string) {
 	t.stale.Reset(spareAge)
 }
 
-// takeSpare gives the spare of a directory a name in it. It returns nil if there is none, or it cannot be used. An error says that the
-// name is taken.
+// takeSpare gives the spare of a directory a name in it. It returns nil if there is none, or it cannot be used. An
+// error says that the name is taken.
 func (t *Temps) takeSpare(key string, handle *os.File, name string) (*os.File, error) {
 	if t == nil || key == "" {
 		return nil, nil

@@ -21,7 +21,8 @@ func openNameless(dir *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), dir.Name()), nil
 }
 
-// giveName gives it one, which must be free. By its descriptor alone a file may be named by its maker only since Linux 6.10.
+// giveName gives it one, which must be free. By its descriptor alone a file may be named by its maker only since
+// Linux 6.10.
 func giveName(f, dir *os.File, name string) error {
 	err := unix.Linkat(int(f.Fd()), "", int(dir.Fd()), name, unix.AT_EMPTY_PATH)
 	if err == nil || err == unix.EEXIST {

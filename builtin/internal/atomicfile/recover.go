@@ -114,8 +114,8 @@ func (r *Report) recoverEntry(ctx context.Context, path string) error {
 	return nil
 }
 
-// removeTemp removes a temporary file. Its name is random: nothing else can have it, wherever the directory is now, except what another
-// program had put in the place of the file that was exchanged for it.
+// removeTemp removes a temporary file. Its name is random: nothing else can have it, wherever the directory is now,
+// except what another program had put in the place of the file that was exchanged for it.
 func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	if !strings.HasPrefix(h.Base, tempPrefix) || !strings.HasSuffix(h.Base, tempSuffix) {
 		return fmt.Errorf("%q is not the name of a temporary file", h.Base)

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Most programs save a file by a rename, which no lock prevents. A plain rename would replace a file that such a program has saved
-// since the file was read. So the names of the old and the new file are exchanged, which shows what was replaced: if that is not the
-// file that was read, the names are exchanged again.
+// Most programs save a file by a rename, which no lock prevents. A plain rename would replace a file that such a
+// program has saved since the file was read. So the names of the old and the new file are exchanged, which shows what
+// was replaced: if that is not the file that was read, the names are exchanged again.
 
 // ErrOvertaken reports that another program changed, replaced or removed the file during the call. Its change is kept.
 var ErrOvertaken = errors.New("something else changed, replaced or removed it while this call ran; Read it again and repeat the call")
@@ -161,7 +161,8 @@ func (r *replacement) takeAway() error {
 	return err
 }
 
-// leave keeps the file with the temporary name: it is another program's, and could not be put back. [Recover] tries again.
+// leave keeps the file with the temporary name: it is another program's, and could not be put back. [Recover] tries
+// again.
 func (t *temp) leave(cause error) error {
 	t.gone, t.temps = true, nil
 	t.intent.abandon()

@@ -8,10 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange exchanges the names of two files of a directory. Where the file system cannot, the error is [errors.ErrUnsupported].
+// exchange exchanges the names of two files of a directory. Where the file system cannot, the error is
+// [errors.ErrUnsupported].
 func exchange(dir *os.File, a, b string) error { return renameAs(dir, a, b, unix.RENAME_SWAP) }
 
-// renameNew renames a file unless there is one of the other name. Where the file system cannot, the error is [errors.ErrUnsupported].
+// renameNew renames a file unless there is one of the other name. Where the file system cannot, the error is
+// [errors.ErrUnsupported].
 func renameNew(dir *os.File, from, to string) error { return renameAs(dir, from, to, unix.RENAME_EXCL) }
 
 func renameAs(dir *os.File, from, to string, how uint32) error {

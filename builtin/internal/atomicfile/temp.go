@@ -75,8 +75,8 @@ func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 	return nil
 }
 
-// open creates the file, or gives the name to one that was made ahead, whose time of change is that of the first write: a file that
-// stays empty is created.
+// open creates the file, or gives the name to one that was made ahead, whose time of change is that of the first
+// write: a file that stays empty is created.
 func (t *temp) open(mode fs.FileMode, empty bool) (*os.File, error) {
 	if mode == tempMode && !empty {
 		if f, err := t.temps.takeSpare(t.key, t.handle, t.name); f != nil || err != nil {
@@ -114,9 +114,9 @@ func (t *temp) remove() error {
 	return nil
 }
 
-// noteSwap records that the temporary name is about to be exchanged with the name base: in, unless it is nil, gets that name, and
-// out is expected to get the temporary name. back says that in is another program's, and is put back. After a kill Recover determines
-// from it whose file has the temporary name.
+// noteSwap records that the temporary name is about to be exchanged with the name base: in, unless it is nil, gets
+// that name, and out is expected to get the temporary name. back says that in is another program's, and is put back.
+// After a kill Recover determines from it whose file has the temporary name.
 func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
 	if t.intent == nil {
 		return

@@ -1,15 +1,15 @@
 // Package checkpoint determines which files below a root change while a command runs, and keeps their old content.
 //
-// A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces changes
-// ([walk.Queue]), so a command that changes k files costs O(k). Content from
-// before a change comes from git's pack files if its hash is that of an object there, else from a copy that was made when the base
-// was read. git's index is not used: the content is always hashed.
+// A [Tracker] reads every file of its root once, in the background: the base. From then on the system announces
+// changes ([walk.Queue]), so a command that changes k files costs O(k). Content from before a change comes from git's
+// pack files if its hash is that of an object there, else from a copy that was made when the base was read. git's
+// index is not used: the content is always hashed.
 //
-// Files in ignored directories are counted, not kept. Nothing in .git is examined. What Config.Hidden hides is never read.
-// Events do not name the writer of a change: a checkpoint holds everything that changed while the command ran.
+// Files in ignored directories are counted, not kept. Nothing in .git is examined. What Config.Hidden hides is never
+// read. Events do not name the writer of a change: a checkpoint holds everything that changed while the command ran.
 //
-// These changes are not detected: writes through a mapping that is still open, and through a hard link outside of the root, or one
-// that the command creates and removes.
+// These changes are not detected: writes through a mapping that is still open, and through a hard link outside of the
+// root, or one that the command creates and removes.
 package checkpoint
 
 import (
@@ -52,7 +52,8 @@ type Config struct {
 	Dir  string // an existing directory for the base and the copies, of this root alone
 	// Hidden reports paths that are neither read nor named. Nil hides nothing.
 	Hidden func(path string, info walk.Info) bool
-	// Used counts the bytes of the copies of several roots, which MaxBytes bounds together. Nil: this root has its own bound.
+	// Used counts the bytes of the copies of several roots, which MaxBytes bounds together. Nil: this root has its own
+	// bound.
 	Used *atomic.Int64
 	// MaxFile, MaxBytes and MaxFiles take their defaults if zero.
 	MaxFile, MaxBytes int64

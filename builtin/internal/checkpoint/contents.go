@@ -38,8 +38,8 @@ type contents struct {
 	copies map[Sum]*copied
 }
 
-// Copies leave minFree bytes of their disk free, of a small disk a share of it. The store itself is bounded, so that a large disk
-// needs no more.
+// Copies leave minFree bytes of their disk free, of a small disk a share of it. The store itself is bounded, so that
+// a large disk needs no more.
 const (
 	minFree      = 1 << 30
 	minFreeShare = 20 // a twentieth

@@ -154,7 +154,8 @@ func (e *events) takeTouched() map[string]bool {
 	return touched
 }
 
-// maxIgnoredNames bounds the names of ignored files that are kept to count each once; the rest is counted as often as it changes.
+// maxIgnoredNames bounds the names of ignored files that are kept to count each once; the rest is counted as often as
+// it changes.
 const maxIgnoredNames = 100_000
 
 // drain reads the pending events.

@@ -16,9 +16,9 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// The pack files of a repository, as described in gitformat-pack(5). They are opened when the base is read: git may replace them
-// afterwards, and they can still be read. Only repositories with SHA-1 names are used; after any error a content is treated as not
-// found, and copied.
+// The pack files of a repository, as described in gitformat-pack(5). They are opened when the base is read: git may
+// replace them afterwards, and they can still be read. Only repositories with SHA-1 names are used; after any error a
+// content is treated as not found, and copied.
 
 // packs are the pack files of one repository.
 type packs struct{ all []*pack }
@@ -114,7 +114,8 @@ func (ps *packs) close() {
 	ps.all = nil
 }
 
-// reopen opens packs by the names of their indexes. Those that git has replaced since keep their number, and have no content.
+// reopen opens packs by the names of their indexes. Those that git has replaced since keep their number, and have no
+// content.
 func (ps *packs) reopen(names []string) {
 	ps.close()
 	room := int64(maxIndexes)
@@ -318,8 +319,8 @@ func applyDelta(base, delta []byte) ([]byte, error) {
 	return out, nil
 }
 
-// copyOf reads the operands of an instruction that copies from the base: the bits of op say which of seven bytes follow. A negative
-// offset means an error.
+// copyOf reads the operands of an instruction that copies from the base: the bits of op say which of seven bytes
+// follow. A negative offset means an error.
 func copyOf(op byte, delta []byte) (off, length int, rest []byte) {
 	for i := range 7 {
 		if op&(1<<i) == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// links are the names of the files that have several. A name that a file has lost is kept as false while commands run: what they changed
-// is told with the names from before.
+// links are the names of the files that have several. A name that a file has lost is kept as false while commands
+// run: what they changed is told with the names from before.
 type links struct {
 	names map[walk.ID]map[string]bool
 	lost  bool // some are false

@@ -60,8 +60,8 @@ func (m *Mark) Partial() (files int, partial bool) {
 	return int(m.tracker.read.Load()), m.partial
 }
 
-// End is called when the command has ended, also if its call was cancelled. It takes no longer than about twice endTime. The caller
-// closes the report.
+// End is called when the command has ended, also if its call was cancelled. It takes no longer than about twice
+// endTime. The caller closes the report.
 func (m *Mark) End() *Report {
 	t := m.tracker
 	if m.partial {

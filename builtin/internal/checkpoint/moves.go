@@ -7,8 +7,9 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// What is in ignored directories is not kept, but a command may move a file from there into the workspace, or the other way. Then both
-// names are told, as their content is known: else an undo would lose the file, or leave it twice.
+// What is in ignored directories is not kept, but a command may move a file from there into the workspace, or the
+// other way. Then both names are told, as their content is known: else an undo would lose the file, or leave it
+// twice.
 
 // maxIgnored bounds the files in ignored directories whose names are known.
 const maxIgnored = 100_000
@@ -16,8 +17,8 @@ const maxIgnored = 100_000
 // moves are the files in ignored directories, and what has moved since the last comparison.
 type moves struct {
 	names map[walk.ID]place
-	// Of this comparison: files that appeared in ignored directories and in others, files that are gone from others, and ignored
-	// directories that are new or gone.
+	// Of this comparison: files that appeared in ignored directories and in others, files that are gone from others, and
+	// ignored directories that are new or gone.
 	arrived, made, gone map[walk.ID]place
 	newDirs, goneDirs   map[string]*entry
 }

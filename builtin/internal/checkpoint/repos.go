@@ -9,7 +9,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// What is in .git is not kept. A command that removes a repository, or moves it, is told what an undo will not bring back.
+// What is in .git is not kept. A command that removes a repository, or moves it, is told what an undo will not bring
+// back.
 
 // maxRepoFiles bounds how many files of a repository are counted.
 const maxRepoFiles = 100_000

@@ -140,8 +140,8 @@ func (l *baseLog) close() error {
 	return l.file.Close()
 }
 
-// shortenLog writes the log anew if it is much longer than the base. The caller holds mu. No command may run: it remembers a place
-// in the log.
+// shortenLog writes the log anew if it is much longer than the base. The caller holds mu. No command may run: it
+// remembers a place in the log.
 func (t *Tracker) shortenLog() {
 	l := t.saved
 	if l == nil || l.err != nil || l.length < max(logRoom, logFactor*l.whole) || t.events.marked() || len(t.pending) > 0 {
@@ -189,11 +189,12 @@ type Begun struct {
 	Head    string `json:"head,omitempty"`    // of git
 }
 
-// Saved returns what the next process needs to settle the command, if this one is killed. ok is false if the base is not on disk.
+// Saved returns what the next process needs to settle the command, if this one is killed. ok is false if the base is
+// not on disk.
 func (m *Mark) Saved() (b Begun, ok bool) { return Begun{m.saved, m.partial, m.head}, m.saved > 0 }
 
-// Settle reports the changes of a command whose process was killed: cfg.Dir is the directory of its Tracker. The caller closes
-// the report.
+// Settle reports the changes of a command whose process was killed: cfg.Dir is the directory of its Tracker. The
+// caller closes the report.
 func Settle(cfg Config, b Begun) (*Report, error) {
 	cfg = cfg.withDefaults()
 	root, err := walk.OpenRoot(cfg.Root)
@@ -219,7 +220,8 @@ func Settle(cfg Config, b Begun) (*Report, error) {
 	return r, nil
 }
 
-// replay makes the base that a command began with. What was read for the base later counts too: it is all that is known there.
+// replay makes the base that a command began with. What was read for the base later counts too: it is all that is
+// known there.
 func (t *Tracker) replay(b Begun) error {
 	f, err := os.Open(filepath.Join(t.cfg.Dir, baseName))
 	if err != nil {

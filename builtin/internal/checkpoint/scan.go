@@ -42,7 +42,8 @@ type entry struct {
 	sub     *dir
 }
 
-// clockTick is the longest time, in nanoseconds, in which a file system may give two changes the same time (a jiffy of 10 ms, doubled).
+// clockTick is the longest time, in nanoseconds, in which a file system may give two changes the same time (a jiffy
+// of 10 ms, doubled).
 const clockTick = 20e6
 
 // readBase reads the whole root, a directory at a time.
@@ -151,8 +152,8 @@ func (t *Tracker) watch(d *dir, fd int) {
 	t.events.watch(id, d)
 }
 
-// maxWatches is how many directories of one root are watched; ignored ones are watched only below maxIgnoredWatches. Each takes about
-// 1 KiB of the kernel's memory; Linux allows a user 65,536 or more.
+// maxWatches is how many directories of one root are watched; ignored ones are watched only below maxIgnoredWatches.
+// Each takes about 1 KiB of the kernel's memory; Linux allows a user 65,536 or more.
 const (
 	maxWatches        = 50_000
 	maxIgnoredWatches = 10_000
@@ -166,7 +167,8 @@ func (t *Tracker) listAll(d *dir) {
 	}
 }
 
-// compare examines everything that may have changed. It returns false if that took too long: then the next one examines everything.
+// compare examines everything that may have changed. It returns false if that took too long: then the next one
+// examines everything.
 func (t *Tracker) compare(atMost time.Duration) bool {
 	t.until, t.late = time.Now().Add(atMost), false
 	defer func() { t.until = time.Time{} }()
@@ -223,7 +225,8 @@ func (t *Tracker) stopped() bool {
 // maxRounds bounds the rounds of a comparison: other programs may change files all the time.
 const maxRounds = 3
 
-// compareDirs examines names in directories. If ignore files have changed, it then examines everything by the new rules.
+// compareDirs examines names in directories. If ignore files have changed, it then examines everything by the new
+// rules.
 func (t *Tracker) compareDirs(dirty map[*dir]map[string]bool) {
 	for d, names := range dirty {
 		for name := range names {
@@ -290,8 +293,8 @@ func (t *Tracker) look(d *dir, name string, why scan) *dir {
 	return nil
 }
 
-// covered reports whether the entry was kept because it was not ignored. It stays covered when ignore files change: else its content
-// would be lost with the next change.
+// covered reports whether the entry was kept because it was not ignored. It stays covered when ignore files change:
+// else its content would be lost with the next change.
 func (e *entry) covered() bool {
 	return e != nil && !e.ignored && (e.sub == nil || !e.sub.ignored)
 }
@@ -392,7 +395,8 @@ func (t *Tracker) lookFile(d *dir, name string, info walk.Info, ignored bool, wh
 	}
 }
 
-// remove drops the entry of a name, with everything below it. If told is set, that is recorded as a change; after is the new state.
+// remove drops the entry of a name, with everything below it. If told is set, that is recorded as a change; after is
+// the new state.
 func (t *Tracker) remove(d *dir, name string, after State, told bool) {
 	e := d.entries[name]
 	if e == nil {

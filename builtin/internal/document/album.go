@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// An Album limits the pictures of one answer to [MaxPictures] and [MaxPixels]: a small file can hold very many large pictures
-// of one color. The zero value is empty.
+// An Album limits the pictures of one answer to [MaxPictures] and [MaxPixels]: a small file can hold very many large
+// pictures of one color. The zero value is empty.
 type Album struct {
 	size   int // bytes of base64
 	pixels int // of what was decoded
@@ -40,7 +40,8 @@ func (a *Album) Picture(raw []byte) (Picture, error) {
 // unusual replaces what only some encoders write.
 var unusual = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "", "-", "+", "_", "/")
 
-// Decode decodes base64 as programs write it: with line breaks, in the alphabet of URLs, without padding, or as a data: URI.
+// Decode decodes base64 as programs write it: with line breaks, in the alphabet of URLs, without padding, or as a
+// data: URI.
 func Decode(encoded string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(encoded), "data:"); ok {
 		_, encoded, _ = strings.Cut(rest, ",")

@@ -13,8 +13,8 @@ import (
 // patience is how long a reading without compilation may take before one with it is started too.
 const patience = 2 * time.Second
 
-// race reads pages before PDFium is compiled: by an interpreter, which starts in a fraction of a second, and if that takes
-// long by compiling PDFium too. It returns the pages of the worker that is done first.
+// race reads pages before PDFium is compiled: by an interpreter, which starts in a fraction of a second, and if that
+// takes long by compiling PDFium too. It returns the pages of the worker that is done first.
 func (p *Pages) race(ctx context.Context, f *os.File, program string, o request) (*Pages, error) {
 	type answer struct {
 		pages *Pages
@@ -51,8 +51,8 @@ func (p *Pages) race(ctx context.Context, f *os.File, program string, o request)
 	return first.pages, first.err
 }
 
-// isCompiled reports whether a cache has a compiled PDFium. One of another version is taken for it, and compiling takes its
-// time then.
+// isCompiled reports whether a cache has a compiled PDFium. One of another version is taken for it, and compiling
+// takes its time then.
 func isCompiled(cache string) bool {
 	if cache == "" {
 		return false

@@ -6,7 +6,8 @@ import (
 	"iter"
 )
 
-// The functions of this file return the EXIF metadata of an image, in TIFF format (Exif 2.32, 4.5.2), or nil if it has none.
+// The functions of this file return the EXIF metadata of an image, in TIFF format (Exif 2.32, 4.5.2), or nil if it
+// has none.
 
 // exifInJPEG looks through the segments before the image (Exif 2.32, 4.5.4).
 func exifInJPEG(raw []byte) []byte {

@@ -128,8 +128,8 @@ func damaged(f *format, err error) error {
 	return fmt.Errorf("the file begins as a %s but cannot be decoded: %w", f.words, err)
 }
 
-// largeImage is from what size on the memory of a decoded image is given back at once, in bytes. The process would else keep it for
-// minutes.
+// largeImage is from what size on the memory of a decoded image is given back at once, in bytes. The process would
+// else keep it for minutes.
 const largeImage = 64 << 20
 
 // decodedSize returns how much memory decoding takes, in bytes, and refuses what would take too much.

@@ -25,7 +25,8 @@ type member struct {
 
 // Both walks below expect valid JSON, with whatever after it.
 
-// maxMembers is how many members of an object are looked at. A notebook has some dozens; a hostile one could have millions.
+// maxMembers is how many members of an object are looked at. A notebook has some dozens; a hostile one could have
+// millions.
 const maxMembers = 10_000
 
 // members returns the members of the object at raw[at], at most maxMembers.

@@ -16,8 +16,8 @@ const MaxNotebook = 256 << 20
 const (
 	// maxCells is how many cells a notebook may have. Each takes some hundred bytes of memory.
 	maxCells = 100_000
-	// maxValue is how long the source of a cell, or one text of an output, may be as it stands in the file, in bytes: a list of empty
-	// lines takes five times as much memory.
+	// maxValue is how long the source of a cell, or one text of an output, may be as it stands in the file, in bytes: a
+	// list of empty lines takes five times as much memory.
 	maxValue = 16 << 20
 	// maxPicture is how long a picture may be, in bytes of the file.
 	maxPicture = 64 << 20
@@ -187,7 +187,8 @@ func (c *Cell) text(raw []byte, name string) string {
 // indexID names a cell without an id.
 func indexID(index int) string { return "cell-" + strconv.Itoa(index) }
 
-// multiline reads text that nbformat keeps as a string or as a list of lines. It is false for what is longer than maxValue.
+// multiline reads text that nbformat keeps as a string or as a list of lines. It is false for what is longer than
+// maxValue.
 func multiline(raw []byte) (string, bool) {
 	if len(raw) > maxValue {
 		return "", false

@@ -57,8 +57,8 @@ type response struct {
 	Error string `json:",omitempty"`
 }
 
-// init runs the reader of a PDF file, if this process was started as one, and then does not return. No main function has to call
-// it.
+// init runs the reader of a PDF file, if this process was started as one, and then does not return. No main function
+// has to call it.
 func init() {
 	if len(os.Args) < 2 || os.Args[1] != workerArg {
 		return

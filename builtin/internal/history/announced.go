@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// An Announced is a change of several files that has begun: one entry, with one ID, for all of them. End ends it. The next process settles
-// an entry that was not ended, each file by its content.
+// An Announced is a change of several files that has begun: one entry, with one ID, for all of them. End ends it. The
+// next process settles an entry that was not ended, each file by its content.
 type Announced struct {
 	ID    string
 	store *Store
@@ -34,8 +34,8 @@ type announcedFile struct {
 	n    int
 }
 
-// BeginAll journals a change of several files before it is made; it keeps their contents. It records the fields Principal, Scope, Tool
-// and Command of c. After an error nothing is journalled.
+// BeginAll journals a change of several files before it is made; it keeps their contents. It records the fields
+// Principal, Scope, Tool and Command of c. After an error nothing is journalled.
 func BeginAll(s *Store, c Change, changes []PathChange) (*Announced, error) {
 	if s.cfg.Dir == "" || len(changes) == 0 {
 		return &Announced{}, nil
@@ -88,7 +88,8 @@ func announce(s *Store, c *Change) (*Announced, error) {
 	return e, nil
 }
 
-// add journals the part of one principal. Changes with the IDs in but are not forgotten for it. After an error the entry has ended.
+// add journals the part of one principal. Changes with the IDs in but are not forgotten for it. After an error the
+// entry has ended.
 func (e *Announced) add(c Change, changes []PathChange, but []string) (err error) {
 	part := &announcedPart{journal: e.store.journal(journalName(c.Principal)), changes: changes}
 	for n, p := range changes {

@@ -39,9 +39,9 @@ type PathChange struct {
 	at location // where the content of After is kept, if it is
 }
 
-// Record journals the changes of a command as one entry, and returns those that are its own: see [Store.own]. It records the fields Principal,
-// Scope, Tool, Time and Call of c, and its ID if the change was announced. The content from before is kept; of the content now only
-// the hash is recorded.
+// Record journals the changes of a command as one entry, and returns those that are its own: see [Store.own]. It
+// records the fields Principal, Scope, Tool, Time and Call of c, and its ID if the change was announced. The content
+// from before is kept; of the content now only the hash is recorded.
 func (s *Store) Record(c Change, changes []PathChange) ([]PathChange, error) {
 	if s.cfg.Dir == "" || len(changes) == 0 {
 		return changes, nil
@@ -88,7 +88,8 @@ func (j *journal) record(c Change, changes []PathChange) (full bool, err error) 
 	return j.add(records, number, end)
 }
 
-// keep stores the content from before at a path. Content that cannot be read is not kept; errors are those of the journal.
+// keep stores the content from before at a path. Content that cannot be read is not kept; errors are those of the
+// journal.
 func (j *journal) keep(r *record, p PathChange) (err error) {
 	if p.Target != "" {
 		if r.at[1], err = j.packs.put(r.After, [][]byte{[]byte(p.Target)}, j.cfg.Sync); err != nil {

@@ -74,7 +74,8 @@ var errOther = errors.New("it is not a regular file")
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if the path does not exist.
+// openRegular opens a regular file without waiting for the other end of a FIFO. It returns nil if the path does not
+// exist.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if isGone(err) {

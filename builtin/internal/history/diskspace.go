@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// freeShare is the largest part of the disk that the history takes, of the space that would be free without it: 1/freeShare.
+// freeShare is the largest part of the disk that the history takes, of the space that would be free without it:
+// 1/freeShare.
 const freeShare = 4
 
 // limit returns how many bytes the contents of a journal may take; used is what they take now.
@@ -20,9 +21,9 @@ func (c *Config) limit(used int64) int64 {
 	return min(c.Quota, (free+used)/freeShare)
 }
 
-// Shrink forgets the older half of the ended changes of the principal with the largest history, whatever their age, and the files
-// that were set aside. It keeps changes that are being undone, and those with one of the IDs. It is for a full disk, and reports
-// whether it has forgotten anything.
+// Shrink forgets the older half of the ended changes of the principal with the largest history, whatever their age,
+// and the files that were set aside. It keeps changes that are being undone, and those with one of the IDs. It is for
+// a full disk, and reports whether it has forgotten anything.
 func (s *Store) Shrink(but ...string) bool {
 	journals, err := s.of(AllPrincipals)
 	slices.SortStableFunc(journals, func(a, b *journal) int { return int(min(1, max(-1, b.packs.size()-a.packs.size()))) })
@@ -38,8 +39,8 @@ func (s *Store) Shrink(but ...string) bool {
 	return shrunk
 }
 
-// Fills reports whether an error says that a disk is full, and the history is on that disk too: dir is a directory on the disk,
-// or "" for the disk of the history.
+// Fills reports whether an error says that a disk is full, and the history is on that disk too: dir is a directory on
+// the disk, or "" for the disk of the history.
 func (s *Store) Fills(dir string, err error) bool {
 	return s.cfg.Dir != "" && isFull(err) && (dir == "" || sameDisk(dir, s.cfg.Dir))
 }
@@ -97,8 +98,8 @@ func (j *journal) reduce(kept []record) error {
 	return errors.Join(os.RemoveAll(filepath.Join(j.dir, asideName)), j.sweepPacks(kept, false), j.replaceIndex(kept, nil))
 }
 
-// Purge forgets the changes of all principals that began before a time and have ended, with their contents. It returns the number of
-// their calls.
+// Purge forgets the changes of all principals that began before a time and have ended, with their contents. It
+// returns the number of their calls.
 func Purge(s *Store, before time.Time) (calls int, err error) {
 	journals, err := s.of(AllPrincipals)
 	for _, j := range journals {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An Entry is a change that has begun. The caller ends it with Done or Failed; the next process settles an entry that was not
-// ended. A nil Entry is a change that could not be journalled and is made anyway: to end it does nothing.
+// An Entry is a change that has begun. The caller ends it with Done or Failed; the next process settles an entry that
+// was not ended. A nil Entry is a change that could not be journalled and is made anyway: to end it does nothing.
 type Entry struct {
 	store   *Store   // nil if nothing is journalled
 	journal *journal // of the principal
@@ -22,11 +22,12 @@ type Entry struct {
 	ended   atomic.Bool
 }
 
-// Begin journals a change before it is made. The caller writes the file only after Begin has returned, and holds the lock of the
-// file from before it reads the file until the change has ended. before is the content of the file, nil if it does not exist; after is
-// the new content, in any number of pieces. If c.Deleted is set, the change removes the file, and after is not used.
-// Begin records the fields Principal, Scope, Tool, Path, UndoOf and the modes of c, and Before if the caller knows the Blob of before;
-// it fills in the others. The content of a link is its target. For a directory before is nil.
+// Begin journals a change before it is made. The caller writes the file only after Begin has returned, and holds the
+// lock of the file from before it reads the file until the change has ended. before is the content of the file, nil
+// if it does not exist; after is the new content, in any number of pieces. If c.Deleted is set, the change removes
+// the file, and after is not used. Begin records the fields Principal, Scope, Tool, Path, UndoOf and the modes of c,
+// and Before if the caller knows the Blob of before; it fills in the others. The content of a link is its target. For
+// a directory before is nil.
 //
 // After an error nothing is journalled. The caller may make the change anyway, and then reports
 // that it cannot be undone.
@@ -87,8 +88,8 @@ func (e *Entry) begin(before []byte, after [][]byte) error {
 	return nil
 }
 
-// commit stores the contents of a change and adds the line that refers to them. It reports whether enough has been added to tidy the
-// journal. Callers hold the lock.
+// commit stores the contents of a change and adds the line that refers to them. It reports whether enough has been
+// added to tidy the journal. Callers hold the lock.
 func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, err error) {
 	number, end := j.packs.number, j.packs.end
 	for i, c := range []struct {
@@ -106,7 +107,8 @@ func (j *journal) commit(r record, before []byte, after [][]byte) (full bool, er
 	return j.add([]record{r}, number, end)
 }
 
-// add adds the line of an entry. number and end are those of the packs from before its contents were put. It is like commit.
+// add adds the line of an entry. number and end are those of the packs from before its contents were put. It is like
+// commit.
 func (j *journal) add(records []record, number int, end int64) (full bool, err error) {
 	line, err := encode(records)
 	if err == nil {

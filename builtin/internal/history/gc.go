@@ -14,16 +14,17 @@ import (
 const (
 	// youngest is the age below which no change is removed: a person may have just been told about it.
 	youngest = time.Minute
-	// tidyEvery is how often hosts that start enforce quota and age. They do so tidyDelay after the start, or at their end if
-	// that is sooner: with 5,000 changes it takes 90 ms, ten times as long as a start.
+	// tidyEvery is how often hosts that start enforce quota and age. They do so tidyDelay after the start, or at their
+	// end if that is sooner: with 5,000 changes it takes 90 ms, ten times as long as a start.
 	tidyEvery = time.Hour
 	tidyDelay = time.Second
-	// Quota and age are enforced after tidyAfter changes of a principal at the earliest, after 1/tidyPart of the changes that are
-	// remembered, since each is read then, and after 1/tidyShare of the quota.
+	// Quota and age are enforced after tidyAfter changes of a principal at the earliest, after 1/tidyPart of the changes
+	// that are remembered, since each is read then, and after 1/tidyShare of the quota.
 	tidyAfter = 256
 	tidyPart  = 4
 	tidyShare = 16
-	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of 0.1 s (6 µs a change).
+	// maxChanges bounds what is remembered of a principal, so that reading an index stays a matter of 0.1 s (6 µs a
+	// change).
 	maxChanges = 20_000
 	// maxIndex bounds what is read as an index, in bytes: a hundred times what so many changes take.
 	maxIndex = 1 << 30
@@ -76,7 +77,8 @@ func (j *journal) isDamaged() (damaged bool) {
 	return err == nil && damaged
 }
 
-// gc settles entries that dead owners left open, forgets changes beyond the age or the quota, and removes contents without references.
+// gc settles entries that dead owners left open, forgets changes beyond the age or the quota, and removes contents
+// without references.
 func (j *journal) gc() error {
 	return j.locked(func() error {
 		j.since, j.packs.grown = 0, 0
@@ -110,8 +112,8 @@ func (c *Config) remember(records []record) []record {
 	return append(kept, records[oldest:]...)
 }
 
-// forget returns how many of the oldest changes are beyond the age, the quota, or the room on the disk. For the disk young changes
-// count too, except the last one. A content that several changes share counts once.
+// forget returns how many of the oldest changes are beyond the age, the quota, or the room on the disk. For the disk
+// young changes count too, except the last one. A content that several changes share counts once.
 func (c *Config) forget(records []record) int {
 	limit := c.limit(usedBy(records))
 	var used int64
@@ -165,7 +167,8 @@ func (r record) adds(counted map[location]bool) (used int64) {
 	return used
 }
 
-// sweepPacks removes the packs that no change refers to. If changes are lost, it sets aside the packs that no living process may be writing.
+// sweepPacks removes the packs that no change refers to. If changes are lost, it sets aside the packs that no living
+// process may be writing.
 func (j *journal) sweepPacks(kept []record, lost bool) error {
 	used := make(map[string]bool)
 	for _, r := range kept {
@@ -189,8 +192,9 @@ func (j *journal) sweepAside() error {
 	return statedir.SweepDir(filepath.Join(j.dir, asideName), statedir.Limits{Age: j.cfg.MaxAge}, statedir.All)
 }
 
-// settle determines how changes ended whose owner died, and reports whether there were any. The next change of the same file shows what
-// this one left, or, if there is none, the file does. A file that cannot be examined now stays open.
+// settle determines how changes ended whose owner died, and reports whether there were any. The next change of the
+// same file shows what this one left, or, if there is none, the file does. A file that cannot be examined now stays
+// open.
 func (j *journal) settle(records []record) bool {
 	settled := false
 	next := make(map[string]Node) // what the next change of a path found there
@@ -235,8 +239,8 @@ func (c *Config) outcome(change Change, found Node, known bool) (State, Node, er
 	return Unknown, found, nil
 }
 
-// isHalfUndone reports whether a node is an intermediate step of an undo: absent, or one of
-// the contents with the mode of the other. It is treated as restored: nothing is lost by that, and the undo can be undone.
+// isHalfUndone reports whether a node is an intermediate step of an undo: absent, or one of the contents with the
+// mode of the other. It is treated as restored: nothing is lost by that, and the undo can be undone.
 func (r *record) isHalfUndone(found Node) bool {
 	if len(r.UndoOf) == 0 || !found.IsAbsent() && (found.Mode.Type() != r.AfterMode.Type() || found.Blob != r.Before && found.Blob != r.After) {
 		return false

@@ -1,15 +1,16 @@
 // Package history journals every change of a file before it is made, so that it can be examined and undone.
 //
-// An entry of the history is the change of one call: for each file the contents before and after it, and the data of the call.
-// [Store.Begin] records an entry before the file is written, [Entry.Done] and [Entry.Failed] record how it ended. The next process
-// settles the entries that a killed process left open: the file has the content from before or the one from after.
+// An entry of the history is the change of one call: for each file the contents before and after it, and the data of
+// the call. [Store.Begin] records an entry before the file is written, [Entry.Done] and [Entry.Failed] record how it
+// ended. The next process settles the entries that a killed process left open: the file has the content from before
+// or the one from after.
 //
-// The package never writes the files of the user. [Store.PlanUndo] returns what an undo has to write; the caller writes it through
-// its own guards and journals that as a change too, so that an undo can be undone.
+// The package never writes the files of the user. [Store.PlanUndo] returns what an undo has to write; the caller
+// writes it through its own guards and journals that as a change too, so that an undo can be undone.
 //
-// Principals have separate directories, and none sees the changes of another. Several processes may use the history. It
-// survives the death of processes at any moment. A power loss can remove its last seconds unless [Config.Sync] is set; damage
-// is detected, and the damaged part set aside.
+// Principals have separate directories, and none sees the changes of another. Several processes may use the history.
+// It survives the death of processes at any moment. A power loss can remove its last seconds unless [Config.Sync] is
+// set; damage is detected, and the damaged part set aside.
 //
 //	lock                    held while owners come and go
 //	owners/OWNER            locked by a process while it lives; it holds the IDs of the entries that this process has not ended
@@ -50,7 +51,8 @@ const (
 const AllPrincipals = "\x00"
 
 var (
-	// ErrNotKept is returned for content that is not in the store: it was too large, or has been removed for the quota or its age.
+	// ErrNotKept is returned for content that is not in the store: it was too large, or has been removed for the quota
+	// or its age.
 	ErrNotKept = errors.New("the content is not kept")
 	// ErrDamaged is returned for content that differs from what was stored.
 	ErrDamaged = errors.New("the content kept is damaged")
@@ -64,18 +66,19 @@ var (
 type Config struct {
 	// Dir is the absolute path of the directory, which is made owner-only; "" means that nothing is journalled.
 	Dir string
-	// Quota is how many bytes the contents of one principal may take, [DefaultQuota] if zero. The oldest changes go first, none before
-	// it is a minute old. It is enforced when another sixteenth of it has been stored, or 256 changes have been made.
+	// Quota is how many bytes the contents of one principal may take, [DefaultQuota] if zero. The oldest changes go
+	// first, none before it is a minute old. It is enforced when another sixteenth of it has been stored, or 256 changes
+	// have been made.
 	Quota int64
 	// MaxAge is the age at which changes are forgotten, [DefaultMaxAge] if zero.
 	MaxAge time.Duration
-	// MaxFile is the size in bytes above which a content is recorded by its hash alone, [DefaultMaxFile] if zero; never more than a
-	// quarter of Quota. A change of such a file cannot be undone.
+	// MaxFile is the size in bytes above which a content is recorded by its hash alone, [DefaultMaxFile] if zero; never
+	// more than a quarter of Quota. A change of such a file cannot be undone.
 	MaxFile int64
 	// Sync makes what is journalled survive a power loss, for some milliseconds a change.
 	Sync bool
-	// Torn reports whether a file may hold parts of two contents, because the process that wrote it in place was killed and the file is
-	// not repaired yet: how its last change ended is then found out at the next start. Nil: none does.
+	// Torn reports whether a file may hold parts of two contents, because the process that wrote it in place was killed
+	// and the file is not repaired yet: how its last change ended is then found out at the next start. Nil: none does.
 	Torn func(path string) bool
 	// Log receives what was settled after a crash and what was found damaged; nothing is logged if nil.
 	Log *slog.Logger
@@ -108,7 +111,8 @@ type Change struct {
 	UndoOf    []string // the changes that this one undoes
 	UndoneBy  string   // the change that undid this one, unless that was undone; set by List and Show
 
-	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for nothing.
+	// BeforeMode and AfterMode are those of [Node]: zero for a regular file whose mode the change left alone, and for
+	// nothing.
 	BeforeMode, AfterMode   fs.FileMode
 	BeforeStamp, AfterStamp string    // of [Node]; "" for what was read
 	Made                    int       // how many directories above the file were made for it
@@ -135,8 +139,9 @@ type Store struct {
 	background sync.WaitGroup // journals that are being tidied
 }
 
-// Open returns the history in a directory. It settles changes that killed processes left open, and soon enforces quota and age
-// if that was last done more than an hour ago. Files that are torn by a crash must be repaired before, because it reads them.
+// Open returns the history in a directory. It settles changes that killed processes left open, and soon enforces
+// quota and age if that was last done more than an hour ago. Files that are torn by a crash must be repaired before,
+// because it reads them.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir != "" && !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("history directory %q: must be an absolute path", cfg.Dir)
@@ -266,7 +271,8 @@ func (s *Store) newest(principal string, enough func(index) bool) ([]record, err
 	return all, nil
 }
 
-// markUndone sets on each change the undo that is in effect. The newest come first: an undo that was undone has no effect.
+// markUndone sets on each change the undo that is in effect. The newest come first: an undo that was undone has no
+// effect.
 func markUndone(all []record) {
 	type change struct{ id, path string }
 	by := make(map[change]string)

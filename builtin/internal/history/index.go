@@ -33,7 +33,8 @@ type record struct {
 	at    [2]location // where Before and After are kept
 }
 
-// An entryLine is a line of the index: a checksum, and JSON with the changes of one call, or, without files, with their end.
+// An entryLine is a line of the index: a checksum, and JSON with the changes of one call, or, without files, with
+// their end.
 type entryLine struct {
 	ID        string     `json:"id"`
 	State     State      `json:"state,omitempty"` // missing: pending if its owner has not ended it, else done
@@ -175,7 +176,8 @@ type index struct {
 	lost    bool     // there may be changes that neither has
 }
 
-// isDamaged reports whether the index is not as it was written, if it was read under the lock: the index is written before its copy.
+// isDamaged reports whether the index is not as it was written, if it was read under the lock: the index is written
+// before its copy.
 func (x index) isDamaged() bool { return len(x.damaged) > 0 || x.lost || x.found > 0 }
 
 // odd returns the parts of a damaged index to set aside, so that the damage is known later.

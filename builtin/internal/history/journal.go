@@ -53,7 +53,8 @@ func (j *journal) locked(do func() error) error {
 	return privatefile.Locked(filepath.Join(j.dir, lockName), do)
 }
 
-// load reads the index. It needs no lock: lines are appended, for a moment incompletely, and an index is replaced by a rename.
+// load reads the index. It needs no lock: lines are appended, for a moment incompletely, and an index is replaced by
+// a rename.
 func (j *journal) load() (index, error) {
 	x, err := j.read()
 	j.setStates(x)
@@ -114,8 +115,8 @@ func (j *journal) tail(enough func(index) bool) (x index, err error) {
 	return j.load()
 }
 
-// read reads the index and its copy. Damaged or missing lines are taken from the copy: the two have the same length, unless the last
-// writer was killed between them.
+// read reads the index and its copy. Damaged or missing lines are taken from the copy: the two have the same length,
+// unless the last writer was killed between them.
 func (j *journal) read() (index, error) {
 	raw, err := j.readFile(indexName)
 	if err != nil {
@@ -189,7 +190,8 @@ func (j *journal) appendToCopy(line []byte) {
 	}
 }
 
-// isTorn reports whether the last line is incomplete: its writer was killed. A line end is added, and the line set aside when the journal is tidied.
+// isTorn reports whether the last line is incomplete: its writer was killed. A line end is added, and the line set
+// aside when the journal is tidied.
 func isTorn(f *os.File, size int64) (bool, error) {
 	if size == 0 {
 		return false, nil

@@ -49,7 +49,8 @@ const NoMode = fs.ModeTemporary
 // modeBits are the bits of a mode that are kept.
 const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky | fs.ModeDir | fs.ModeSymlink
 
-// NodeAt returns the node at a path now. It follows no links: if a directory of the path has become a link, the node is absent.
+// NodeAt returns the node at a path now. It follows no links: if a directory of the path has become a link, the node
+// is absent.
 func NodeAt(path string) (Node, error) { return nodeAt(path, io.Discard) }
 
 // nodeAt is NodeAt, and writes the content of a file or the target of a link to w.

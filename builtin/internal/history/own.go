@@ -45,8 +45,9 @@ func (c Change) to() time.Time {
 // isObserved reports whether a change was seen while a command ran, and not made by the host.
 func (c Change) isObserved() bool { return !c.Ended.IsZero() }
 
-// own returns which of the changes that were seen while a command ran are its own. What another call announced is that call's: an Edit
-// or Write, an undo, and for a lasting command also the commands that ran meanwhile. It sets Overlaps of c.
+// own returns which of the changes that were seen while a command ran are its own. What another call announced is
+// that call's: an Edit or Write, an undo, and for a lasting command also the commands that ran meanwhile. It sets
+// Overlaps of c.
 func (s *Store) own(c *Change, changes []PathChange) ([]PathChange, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -205,8 +206,8 @@ func (c Change) recorded() time.Time {
 	return c.Time
 }
 
-// sharing describes the other commands that may have made one of the changes, because they ran at the same time. They are not among the
-// changes to undo.
+// sharing describes the other commands that may have made one of the changes, because they ran at the same time. They
+// are not among the changes to undo.
 func sharing(changes, all []record) (loses []string) {
 	for _, r := range changes {
 		for _, o := range all {
@@ -221,7 +222,8 @@ func sharing(changes, all []record) (loses []string) {
 	return slices.Compact(loses)
 }
 
-// overlaps reports whether two commands ran at the same time when a path changed, so that either may have made the change.
+// overlaps reports whether two commands ran at the same time when a path changed, so that either may have made the
+// change.
 func (r record) overlaps(o record) bool {
 	return (slices.Contains(r.Overlaps, o.ID) || slices.Contains(o.Overlaps, r.ID)) && !r.after().same(o.before()) && !o.after().same(r.before())
 }

@@ -20,15 +20,16 @@ import (
 const (
 	ownersName = "owners"
 	lockName   = "lock"
-	// slotSize is the size in bytes of an entry that has not ended in the file of its owner. The first slot stays free: Windows lets
-	// no process read a byte that is locked.
+	// slotSize is the size in bytes of an entry that has not ended in the file of its owner. The first slot stays free:
+	// Windows lets no process read a byte that is locked.
 	slotSize = 16
 
 	ownerDir  fs.FileMode = 0o700
 	ownerFile fs.FileMode = 0o600
 )
 
-// owners are the Stores that use a directory, usually one in each process. Each has a file there, and holds its lock as long as it is open.
+// owners are the Stores that use a directory, usually one in each process. Each has a file there, and holds its lock
+// as long as it is open.
 type owners struct {
 	dir  string // of the history
 	name string // of this one
@@ -46,7 +47,8 @@ type owners struct {
 // shortID returns 60 random bits in letters and digits that are easily typed.
 func shortID() string { return strings.ToLower(rand.Text()[:12]) }
 
-// register makes an owner. Without the lock, another process could treat a new owner, whose lock is not held yet, as dead.
+// register makes an owner. Without the lock, another process could treat a new owner, whose lock is not held yet, as
+// dead.
 func register(dir string) (*owners, error) {
 	for _, d := range []string{dir, filepath.Join(dir, ownersName)} {
 		if err := privatefile.MakeDir(d); err != nil {
@@ -179,7 +181,8 @@ func (o *owners) setTorn(name string) {
 	o.torn[name] = true
 }
 
-// settle removes the dead owners after do has settled their open entries. Those that cannot be settled now stay for the next time.
+// settle removes the dead owners after do has settled their open entries. Those that cannot be settled now stay for
+// the next time.
 func (o *owners) settle(do func() error) error {
 	return o.locked(func() error {
 		entries, err := os.ReadDir(filepath.Join(o.dir, ownersName))

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// A pack is full at maxPack bytes, or at 1/packShare of the quota, because a pack is removed as a whole. For the same reason
-	// no pack is written for longer than packAge.
+	// A pack is full at maxPack bytes, or at 1/packShare of the quota, because a pack is removed as a whole. For the
+	// same reason no pack is written for longer than packAge.
 	maxPack   = 8 << 20
 	packShare = 64
 	packAge   = 24 * time.Hour
@@ -37,8 +37,8 @@ func (p location) isZero() bool { return p == location{} }
 
 func (p location) valid() bool { return p.isZero() || p.Offset >= 0 && packNames.MatchString(p.Pack) }
 
-// packs are the contents of a journal. Each process appends to a pack of its own. The lock of the journal is held to append, and
-// to remove packs: callers of all methods but read hold it.
+// packs are the contents of a journal. Each process appends to a pack of its own. The lock of the journal is held to
+// append, and to remove packs: callers of all methods but read hold it.
 type packs struct {
 	dir   string
 	owner string
@@ -56,7 +56,8 @@ func (p *packs) name() string { return p.owner + "." + strconv.Itoa(p.number) }
 
 func (p *packs) path() string { return filepath.Join(p.dir, p.name()) }
 
-// put returns the location of a content, which it appends unless the pack has it already. The caller calls close after the last put.
+// put returns the location of a content, which it appends unless the pack has it already. The caller calls close
+// after the last put.
 func (p *packs) put(b Blob, content [][]byte, sync bool) (at location, err error) {
 	if p.file == nil && p.number > 0 {
 		p.reopen()

@@ -70,8 +70,8 @@ func isWithin(path, root string) bool {
 	return ok && (rest == "" || strings.HasSuffix(root, string(filepath.Separator)) || rest[0] == filepath.Separator)
 }
 
-// Show returns the changes of an entry of a principal, or of [AllPrincipals], and the diff of each. A prefix of an ID is enough if it is
-// unique.
+// Show returns the changes of an entry of a principal, or of [AllPrincipals], and the diff of each. A prefix of an ID
+// is enough if it is unique.
 func (s *Store) Show(principal, id string) ([]Change, []string, error) {
 	all, err := s.records(principal)
 	if err != nil {
@@ -118,7 +118,8 @@ func find(all []record, id string) ([]record, error) {
 	return nil, fmt.Errorf("%q is the prefix of %d changes: give a longer prefix of the ID", id, entries)
 }
 
-// Content returns a content of a principal, or of [AllPrincipals]. Errors are ErrNotKept and ErrDamaged, or come from the file system.
+// Content returns a content of a principal, or of [AllPrincipals]. Errors are ErrNotKept and ErrDamaged, or come from
+// the file system.
 func (s *Store) Content(principal string, b Blob) ([]byte, error) {
 	all, err := s.records(principal)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	maxRunning = 64 << 10
 )
 
-// A Running is a command that a host with this history runs now. It is announced on disk before the command starts, so that the next
-// process can settle the entry of a killed host.
+// A Running is a command that a host with this history runs now. It is announced on disk before the command starts,
+// so that the next process can settle the entry of a killed host.
 type Running struct {
 	ID        string    `json:"id"`        // of its entry
 	PID       int       `json:"pid"`       // of the host
@@ -44,8 +44,8 @@ type Base struct {
 	Begun checkpoint.Begun `json:"begun"`
 }
 
-// Announce lets other hosts know that a command runs, until end is called or this process dies. It returns the ID of the entry that
-// the command will make.
+// Announce lets other hosts know that a command runs, until end is called or this process dies. It returns the ID of
+// the entry that the command will make.
 func Announce(s *Store, r Running) (id string, end func(), err error) {
 	r.ID = shortID()
 	if s.cfg.Dir == "" {
@@ -64,8 +64,8 @@ func Announce(s *Store, r Running) (id string, end func(), err error) {
 	return r.ID, func() { _ = os.Remove(file) }, os.WriteFile(file, raw, ownerFile) // what stays is settled once its owner is gone
 }
 
-// Room makes a directory for the base of a root. The caller removes it; one of a killed host is removed when no command needs it any
-// more. It returns "" without a history.
+// Room makes a directory for the base of a root. The caller removes it; one of a killed host is removed when no
+// command needs it any more. It returns "" without a history.
 func (s *Store) Room() (dir string, err error) {
 	if s.cfg.Dir == "" {
 		return "", nil
@@ -120,8 +120,9 @@ func UnsettledRoots(s *Store) (roots []string, err error) {
 	return roots, err
 }
 
-// Settle settles the entries of commands whose host was killed while they ran: those that mine selects, each by one process. changes returns what
-// the command changed; its last results are what Record takes, and what releases the contents. What cannot be settled is tried again.
+// Settle settles the entries of commands whose host was killed while they ran: those that mine selects, each by one
+// process. changes returns what the command changed; its last results are what Record takes, and what releases the
+// contents. What cannot be settled is tried again.
 func Settle(s *Store, mine func(Running) bool, changes func(r Running, room func(name string) string) (Change, []PathChange, func(), error)) (settled []Running, err error) {
 	if s.cfg.Dir == "" {
 		return nil, nil
@@ -158,8 +159,8 @@ func (s *Store) settleOne(r Running, changes func(Running, func(string) string) 
 	return err
 }
 
-// eachRunning reads the announcements of commands. Those of killed hosts stay until they are settled, or are old. An announcement that
-// cannot be read has no roots.
+// eachRunning reads the announcements of commands. Those of killed hosts stay until they are settled, or are old. An
+// announcement that cannot be read has no roots.
 func eachRunning(s *Store, do func(file string, r Running, alive bool)) error {
 	if s.cfg.Dir == "" {
 		return nil

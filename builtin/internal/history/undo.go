@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Selection selects changes to undo: those of IDs, or those that match all other fields that are set. Principal and at least
-// one other field must be set.
+// A Selection selects changes to undo: those of IDs, or those that match all other fields that are set. Principal and
+// at least one other field must be set.
 type Selection struct {
 	Principal string    // whose changes, or [AllPrincipals]
 	IDs       []string  // these; the beginning of an ID does if it is the only such
@@ -40,9 +40,9 @@ type Undo struct {
 	HeadMoved []string
 }
 
-// A FileUndo is the undo of one file. The caller verifies under the lock of the file that it is as in Expect, journals the
-// change to Restore with UndoOf set to Changes, and makes it. If Expect and Restore are equal the file is not changed, but the change
-// is journalled, so that the changes count as undone.
+// A FileUndo is the undo of one file. The caller verifies under the lock of the file that it is as in Expect,
+// journals the change to Restore with UndoOf set to Changes, and makes it. If Expect and Restore are equal the file
+// is not changed, but the change is journalled, so that the changes count as undone.
 type FileUndo struct {
 	Principal string // whose change is the newest, in whose name the undo is journalled
 	Path      string
@@ -71,8 +71,8 @@ type Refusal struct {
 	Forced  bool // Selection.Force would restore it
 }
 
-// PlanUndo plans the undo of changes, newest first; several changes of a file become one. A file is refused
-// if it is not as the newest of them left it, if there are other changes between them, or if its old content is not kept.
+// PlanUndo plans the undo of changes, newest first; several changes of a file become one. A file is refused if it is
+// not as the newest of them left it, if there are other changes between them, or if its old content is not kept.
 func (s *Store) PlanUndo(sel Selection) (*Undo, error) {
 	if s.cfg.Dir == "" {
 		return nil, errors.New("no history is kept, so nothing can be undone")
@@ -167,7 +167,8 @@ func (sel Selection) choose(all []record) ([]record, error) {
 			within[r.ID] = true
 		}
 	}
-	// A change that an undo outside the selection has undone is not undone again. If that undo is selected too, both cancel out.
+	// A change that an undo outside the selection has undone is not undone again. If that undo is selected too, both
+	// cancel out.
 	some = slices.DeleteFunc(some, func(r record) bool {
 		return r.UndoneBy != "" && !within[r.UndoneBy] || sel.Last > 0 && (r.UndoneBy != "" || len(r.UndoOf) > 0)
 	})
@@ -345,7 +346,8 @@ func drift(newest record, all []record) string {
 	return fmt.Sprintf("it was changed after %s by something outside the history", newest.ID)
 }
 
-// others returns the IDs of the changes of a file that are in effect, after one of them and up to another, or to the end if that is "".
+// others returns the IDs of the changes of a file that are in effect, after one of them and up to another, or to the
+// end if that is "".
 func others(all []record, after record, until string) []string {
 	var ids []string
 	begun := false

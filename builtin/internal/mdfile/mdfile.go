@@ -1,5 +1,5 @@
-// Package mdfile reads Markdown files with members at their head, such as definitions of agents and skills. A command may have
-// written them: it follows no symbolic links.
+// Package mdfile reads Markdown files with members at their head, such as definitions of agents and skills. A command
+// may have written them: it follows no symbolic links.
 package mdfile
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// OpenDir opens a directory of such files. It refuses symbolic links, which could show files that rules deny, also one that a command
-// puts there while the directory is opened.
+// OpenDir opens a directory of such files. It refuses symbolic links, which could show files that rules deny, also
+// one that a command puts there while the directory is opened.
 func OpenDir(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -45,7 +45,8 @@ func isAt(dir string, opened fs.FileInfo) bool {
 	return err == nil && os.SameFile(info, opened)
 }
 
-// Read returns the content of a regular file in a directory. It follows no symbolic link and does not wait for the writer of a FIFO.
+// Read returns the content of a regular file in a directory. It follows no symbolic link and does not wait for the
+// writer of a FIFO.
 func Read(root *os.Root, name string, most int64) ([]byte, error) {
 	info, err := root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {

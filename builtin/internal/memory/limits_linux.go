@@ -22,8 +22,9 @@ func addressSpace() limit {
 // unlimited is from where on a limit of version 1 is none: it is then the largest multiple of a page.
 const unlimited = 1 << 60
 
-// controlGroup returns the smallest memory limit of this process's control group and those above it, in version 1 or 2 (cgroups(7)).
-// A path that is not mounted, as in a container that sees its own group as the root, is looked for at the root.
+// controlGroup returns the smallest memory limit of this process's control group and those above it, in version 1 or
+// 2 (cgroups(7)). A path that is not mounted, as in a container that sees its own group as the root, is looked for at
+// the root.
 func controlGroup(root fs.FS) (least limit) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {

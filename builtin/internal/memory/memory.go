@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Heap is the most that Go's memory grows to before garbage is collected more often, in bytes. With the program itself the
-	// process stays below 512 MB with any one tree.
+	// Heap is the most that Go's memory grows to before garbage is collected more often, in bytes. With the program
+	// itself the process stays below 512 MB with any one tree.
 	Heap = 400 << 20
 	// share is the part of a limit of the system that this process uses: the rest is for commands and other processes.
 	share = 0.75
@@ -19,17 +19,17 @@ const (
 	program = 24 << 20
 	// leastHeap is what a host has in use for itself, in bytes.
 	leastHeap = 16 << 20
-	// LeastAddressSpace is the smallest RLIMIT_AS that this process starts under, in bytes. Go reserves some 700 MB of addresses,
-	// and below this limit allocations were seen to fail at random.
+	// LeastAddressSpace is the smallest RLIMIT_AS that this process starts under, in bytes. Go reserves some 700 MB of
+	// addresses, and below this limit allocations were seen to fail at random.
 	LeastAddressSpace = 1536 << 20
 	// reserved is what Go's reservations take of RLIMIT_AS, in bytes.
 	reserved = 768 << 20
 )
 
-// ballast is memory that is never touched, and so never taken from the machine, but counts when the collector decides how much
-// garbage to wait for: with a heap as small as a host's, collecting it would otherwise be a sixth of the cost of a call. A higher
-// GOGC would do that too, and would let the heap of a large index grow as many times. It is made before the packages that make
-// much at their start, so that the one collection that it causes finds little.
+// ballast is memory that is never touched, and so never taken from the machine, but counts when the collector decides
+// how much garbage to wait for: with a heap as small as a host's, collecting it would otherwise be a sixth of the
+// cost of a call. A higher GOGC would do that too, and would let the heap of a large index grow as many times. It is
+// made before the packages that make much at their start, so that the one collection that it causes finds little.
 var ballast = makeBallast()
 
 func makeBallast() []byte {
@@ -58,8 +58,8 @@ var (
 	taken atomic.Int64 // bytes
 )
 
-// Bound limits Go's memory to what the system leaves this process, unless GOMEMLIMIT says otherwise. It is called once, when a
-// host starts. The error names a limit under which this process cannot work.
+// Bound limits Go's memory to what the system leaves this process, unless GOMEMLIMIT says otherwise. It is called
+// once, when a host starts. The error names a limit under which this process cannot work.
 func Bound() error {
 	runtime.KeepAlive(ballast)
 	space := addressSpace()
@@ -90,7 +90,8 @@ func within(l limit) limit {
 	return l
 }
 
-// Most returns how many bytes one thing may take at most, want if there is no smaller limit. Several such things may be held at once.
+// Most returns how many bytes one thing may take at most, want if there is no smaller limit. Several such things may
+// be held at once.
 func Most(want int64) int64 {
 	if bound.name == "" {
 		return want

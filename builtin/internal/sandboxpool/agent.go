@@ -14,14 +14,16 @@ type Agent struct {
 	Execs bool
 	// Sockets are Unix sockets of the host that may be connected to.
 	Sockets []string
-	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist. The program
-	// sees entries of the host, read-only, if the layer has none of that name.
+	// Layers are directories of the host, without symbolic links, and the private ones in their places, which persist.
+	// The program sees entries of the host, read-only, if the layer has none of that name.
 	Layers map[string]string
-	// Seed are paths of the host in those directories that are copied into a layer without an entry of that name, or with an older file.
+	// Seed are paths of the host in those directories that are copied into a layer without an entry of that name, or
+	// with an older file.
 	Seed []string
 }
 
-// OpenAgent returns a sandbox for one program, which commands do not share, and the variables that point into it. [Pool.Release] ends it.
+// OpenAgent returns a sandbox for one program, which commands do not share, and the variables that point into it.
+// [Pool.Release] ends it.
 func (cs *Pool) OpenAgent(ctx context.Context, policy *guard.Policy, agent Agent) (c *Sandbox, box *sandbox.Sandbox, env []string, err error) {
 	cs.mu.Lock()
 	if cs.closed {

@@ -62,7 +62,8 @@ func (l *Cell) confine(c *Sandbox) {
 	p.ReadOnly, p.Control, c.held = nil, guard.ControlPaths{}, nil
 }
 
-// showsWorkspace reports whether a path is a directory that is one of those that commands write, holds one, or lies in one.
+// showsWorkspace reports whether a path is a directory that is one of those that commands write, holds one, or lies
+// in one.
 func showsWorkspace(path, scratch string, writable []string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

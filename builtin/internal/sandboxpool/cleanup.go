@@ -13,8 +13,9 @@ import (
 	"github.com/toolhost/toolhost/guard/settle"
 )
 
-// Cleanup returns a function that removes what a command must not leave: a protected path that did not exist before, git
-// settings that execute something, and hooks. The function returns notes on everything that was removed since Cleanup.
+// Cleanup returns a function that removes what a command must not leave: a protected path that did not exist before,
+// git settings that execute something, and hooks. The function returns notes on everything that was removed since
+// Cleanup.
 func (cs *Pool) Cleanup() func() []string {
 	_, from := cs.baseline.Since(math.MaxInt)
 	return func() []string {
@@ -44,8 +45,8 @@ func (c *Sandbox) holdHooks(hooks []string) {
 	c.held = slices.DeleteFunc(hooks, func(path string) bool { return slices.Contains(c.paths.ReadOnly, path) })
 }
 
-// currentPaths returns what the sandbox must enforce now. What a server or an agent changes, which run for long, or a command in
-// the home directory, is not settled: protected files are read-only for it.
+// currentPaths returns what the sandbox must enforce now. What a server or an agent changes, which run for long, or a
+// command in the home directory, is not settled: protected files are read-only for it.
 func (c *Sandbox) currentPaths() guard.SandboxPaths {
 	paths := c.policy.Commands().SandboxPaths()
 	if c.mounts {
@@ -54,8 +55,8 @@ func (c *Sandbox) currentPaths() guard.SandboxPaths {
 	return paths
 }
 
-// Enter begins a command in the sandbox: the protected files that an earlier command has changed are exchanged in. It returns
-// notes on what has happened to them meanwhile.
+// Enter begins a command in the sandbox: the protected files that an earlier command has changed are exchanged in. It
+// returns notes on what has happened to them meanwhile.
 func (cs *Pool) Enter(c *Sandbox) (*settle.Command, []string, error) {
 	var dirs []string
 	if !c.mounts {
@@ -67,8 +68,8 @@ func (cs *Pool) Enter(c *Sandbox) (*settle.Command, []string, error) {
 // maxRefusals limits the refusals that are kept for the running commands.
 const maxRefusals = 200
 
-// refusals are the hosts that a sandbox has refused. It is not known which command has used a host: all commands that were
-// running get the notice.
+// refusals are the hosts that a sandbox has refused. It is not known which command has used a host: all commands that
+// were running get the notice.
 type refusals struct {
 	mu      sync.Mutex
 	notes   []string
@@ -91,8 +92,8 @@ func (r *refusals) since(from int, fresh []string) (notes []string, count int) {
 	return notes, r.dropped + len(r.notes)
 }
 
-// Refusing returns a function that returns notes on the hosts and ports that are refused after the call of Refusing, and on how
-// to allow them.
+// Refusing returns a function that returns notes on the hosts and ports that are refused after the call of Refusing,
+// and on how to allow them.
 func (c *Sandbox) Refusing() func() []string {
 	_, from := c.refusals.since(math.MaxInt, c.refused())
 	return func() []string {
@@ -101,8 +102,8 @@ func (c *Sandbox) Refusing() func() []string {
 	}
 }
 
-// refused returns notes on the hosts and Unix sockets that were refused, and the ports that were not published, since the last
-// call.
+// refused returns notes on the hosts and Unix sockets that were refused, and the ports that were not published, since
+// the last call.
 func (c *Sandbox) refused() []string {
 	var notes []string
 	for _, r := range c.box.Refused() {

@@ -17,8 +17,8 @@ func lookAt(path string) (*coveredFile, error) {
 	return &coveredFile{info, born(path)}, nil
 }
 
-// same reports whether f and other are one file. A new file often gets the number of one that was removed just before, but
-// not its time of birth.
+// same reports whether f and other are one file. A new file often gets the number of one that was removed just
+// before, but not its time of birth.
 func (f *coveredFile) same(other *coveredFile) bool {
 	return os.SameFile(f.info, other.info) && f.born == other.born
 }

@@ -24,8 +24,8 @@ const (
 	maxDeniedName  = 1024
 )
 
-// DeniedNotes returns notes on files in the output of a command to which the sandbox has denied access, and on what to do. dir is
-// the directory in which the command ended.
+// DeniedNotes returns notes on files in the output of a command to which the sandbox has denied access, and on what
+// to do. dir is the directory in which the command ended.
 func (c *Sandbox) DeniedNotes(output, dir string) []string {
 	commands := c.policy.Commands()
 	notes := bounds{
@@ -57,8 +57,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// foreign reports whether a file belongs to another user, and this process is root's: its commands have root's powers over few such
-// files, see [sandbox.Policy].Writable.
+// foreign reports whether a file belongs to another user, and this process is root's: its commands have root's powers
+// over few such files, see [sandbox.Policy].Writable.
 func foreign(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && os.Geteuid() == 0 && !privatefile.Ours(info)

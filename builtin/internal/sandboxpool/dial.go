@@ -10,7 +10,8 @@ import (
 // Listens reports whether a command of the principal listens on a TCP port inside one of its sandboxes.
 func (cs *Pool) Listens(principal string, port int) bool { return cs.listening(principal, port) != nil }
 
-// Dial connects to a port that a command of the principal listens on inside one of its sandboxes. Ports of others are not reached.
+// Dial connects to a port that a command of the principal listens on inside one of its sandboxes. Ports of others are
+// not reached.
 func (cs *Pool) Dial(ctx context.Context, principal string, port int) (net.Conn, error) {
 	c := cs.listening(principal, port)
 	if c == nil {
@@ -19,8 +20,8 @@ func (cs *Pool) Dial(ctx context.Context, principal string, port int) (net.Conn,
 	return c.box.Dial(ctx, port)
 }
 
-// listening returns the sandbox of the principal in which a port is listened on: the one in use, or an earlier one in which a task
-// still runs.
+// listening returns the sandbox of the principal in which a port is listened on: the one in use, or an earlier one in
+// which a task still runs.
 func (cs *Pool) listening(principal string, port int) *Sandbox {
 	cs.mu.Lock()
 	var mine []*Sandbox

@@ -24,8 +24,8 @@ type layer struct {
 	seed      []string // names
 }
 
-// open makes mount points for the visible entries of the host. The lock is held while the layer is in use: mount points that are no
-// longer needed are removed only when no process holds it.
+// open makes mount points for the visible entries of the host. The lock is held while the layer is in use: mount
+// points that are no longer needed are removed only when no process holds it.
 func (l layer) open(hidden func(path string, dir bool) bool) (p sandbox.Private, lock *flock.Flock, err error) {
 	p = sandbox.Private{Name: l.name, Dir: l.dir}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -170,8 +170,8 @@ const (
 	maxSeedFiles = 4096
 )
 
-// seed copies a file or directory of the host, except hidden entries, if the layer has none of that name or an older file. It writes
-// nothing outside of the layer, whatever links a program has left in it.
+// seed copies a file or directory of the host, except hidden entries, if the layer has none of that name or an older
+// file. It writes nothing outside of the layer, whatever links a program has left in it.
 func seed(from, to string, hidden func(path string, dir bool) bool) {
 	old, err := os.Lstat(to)
 	now, statErr := os.Stat(from)

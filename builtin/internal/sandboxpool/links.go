@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// maxDeniedFiles bounds how many denied files are examined for new names before each command, those in denied directories
-// included. Each takes about a microsecond.
+// maxDeniedFiles bounds how many denied files are examined for new names before each command, those in denied
+// directories included. Each takes about a microsecond.
 const maxDeniedFiles = 4096
 
 // maxMaskedFiles is the bound for each secret path of the home directory, which contain few files.
@@ -25,8 +25,8 @@ type deniedFile struct {
 // deniedFiles are files that rules deny, as they were when all their names were covered.
 type deniedFiles map[fileID]*deniedFile
 
-// count notes the denied files at or below paths, and how many names they have. A file that is noted already keeps its count:
-// a name that it got since is still to be covered.
+// count notes the denied files at or below paths, and how many names they have. A file that is noted already keeps
+// its count: a name that it got since is still to be covered.
 func (d deniedFiles) count(paths []string) {
 	for _, path := range paths {
 		d.countIn(path, maxDeniedFiles-len(d), func(names uint64) uint64 { return names })
@@ -68,7 +68,8 @@ func (d deniedFiles) countIn(path string, most int, covered func(names uint64) u
 	})
 }
 
-// linked returns denied files that have more names than were covered, and records these as covered. It drops files that no longer exist.
+// linked returns denied files that have more names than were covered, and records these as covered. It drops files
+// that no longer exist.
 func (d deniedFiles) linked() []string {
 	var fresh []string
 	for id, file := range d {

@@ -27,8 +27,8 @@ const (
 	tidyEvery = 24 * time.Hour
 )
 
-// overlays returns the overlays of the caches that exist, but for those in which commands reach sockets of the host. The layer belongs
-// to the caller and the workspace. It is locked until the sandbox is closed.
+// overlays returns the overlays of the caches that exist, but for those in which commands reach sockets of the host.
+// The layer belongs to the caller and the workspace. It is locked until the sandbox is closed.
 func (cs *Pool) overlays(c *Sandbox, tools toolCaches, sockets []string) []sandbox.Cache {
 	scratch := c.policy.Commands().Scratch()
 	if cs.overlayDir == "" {

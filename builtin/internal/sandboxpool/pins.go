@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// pin remembers the protected and the masked files as they are before mounts are put on them. A mount is on a file, not on
-// a name: what takes the place of that file, as when an editor saves or git checks out, is open to commands until it is
-// mounted over in turn.
+// pin remembers the protected and the masked files as they are before mounts are put on them. A mount is on a file,
+// not on a name: what takes the place of that file, as when an editor saves or git checks out, is open to commands
+// until it is mounted over in turn.
 func (c *Sandbox) pin() {
 	c.fixed = map[string]*coveredFile{}
 	for _, path := range slices.Concat(c.paths.ReadOnly, c.held) {
@@ -45,8 +45,8 @@ func (files coveredFiles) replaced() bool {
 	return false
 }
 
-// pinsIntact makes sure that what is protected or masked still is, where another file has its name by now. It is false when
-// that takes a new sandbox.
+// pinsIntact makes sure that what is protected or masked still is, where another file has its name by now. It is
+// false when that takes a new sandbox.
 func (c *Sandbox) pinsIntact() bool {
 	for path := range c.fixed {
 		if !c.repin(path) {
@@ -56,8 +56,8 @@ func (c *Sandbox) pinsIntact() bool {
 	return true
 }
 
-// repin pins a protected or masked file again if another file has taken its name. It returns false if that takes a new sandbox:
-// a name without a file must be watched from now on.
+// repin pins a protected or masked file again if another file has taken its name. It returns false if that takes a
+// new sandbox: a name without a file must be watched from now on.
 func (c *Sandbox) repin(path string) bool {
 	file, err := lookAt(path)
 	switch old := c.fixed[path]; {
@@ -94,8 +94,8 @@ func (f follower) replaced(path string) {
 	}
 }
 
-// sameControl reports whether the names of control files lead where they led when the sandbox started. If not, it takes a new
-// one; what they lead to now is held in this one too as far as it exists.
+// sameControl reports whether the names of control files lead where they led when the sandbox started. If not, it
+// takes a new one; what they lead to now is held in this one too as far as it exists.
 func (c *Sandbox) sameControl() bool {
 	now, was := c.policy.Commands().ControlPaths(c.mounts), c.paths.Control
 	if now.Equal(was) {

@@ -1,5 +1,5 @@
-// Package sandboxpool manages the sandboxes in which the commands of each principal run, with warm shells. It keeps denied files
-// covered in them, also when another program creates or replaces such a file while a command runs.
+// Package sandboxpool manages the sandboxes in which the commands of each principal run, with warm shells. It keeps
+// denied files covered in them, also when another program creates or replaces such a file while a command runs.
 package sandboxpool
 
 import (
@@ -96,8 +96,8 @@ type Pool struct {
 	unwatched sync.WaitGroup
 }
 
-// New returns a Pool that logs its errors to log. The keeper removes what commands must not leave. What they write in caches of the
-// host lies below overlayDir, in the state directory; "" if there is none.
+// New returns a Pool that logs its errors to log. The keeper removes what commands must not leave. What they write in
+// caches of the host lies below overlayDir, in the state directory; "" if there is none.
 func New(log *slog.Logger, keeper *baseline.Keeper, overlayDir string) *Pool {
 	cs := &Pool{log: log, baseline: keeper, overlayDir: overlayDir, open: map[string]*Sandbox{}}
 	cs.starts, cs.retired = map[*start]bool{}, map[*Sandbox]bool{}
@@ -145,8 +145,8 @@ func (cs *Pool) Has(principal string) bool {
 	return cs.open[principal] != nil
 }
 
-// stale returns a principal with a sandbox that has been idle too long, or if there are too many, the longest. Otherwise it
-// returns "". The caller holds the lock.
+// stale returns a principal with a sandbox that has been idle too long, or if there are too many, the longest.
+// Otherwise it returns "". The caller holds the lock.
 func (cs *Pool) stale(mine string) string {
 	oldest := ""
 	for principal, c := range cs.open {
@@ -317,8 +317,8 @@ func (c *Sandbox) upToDate(policy *guard.Policy) bool {
 	return true
 }
 
-// wrongTarget reports whether a hidden path was replaced by a symbolic link to a file that is not hidden. Some sandboxes resolve
-// each path again for every command.
+// wrongTarget reports whether a hidden path was replaced by a symbolic link to a file that is not hidden. Some
+// sandboxes resolve each path again for every command.
 func (c *Sandbox) wrongTarget(now guard.SandboxPaths) bool {
 	stray := func(path string) bool {
 		_, held := slices.BinarySearch(now.Denied, path)
@@ -375,8 +375,8 @@ func (c *Sandbox) spawn(spec supervise.Spec) (supervise.Process, error) {
 	return contained{p}, nil
 }
 
-// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. hosts judges its connections. The
-// function that [Pool.Cleanup] returns removes what it must not leave.
+// Spawn starts a process in the sandbox, with the variables of env and those of the sandbox. hosts judges its
+// connections. The function that [Pool.Cleanup] returns removes what it must not leave.
 func (c *Sandbox) Spawn(argv []string, dir string, env []string, files []*os.File, hosts *sandbox.HostGate) (sandbox.Process, error) {
 	secret, passed := c.policy.Commands().SecretVariables(), shell.Inherited(c.policy.Commands().PassedVariables())
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {

@@ -107,18 +107,18 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 	return c, nil
 }
 
-// judgesExecs reports whether the programs that commands start are judged: if there is a rule about them, and this machine
-// supports it.
+// judgesExecs reports whether the programs that commands start are judged: if there is a rule about them, and this
+// machine supports it.
 func judgesExecs(policy *guard.Policy) bool {
 	return policy.Commands().JudgesExecs() && sandbox.ExecGateWorks(sandbox.Backend(policy.Commands().Containment().Name)) == nil
 }
 
-// sameStarts is how often the start of the detected kind of sandbox is tried before another kind. A start fails if a covered
-// file is replaced at the same time, and the other kind looks up each file for every command.
+// sameStarts is how often the start of the detected kind of sandbox is tried before another kind. A start fails if a
+// covered file is replaced at the same time, and the other kind looks up each file for every command.
 const sameStarts = 3
 
-// startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a weaker kind may
-// have been started.
+// startBox starts the sandbox, and checks that it enforces what the verdict relies on: after a temporary error a
+// weaker kind may have been started.
 func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overlays []sandbox.Cache, programs []string, agent *Agent) (box *sandbox.Sandbox, err error) {
 	policy, paths := c.policy, c.paths
 	rules, scratch := policy.Commands().Network(), policy.Commands().Scratch()
@@ -171,8 +171,8 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	return box, nil
 }
 
-// temporary is the directory for temporary files where it is private to the caller. It is short: the path of a Unix socket has at
-// most 107 bytes, and test programs make them deep below TMPDIR.
+// temporary is the directory for temporary files where it is private to the caller. It is short: the path of a Unix
+// socket has at most 107 bytes, and test programs make them deep below TMPDIR.
 const temporary = "/tmp"
 
 // temporary returns the directory in which commands make temporary files.

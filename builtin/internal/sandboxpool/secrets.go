@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// secrets returns the credentials of which commands have a sentinel. Those that have no value are left out. A caller over HTTP spends
-// what it is given only, not what the host can find.
+// secrets returns the credentials of which commands have a sentinel. Those that have no value are left out. A caller
+// over HTTP spends what it is given only, not what the host can find.
 func secrets(commands guard.Commands) (list []sandbox.Secret) {
 	patterns, all := commands.PassedVariables()
 	env := variables(slices.Concat(shell.Inherited(patterns, all), commands.Environment()))
@@ -50,8 +50,8 @@ func (c *Sandbox) withheld() []string {
 // maxMasked bounds a file that is masked, in bytes.
 const maxMasked = 1 << 20
 
-// maskFiles adds to a policy copies of masked files. It returns the files as they are now. A file that cannot be read or in which no
-// secret is found stays hidden, and so does one with another name, at which commands would find it.
+// maskFiles adds to a policy copies of masked files. It returns the files as they are now. A file that cannot be read
+// or in which no secret is found stays hidden, and so does one with another name, at which commands would find it.
 func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.FileInfo {
 	if _, all := commands.PassedVariables(); !all { // a caller over HTTP does not spend what the host can find
 		return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// maxWatches limits the watched directories of one sandbox, those nearest to the roots: a user usually has 65,536 inotify
-// watches for all programs. Elsewhere, a denied file that appears or is replaced is covered before the next command.
+// maxWatches limits the watched directories of one sandbox, those nearest to the roots: a user usually has 65,536
+// inotify watches for all programs. Elsewhere, a denied file that appears or is replaced is covered before the next
+// command.
 const maxWatches = 1024
 
 // A follower covers denied files that appear or change while commands run.
@@ -22,8 +23,8 @@ type follower struct {
 	box  *Sandbox
 }
 
-// follow covers a denied file for the running commands when it appears or is replaced, as editors do when they save. It returns
-// when the watch of the sandbox is closed.
+// follow covers a denied file for the running commands when it appears or is replaced, as editors do when they save.
+// It returns when the watch of the sandbox is closed.
 func (f follower) follow() {
 	defer close(f.box.followed)
 	// The watcher sends errors while it holds a lock that every Add takes. A caller of Add holds the lock of the
@@ -68,8 +69,8 @@ func (f follower) follow() {
 	}
 }
 
-// watchTree watches a directory and those below it, and covers denied files that have appeared there before the watch. In a new
-// directory it also looks for hard links to denied files.
+// watchTree watches a directory and those below it, and covers denied files that have appeared there before the
+// watch. In a new directory it also looks for hard links to denied files.
 func (f follower) watchTree(dir string, fresh bool) {
 	for dirs := []string{dir}; len(dirs) > 0 && f.box.life.Err() == nil; dirs = dirs[1:] {
 		if !f.watch(dirs[0]) {
@@ -142,8 +143,9 @@ func (f follower) gone(path string) {
 	}
 }
 
-// cover covers one denied path. Unless it has just appeared, a path that is covered already is not covered again: if the file
-// system has no birth times, a new file with the inode number of the one it replaced cannot be distinguished from it.
+// cover covers one denied path. Unless it has just appeared, a path that is covered already is not covered again: if
+// the file system has no birth times, a new file with the inode number of the one it replaced cannot be distinguished
+// from it.
 func (f follower) cover(path string, appeared bool) {
 	f.box.mu.Lock()
 	defer f.box.mu.Unlock()
@@ -161,8 +163,8 @@ func (f follower) cover(path string, appeared bool) {
 		f.pool.log.Debug("a denied file could not be hidden", "file", path, "error", err)
 		return
 	}
-	// Record the file as it was before it was hidden. If it was replaced since then, the new file is not covered yet, and its
-	// event follows.
+	// Record the file as it was before it was hidden. If it was replaced since then, the new file is not covered yet,
+	// and its event follows.
 	f.box.deniedAtMount[path] = file
 	f.box.watch.add(filepath.Dir(path))
 	f.box.denied.count([]string{path})

@@ -25,8 +25,8 @@ const (
 	tuneStep = 16 << 20
 	// otherHeap is about what a host has in use without an engine, in bytes.
 	otherHeap = 16 << 20
-	// minPercent keeps the collector from running all the time: names and records of a hundred thousand files take it 35 to
-	// 100 ms. With 10 instead, all lines of Linux's tree took a seventh longer, and memory was 410 instead of 470 MB.
+	// minPercent keeps the collector from running all the time: names and records of a hundred thousand files take it 35
+	// to 100 ms. With 10 instead, all lines of Linux's tree took a seventh longer, and memory was 410 instead of 470 MB.
 	minPercent = 20
 )
 

@@ -45,7 +45,8 @@ var ignoreNames = []string{ignore.RgIgnore, ignore.DotIgnore, ignore.GitIgnore, 
 
 func isIgnoreFile(name string) bool { return slices.Contains(ignoreNames, name) }
 
-// maxIgnoreBytes is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000 rules.
+// maxIgnoreBytes is how many bytes the ignore files of one tree may take in memory, as text and parsed: some 100,000
+// rules.
 const maxIgnoreBytes = 32 << 20
 
 // readIgnoreFiles reads the ignore files among the entries of the directory dir below root, whose real path is at.

@@ -1,5 +1,5 @@
-// Package secrets finds keys and tokens in text by their form. It looks for forms that issuers have chosen to be recognised, and
-// not for passwords, which have none.
+// Package secrets finds keys and tokens in text by their form. It looks for forms that issuers have chosen to be
+// recognised, and not for passwords, which have none.
 package secrets
 
 import (
@@ -21,8 +21,8 @@ func lazy(form string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + form + `)`) })
 }
 
-// patterns are the known forms. A group, if there is one, is the secret; the rest of a match is its context. A JSON text may have
-// backslashes before a slash.
+// patterns are the known forms. A group, if there is one, is the secret; the rest of a match is its context. A JSON
+// text may have backslashes before a slash.
 var patterns = []pattern{
 	{"private key", []string{"-----BEGIN "}, lazy(`-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\+[nr])*(?:[A-Za-z-]+: [^\n\\]*(?:\s|\\+[nr])+)*((?:[A-Za-z0-9+/=\r\n]|\\+[nr/]){40,})`)},
 	{"AWS access key", []string{"AKIA", "ASIA"}, lazy(`(?:AKIA|ASIA)[A-Z2-7]{16}\b`)},

@@ -40,7 +40,8 @@ type Collector struct {
 	flooded  func() // ends the command; must not block
 }
 
-// NewCollector returns a collector whose spill is opened by open when it is first needed; nil keeps nothing beyond head and tail.
+// NewCollector returns a collector whose spill is opened by open when it is first needed; nil keeps nothing beyond
+// head and tail.
 func NewCollector(limits Limits, open Spill) *Collector {
 	c := &Collector{
 		win:      window{headMax: limits.Head, tail: ring{max: limits.Tail}},

@@ -26,11 +26,12 @@ type Command struct {
 	// Spill, if not nil, is used instead of Config.Spill.
 	Spill Spill
 
-	// Left, if not nil, is called after the command has ended and [Execution.Leave] was called, or when it could not be started.
+	// Left, if not nil, is called after the command has ended and [Execution.Leave] was called, or when it could not be
+	// started.
 	Left func()
 
-	// Gate judges the programs that the command starts, where Config.Execs is set, and its connections. Nil: it can start none, and
-	// connects only to hosts that need no judgement.
+	// Gate judges the programs that the command starts, where Config.Execs is set, and its connections. Nil: it can
+	// start none, and connects only to hosts that need no judgement.
 	Gate Gate
 }
 
@@ -57,8 +58,8 @@ type Result struct {
 	// returned and were ended because of that.
 	Left int
 
-	// Remarks are remarks on a task that has ended, and Execs has one line for each program that was refused, or allowed by a
-	// person. The runner sets neither.
+	// Remarks are remarks on a task that has ended, and Execs has one line for each program that was refused, or allowed
+	// by a person. The runner sets neither.
 	Remarks, Execs []string
 
 	// Problem is an error of the runner itself that the reader should know of:
@@ -111,8 +112,8 @@ func (c Command) check() error {
 	return nil
 }
 
-// Start hands a command to a shell. An error means that nothing ran. The caller calls [Execution.Wait] until the command is over,
-// then [Execution.Finish] and [Execution.Leave].
+// Start hands a command to a shell. An error means that nothing ran. The caller calls [Execution.Wait] until the
+// command is over, then [Execution.Finish] and [Execution.Leave].
 func (r *Runner) Start(ctx context.Context, c Command) (_ *Execution, err error) {
 	if c.Left == nil {
 		c.Left = func() {}

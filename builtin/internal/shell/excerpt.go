@@ -37,7 +37,8 @@ type Shown struct {
 	SpillErr error  // why Spilled is missing or incomplete
 }
 
-// Shorten cuts a text that is not the whole output to about n bytes. It does not cut a whole output, which is not saved.
+// Shorten cuts a text that is not the whole output to about n bytes. It does not cut a whole output, which is not
+// saved.
 func (s *Shown) Shorten(n int) {
 	if s.Cut && len(s.Text) > n && n > 0 {
 		s.ends = s.ends.shorter(n)
@@ -48,8 +49,8 @@ func (s *Shown) Shorten(n int) {
 // Next returns the number of the first line that is not shown whole in a cut text.
 func (s *Shown) Next() int { return 1 + bytes.Count(s.ends.head, []byte{'\n'}) }
 
-// Inside returns the offset of the gap in a cut text if the gap starts inside a line, of which more than the given number of
-// bytes are shown. Otherwise it returns 0.
+// Inside returns the offset of the gap in a cut text if the gap starts inside a line, of which more than the given
+// number of bytes are shown. Otherwise it returns 0.
 func (s *Shown) Inside(shown int) int {
 	if s.Cut && len(s.ends.head)-1-bytes.LastIndexByte(s.ends.head, '\n') > shown {
 		return len(s.ends.head)

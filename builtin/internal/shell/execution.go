@@ -35,7 +35,8 @@ const (
 	goesOn                  // the command is still running
 )
 
-// An Execution is a command that has been handed to a shell by [Runner.Start]. Its methods are called one after the other.
+// An Execution is a command that has been handed to a shell by [Runner.Start]. Its methods are called one after the
+// other.
 type Execution struct {
 	Out   *Collector // takes the output
 	Begun time.Time  // when the command was handed over
@@ -64,9 +65,9 @@ func (run *Execution) Leave() {
 // Closed reports whether the command was ended because its runner closes.
 func (run *Execution) Closed() bool { return run.why == closing }
 
-// Wait waits until the command is over, and reports whether it is. It ends the command after its timeout, or if ctx is done or
-// the runner closes. After window, which is 0 for no limit, or when the gate parts the command from its call, it returns false
-// and the command continues: the caller calls Wait again.
+// Wait waits until the command is over, and reports whether it is. It ends the command after its timeout, or if ctx
+// is done or the runner closes. After window, which is 0 for no limit, or when the gate parts the command from its
+// call, it returns false and the command continues: the caller calls Wait again.
 func (run *Execution) Wait(ctx context.Context, window time.Duration) bool {
 	if run.why == goesOn {
 		run.why = run.wait(ctx, window)

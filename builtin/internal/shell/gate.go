@@ -17,8 +17,8 @@ type Gate interface {
 	Held() time.Duration
 	// Spent is closed when the command has waited too long for a person and must be ended.
 	Spent() <-chan struct{}
-	// Parted is closed when the command is to continue as a task, because the question of a program is put to a person after its call.
-	// Nil: that does not happen.
+	// Parted is closed when the command is to continue as a task, because the question of a program is put to a person
+	// after its call. Nil: that does not happen.
 	Parted() <-chan struct{}
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// harmless are the variables (path.Match patterns) that commands of remote callers get. They say where things are and how
-// programs speak, and hold no credentials. The setting bash.env.pass adds to them.
+// harmless are the variables (path.Match patterns) that commands of remote callers get. They say where things are and
+// how programs speak, and hold no credentials. The setting bash.env.pass adds to them.
 var harmless = strings.Fields(`
 	PATH HOME USER LOGNAME SHELL HOSTNAME TERM TZ TMPDIR LANG LANGUAGE LC_* LOCALE_ARCHIVE MANPATH INFOPATH CI
 	XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR XDG_CONFIG_DIRS XDG_DATA_DIRS

@@ -136,11 +136,13 @@ func (l *Login) ask(ctx context.Context, bash string, env []string) string {
 	return answer
 }
 
-// printPath prints the answer. Fish prints its list variable PATH with colons when it is quoted, so one form serves all shells.
+// printPath prints the answer. Fish prints its list variable PATH with colons when it is quoted, so one form serves
+// all shells.
 const printPath = `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`
 
-// askBash has bash read the start-up files of a login shell and those of an interactive one, as a terminal does either way. The
-// answer is printed at the end, and before a start-up file starts another shell in the place of this one (exec zsh, exec tmux).
+// askBash has bash read the start-up files of a login shell and those of an interactive one, as a terminal does
+// either way. The answer is printed at the end, and before a start-up file starts another shell in the place of this
+// one (exec zsh, exec tmux).
 const askBash = `trap '` + `printf "` + answerStart + `%s` + answerEnd + `\n" "$PATH"` + `' EXIT
 exec() {
 	if [ $# -gt 0 ]; then ` + printPath + `; fi

@@ -56,8 +56,8 @@ type Content struct {
 	Size         int64
 }
 
-// Load reads the skills of the sources, by path. It leaves out those with a file that may not be read. The error has a line for each
-// directory that is left out.
+// Load reads the skills of the sources, by path. It leaves out those with a file that may not be read. The error has
+// a line for each directory that is left out.
 func Load(sources []Source, mayRead func(file string) bool) (all []Skill, wrong error) {
 	for _, source := range sources {
 		root, err := mdfile.OpenDir(source.Dir)

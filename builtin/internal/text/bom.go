@@ -9,8 +9,8 @@ import (
 var errMark = errors.New("the byte-order mark at the start of the file is not part of its text, and edits keep it. " +
 	`A command takes it away: sed -i '1s/^\xEF\xBB\xBF//' FILE, or iconv if the file is not UTF-8`)
 
-// findAtMark looks for old at the start of a file with a byte order mark, by which it begins as well: Read shows none, but other
-// programs do. It returns nil, nil if there is no such match.
+// findAtMark looks for old at the start of a file with a byte order mark, by which it begins as well: Read shows
+// none, but other programs do. It returns nil, nil if there is no such match.
 func findAtMark(t *Text, old, new string) (*Match, error) {
 	bare, ok := strings.CutPrefix(old, bomChar)
 	if !ok || t.bom == 0 {

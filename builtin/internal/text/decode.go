@@ -36,8 +36,9 @@ func Decode(raw []byte) *Text {
 	return decodeAs(raw, detect(raw), 0)
 }
 
-// DecodeAs is [Decode] of what is known to be text in the charset of that name: it is not guessed from what may be a few characters.
-// A byte order mark, and bytes that mean nothing in it, speak against it. It returns nil if raw is no text then either, see [IsBinary].
+// DecodeAs is [Decode] of what is known to be text in the charset of that name: it is not guessed from what may be a
+// few characters. A byte order mark, and bytes that mean nothing in it, speak against it. It returns nil if raw is no
+// text then either, see [IsBinary].
 func DecodeAs(raw []byte, charset string) *Text {
 	if cs := charsetIfFits(raw, charset); cs != nil {
 		return decodeAs(raw, cs, 0)

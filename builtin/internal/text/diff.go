@@ -130,12 +130,14 @@ func hunks(old, new string, context int) []textdiff.Hunk[string] {
 	return textdiff.Hunks(old, new, append(diffOptions(old, new), diff.Context(context), textdiff.IndentHeuristic())...)
 }
 
-// maxReplaced is up to how many lines, with those around them, a change is examined for being one that [replaced] can tell.
+// maxReplaced is up to how many lines, with those around them, a change is examined for being one that [replaced] can
+// tell.
 const maxReplaced = 64
 
-// replaced is hunks where some lines stand in the place of others, and nothing has to be searched for: no line is both among
-// those that went and those that came, and the ones around them are others, so that the change cannot as well begin elsewhere.
-// Most edits are like that, and the search takes ten times as long. ok is false where it is needed.
+// replaced is hunks where some lines stand in the place of others, and nothing has to be searched for: no line is
+// both among those that went and those that came, and the ones around them are others, so that the change cannot as
+// well begin elsewhere. Most edits are like that, and the search takes ten times as long. ok is false where it is
+// needed.
 func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
 	if strings.Count(old, "\n")+strings.Count(new, "\n") > 2*maxReplaced {
 		return h, false

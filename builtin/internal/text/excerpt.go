@@ -20,7 +20,8 @@ type Excerpt struct {
 	Raw         []byte // its bytes in the file
 }
 
-// Excerpt returns the lines of a place and the lines around it. It is not ok if they have no bytes of their own in the file.
+// Excerpt returns the lines of a place and the lines around it. It is not ok if they have no bytes of their own in
+// the file.
 func (t *Text) Excerpt(sp Span) (e Excerpt, ok bool) {
 	from, end := linesAround(t.str, sp.Start, lastOf(t.str, sp), placeContext)
 	var near mark
@@ -44,7 +45,8 @@ func lastOf(s string, sp Span) int {
 	return sp.End
 }
 
-// showPlaces returns the lines of places in ascending order, with those around them, numbered as Read does. No line is shown twice.
+// showPlaces returns the lines of places in ascending order, with those around them, numbered as Read does. No line
+// is shown twice.
 func showPlaces(s string, places []Span) string {
 	var b strings.Builder
 	line, at, shown := 1, 0, 0

@@ -132,7 +132,8 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 	return replacement(t, withoutOverlaps(spans), old, new, how)
 }
 
-// alike returns the places that Read shows as it shows old: those with CRLF for its LF too. A caller that gives a CR knows the difference.
+// alike returns the places that Read shows as it shows old: those with CRLF for its LF too. A caller that gives a CR
+// knows the difference.
 func (t *Text) alike(old string) []Span {
 	if t.eol != Mixed || !strings.Contains(old, "\n") || strings.Contains(old, "\r") {
 		return nil

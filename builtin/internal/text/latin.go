@@ -8,8 +8,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// chardet never proposes a charset of Central Europe or the Baltic: it takes their texts for windows-1252 or windows-1254. What it
-// does not look at is which letters a language has, and that no word has a sign such as ³ inside.
+// chardet never proposes a charset of Central Europe or the Baltic: it takes their texts for windows-1252 or
+// windows-1254. What it does not look at is which letters a language has, and that no word has a sign such as ³
+// inside.
 
 // A script is a charset with the letters beyond ASCII, in lower case, of languages that are written in it.
 type script struct {
@@ -18,7 +19,8 @@ type script struct {
 	letters []string
 }
 
-// westernScripts are what a text in windows-1252 or windows-1254 may be. Languages that are often found in one file stand together.
+// westernScripts are what a text in windows-1252 or windows-1254 may be. Languages that are often found in one file
+// stand together.
 var westernScripts = []script{
 	{"windows-1252", charmap.Windows1252, []string{
 		"àâåçéèêëîïôœùûüÿäößìòñ", // French, German, Italian, Dutch, loans in English
@@ -38,9 +40,10 @@ var centralLetters = []string{
 	"ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ", // Polish, Czech, Slovak, Hungarian, Croatian and Slovene, Romanian
 }
 
-// centralEuropean returns the charset of Central Europe or the Baltic of a text that seems to be of the West, or cs if there is no reason to
-// think so: nearly all of its letters must belong to a language there, and a good part of them to none of the West. Letters that are
-// the same in both charsets, such as those in names, say less. The lines are those of raw that are not ASCII.
+// centralEuropean returns the charset of Central Europe or the Baltic of a text that seems to be of the West, or cs
+// if there is no reason to think so: nearly all of its letters must belong to a language there, and a good part of
+// them to none of the West. Letters that are the same in both charsets, such as those in names, say less. The lines
+// are those of raw that are not ASCII.
 func centralEuropean(cs *charset, lines, raw []byte) *charset {
 	switch cs.name {
 	case "windows-1252", "windows-1254", "iso-8859-1":
@@ -89,8 +92,9 @@ func (h *highBytes) count(raw []byte) {
 	}
 }
 
-// foreignCount counts what does not belong into a text of the language that suits it best: letters of others, and signs inside of words,
-// which count twice. If there is another script, only bytes that mean something else in that are examined.
+// foreignCount counts what does not belong into a text of the language that suits it best: letters of others, and
+// signs inside of words, which count twice. If there is another script, only bytes that mean something else in that
+// are examined.
 func (h *highBytes) foreignCount(scripts []script, other *script) int {
 	least := 2 * h.all
 	for _, s := range scripts {

@@ -170,7 +170,8 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 // cutNote is room for what follows a line that is cut, in bytes.
 const cutNote = len("… [9223372036854775807 more characters on this line]")
 
-// costOf is what a line counts against the bound in bytes: its text, the number before it, its end, and the note that it is cut.
+// costOf is what a line counts against the bound in bytes: its text, the number before it, its end, and the note that
+// it is cut.
 func (o *PageOptions) costOf(length int) int {
 	cost := o.before + length + len("\n")
 	if length > o.LineBytes/utf8.UTFMax { // it may have more characters than are shown

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// NumberPage is [ReadPage] of a file that is in memory, and its lines as [Number] writes them. Of most files no lines are made: they
-// are copied from the file to where they are shown, and Lines is nil.
+// NumberPage is [ReadPage] of a file that is in memory, and its lines as [Number] writes them. Of most files no lines
+// are made: they are copied from the file to where they are shown, and Lines is nil.
 func NumberPage(content []byte, o PageOptions, clip int) (shown string, p *Page) {
 	s := scannerOf(content, o.Charset)
 	p = beginPage(s, &o)
@@ -35,8 +35,8 @@ const (
 	lastPadded  = 999_999
 )
 
-// copyNumbered passes over the lines of the page and returns them numbered. It returns false, and passes over nothing, if they cannot be
-// copied as they are.
+// copyNumbered passes over the lines of the page and returns them numbered. It returns false, and passes over
+// nothing, if they cannot be copied as they are.
 func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bool) {
 	near := s.buf[:min(len(s.buf), o.MaxBytes)]
 	if len(near) == 0 || clip <= 0 || clip > o.LineBytes || p.First > lastPadded-len(near) || !s.shownAsIs(near) {
@@ -79,7 +79,8 @@ func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bo
 	return shared(out), true
 }
 
-// shownAsIs reports whether bytes of a file that are all in memory are shown as they are: they are UTF-8, and their lines end with "\n".
+// shownAsIs reports whether bytes of a file that are all in memory are shown as they are: they are UTF-8, and their
+// lines end with "\n".
 func (s *lineScanner) shownAsIs(part []byte) bool {
 	if !s.inPlace || s.charset.enc != nil || bytes.IndexByte(part, '\r') >= 0 {
 		return false

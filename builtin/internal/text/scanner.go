@@ -78,11 +78,12 @@ func (s *lineScanner) begin(charset string) {
 	s.inPlace = s.inPlace && s.charset.unit == 1
 }
 
-// judgedLen bounds the beginning by which the charset is found. Of what is in memory it is more than a read: what an Edit, which looks
-// at it all, takes for another charset should not be shown in this one.
+// judgedLen bounds the beginning by which the charset is found. Of what is in memory it is more than a read: what an
+// Edit, which looks at it all, takes for another charset should not be shown in this one.
 const judgedLen = 1 << 20
 
-// wholeLines is the part of a head that can be judged: where more follows it ends in the middle of a character, perhaps.
+// wholeLines is the part of a head that can be judged: where more follows it ends in the middle of a character,
+// perhaps.
 func (s *lineScanner) wholeLines(head []byte) []byte {
 	if s.err == nil || len(head) < len(s.buf) {
 		return head[:bytes.LastIndexByte(head, '\n')+1]

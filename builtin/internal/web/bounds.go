@@ -14,7 +14,8 @@ import (
 const (
 	// The Markdown may be maxGrowth times as long as the page, plus growthRoom bytes.
 	maxGrowth, growthRoom = 8, 64 << 10
-	// maxWork is the most bytes of a page, each counted as often as elements surround it: a line is indented by each of them.
+	// maxWork is the most bytes of a page, each counted as often as elements surround it: a line is indented by each of
+	// them.
 	maxWork = 256 << 20
 	// nodeWork is what an element or a line counts besides its text.
 	nodeWork = 16
@@ -24,14 +25,15 @@ const (
 	maxAdded = maxBody
 	// maxName is the longest id or name of a language that is shown.
 	maxName = 200
-	// maxSpan is how many columns and rows a cell is repeated in, and maxRepeated how many bytes these copies have in a page.
+	// maxSpan is how many columns and rows a cell is repeated in, and maxRepeated how many bytes these copies have in a
+	// page.
 	maxSpan, maxRepeated = 20, 1 << 20
 	// A table may have maxColumns columns and, once filled up, four times its own cells plus tableRoom.
 	maxColumns, tableRoom = 1000, 10_000
 )
 
-// A metered reader stops a page that makes the parser allocate too much: it copies unclosed style elements, with their attributes, into
-// each paragraph. All allocations of the process count.
+// A metered reader stops a page that makes the parser allocate too much: it copies unclosed style elements, with
+// their attributes, into each paragraph. All allocations of the process count.
 type metered struct {
 	*strings.Reader
 	piece  int // bytes that are read at once
@@ -100,7 +102,8 @@ func (g *grid) add(columns, rows int) {
 	}
 }
 
-// fits reports whether the rows are filled up with few cells. The row of the head can come before others, with its spans.
+// fits reports whether the rows are filled up with few cells. The row of the head can come before others, with its
+// spans.
 func (g *grid) fits() bool {
 	width := 0
 	for _, w := range g.widths {

@@ -48,8 +48,8 @@ type documentKey struct {
 	fragment string
 }
 
-// Document makes the document of an answer. raw requests the whole page instead of its main content; fragment names the part at which
-// it begins.
+// Document makes the document of an answer. raw requests the whole page instead of its main content; fragment names
+// the part at which it begins.
 func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	r.documents.mu.Lock()
 	defer r.documents.mu.Unlock()
@@ -138,7 +138,8 @@ func isHTMLType(t string) bool { return t == "text/html" || t == "application/xh
 
 func isMarkdownType(t string) bool { return t == "text/markdown" || t == "text/x-markdown" }
 
-// looksLikeHTML reports whether a text that is in lower case begins as a page does. Markdown may begin with another element.
+// looksLikeHTML reports whether a text that is in lower case begins as a page does. Markdown may begin with another
+// element.
 func looksLikeHTML(head string) bool {
 	for strings.HasPrefix(head, "<!--") || strings.HasPrefix(head, "<?xml") {
 		_, rest, ok := strings.Cut(head, ">")
@@ -163,8 +164,8 @@ var metaCharset = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]+)|^\s*<\?xml[^>]{1,100}encoding\s*=\s*["']([a-z0-9_:.-]+)`)
 })
 
-// decode returns a body as text: by its byte order mark, as UTF-8 if it is valid, by the charset that the header or else the page names
-// if it fits, and otherwise as Read does.
+// decode returns a body as text: by its byte order mark, as UTF-8 if it is valid, by the charset that the header or
+// else the page names if it fits, and otherwise as Read does.
 func decode(body []byte, charset string) string {
 	head := body[:min(len(body), 4096)]
 	if m := metaCharset().FindSubmatch(head); charset == "" && m != nil {

@@ -25,7 +25,8 @@ import (
 const (
 	// enoughText is the least number of characters of a chosen article, and of what remains after hidden parts are cut.
 	enoughText = 500
-	// articleShare is the least share of the words of the page that an article has, and mainShare of those of its main element.
+	// articleShare is the least share of the words of the page that an article has, and mainShare of those of its main
+	// element.
 	articleShare, mainShare = .35, .8
 	// keptShare is the least share of the words that remains when what surrounds the content is removed.
 	keptShare = .2

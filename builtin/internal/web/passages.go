@@ -27,8 +27,8 @@ type View struct {
 	Next int
 }
 
-// Show returns the part of the text that fits into limit characters: from the character offset on, or, if offset is 0 and there is a
-// question, the blocks that match it best, in order.
+// Show returns the part of the text that fits into limit characters: from the character offset on, or, if offset is 0
+// and there is a question, the blocks that match it best, in order.
 func (d *Document) Show(question string, offset, limit int) View {
 	text, begin, total := d.Text, d.Begin, utf8.RuneCountInString(d.Text)
 	if offset == 0 && begin == 0 && total > limit {

@@ -133,7 +133,8 @@ func parseRobots(text []byte, agent string) robotsRules {
 	return others
 }
 
-// normalPath returns a path or pattern with all that can be written plainly, so that two spellings of one path are the same.
+// normalPath returns a path or pattern with all that can be written plainly, so that two spellings of one path are
+// the same.
 func normalPath(path string) string {
 	if plain, err := url.PathUnescape(path); err == nil {
 		return plain

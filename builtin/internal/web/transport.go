@@ -27,8 +27,8 @@ var (
 	errBomb = fmt.Errorf("the answer becomes more than %d times longer when it is decompressed, which this host does not do", maxRatio)
 )
 
-// get fetches one hop into resp, in its turn. An http address is tried over https first, and over http only if the settings
-// open the host and port.
+// get fetches one hop into resp, in its turn. An http address is tried over https first, and over http only if the
+// settings open the host and port.
 func (c *Client) get(ctx context.Context, r *Request, f guard.Fetch, u *url.URL, resp *Response) error {
 	if !f.Own {
 		done, err := c.hosts.wait(ctx, f.Host)

@@ -1,5 +1,6 @@
-// Package web fetches pages of the web and converts them to text for a model: the client with its address guard, robots.txt, the cache of
-// each caller, the conversion of HTML, and the choice of the passages that a question is about.
+// Package web fetches pages of the web and converts them to text for a model: the client with its address guard,
+// robots.txt, the cache of each caller, the conversion of HTML, and the choice of the passages that a question is
+// about.
 package web
 
 import (
@@ -144,8 +145,8 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || host == "127.0.0.1" || strings.Trim(host, "[]") == "::1"
 }
 
-// Hop returns the fetching of a URL: by https, unless a task of the caller listens there, or the settings open the host and port as
-// given.
+// Hop returns the fetching of a URL: by https, unless a task of the caller listens there, or the settings open the
+// host and port as given.
 func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
 	plain := *u
 	plain.Fragment, plain.RawFragment = "", ""
@@ -168,7 +169,8 @@ func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
 	return f, parsed, err
 }
 
-// Fetch fetches a page, or takes it from the cache of the caller. Its error says whether this host or the server caused it.
+// Fetch fetches a page, or takes it from the cache of the caller. Its error says whether this host or the server
+// caused it.
 func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, errTime)
 	defer cancel()

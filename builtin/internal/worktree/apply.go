@@ -16,13 +16,15 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/atomicfile"
 )
 
-// A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its files.
-// For a plain copy it joins no lines: a file that both have changed is a conflict.
+// A Merge is the merge of the changes in a worktree with the present state of the user's work tree. Close removes its
+// files. For a plain copy it joins no lines: a file that both have changed is a conflict.
 type Merge struct {
 	Changes []Merged
-	// Conflicts are files that both have changed. In a text they have the usual marks; of other files the user's version is kept.
+	// Conflicts are files that both have changed. In a text they have the usual marks; of other files the user's version
+	// is kept.
 	Conflicts []string
-	// Journal is the directory in which temporary files are named, so that the next start removes those of a killed process.
+	// Journal is the directory in which temporary files are named, so that the next start removes those of a killed
+	// process.
 	Journal string
 
 	w     *Worktree
@@ -42,8 +44,8 @@ type Merged struct {
 // ErrStale reports that a file has changed between the merge and its writing.
 var ErrStale = errors.New("it has changed while it was merged")
 
-// Merge merges the changes in the worktree into the present state of the user's work tree, and changes nothing there. Hidden files
-// are neither read nor changed.
+// Merge merges the changes in the worktree into the present state of the user's work tree, and changes nothing there.
+// Hidden files are neither read nor changed.
 func (w *Worktree) Merge(ctx context.Context, hidden Hidden) (m *Merge, err error) {
 	m = &Merge{w: w}
 	defer func() {
@@ -233,8 +235,8 @@ func (m *Merge) stale(name string) bool {
 	return was == nil || !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime())
 }
 
-// Mode returns the mode of the file after a change, 0 for a link or a removal. It is that of the present file unless the change sets or
-// clears the executable bit.
+// Mode returns the mode of the file after a change, 0 for a link or a removal. It is that of the present file unless
+// the change sets or clears the executable bit.
 func (m *Merge) Mode(c Merged) fs.FileMode {
 	info, err := os.Lstat(c.Staged)
 	if c.Staged == "" || err != nil || !info.Mode().IsRegular() {
@@ -260,7 +262,8 @@ func (m *Merge) NewDirs() (dirs []Merged) {
 	return slices.Compact(dirs)
 }
 
-// Write makes one change in the user's work tree. The error matches [ErrStale] if the file has changed since [Merge.Current].
+// Write makes one change in the user's work tree. The error matches [ErrStale] if the file has changed since
+// [Merge.Current].
 func (m *Merge) Write(c Merged) error {
 	step("write")
 	if m.stale(c.Path) {

@@ -81,8 +81,8 @@ func (w *Worktree) makeChild(ctx context.Context, s *source, tree, concealed str
 // A tip is a branch of the child that has moved since its start.
 type tip struct{ ref, commit string }
 
-// tips reads the commits of the child's HEAD and branches. The child can write them, so they are read as text, below the worktree. A ref
-// that cannot be read is not imported.
+// tips reads the commits of the child's HEAD and branches. The child can write them, so they are read as text, below
+// the worktree. A ref that cannot be read is not imported.
 func (w *Worktree) tips() (head string, moved []tip) {
 	tree, err := os.OpenRoot(w.Tree())
 	if err != nil {
@@ -155,8 +155,8 @@ func isObject(text string) bool {
 // objectFiles are the names of the files of objects.
 var objectFiles = regexp.MustCompile(`^([0-9a-f]{2}/[0-9a-f]{38,62}|pack/pack-[0-9a-f]{40,64}\.(pack|idx))$`)
 
-// bringHome imports the objects of the child's commits into the repository. They are copied to a directory that only the host writes,
-// without the child's alternates, and git checks each of them as in a fetch.
+// bringHome imports the objects of the child's commits into the repository. They are copied to a directory that only
+// the host writes, without the child's alternates, and git checks each of them as in a fetch.
 func (w *Worktree) bringHome(ctx context.Context, commits []string) (err error) {
 	step("bring")
 	quarantine, err := os.MkdirTemp(w.dir, "objects-")

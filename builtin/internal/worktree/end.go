@@ -26,8 +26,8 @@ type Report struct {
 	Ignored []string
 }
 
-// End commits the changes in the worktree, and imports the commits on its branch. A worktree without changes is removed with its
-// branch. It may be called again.
+// End commits the changes in the worktree, and imports the commits on its branch. A worktree without changes is
+// removed with its branch. It may be called again.
 func (w *Worktree) End(ctx context.Context) (report Report, err error) {
 	if err := unused(w); err != nil {
 		return report, err
@@ -103,7 +103,8 @@ func (w *Worktree) settle(ctx context.Context) (r Report, err error) {
 	return r, nil
 }
 
-// ignored lists the files that git ignores. Only settings files of these were copied into the worktree, and git is configured to ignore them.
+// ignored lists the files that git ignores. Only settings files of these were copied into the worktree, and git is
+// configured to ignore them.
 func ignored(ctx context.Context, w *Worktree) ([]string, error) {
 	if !strings.HasPrefix(w.Name, string(Try)+"-") {
 		return nil, nil

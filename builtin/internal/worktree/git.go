@@ -26,7 +26,8 @@ const (
 
 var errLongOutput = fmt.Errorf("git printed more than %d MiB: the repository is too large for a worktree", maxGitOutput>>20)
 
-// A limitedBuffer keeps up to max bytes. Of more it fails, unless it is lossy. It has no ReadFrom, by which a copy would avoid Write.
+// A limitedBuffer keeps up to max bytes. Of more it fails, unless it is lossy. It has no ReadFrom, by which a copy
+// would avoid Write.
 type limitedBuffer struct {
 	text  bytes.Buffer
 	max   int
@@ -103,9 +104,9 @@ func plainEnvironment(env []string) []string {
 		"GIT_AUTHOR_NAME=toolhost", "GIT_AUTHOR_EMAIL=toolhost@localhost", "GIT_COMMITTER_NAME=toolhost", "GIT_COMMITTER_EMAIL=toolhost@localhost")
 }
 
-// A store is a git directory of the host that uses the objects and refs of a repository. The host writes its configuration: of the
-// repository's it takes only values that run no program. So no hook, filter, file system monitor, diff or merge driver that is
-// there, or that a child plants in its worktree, is ever run.
+// A store is a git directory of the host that uses the objects and refs of a repository. The host writes its
+// configuration: of the repository's it takes only values that run no program. So no hook, filter, file system
+// monitor, diff or merge driver that is there, or that a child plants in its worktree, is ever run.
 type store struct {
 	dir     string
 	objects string // of the repository

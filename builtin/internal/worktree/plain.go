@@ -23,8 +23,8 @@ import (
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
-// A worktree of a directory that is in no repository, or where git is not installed, is a plain copy. What was copied is
-// described in the file "begun", and what was changed is found by comparison with it.
+// A worktree of a directory that is in no repository, or where git is not installed, is a plain copy. What was copied
+// is described in the file "begun", and what was changed is found by comparison with it.
 
 const (
 	// begunName is the file of the [manifest] of what was copied, and maxBegun its maximum size in bytes.

@@ -63,8 +63,8 @@ func again(w *Worktree) error {
 	return w.save()
 }
 
-// moveChild moves the child's HEAD, branch and index to the commit of the worktree. All is written below the worktree, whatever links
-// the child has made.
+// moveChild moves the child's HEAD, branch and index to the commit of the worktree. All is written below the
+// worktree, whatever links the child has made.
 func moveChild(w *Worktree) error {
 	tree, err := os.OpenRoot(w.Tree())
 	if err != nil {
@@ -115,7 +115,8 @@ func (w *Worktree) Work(ctx context.Context) (string, error) {
 	return stat, err
 }
 
-// Roots maps roots of a workspace to the worktree: those in the work tree, and the whole worktree for a root that contains the work tree.
+// Roots maps roots of a workspace to the worktree: those in the work tree, and the whole worktree for a root that
+// contains the work tree.
 func (w *Worktree) Roots(roots []string) (out []string) {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {

@@ -63,7 +63,8 @@ func (w *Worktree) checkOut(ctx context.Context, s *source, dirty bool, hidden H
 	return s.readable() // again: a program may have changed it since, and then this is not handed over
 }
 
-// makeBelow creates the caller's directory, since git does not store empty ones. If the commit has a link in that path, the caller's directory is the whole worktree.
+// makeBelow creates the caller's directory, since git does not store empty ones. If the commit has a link in that
+// path, the caller's directory is the whole worktree.
 func makeBelow(w *Worktree) error {
 	root, err := os.OpenRoot(w.Tree())
 	if err != nil {
@@ -173,8 +174,9 @@ func (s store) commit(ctx context.Context, tree, message string, parents ...stri
 }
 
 // look makes a tree of the present files of a directory, and changes nothing there. The index name in the store has
-// what is known of its files; if it does not exist, it is copied from git's index at from, or else begins with a commit. If all is set,
-// repositories in the directory are added as plain files; otherwise they are left out. Hidden files are not examined.
+// what is known of its files; if it does not exist, it is copied from git's index at from, or else begins with a
+// commit. If all is set, repositories in the directory are added as plain files; otherwise they are left out. Hidden
+// files are not examined.
 func (s store) look(ctx context.Context, top, name, commit, from string, all bool, hidden Hidden) (tree string, err error) {
 	known := filepath.Join(s.dir, name)
 	if _, err := os.Lstat(known); err != nil {
@@ -221,7 +223,8 @@ func (s store) look(ctx context.Context, top, name, commit, from string, all boo
 	return r.text(ctx, "write-tree")
 }
 
-// notIgnored returns the paths that git does not ignore: git add fails if it is told to leave out one that it leaves out anyway.
+// notIgnored returns the paths that git does not ignore: git add fails if it is told to leave out one that it leaves
+// out anyway.
 func (r gitRun) notIgnored(ctx context.Context, paths []string) []string {
 	if len(paths) == 0 {
 		return nil
@@ -236,8 +239,8 @@ func (r gitRun) notIgnored(ctx context.Context, paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return ignored[path] })
 }
 
-// nestedIn lists the directories below top that hold a repository, and what is hidden there. Git would take a repository as one commit,
-// and could obey its configuration.
+// nestedIn lists the directories below top that hold a repository, and what is hidden there. Git would take a
+// repository as one commit, and could obey its configuration.
 func nestedIn(top string, hidden Hidden) (dirs, concealed []string, err error) {
 	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		switch {

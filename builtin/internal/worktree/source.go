@@ -25,7 +25,8 @@ type source struct {
 	hidden Hidden
 }
 
-// inspect examines the repository of dir, and the commit base, HEAD if that is empty. It runs only rev-parse and config, with which git runs no other programs.
+// inspect examines the repository of dir, and the commit base, HEAD if that is empty. It runs only rev-parse and
+// config, with which git runs no other programs.
 func inspect(ctx context.Context, dir, base string, hidden Hidden) (*source, error) {
 	if _, err := (gitRun{dir: dir}).git(ctx, "--version"); err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ var gitParts = []string{"HEAD", "index", "commondir", "objects", "refs", "packed
 // maxAlternates is how deep alternates are followed, as git does.
 const maxAlternates = 5
 
-// readable refuses a git directory that leads to files that rules hide: the host reads it with rights that programs in the work tree,
-// which can write there, do not have.
+// readable refuses a git directory that leads to files that rules hide: the host reads it with rights that programs
+// in the work tree, which can write there, do not have.
 func (s *source) readable() error {
 	for _, git := range []string{s.git, s.common} {
 		for _, name := range gitParts {
@@ -222,7 +223,8 @@ func (s *source) place(dir string) error {
 	return nil
 }
 
-// configure takes the values of the configuration that the store and the child need, and refuses what a worktree does not support.
+// configure takes the values of the configuration that the store and the child need, and refuses what a worktree does
+// not support.
 func (s *source) configure(ctx context.Context, r gitRun) error {
 	out, err := r.git(ctx, "config", "--list", "-z", "--includes")
 	if err != nil {
@@ -250,7 +252,8 @@ func (s *source) configure(ctx context.Context, r gitRun) error {
 	return nil
 }
 
-// openStore makes the store of a worktree. It is linked to the repository's objects and refs, as git-new-workdir does it.
+// openStore makes the store of a worktree. It is linked to the repository's objects and refs, as git-new-workdir does
+// it.
 func (s *source) openStore(ctx context.Context, st store, branch string) (store, error) {
 	dir := st.dir
 	st.objects = filepath.Join(s.common, "objects")
@@ -294,8 +297,8 @@ func (s *source) link(dir string) error {
 	return nil
 }
 
-// settingsFiles are those of a workspace. They are copied if git ignores them, because they deny files; they are not changes of the
-// child.
+// settingsFiles are those of a workspace. They are copied if git ignores them, because they deny files; they are not
+// changes of the child.
 var settingsFiles = []string{".claude/settings.json", ".claude/settings.local.json", ".toolhost/toolhost.json", ".toolhost/toolhost.local.json"}
 
 // exclude returns the rules of the repository that ignore files, besides .gitignore.

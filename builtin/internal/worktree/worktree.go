@@ -1,9 +1,9 @@
 // Package worktree makes working trees in which an agent works on a copy of a repository, and imports its commits.
 //
-// A worktree is below the state directory of the host. For git it is a repository of its own: the objects of the user's repository
-// are its alternates, and it has a copy of the refs. So programs in a worktree need no write access to the user's repository,
-// and cannot change the user's checkout, index, refs or stashes. The host imports the result: it checks the
-// new objects, and moves the one branch that it made, which has the name of the worktree.
+// A worktree is below the state directory of the host. For git it is a repository of its own: the objects of the
+// user's repository are its alternates, and it has a copy of the refs. So programs in a worktree need no write access
+// to the user's repository, and cannot change the user's checkout, index, refs or stashes. The host imports the
+// result: it checks the new objects, and moves the one branch that it made, which has the name of the worktree.
 //
 //	NAME/lock    locked by the host that uses the worktree
 //	NAME/meta    what it was made of
@@ -12,8 +12,9 @@
 //	NAME/tree    the worktree
 //	locks/HASH   held while a worktree is made or ended, one for each repository
 //
-// Changes are committed before anything is removed. The next host ends the worktrees of a killed host in the same way. Worktrees
-// that hold changes or ignored files are kept and listed, and removed after 30 days; their branches stay.
+// Changes are committed before anything is removed. The next host ends the worktrees of a killed host in the same
+// way. Worktrees that hold changes or ignored files are kept and listed, and removed after 30 days; their branches
+// stay.
 package worktree
 
 import (
@@ -41,7 +42,8 @@ import (
 const (
 	// keepFor is how long a worktree is kept that was not merged or removed.
 	keepFor = 30 * 24 * time.Hour
-	// unfinished begins the names of directories that are being made; leftAfter is the age at which they count as abandoned.
+	// unfinished begins the names of directories that are being made; leftAfter is the age at which they count as
+	// abandoned.
 	unfinished, leftAfter = "new-", time.Hour
 	// lockRetry is how often a repository's lock is tried while another worktree is made there.
 	lockRetry = 20 * time.Millisecond
@@ -64,13 +66,14 @@ var step = func(string) {}
 // A Room is the directory of the worktrees in a state directory.
 type Room struct{ dir string }
 
-// Hidden reports whether rules keep a file or directory of the user's work tree from being read: it is never copied. Nil: nothing is.
+// Hidden reports whether rules keep a file or directory of the user's work tree from being read: it is never copied.
+// Nil: nothing is.
 type Hidden func(path string, dir bool) bool
 
 func (h Hidden) of(path string, dir bool) bool { return h != nil && h(path, dir) }
 
-// Start starts a process of the host's git, which reads no more than the caller may, and writes only what is writable: programs of the
-// caller can change the repository at any time. Nil: it is started without restrictions.
+// Start starts a process of the host's git, which reads no more than the caller may, and writes only what is
+// writable: programs of the caller can change the repository at any time. Nil: it is started without restrictions.
 type Start func(cmd *exec.Cmd, writable []string) error
 
 // In returns the room below a state directory.
@@ -170,7 +173,8 @@ func (r Room) Copy(ctx context.Context, dir string, kind Kind, hidden Hidden) (*
 	return r.begin(ctx, s, Spec{Kind: kind}, func(w *Worktree) error { return w.copyIn(ctx, top, hidden) })
 }
 
-// Try makes a worktree for a trial: with the uncommitted changes, or a copy of the directory if there is no repository or no git.
+// Try makes a worktree for a trial: with the uncommitted changes, or a copy of the directory if there is no
+// repository or no git.
 func (r Room) Try(ctx context.Context, dir string, hidden Hidden) (*Worktree, error) {
 	w, err := r.Make(ctx, dir, Spec{Kind: Try, Dirty: true, Hidden: hidden})
 	if errors.Is(err, ErrNoRepository) || errors.Is(err, exec.ErrNotFound) {

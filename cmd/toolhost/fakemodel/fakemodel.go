@@ -1,5 +1,6 @@
-// Package fakemodel plays a model for coding agents, over as much of Anthropic's Messages, OpenAI's Responses and Chat Completions, and
-// Google's Gemini API as they need to offer tools and to carry out calls. toolhost verify and the tests with real clients use it.
+// Package fakemodel plays a model for coding agents, over as much of Anthropic's Messages, OpenAI's Responses and
+// Chat Completions, and Google's Gemini API as they need to offer tools and to carry out calls. toolhost verify and
+// the tests with real clients use it.
 //
 // Its Go API is not stable.
 package fakemodel
@@ -38,7 +39,8 @@ type Turn struct {
 	absent Tool // how the API's clients name a tool that is not offered, without its name
 }
 
-// Named is the tool of an MCP server as the client offers it. One that is not offered has the name that clients of the API give it.
+// Named is the tool of an MCP server as the client offers it. One that is not offered has the name that clients of
+// the API give it.
 func (t Turn) Named(server, tool string) Tool {
 	for _, o := range t.Tools {
 		if o.Of(server) == tool {

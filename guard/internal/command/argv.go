@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Argv returns the command of a program that is started with these arguments, of which there is at least one: its words are all
-// known. It is only to be matched against rules.
+// Argv returns the command of a program that is started with these arguments, of which there is at least one: its
+// words are all known. It is only to be matched against rules.
 func Argv(args []string) Simple {
 	c := Simple{Args: make([]Word, len(args)), Outer: -1, Name: path.Base(args[0])}
 	for i, arg := range args {

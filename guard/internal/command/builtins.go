@@ -110,8 +110,8 @@ func texts(words []Word) (out []string) {
 	return out
 }
 
-// asksVersion reports whether a command does nothing but print a version or a help text: with many programs the same word runs what they
-// read.
+// asksVersion reports whether a command does nothing but print a version or a help text: with many programs the same
+// word runs what they read.
 func asksVersion(c Simple) bool {
 	r, _ := recordOf("versions", strings.TrimRight(c.Name, "0123456789."))
 	return len(c.Args) == 2 && c.Args[1].Static && r.flags[c.Args[1].Text]

@@ -144,7 +144,8 @@ func readRunner(w *walker, c Simple, starts []int) {
 	}
 }
 
-// tarParse also reads the old form, whose first word is a cluster of letters and whose values follow in their order: tar cfC a.tar dir.
+// tarParse also reads the old form, whose first word is a cluster of letters and whose values follow in their order:
+// tar cfC a.tar dir.
 func tarParse(c Simple) parsed {
 	spec := spec{short: "f:C:T:X:b:g:H:K:L:N:V:I:F:", long: "file: directory: files-from: exclude-from: exclude: transform:", permute: true, open: true}
 	if len(c.Args) < 2 || !c.Args[1].Static || c.Args[1].Text == "" || c.Args[1].Text[0] == '-' {

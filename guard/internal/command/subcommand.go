@@ -110,8 +110,8 @@ func shortForms(name string, args []Word) (forms []string) {
 	return forms
 }
 
-// NamesSubcommand reports whether a program takes a word for a name that a rule has, and whether it may do so by settings that only the
-// program knows. first is set for the subcommand itself, not for a word after it.
+// NamesSubcommand reports whether a program takes a word for a name that a rule has, and whether it may do so by
+// settings that only the program knows. first is set for the subcommand itself, not for a word after it.
 func NamesSubcommand(program, word, name string, first bool) (same, perhaps bool) {
 	r, _ := recordOf("subcommands", program)
 	if word == name || r.flags["camel"] && strings.EqualFold(kebab(word), kebab(name)) {
@@ -149,7 +149,8 @@ func DefaultSubcommand(program string) string {
 	return r.lists["default"]
 }
 
-// IsSubcommandValue reports whether an option before the subcommand takes the next word. Of programs without a list, any may.
+// IsSubcommandValue reports whether an option before the subcommand takes the next word. Of programs without a list,
+// any may.
 func IsSubcommandValue(program, option string) bool {
 	r, _ := recordOf("subcommands", program)
 	return r.lists["takes"] == "" && !r.flags["closed"] || oneOf(option, r.lists["takes"])
@@ -172,7 +173,8 @@ func kebab(word string) string {
 	return b.String()
 }
 
-// abbreviates reports whether each part of a word between dashes or colons begins the same part of a name: d:m is doctrine:migrate.
+// abbreviates reports whether each part of a word between dashes or colons begins the same part of a name: d:m is
+// doctrine:migrate.
 func abbreviates(word, name string) bool {
 	ends := func(c rune) bool { return c == '-' || c == ':' }
 	parts, of := strings.FieldsFunc(word, ends), strings.FieldsFunc(name, ends)
@@ -184,8 +186,9 @@ func abbreviates(word, name string) bool {
 	return len(parts) > 1
 }
 
-// corrected reports whether git may take one subcommand for a word that it does not know (help.autocorrect), as help_unknown_cmd in its
-// help.c decides: the one that is most similar, if there is no common one that the word begins.
+// corrected reports whether git may take one subcommand for a word that it does not know (help.autocorrect), as
+// help_unknown_cmd in its help.c decides: the one that is most similar, if there is no common one that the word
+// begins.
 func corrected(word, name string, git record) bool {
 	for common := range strings.FieldsSeq(git.lists["names"]) {
 		if strings.HasPrefix(common, word) {
@@ -205,8 +208,8 @@ func corrected(word, name string, git record) bool {
 	return true
 }
 
-// distance is git's measure of how much a word differs from another: swapped letters cost nothing, a letter that is changed 2, added 1,
-// removed 3.
+// distance is git's measure of how much a word differs from another: swapped letters cost nothing, a letter that is
+// changed 2, added 1, removed 3.
 func distance(from, to string) int {
 	const changed, added, removed = 2, 1, 3
 	rows := [3][]int{make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)}

@@ -22,8 +22,8 @@ const (
 	lookupTime = 10 * time.Second
 	// lifetime is how long a program may keep an answer, in seconds.
 	lifetime = 1
-	// plainSize is the size of the largest UDP answer to a query without EDNS, ednsSize to any other. Longer answers are asked
-	// for again by TCP, which carries up to streamSize.
+	// plainSize is the size of the largest UDP answer to a query without EDNS, ednsSize to any other. Longer answers are
+	// asked for again by TCP, which carries up to streamSize.
 	plainSize, ednsSize, streamSize = 512, 1232, 65535
 	// queryTime is how long a TCP connection waits for the next query.
 	queryTime = 10 * time.Second
@@ -76,8 +76,9 @@ func (n *Network) serveTCP(conn net.Conn) {
 	}
 }
 
-// answer calls reply once with the answer to a query, or with nil if the query gets none. limit is the size of the largest
-// answer; 0 is that of UDP. It returns before a lookup outside has ended, and does not use query after it has returned.
+// answer calls reply once with the answer to a query, or with nil if the query gets none. limit is the size of the
+// largest answer; 0 is that of UDP. It returns before a lookup outside has ended, and does not use query after it has
+// returned.
 func (n *Network) answer(query []byte, limit int, reply func([]byte)) {
 	q, ok := parseQuery(query)
 	if !ok {
@@ -158,8 +159,8 @@ func parseQuery(b []byte) (q query, ok bool) {
 	}
 }
 
-// canonical returns a name in lower case and without its final dot. It is empty if it is not the name of a host: each label is
-// of ASCII letters, digits, "-" and "_", as all names that resolve and that rules can name.
+// canonical returns a name in lower case and without its final dot. It is empty if it is not the name of a host: each
+// label is of ASCII letters, digits, "-" and "_", as all names that resolve and that rules can name.
 func canonical(name string) string {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if len(name) > maxName {

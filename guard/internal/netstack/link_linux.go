@@ -13,8 +13,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// tunLink passes packets between a stack and a TUN device. The queue of its Endpoint is not used: packets are written to the
-// device at once, which does not wait.
+// tunLink passes packets between a stack and a TUN device. The queue of its Endpoint is not used: packets are written
+// to the device at once, which does not wait.
 type tunLink struct {
 	*channel.Endpoint
 	device  *os.File
@@ -22,8 +22,8 @@ type tunLink struct {
 	reading sync.WaitGroup
 }
 
-// Link returns the link of a TUN device, a file that does not block. It ends when the file is closed, and the file is closed
-// with the network.
+// Link returns the link of a TUN device, a file that does not block. It ends when the file is closed, and the file is
+// closed with the network.
 func Link(device *os.File) (stack.LinkEndpoint, error) {
 	raw, err := device.SyscallConn()
 	if err != nil {

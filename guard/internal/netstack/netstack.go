@@ -1,11 +1,13 @@
-// Package netstack is the network that the programs of a sandbox find: a resolver for names, and TCP to hosts that are judged.
+// Package netstack is the network that the programs of a sandbox find: a resolver for names, and TCP to hosts that
+// are judged.
 //
-// It is the other side of a TUN device. A connection attempt (SYN) is kept until [Config].Connect has judged the host and
-// connected to it. Then the handshake is completed, or the attempt is reset. To a program this is a slow network: its own
-// time limits hold, and nothing else of it waits. There is no IPv6, and no UDP except for the resolver.
+// It is the other side of a TUN device. A connection attempt (SYN) is kept until [Config].Connect has judged the host
+// and connected to it. Then the handshake is completed, or the attempt is reset. To a program this is a slow network:
+// its own time limits hold, and nothing else of it waits. There is no IPv6, and no UDP except for the resolver.
 //
-// Names are given addresses of 198.18.0.0/15, a range that leads nowhere (RFC 2544). A connection to such a stand-in is a
-// connection to the name, wherever that leads outside: what a name resolves to inside cannot be changed after it was judged.
+// Names are given addresses of 198.18.0.0/15, a range that leads nowhere (RFC 2544). A connection to such a stand-in
+// is a connection to the name, wherever that leads outside: what a name resolves to inside cannot be changed after it
+// was judged.
 package netstack
 
 import (
@@ -31,13 +33,13 @@ import (
 const MTU = 65000
 
 const (
-	// maxHeld is how many connection attempts wait for their judgement at once. Others are ignored: the kernel of the sandbox
-	// repeats them after a second.
+	// maxHeld is how many connection attempts wait for their judgement at once. Others are ignored: the kernel of the
+	// sandbox repeats them after a second.
 	maxHeld = 1024
 	// maxConns is how many connections a sandbox has at once. Others are reset.
 	maxConns = 4096
-	// keepAlive is how often a silent connection is checked for a program at its other end. A program that ended while the host
-	// was silent is noticed by this alone.
+	// keepAlive is how often a silent connection is checked for a program at its other end. A program that ended while
+	// the host was silent is noticed by this alone.
 	keepAlive = 30 * time.Second
 	// abortPause is the pause between two attempts to end all connections.
 	abortPause = 5 * time.Millisecond
@@ -57,19 +59,19 @@ var (
 	Host = netip.MustParseAddr("198.18.0.3")
 )
 
-// Config connects the network of a sandbox with the one outside. All functions are required, and may be called from several
-// goroutines.
+// Config connects the network of a sandbox with the one outside. All functions are required, and may be called from
+// several goroutines.
 type Config struct {
-	// Resolves reports whether a name, in lower case and without a final dot, may be looked up outside. Others get a stand-in,
-	// and no query leaves this machine.
+	// Resolves reports whether a name, in lower case and without a final dot, may be looked up outside. Others get a
+	// stand-in, and no query leaves this machine.
 	Resolves func(name string) bool
 	// Lookup looks up a name that Resolves has approved.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Records looks up the TXT, MX or SRV records of a name that Resolves has approved.
 	Records func(ctx context.Context, name string, kind dnsmessage.Type) ([]dnsmessage.ResourceBody, error)
-	// Connect judges a connection and opens it outside. from is the address of the program's socket, and to the one that it
-	// connects to. host is the name that has this address, or the address itself if it was given to no name. It may take as long
-	// as a person thinks; ctx ends with the network.
+	// Connect judges a connection and opens it outside. from is the address of the program's socket, and to the one that
+	// it connects to. host is the name that has this address, or the address itself if it was given to no name. It may
+	// take as long as a person thinks; ctx ends with the network.
 	Connect func(ctx context.Context, from, to netip.AddrPort, host string) (net.Conn, error)
 }
 
@@ -141,8 +143,8 @@ func (n *Network) Close() {
 	n.stack.Wait()
 }
 
-// abort ends all connections. A handshake may begin while it runs, and the other side may be gone: so it is repeated until
-// every place is taken, and none can begin any more.
+// abort ends all connections. A handshake may begin while it runs, and the other side may be gone: so it is repeated
+// until every place is taken, and none can begin any more.
 func (n *Network) abort() {
 	taken := make(chan struct{})
 	go func() {
@@ -207,8 +209,8 @@ func (n *Network) connect(r *tcp.ForwarderRequest) {
 	n.relay(in, out)
 }
 
-// accept completes the handshake of a connection attempt. It returns nil if the program has given up. gone is called when the
-// connection has ended.
+// accept completes the handshake of a connection attempt. It returns nil if the program has given up. gone is called
+// when the connection has ended.
 func (n *Network) accept(r *tcp.ForwarderRequest, gone func()) *inner {
 	in := &inner{}
 	entry := waiter.NewFunctionEntry(waiter.EventErr|waiter.EventHUp, func(waiter.EventMask) { gone() })

@@ -143,7 +143,8 @@ func Valid(glob string) bool {
 	return true
 }
 
-// Split returns the elements of a gitignore pattern. A slash in a set parts none: it is in the set, and matches nothing there.
+// Split returns the elements of a gitignore pattern. A slash in a set parts none: it is in the set, and matches
+// nothing there.
 func Split(pattern string) []string {
 	var elements []string
 	start := 0

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// twins are letters of other scripts that look like an ASCII letter, each before it. What Unicode itself takes for a form of
-// an ASCII letter, such as a full-width one, is not listed.
+// twins are letters of other scripts that look like an ASCII letter, each before it. What Unicode itself takes for a
+// form of an ASCII letter, such as a full-width one, is not listed.
 const twins = "аaеeоoрpсcуyхxіiјjѕsһhԁdԛqԝwкkмmтtгrвbнhАAВBЕEКKМMНHОOРPСCТTУYХXЅSІIЈJԌG" +
 	"αaεeοoρpυuνvκkιiτtγyηnχxΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX" +
 	"ıiɑaɡgʀRᴇEᴀAᴅDɢGʟLᴏOʙBꜱSʜHᴡWɪIᴛTɩi․."
@@ -40,7 +40,8 @@ func invisible(r rune) bool {
 		r > unicode.MaxASCII && unicode.IsSpace(r) || unicode.IsControl(r) && r != '\t' && r != '\n'
 }
 
-// Plain returns s as it looks, as far as that is ASCII: without invisible characters, and with the letters that others look like.
+// Plain returns s as it looks, as far as that is ASCII: without invisible characters, and with the letters that
+// others look like.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch a, ok := ascii(r); {
@@ -55,8 +56,9 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Disguised returns a character of s by which it probably is not what it looks like: an invisible one next to ASCII or at the
-// end, or one in a word of ASCII letters that looks like one. Words of other scripts, and emoji of several characters, have none.
+// Disguised returns a character of s by which it probably is not what it looks like: an invisible one next to ASCII
+// or at the end, or one in a word of ASCII letters that looks like one. Words of other scripts, and emoji of several
+// characters, have none.
 func Disguised(s string) (r rune, ok bool) {
 	runes := []rune(s)
 	isASCII := func(i int) bool { return i < 0 || i >= len(runes) || runes[i] <= unicode.MaxASCII }

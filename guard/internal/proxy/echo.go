@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxSized is the size of the longest body whose Content-Length is kept right when it is rewritten. Longer ones are sent without.
+	// maxSized is the size of the longest body whose Content-Length is kept right when it is rewritten. Longer ones are
+	// sent without.
 	maxSized = 1 << 20
 	// echoChunk is how much of a body is read at a time.
 	echoChunk = 32 << 10

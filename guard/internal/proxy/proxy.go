@@ -26,14 +26,14 @@ import (
 type Rules struct {
 	AllowedDomains, DeniedDomains []string
 	AllowPrivate                  bool
-	// Caller returns who has a connection: from is the address of its socket, and to the one that it is connected to. Nil: that is
-	// not known.
+	// Caller returns who has a connection: from is the address of its socket, and to the one that it is connected to.
+	// Nil: that is not known.
 	Caller func(from, to netip.AddrPort) Caller
-	// Local reports whether a program of this machine listens on a port of its loopback interface, and why commands never reach it;
-	// "" if they may. Nil: they reach none.
+	// Local reports whether a program of this machine listens on a port of its loopback interface, and why commands
+	// never reach it; "" if they may. Nil: they reach none.
 	Local func(port int) (open bool, why string)
-	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no exceptions send
-	// requests for it here. Nil: they have none.
+	// Inside connects to a port of the loopback interface that commands have of their own. Programs that know no
+	// exceptions send requests for it here. Nil: they have none.
 	Inside func(ctx context.Context, port int) (net.Conn, error)
 	// Secrets are put into requests to their hosts, which are verified by Roots; nil: those of the system.
 	Secrets []Secret
@@ -44,11 +44,11 @@ type Rules struct {
 type Caller struct {
 	// Program is the program, after those that have started it: "npm → node". It is "" if that is not known.
 	Program string
-	// Ask reports whether a host that no list names may be reached. It may take as long as a person thinks. why is the reason of a
-	// refusal; "" if nothing but the lists is. Nil: it may not.
+	// Ask reports whether a host that no list names may be reached. It may take as long as a person thinks. why is the
+	// reason of a refusal; "" if nothing but the lists is. Nil: it may not.
 	Ask func(ctx context.Context, host, port string) (allowed bool, why string)
-	// Used is called when a secret is put into a request to a host, or when the request is refused because of it, with the reason. It
-	// may be nil.
+	// Used is called when a secret is put into a request to a host, or when the request is refused because of it, with
+	// the reason. It may be nil.
 	Used func(secret, host, port, refused string)
 }
 
@@ -77,8 +77,8 @@ const (
 	dialTimeout = 30 * time.Second
 	// headerTimeout is the time that a command has to send its request.
 	headerTimeout = 30 * time.Second
-	// halfOpenTime is how long a host may be silent after a command that says nothing more. Whether that waits for the rest or has
-	// ended cannot be told apart, and a host beyond a partition says nothing ever.
+	// halfOpenTime is how long a host may be silent after a command that says nothing more. Whether that waits for the
+	// rest or has ended cannot be told apart, and a host beyond a partition says nothing ever.
 	halfOpenTime = 20 * time.Second
 	// maxRefusals bounds how many hosts are remembered between two looks.
 	maxRefusals = 100
@@ -316,8 +316,8 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, "sandbox: "+err.Error(), http.StatusBadGateway)
 }
 
-// Connect connects to a host and its port for a program that does not use the proxy, and notes a refusal. from and to are the
-// addresses of the program's connection.
+// Connect connects to a host and its port for a program that does not use the proxy, and notes a refusal. from and to
+// are the addresses of the program's connection.
 func (p *Proxy) Connect(ctx context.Context, from, to netip.AddrPort, address string) (net.Conn, error) {
 	ctx = context.WithValue(ctx, ends{}, [2]netip.AddrPort{from, to})
 	conn, err := p.connect(ctx, address)
@@ -356,8 +356,8 @@ func (p *Proxy) connect(ctx context.Context, address string) (net.Conn, error) {
 	return p.terminate(ctx, conn, CanonicalHost(host), port), nil
 }
 
-// reach judges address and connects to it. The name is resolved once, and the connection goes to an address that was checked:
-// a name that changes its address between two lookups gains nothing.
+// reach judges address and connects to it. The name is resolved once, and the connection goes to an address that was
+// checked: a name that changes its address between two lookups gains nothing.
 func (p *Proxy) reach(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -430,8 +430,8 @@ func (p *Proxy) loopback(ctx context.Context, host, port string) (net.Conn, erro
 	return p.local(ctx, port)
 }
 
-// ConnectLocal connects to a port of this machine's loopback interface on which no program of the sandbox listens, and notes a
-// refusal. from and to are the addresses of the program's connection.
+// ConnectLocal connects to a port of this machine's loopback interface on which no program of the sandbox listens,
+// and notes a refusal. from and to are the addresses of the program's connection.
 func (p *Proxy) ConnectLocal(ctx context.Context, from, to netip.AddrPort) (net.Conn, error) {
 	ctx = context.WithValue(ctx, ends{}, [2]netip.AddrPort{from, to})
 	port := strconv.Itoa(int(to.Port()))
@@ -446,8 +446,8 @@ func (p *Proxy) ConnectLocal(ctx context.Context, from, to netip.AddrPort) (net.
 	return conn, err
 }
 
-// local judges a port of this machine's loopback interface and connects to it. A closed one is refused without a question: programs
-// often look whether a server has started.
+// local judges a port of this machine's loopback interface and connects to it. A closed one is refused without a
+// question: programs often look whether a server has started.
 func (p *Proxy) local(ctx context.Context, port string) (net.Conn, error) {
 	where := net.JoinHostPort(localhost, port)
 	n, err := strconv.ParseUint(port, 10, 16)
@@ -517,7 +517,8 @@ func (p *Proxy) judge(ctx context.Context, host, port string) (approved bool, er
 	return err == nil, err
 }
 
-// ask has a person decide about a host that no list names. The question outlives the connection: its answer is for the next one, too.
+// ask has a person decide about a host that no list names. The question outlives the connection: its answer is for
+// the next one, too.
 func (p *Proxy) ask(ctx context.Context, host, port string) error {
 	c := p.caller(ctx)
 	allowed, why := false, ""

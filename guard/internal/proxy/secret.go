@@ -27,7 +27,8 @@ type Secret struct {
 	Value func(ctx context.Context) (string, error)
 }
 
-// MinSecret is the length of the shortest value that is masked. In responses a shorter one could not be told from other text.
+// MinSecret is the length of the shortest value that is masked. In responses a shorter one could not be told from
+// other text.
 const MinSecret = 8
 
 // maxBasic bounds the values of Authorization headers that are looked for in responses.
@@ -118,8 +119,8 @@ func inJSON(text string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// credentialNames are parts of the names of headers and query parameters that carry credentials. In other places a sentinel stays as
-// it is: servers log, store and show what is sent there.
+// credentialNames are parts of the names of headers and query parameters that carry credentials. In other places a
+// sentinel stays as it is: servers log, store and show what is sent there.
 var credentialNames = []string{"auth", "token", "key", "secret", "password", "passwd", "credential", "cookie", "session"}
 
 func carriesCredential(name string) bool {

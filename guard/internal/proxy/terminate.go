@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// A connection to a host that gets secrets is a [Terminated]: it speaks TLS with the program as that host, and TLS with the host as the
-// program would. In between are the requests, into which the secrets are put.
+// A connection to a host that gets secrets is a [Terminated]: it speaks TLS with the program as that host, and TLS
+// with the host as the program would. In between are the requests, into which the secrets are put.
 
 // handshakeTime is how long the host may take for its TLS handshake.
 const handshakeTime = 20 * time.Second
@@ -45,8 +45,9 @@ func (p *Proxy) terminate(ctx context.Context, conn net.Conn, host, port string)
 	return &Terminated{Conn: conn, proxy: p, ctx: ctx, host: host, port: port, overTLS: overTLS}
 }
 
-// Relay serves a program until its connection or that of the host ends, and closes both. Bytes flow both ways from the start: until
-// the program has sent the beginning of a TLS handshake or of an HTTP request, the host may speak first.
+// Relay serves a program until its connection or that of the host ends, and closes both. Bytes flow both ways from
+// the start: until the program has sent the beginning of a TLS handshake or of an HTTP request, the host may speak
+// first.
 func (t *Terminated) Relay(in net.Conn) {
 	defer in.Close()
 	defer t.Conn.Close()
@@ -111,8 +112,8 @@ func (c *begun) CloseWrite() error {
 	return nil
 }
 
-// A session is a connection of a program whose requests are read. It has connections to the host of its own: what a host
-// remembers of a connection concerns one program.
+// A session is a connection of a program whose requests are read. It has connections to the host of its own: what a
+// host remembers of a connection concerns one program.
 type session struct {
 	net.Conn   // of the program
 	to         *Terminated
@@ -185,8 +186,8 @@ func (s *session) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	return a.certificateFor(s.to.host)
 }
 
-// transport returns what sends requests to the host, and verifies it by the roots of the system and the name that the program asked
-// for. HTTP/2 is offered to the host if the program speaks it.
+// transport returns what sends requests to the host, and verifies it by the roots of the system and the name that the
+// program asked for. HTTP/2 is offered to the host if the program speaks it.
 func (s *session) transport(h2 bool) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

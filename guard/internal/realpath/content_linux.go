@@ -13,9 +13,9 @@ import (
 	"github.com/toolhost/toolhost/guard/lease"
 )
 
-// Content reads the file at path into room, if it is a regular one of at most limit bytes, and describes what was opened. ok is false
-// for anything else, which [OpenAs] opens. It opens as that does, but without what an [os.File] is prepared for: being waited for, and
-// being forgotten. Most files are read once, and whole.
+// Content reads the file at path into room, if it is a regular one of at most limit bytes, and describes what was
+// opened. ok is false for anything else, which [OpenAs] opens. It opens as that does, but without what an [os.File]
+// is prepared for: being waited for, and being forgotten. Most files are read once, and whole.
 func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
 	fd, err := lease.Open(path, func() (int, error) { return openNoLinks(path, unix.O_RDONLY|unix.O_NONBLOCK) })
 	if err != nil {
@@ -39,9 +39,10 @@ func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.File
 	return d, ok, nil
 }
 
-// readWhole reads to the end of a regular file; reported is the length that stat gives. ok is false if the file is longer than limit. A
-// read that returns less than it has room for has come to the end. That is relied on at the reported length, for files that report
-// one (those of the kernel's own file systems do not); otherwise the end is where a read returns nothing.
+// readWhole reads to the end of a regular file; reported is the length that stat gives. ok is false if the file is
+// longer than limit. A read that returns less than it has room for has come to the end. That is relied on at the
+// reported length, for files that report one (those of the kernel's own file systems do not); otherwise the end is
+// where a read returns nothing.
 func readWhole(fd int, room *bytes.Buffer, reported, limit int64) (ok bool, err error) {
 	for begin := int64(room.Len()); ; {
 		room.Grow(int(max(reported-int64(room.Len())+begin, 0)) + bytes.MinRead)

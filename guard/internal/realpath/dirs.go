@@ -23,12 +23,12 @@ func (m CreatedDirs) Remove() {
 	}
 }
 
-// makeTries bounds how often directories are created again after a concurrent call, which had created them and failed, removed
-// them.
+// makeTries bounds how often directories are created again after a concurrent call, which had created them and
+// failed, removed them.
 const makeTries = 10
 
-// MakeDirs creates dir and the directories above it that do not exist, without going through a symbolic link, and returns those that
-// it created. On an error nothing is left of them.
+// MakeDirs creates dir and the directories above it that do not exist, without going through a symbolic link, and
+// returns those that it created. On an error nothing is left of them.
 func MakeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 	for range makeTries {
 		if made, err = makeDirs(dir, perm); err == nil {

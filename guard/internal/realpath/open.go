@@ -99,8 +99,8 @@ var ErrKind = errors.New("no regular file")
 // readTime is how long reads of a file wait at most.
 const readTime = 100 * time.Millisecond
 
-// DoNotWait bounds the wait for what is read of a regular file. The kernel has some, without a size, that wait for what is
-// still to come, such as /proc/kmsg, and a link may lead to them.
+// DoNotWait bounds the wait for what is read of a regular file. The kernel has some, without a size, that wait for
+// what is still to come, such as /proc/kmsg, and a link may lead to them.
 func DoNotWait(f *os.File, info fs.FileInfo) {
 	if info.Size() == 0 {
 		_ = f.SetReadDeadline(time.Now().Add(readTime)) // others have no reads that wait

@@ -125,7 +125,8 @@ func expression(spec string) (meant string, found bool) {
 // arguments are names that rules on files are written with, as if they were about an argument of the call.
 var arguments = regexp.MustCompile(`^(path|paths|file|files|filename|file_?path|filePath|notebook_path|name|dir|directory|folder|glob|regexp?|pattern):\s*(.*)`)
 
-// separators are backslashes between two names, as on Windows. Before a wildcard, a space or # they are as in .gitignore.
+// separators are backslashes between two names, as on Windows. Before a wildcard, a space or # they are as in
+// .gitignore.
 var separators = regexp.MustCompile(`([\w.~:})%-])\\+([\w.])`)
 
 func backslashed(spec string) (meant string, found bool) {

@@ -46,8 +46,8 @@ func cleanPattern(spec string) string {
 	return dot + lead + strings.TrimLeft(path.Clean(spec), "/") + tail
 }
 
-// aliased returns the pattern by the real name of the directory it begins with, if that leads through a symbolic link. A link
-// that tools could change does not widen an allow rule.
+// aliased returns the pattern by the real name of the directory it begins with, if that leads through a symbolic
+// link. A link that tools could change does not widen an allow rule.
 func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	if p.bare {
 		return pattern{}, false
@@ -67,14 +67,14 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	return q, true
 }
 
-// holdsBound reports whether a directory is a root or lies above one. A deny rule on a link in the workspace that leads there
-// does not deny the root: otherwise making such a link would lock out everyone.
+// holdsBound reports whether a directory is a root or lies above one. A deny rule on a link in the workspace that
+// leads there does not deny the root: otherwise making such a link would lock out everyone.
 func (c *Compiler) holdsBound(dir string) bool {
 	return slices.ContainsFunc(c.Bounds, func(b pathname.Place) bool { return pathname.Within(pathname.Slashed(b.Real), dir) })
 }
 
-// Redirected returns an error if dir leads to real by a link in one of the directories that tools write in: they could change the
-// link, so that an entry that opens dir would open any directory. Both names are slashed.
+// Redirected returns an error if dir leads to real by a link in one of the directories that tools write in: they
+// could change the link, so that an entry that opens dir would open any directory. Both names are slashed.
 func Redirected(dir, real string, writable []pathname.Place) error {
 	for _, w := range writable {
 		for _, name := range w.Names() {

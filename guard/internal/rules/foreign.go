@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// Tools of other servers are called mcp__SERVER__TOOL here. Rules may give other names for them: the shortened one that is
-// listed, the name with the prefix that clients add, or that of the server.
+// Tools of other servers are called mcp__SERVER__TOOL here. Rules may give other names for them: the shortened one
+// that is listed, the name with the prefix that clients add, or that of the server.
 
 // foreignPrefix starts the names of tools of other servers.
 const foreignPrefix = "mcp__"
@@ -18,8 +18,8 @@ const foreignPrefix = "mcp__"
 // ownPrefix is what clients add to the names of all tools that this host lists.
 const ownPrefix = foreignPrefix + serverName + "__"
 
-// foreignName returns the name in a rule with characters replaced that the name of a tool does not have, as the host does
-// with the names that servers use. What separates two rules stays.
+// foreignName returns the name in a rule with characters replaced that the name of a tool does not have, as the host
+// does with the names that servers use. What separates two rules stays.
 func foreignName(name string) string {
 	if !strings.HasPrefix(name, foreignPrefix) {
 		return name
@@ -32,8 +32,8 @@ func foreignName(name string) string {
 	}, name)
 }
 
-// names returns the names by which rules of the list know a tool. Only rules that take rights away know another one than
-// its own: a name that was shortened could be that of two tools.
+// names returns the names by which rules of the list know a tool. Only rules that take rights away know another one
+// than its own: a name that was shortened could be that of two tools.
 func (l *List) names(tool string) []string {
 	if !l.strict() || !strings.HasPrefix(tool, foreignPrefix) {
 		return []string{tool}
@@ -45,7 +45,8 @@ func (l *List) names(tool string) []string {
 	return all
 }
 
-// covers reports whether the name in a rule is that of a tool, of its server, or of several tools with this one among them.
+// covers reports whether the name in a rule is that of a tool, of its server, or of several tools with this one among
+// them.
 func (l *List) covers(name, tool string) bool {
 	server, _, foreign := cutServer(tool)
 	if foreign && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"), ownPrefix) == server) {

@@ -14,16 +14,16 @@ import (
 // maxAlternatives bounds how many patterns the braces of one may stand for.
 const maxAlternatives = 1024
 
-// maxSpread bounds what the patterns take that the braces of one file of settings stand for, in bytes: a file of 1 MiB could stand for
-// a gigabyte of them. Each file has its own, so that none takes from what another guards.
+// maxSpread bounds what the patterns take that the braces of one file of settings stand for, in bytes: a file of 1
+// MiB could stand for a gigabyte of them. Each file has its own, so that none takes from what another guards.
 const maxSpread = 4 << 20
 
 // perPattern is about what a pattern takes in addition to its text.
 const perPattern = 64
 
-// alternatives returns what people mean by a pattern with {a,b}. Patterns as in .gitignore have no braces, so a deny would
-// match only a file of that very name. The pattern as written comes first. The list is incomplete if it would be too long, or
-// take more than room.
+// alternatives returns what people mean by a pattern with {a,b}. Patterns as in .gitignore have no braces, so a deny
+// would match only a file of that very name. The pattern as written comes first. The list is incomplete if it would
+// be too long, or take more than room.
 func alternatives(text string, room *int) (all []string, whole bool) {
 	all = []string{text}
 	for i := 0; i < len(all); i++ {
@@ -82,8 +82,8 @@ func (c *Compiler) lint(r *Rule) (meant string, err error) {
 	return c.misplaced(r)
 }
 
-// fileAbove returns the file that a pattern takes for a directory: "a.key/", "a.key/**". It is looked for where it would lie
-// in the directories that the pattern is relative to.
+// fileAbove returns the file that a pattern takes for a directory: "a.key/", "a.key/**". It is looked for where it
+// would lie in the directories that the pattern is relative to.
 func (c *Compiler) fileAbove(r *Rule) string {
 	dir, _, found := strings.Cut(r.Spec+"\x00", "/\x00")
 	if !found {
@@ -131,8 +131,8 @@ func alternated(word string) (commands []string, ok bool) {
 	return commands, len(commands) > 1 && !slices.Contains(commands, "")
 }
 
-// listed takes apart what looks like several patterns in one rule, nil if it does not: "secrets/**, a.pem", ".env|.key". A name
-// may hold a comma as well, without a space after it.
+// listed takes apart what looks like several patterns in one rule, nil if it does not: "secrets/**, a.pem",
+// ".env|.key". A name may hold a comma as well, without a space after it.
 func listed(spec string) []string {
 	var parts []string
 	depth, start, separators := 0, 0, ",;|"
@@ -157,7 +157,8 @@ func listed(spec string) []string {
 	return parts
 }
 
-// addListed adds the patterns that one rule lists, each by itself, where that takes rights away, and says that a rule has one.
+// addListed adds the patterns that one rule lists, each by itself, where that takes rights away, and says that a rule
+// has one.
 func (c *Compiler) addListed(l *List, tool string, r *Rule, parts []string) error {
 	if !l.strict() {
 		return fmt.Errorf("the rule %q is one pattern, and allows none of the files it seems to list; write a rule for each", r.Text)

@@ -108,7 +108,8 @@ func cutServer(tool string) (server, name string, ok bool) {
 
 var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
 
-// domainMeant reports a rule of WebFetch that names a host or a URL without domain:. In a deny or ask rule it adds domain: itself.
+// domainMeant reports a rule of WebFetch that names a host or a URL without domain:. In a deny or ask rule it adds
+// domain: itself.
 func (l *List) domainMeant(tool string, r *Rule) error {
 	host, isURL := strings.CutPrefix(r.Spec, "https://")
 	if plain, ok := strings.CutPrefix(host, "http://"); ok {

@@ -38,9 +38,9 @@ func newMatcher(s pathname.Spelling) *Matcher {
 	}
 }
 
-// add indexes one pattern. Patterns are added in the order they were written. Where names are compared in another form than
-// it was written in, it also counts as written: a set such as [uv] is on the letter that bears an accent in the one form and
-// on none in the other.
+// add indexes one pattern. Patterns are added in the order they were written. Where names are compared in another
+// form than it was written in, it also counts as written: a set such as [uv] is on the letter that bears an accent in
+// the one form and on none in the other.
 func (m *Matcher) add(p pattern) {
 	spelt := p
 	spelt.base, spelt.tail, spelt.elements = m.spelling.Of(p.base), m.spelling.Of(p.tail), slices.Clone(p.elements)
@@ -108,7 +108,8 @@ func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
 	return m.either(path, dir, (*Matcher).matchLeaf)
 }
 
-// either asks for a path in the form that names are compared in, and unchanged where that is more than a matter of case.
+// either asks for a path in the form that names are compared in, and unchanged where that is more than a matter of
+// case.
 func (m *Matcher) either(path string, dir bool, match func(*Matcher, string, bool) *Rule) *Rule {
 	if m.Empty() {
 		return nil
@@ -271,8 +272,8 @@ func (m *Matcher) takesAll(dir string) bool {
 	return !m.carving && len(m.byDir) > 0 && m.MatchLeaf(dir+AnyChild, false) != nil
 }
 
-// All reports whether everything in a directory, including future files, is matched by a pattern for it or for a directory
-// above.
+// All reports whether everything in a directory, including future files, is matched by a pattern for it or for a
+// directory above.
 func (m *Matcher) All(dir string) bool { return !m.carving && m.Match(dir+AnyChild, false) != nil }
 
 // Rules returns the rules of the patterns, in the order they were written.

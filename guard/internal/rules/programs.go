@@ -9,8 +9,8 @@ import (
 
 // programs are the names of programs in the rules of a list.
 type programs struct {
-	// second holds the second words of the rules on a program, by the base name that they begin with; "" stands for a rule that
-	// has no second word, or one that need not follow directly: an option, or a wildcard.
+	// second holds the second words of the rules on a program, by the base name that they begin with; "" stands for a
+	// rule that has no second word, or one that need not follow directly: an option, or a wildcard.
 	second map[string][]string
 	whole  map[string]*Rule // the rules on every use of a program: Bash(rm:*)
 	about  map[string]*Rule // a rule on each program
@@ -60,8 +60,8 @@ func (c *Commands) Speaks(name string) bool {
 	return c.programs.any || c.programs.second[name] != nil
 }
 
-// Further reports whether a rule that does not match these words of a command may match it once further ones follow: they were not
-// read.
+// Further reports whether a rule that does not match these words of a command may match it once further ones follow:
+// they were not read.
 func (c *Commands) Further(words []string) bool {
 	if c.programs.any {
 		return true

@@ -26,7 +26,8 @@ type Rule struct {
 	tool   string // "Bash", "mcp__github__*", "*"
 	file   string // where carve-outs reach
 	root   string // what "/p" is relative to; empty for each root
-	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an administrator wrote it.
+	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an
+	// administrator wrote it.
 	Shared, Managed bool
 	// Own says that toolhost rules --remove takes the rule back: it is in the user's settings of toolhost.
 	Own    bool
@@ -65,8 +66,8 @@ func parseRule(e settings.Entry) (Rule, error) {
 	return r, errors.Join(disguised, r.specify(spec))
 }
 
-// inASCII returns the tool whose name resembles a name with non-ASCII characters, and an error that says so. The names may also
-// differ in one more letter.
+// inASCII returns the tool whose name resembles a name with non-ASCII characters, and an error that says so. The
+// names may also differ in one more letter.
 func inASCII(name, text string) (string, error) {
 	plain := strings.TrimSpace(pathname.Plain(name))
 	if plain == name {

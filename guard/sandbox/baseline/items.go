@@ -167,7 +167,8 @@ func (c *collector) repo(dir string, watch *watcher) {
 	}
 }
 
-// hookFiles lists the programs that git may run in a hooks directory. It reads the directory only if it is not watched or has changed.
+// hookFiles lists the programs that git may run in a hooks directory. It reads the directory only if it is not
+// watched or has changed.
 func (t *tree) hookFiles(dir string, st stamp, watch *watcher) []string {
 	n := t.hooks[dir]
 	if n == nil || n.stamp.Ino != st.Ino {

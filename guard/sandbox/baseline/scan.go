@@ -234,8 +234,8 @@ func (n *node) isRepo(has map[string]bool) bool {
 	}
 }
 
-// kidPlace returns the place of a directory of this name, in lower case, in n, and whether it is examined. Directories that git names
-// after commits and branches are not: there may be very many.
+// kidPlace returns the place of a directory of this name, in lower case, in n, and whether it is examined.
+// Directories that git names after commits and branches are not: there may be very many.
 func (n *node) kidPlace(name string) (place, bool) {
 	switch n.place {
 	case dotGit, module:

@@ -22,8 +22,8 @@ type record struct {
 	Guarded []sandbox.Guarded
 }
 
-// A store keeps the baseline of a directory, and whether commands run there, for other hosts that run now and for the next
-// one. A lock distinguishes these: a host holds it shared while its commands run.
+// A store keeps the baseline of a directory, and whether commands run there, for other hosts that run now and for the
+// next one. A lock distinguishes these: a host holds it shared while its commands run.
 type store struct {
 	path    string // without its ending; "" where nothing is kept
 	lock    *os.File
@@ -63,7 +63,8 @@ func (s *store) running() bool {
 	return mark[0] == marked[0]
 }
 
-// busy records that commands run. It reports whether commands of other hosts do not, and whether a host was killed while its commands ran.
+// busy records that commands run. It reports whether commands of other hosts do not, and whether a host was killed
+// while its commands ran.
 func (s *store) busy() (alone, killed bool) {
 	if s.lock == nil {
 		return true, false

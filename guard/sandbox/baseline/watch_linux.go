@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of how many directories are watched, those nearest to the writable ones first: other programs of the user need some of the
-// watches that the kernel allows. Directories that are not watched are examined before and after each command.
+// Limits of how many directories are watched, those nearest to the writable ones first: other programs of the user
+// need some of the watches that the kernel allows. Directories that are not watched are examined before and after
+// each command.
 const (
 	leastWatches = 1024
 	mostWatches  = 16_384
@@ -36,8 +37,8 @@ const (
 	heardOfRepos = heardOfAll | unix.IN_CLOSE_WRITE | unix.IN_MODIFY | unix.IN_ATTRIB
 )
 
-// A watcher records which directories have changed, and has them examined while commands run. The caller of its methods holds
-// the lock of the keeper. A nil watcher watches nothing.
+// A watcher records which directories have changed, and has them examined while commands run. The caller of its
+// methods holds the lock of the keeper. A nil watcher watches nothing.
 type watcher struct {
 	events *os.File
 	fd     int

@@ -1,5 +1,5 @@
-// Package approvals issues the state of questions about calls and redeems it with their answers. The state, which the client carries,
-// is signed, bound to its call, valid once, and expires.
+// Package approvals issues the state of questions about calls and redeems it with their answers. The state, which the
+// client carries, is signed, bound to its call, valid once, and expires.
 package approvals
 
 import (

@@ -208,8 +208,8 @@ func (s *server) result(ctx context.Context, env *builtin.Env, raw json.RawMessa
 	return out, nil
 }
 
-// content converts one part of a result to an image or text, or to both. URIs of resources are those that [Consults.Read]
-// accepts.
+// content converts one part of a result to an image or text, or to both. URIs of resources are those that
+// [Consults.Read] accepts.
 func (s *server) content(ctx context.Context, attached *builtin.Attachments, raw json.RawMessage) (*builtin.Image, string) {
 	var p part
 	if err := json.Unmarshal(raw, &p); err != nil {

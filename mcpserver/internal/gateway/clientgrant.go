@@ -24,8 +24,8 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// The grants for a server that no person logs in to, which MCP has as extensions: client credentials (RFC 6749, section 4.4; SEP-1046),
-// and the token that a platform gives its workload (RFC 7523, section 2.1; SEP-1933).
+// The grants for a server that no person logs in to, which MCP has as extensions: client credentials (RFC 6749,
+// section 4.4; SEP-1046), and the token that a platform gives its workload (RFC 7523, section 2.1; SEP-1933).
 const (
 	grantClientCredentials = "client_credentials"
 	grantAssertion         = "jwt-bearer" // in an entry
@@ -69,8 +69,8 @@ func (o *OAuthEntry) credentials() string {
 	return "client credentials"
 }
 
-// grant requests a token with the client credentials of the entry. They are sent to no other token endpoint than the first time: a
-// server could name one that collects them.
+// grant requests a token with the client credentials of the entry. They are sent to no other token endpoint than the
+// first time: a server could name one that collects them.
 func (l *login) grant(ctx context.Context, k *keptLogin) error {
 	own := l.entry.OAuth
 	h := l.handler(registration{ID: own.ClientID, Metadata: k.Asked.Metadata}, nil, nil)
@@ -134,8 +134,8 @@ func readToken(status int, text []byte) (*transport.Token, error) {
 	return &token, nil
 }
 
-// authenticated returns a token request in which the client proves its identity: by a signed assertion if the entry has a private key,
-// else by its secret, in the header unless the authorization server supports only the form.
+// authenticated returns a token request in which the client proves its identity: by a signed assertion if the entry
+// has a private key, else by its secret, in the header unless the authorization server supports only the form.
 func (l *login) authenticated(ctx context.Context, m *transport.AuthServerMetadata, form url.Values) (*http.Request, error) {
 	own, methods := l.entry.OAuth, m.TokenEndpointAuthMethodsSupported
 	inHeader := own.PrivateKeyFile == "" && own.ClientSecret != "" && (len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
@@ -173,7 +173,8 @@ func (l *login) authenticated(ctx context.Context, m *transport.AuthServerMetada
 	return r, nil
 }
 
-// assertion returns a token that proves to the authorization server that the client has the private key (RFC 7523, section 2.2).
+// assertion returns a token that proves to the authorization server that the client has the private key (RFC 7523,
+// section 2.2).
 func assertion(own *OAuthEntry, issuer string) (string, error) {
 	key, algorithm, err := readKey(own.PrivateKeyFile)
 	if err != nil {

@@ -25,7 +25,8 @@ type Completion struct {
 // maxCompleted is how many values a completion has.
 const maxCompleted = 100
 
-// Complete returns the plan to complete an argument. The result has a [mcp.Completion] in Passed. Only what is listed is completed.
+// Complete returns the plan to complete an argument. The result has a [mcp.Completion] in Passed. Only what is listed
+// is completed.
 func (c Consults) Complete(env *builtin.Env, of Completion) (builtin.Plan, error) {
 	var s *server
 	var effect guard.CallTool

@@ -75,8 +75,9 @@ type OAuthEntry struct {
 	ClientSecret string   `json:"clientSecret,omitempty"` // of a registered client; a variable, so that the file does not hold it
 	CallbackPort int      `json:"callbackPort,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
-	// Grant is set for a server that no person logs in to. With "client_credentials", the client proves its identity by the secret,
-	// or by the private key in PrivateKeyFile, a PEM file; with "jwt-bearer", by the token in AssertionFile, which its platform renews.
+	// Grant is set for a server that no person logs in to. With "client_credentials", the client proves its identity by
+	// the secret, or by the private key in PrivateKeyFile, a PEM file; with "jwt-bearer", by the token in AssertionFile,
+	// which its platform renews.
 	Grant          string `json:"grant,omitempty"`
 	PrivateKeyFile string `json:"privateKeyFile,omitempty"`
 	AssertionFile  string `json:"assertionFile,omitempty"`
@@ -251,8 +252,8 @@ func (e *Entry) check(name string) string {
 	return ""
 }
 
-// merge combines the entries of several sources. The first entry of a name is used. If cleanName makes two names of one file
-// equal, both are refused.
+// merge combines the entries of several sources. The first entry of a name is used. If cleanName makes two names of
+// one file equal, both are refused.
 func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
 	known := map[string]*Entry{}
 	for _, list := range lists {
@@ -274,7 +275,8 @@ func merge(lists ...[]*Entry) (all []*Entry, problems []string) {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// expanded returns the entry with its variables replaced. The error names a variable that is not set. It contains no values.
+// expanded returns the entry with its variables replaced. The error names a variable that is not set. It contains no
+// values.
 func (e *Entry) expanded() (*Entry, error) {
 	var missing string
 	expand := func(text string) string {

@@ -15,7 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard"
 )
 
-// Scheme starts the URIs of resources of other servers. The name of the server, a slash, and the server's own URI follow.
+// Scheme starts the URIs of resources of other servers. The name of the server, a slash, and the server's own URI
+// follow.
 const Scheme = "toolhost-mcp://"
 
 // A Prompt is a prompt that a server offers, under the name by which clients get it.
@@ -38,7 +39,8 @@ type Template struct {
 	Server string
 }
 
-// address returns the URI by which clients name a resource of the server. Views keep theirs, which is in the definitions of tools.
+// address returns the URI by which clients name a resource of the server. Views keep theirs, which is in the
+// definitions of tools.
 func (s *server) address(uri string) string {
 	if uri == "" || strings.HasPrefix(uri, viewScheme) {
 		return uri
@@ -93,8 +95,9 @@ type Consults struct {
 // Consults returns what the servers offer a caller besides tools.
 func (g *Gateway) Consults(principal string) Consults { return Consults{g, principal} }
 
-// Wait is [Gateway.Wait], and also waits for the resources that servers list to the caller, at most [firstList] in all. If only is not empty, it waits
-// for the server of that name alone: another one that does not answer must not delay a request to it.
+// Wait is [Gateway.Wait], and also waits for the resources that servers list to the caller, at most [firstList] in
+// all. If only is not empty, it waits for the server of that name alone: another one that does not answer must not
+// delay a request to it.
 func (c Consults) Wait(ctx context.Context, only string) {
 	ctx, cancel := context.WithTimeout(ctx, firstList)
 	defer cancel()
@@ -121,7 +124,8 @@ func ServerOf(uri string) string {
 	return name
 }
 
-// Prompts returns the prompts of all servers, ordered by server. Prompts of one server that get the same name are left out.
+// Prompts returns the prompts of all servers, ordered by server. Prompts of one server that get the same name are
+// left out.
 func (c Consults) Prompts() (all []Prompt) {
 	for _, s := range c.g.sorted() {
 		r := s.store.get()
@@ -183,8 +187,8 @@ func (c Consults) withholds(s *server, d definition) bool {
 	return withheld
 }
 
-// Digests returns hashes of the prompts, and of the resources and templates, that any client sees. They are empty if there
-// are none.
+// Digests returns hashes of the prompts, and of the resources and templates, that any client sees. They are empty if
+// there are none.
 func (g *Gateway) Digests() (prompts, resources string) {
 	if all := g.Consults(localPrincipal).Prompts(); len(all) > 0 {
 		prompts = fingerprint(marshal(all))
@@ -216,8 +220,8 @@ func (p Prompt) Def() *builtin.Def {
 	})
 }
 
-// Read returns the plan to read a resource. A uri that starts with [Scheme] contains the server, otherwise server names it.
-// The result has the [mcp.ResourceContents] in Passed.
+// Read returns the plan to read a resource. A uri that starts with [Scheme] contains the server, otherwise server
+// names it. The result has the [mcp.ResourceContents] in Passed.
 func (c Consults) Read(env *builtin.Env, server, uri string) (builtin.Plan, error) {
 	if rest, ok := strings.CutPrefix(uri, Scheme); ok {
 		name, own, _ := strings.Cut(rest, "/")
@@ -321,8 +325,8 @@ func (s *server) prompt(ctx context.Context, env *builtin.Env, raw json.RawMessa
 	return builtin.Result{Text: strings.Join(texts, "\n"), Passed: out}, nil
 }
 
-// passed returns content as it is passed on to clients: with the URI of its resource that clients use, and with the image or
-// text that was made of its binary content.
+// passed returns content as it is passed on to clients: with the URI of its resource that clients use, and with the
+// image or text that was made of its binary content.
 func (s *server) passed(raw json.RawMessage, image *builtin.Image, text string) json.RawMessage {
 	var content map[string]any
 	if json.Unmarshal(raw, &content) != nil {
@@ -345,8 +349,8 @@ func (s *server) passed(raw json.RawMessage, image *builtin.Image, text string) 
 	return marshal(content)
 }
 
-// replaceBlob replaces the blob of a resource that clients show as an image by the image or text that was made of it. Other
-// blobs are passed on unchanged.
+// replaceBlob replaces the blob of a resource that clients show as an image by the image or text that was made of it.
+// Other blobs are passed on unchanged.
 func replaceBlob(resource map[string]any, image *builtin.Image, text string) {
 	if _, ok := resource["blob"].(string); !ok {
 		return

@@ -112,7 +112,8 @@ func (d *definition) check() (err error) {
 	return err
 }
 
-// namesIn returns the different strings that a definition gives as its name, in members whose names differ only in case too.
+// namesIn returns the different strings that a definition gives as its name, in members whose names differ only in
+// case too.
 func namesIn(raw json.RawMessage, key string) (names []string) {
 	d, seen := json.NewDecoder(bytes.NewReader(raw)), map[string]bool{}
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -154,8 +155,8 @@ func withheldErrorf(format string, args ...any) error {
 	return &errWithheld{fmt.Sprintf(format, args...)}
 }
 
-// permits returns an error unless the server of this session lists the definition that a request relies on, and a person
-// has accepted it. It is called when the session has fetched the lists and before the request is sent.
+// permits returns an error unless the server of this session lists the definition that a request relies on, and a
+// person has accepted it. It is called when the session has fetched the lists and before the request is sent.
 func (s *session) permits(r request) error {
 	if r.id == "" || !s.u.srv.pins() {
 		return nil

@@ -51,7 +51,8 @@ func (p *proofs) use(k *keptLogin) error {
 	return nil
 }
 
-// sign returns the proof for one request. token is the token that the request carries, "" for a request to a token endpoint.
+// sign returns the proof for one request. token is the token that the request carries, "" for a request to a token
+// endpoint.
 func (p *proofs) sign(method string, to *url.URL, token, nonce string) (string, error) {
 	p.mu.Lock()
 	key := p.key
@@ -94,8 +95,8 @@ func (p *proofs) nonce(host string, resp *http.Response) string {
 	return p.nonces[host]
 }
 
-// A prover is a transport that adds proofs to requests with a bound token, and to requests for a token from an authorization server
-// that binds tokens.
+// A prover is a transport that adds proofs to requests with a bound token, and to requests for a token from an
+// authorization server that binds tokens.
 type prover struct {
 	http.RoundTripper
 	login *login

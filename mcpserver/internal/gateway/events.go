@@ -93,7 +93,8 @@ func (w *httpWire) find(body io.Reader, at *position, id int64) (found *message,
 	return found, cmp.Or(wrong, err)
 }
 
-// answers reports whether a message on the stream of a request is the response to it. An error that names no request is.
+// answers reports whether a message on the stream of a request is the response to it. An error that names no request
+// is.
 func (m message) answers(id int64) bool {
 	n, ok := m.number()
 	return m.Method == "" && (ok && n == id || m.isNull() && m.Error != nil)
@@ -120,8 +121,8 @@ func (w *httpWire) resume(ctx context.Context, at position) (*http.Response, err
 // resumeKey is the context key of the event id after which a stream is resumed.
 type resumeKey struct{}
 
-// expect calls cancel if the response to a request arrives on another stream. The returned function ends that, and returns
-// the response or nil.
+// expect calls cancel if the response to a request arrives on another stream. The returned function ends that, and
+// returns the response or nil.
 func (w *httpWire) expect(id int64, cancel context.CancelCauseFunc) func() *message {
 	var found atomic.Pointer[message]
 	w.expected.Store(id, func(m message) { found.Store(&m); cancel(nil) })

@@ -24,8 +24,8 @@ const (
 	maxAnswerText   = 10_000
 )
 
-// A form is a question of a server as clients get it. Nothing in it is as the server has sent it: the fields are built anew
-// from what is known about them, under names of this host.
+// A form is a question of a server as clients get it. Nothing in it is as the server has sent it: the fields are
+// built anew from what is known about them, under names of this host.
 type form struct {
 	message string
 	fields  []field

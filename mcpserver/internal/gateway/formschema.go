@@ -69,8 +69,8 @@ func flat(raw json.RawMessage, what string, known []string) (schemaObject, error
 	return all, nil
 }
 
-// withoutNull returns the schema without the alternative null, which some libraries add for optional fields. A schema with
-// a duplicate member is returned as it is, and refused later.
+// withoutNull returns the schema without the alternative null, which some libraries add for optional fields. A schema
+// with a duplicate member is returned as it is, and refused later.
 func withoutNull(raw json.RawMessage) json.RawMessage {
 	s, _, err := members(raw)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package gateway offers the tools of other MCP servers as mcp__SERVER__TOOL. It starts each server at its first call, in its
-// own sandbox, stores the list of what the server offers, and withholds definitions that have changed since a person has
-// reviewed them.
+// Package gateway offers the tools of other MCP servers as mcp__SERVER__TOOL. It starts each server at its first
+// call, in its own sandbox, stores the list of what the server offers, and withholds definitions that have changed
+// since a person has reviewed them.
 //
 // It supports both eras of the protocol, over stdio and streamable HTTP. Definitions are stored as raw JSON, so that no
 // member is lost, and are not trusted.
@@ -233,8 +233,8 @@ func (g *Gateway) Look() {
 	})
 }
 
-// Wait waits until all servers are known, at most until [firstList] after the first Look: a server that does not answer must
-// not delay the list of the others.
+// Wait waits until all servers are known, at most until [firstList] after the first Look: a server that does not
+// answer must not delay the list of the others.
 func (g *Gateway) Wait(ctx context.Context) {
 	g.Look()
 	select {
@@ -260,8 +260,8 @@ func (g *Gateway) look(s *server, principal string) {
 	}
 }
 
-// try connects to a server, and stops it when it has listed what it offers. It calls connected before it waits for tools that
-// the server adds.
+// try connects to a server, and stops it when it has listed what it offers. It calls connected before it waits for
+// tools that the server adds.
 func (g *Gateway) try(ctx context.Context, u *upstream, connected func()) error {
 	defer u.stop()
 	sess, err := u.acquire(ctx)

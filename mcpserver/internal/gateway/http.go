@@ -89,8 +89,8 @@ func newHTTPWire(e *Entry, headers func(ctx context.Context) (http.Header, error
 	return w
 }
 
-// httpClient returns a client for the host of the entry. It follows redirects within the host only, and refuses addresses
-// that permittedAddress refuses.
+// httpClient returns a client for the host of the entry. It follows redirects within the host only, and refuses
+// addresses that permittedAddress refuses.
 func httpClient(e *Entry) *http.Client {
 	own, _ := url.Parse(e.URL) // expanded has checked it
 	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: own})
@@ -117,8 +117,8 @@ func httpClient(e *Entry) *http.Client {
 	}
 }
 
-// permittedAddress refuses names that resolve to loopback or link-local addresses, or for entries of a project, to private
-// networks. A URL that contains such an address itself is allowed.
+// permittedAddress refuses names that resolve to loopback or link-local addresses, or for entries of a project, to
+// private networks. A URL that contains such an address itself is allowed.
 func permittedAddress(address, host string, trust Trust) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -261,8 +261,8 @@ func (w *httpWire) request(ctx context.Context, method string, params json.RawMe
 	return nil, err
 }
 
-// answer reads the response to the request with an id, and handles the messages before it. A stream that ends too early is
-// resumed after its last event, if that has an id.
+// answer reads the response to the request with an id, and handles the messages before it. A stream that ends too
+// early is resumed after its last event, if that has an id.
 func (w *httpWire) answer(ctx context.Context, resp *http.Response, id int64) (message, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var m message
@@ -373,8 +373,8 @@ const (
 	maxHelped  = 64 << 10 // bytes of its output
 )
 
-// runHelper runs the headersHelper of an entry, which prints a JSON object of strings. Errors do not contain its output,
-// which may be secret.
+// runHelper runs the headersHelper of an entry, which prints a JSON object of strings. Errors do not contain its
+// output, which may be secret.
 func runHelper(ctx context.Context, cfg Config, e *Entry) (map[string]string, error) {
 	if e.HeadersHelper == "" {
 		return nil, nil

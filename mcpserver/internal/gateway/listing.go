@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// listing returns the resources that the server lists to a caller, or nil if they are not known. One caller does not see the
-// list of another, unless the entry shares the server with all.
+// listing returns the resources that the server lists to a caller, or nil if they are not known. One caller does not
+// see the list of another, unless the entry shares the server with all.
 func (s *server) listing(principal string) *listing {
 	if principal == localPrincipal || s.sharing() == "host" {
 		if r := s.store.get(); r.Offer != nil {
@@ -23,8 +23,8 @@ func (s *server) listing(principal string) *listing {
 	return s.lists[principal]
 }
 
-// keep stores what the server lists to a caller other than the local user. Above maxListings it drops other lists, which
-// are fetched again when they are needed.
+// keep stores what the server lists to a caller other than the local user. Above maxListings it drops other lists,
+// which are fetched again when they are needed.
 func (s *server) keep(principal string, all *listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

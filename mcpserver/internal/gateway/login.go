@@ -199,8 +199,8 @@ func refusal(err error) string {
 	return refused.ErrorCode
 }
 
-// refused records that the server refused the credentials of a request. It reports whether the request should be repeated
-// with other ones.
+// refused records that the server refused the credentials of a request. It reports whether the request should be
+// repeated with other ones.
 func (l *login) refused(auth *authError) (again bool) {
 	if l.file == "" || auth.status != http.StatusUnauthorized {
 		return false

@@ -20,8 +20,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// Login logs the user in to an HTTP server. open opens the page of its authorization server, which redirects the browser to a
-// local port. The login is stored in the state directory.
+// Login logs the user in to an HTTP server. open opens the page of its authorization server, which redirects the
+// browser to a local port. The login is stored in the state directory.
 func (g *Gateway) Login(ctx context.Context, name string, open func(address string) error) error {
 	s, err := g.server(name)
 	if err != nil {
@@ -226,8 +226,8 @@ func (l *login) try(ctx context.Context, open func(string) error, a asked) error
 	return l.authorize(ctx, open, h, tokens, in, found.Issuer)
 }
 
-// ownClient returns the registered client of the entry, or "". An ID that is the address of a page about the client is used if the
-// authorization server reads such pages.
+// ownClient returns the registered client of the entry, or "". An ID that is the address of a page about the client
+// is used if the authorization server reads such pages.
 func (l *login) ownClient() (id, secret string) {
 	own, about := l.entry.OAuth, l.facts.Load()
 	if own == nil || strings.HasPrefix(own.ClientID, "https://") && (about == nil || !about.Pages) {

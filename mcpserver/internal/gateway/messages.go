@@ -30,7 +30,8 @@ func (m message) isMessage() bool { return m.Method != "" || len(m.Result) > 0 |
 // isNull reports whether a response does not say to which request it belongs.
 func (m message) isNull() bool { return len(m.ID) == 0 || string(m.ID) == "null" }
 
-// number returns the id of a response as the number that the request had. Some servers return it as a string or with a fraction.
+// number returns the id of a response as the number that the request had. Some servers return it as a string or with
+// a fraction.
 func (m message) number() (id int64, ok bool) {
 	text := strings.Trim(string(m.ID), `"`)
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -122,8 +123,8 @@ var byteOrderMark = []byte("\ufeff")
 // maxStarts limits how many braces of a line are tried as the beginning of a message.
 const maxStarts = 16
 
-// messagesIn returns the messages of a line, or of an event. odd is true if the line is or has something else. After text that
-// ends without a newline only responses are accepted: a log may quote a request.
+// messagesIn returns the messages of a line, or of an event. odd is true if the line is or has something else. After
+// text that ends without a newline only responses are accepted: a log may quote a request.
 func messagesIn(line []byte) (all []message, odd bool) {
 	line = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(line), byteOrderMark))
 	if len(line) == 0 {
@@ -253,5 +254,6 @@ func (n *noise) reset() {
 	n.lines.reset()
 }
 
-// noiseTime is how long a server that writes something else than messages may take to start before its callers are told.
+// noiseTime is how long a server that writes something else than messages may take to start before its callers are
+// told.
 const noiseTime = 5 * time.Second

@@ -17,8 +17,8 @@ func cleanName(name string) string {
 	}, name)
 }
 
-// cleanText removes invisible characters (control, direction, zero-width and tag characters) and truncates the text to most
-// characters.
+// cleanText removes invisible characters (control, direction, zero-width and tag characters) and truncates the text
+// to most characters.
 func cleanText(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Paths of metadata that the path of the server may follow: of the protected resource (RFC 9728), and of the authorization server of a
-// server of 2025-03-26, which has it at its origin alone.
+// Paths of metadata that the path of the server may follow: of the protected resource (RFC 9728), and of the
+// authorization server of a server of 2025-03-26, which has it at its origin alone.
 const (
 	protectedMetadata = "/.well-known/oauth-protected-resource"
 	serverMetadata    = "/.well-known/oauth-authorization-server"

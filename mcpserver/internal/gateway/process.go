@@ -110,8 +110,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// serverEnv returns the environment of a server: PATH and LANG of the host, and the variables of the entry. Outside of the sandbox it is
-// clean of places that commands write.
+// serverEnv returns the environment of a server: PATH and LANG of the host, and the variables of the entry. Outside
+// of the sandbox it is clean of places that commands write.
 func serverEnv(e *Entry) []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "LANG": os.Getenv("LANG")}
 	for name, value := range e.Env {
@@ -132,8 +132,8 @@ func serverEnv(e *Entry) []string {
 // interpreters are programs that run the file in their first argument that is not an option.
 var interpreters = strings.Fields("node nodejs bun deno tsx python python3 pypy3 ruby perl php sh bash")
 
-// shownFiles returns the files of the program of a server: its command and the file that an interpreter runs, each with its
-// package. Files in other arguments are not included.
+// shownFiles returns the files of the program of a server: its command and the file that an interpreter runs, each
+// with its package. Files in other arguments are not included.
 func shownFiles(command string, e *Entry) (all []string) {
 	programs := []string{command}
 	if slices.Contains(interpreters, strings.TrimSuffix(filepath.Base(command), ".exe")) {

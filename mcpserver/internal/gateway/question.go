@@ -22,8 +22,8 @@ const (
 	answerTime = 5 * time.Minute // for the user
 )
 
-// fulfil answers the input requests in the result of a modern server. It adds the answers to params, with which the call is
-// repeated, and reports whether there were any requests.
+// fulfil answers the input requests in the result of a modern server. It adds the answers to params, with which the
+// call is repeated, and reports whether there were any requests.
 func (s *session) fulfil(ctx context.Context, env *builtin.Env, raw json.RawMessage, params map[string]any) bool {
 	var asked struct {
 		ResultType    string
@@ -82,8 +82,8 @@ func (u *upstream) ask(ctx context.Context, params json.RawMessage, env *builtin
 	return ask.answer(result), nil
 }
 
-// A page is a page that a server asks the user to open, such as one that asks for a key. The client shows its whole address, and the
-// answer is only whether the user agrees to open it.
+// A page is a page that a server asks the user to open, such as one that asks for a key. The client shows its whole
+// address, and the answer is only whether the user agrees to open it.
 type page struct {
 	message, url, id string
 }
@@ -228,8 +228,8 @@ type question struct {
 	answer chan json.RawMessage
 }
 
-// runAside is run for a modern client, which gets questions as results. Its scope can run other calls while it waits for
-// the answer.
+// runAside is run for a modern client, which gets questions as results. Its scope can run other calls while it waits
+// for the answer.
 func (c caller) runAside(ctx context.Context, name string, r request, read reader) (builtin.Result, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &aside{name: name, server: c.s.Name, env: c.env, id: rand.Text(), cancel: cancel, questions: make(chan question), done: make(chan struct{})}

@@ -205,8 +205,8 @@ func (e *Entry) named(element string) bool {
 	return false
 }
 
-// matchesURL reports whether a URL matches a pattern. It matches scheme, host and path separately, so that * in the host
-// does not match a part of the path.
+// matchesURL reports whether a URL matches a pattern. It matches scheme, host and path separately, so that * in the
+// host does not match a part of the path.
 func matchesURL(pattern, text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {

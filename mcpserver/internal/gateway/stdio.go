@@ -159,8 +159,8 @@ func (w *stdioWire) take(line []byte) {
 	}
 }
 
-// deliver passes a response to its request. An error that names no request belongs to the only one, unless the server is
-// still starting.
+// deliver passes a response to its request. An error that names no request belongs to the only one, unless the server
+// is still starting.
 func (w *stdioWire) deliver(m message) {
 	id, ok := m.number()
 	w.mu.Lock()

@@ -82,8 +82,8 @@ func (s *store) refresh() bool {
 	return true
 }
 
-// openStore reads the record of a server. If there is none, what the trust in the entry accepts will be accepted. If it cannot be
-// read, nothing is accepted.
+// openStore reads the record of a server. If there is none, what the trust in the entry accepts will be accepted. If
+// it cannot be read, nothing is accepted.
 func openStore(dir string, e *Entry, log *slog.Logger) *store {
 	s := &store{name: e.Name, log: log, pins: e.pins(), all: e.Trust != Project}
 	if dir == "" {
@@ -182,8 +182,8 @@ func (s *store) get() record {
 	return r
 }
 
-// learned stores what a server offers, and withholds definitions that differ from the accepted ones. first means that the
-// server is new and may still add tools.
+// learned stores what a server offers, and withholds definitions that differ from the accepted ones. first means that
+// the server is new and may still add tools.
 func (s *store) learned(e *Entry, o offer, first bool) {
 	o.Config = e.Hash()
 	s.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An upstream is the connection of one conversation, or of one caller, to a server. It connects at the first use, and again
-// after the connection was lost.
+// An upstream is the connection of one conversation, or of one caller, to a server. It connects at the first use, and
+// again after the connection was lost.
 type upstream struct {
 	g         *Gateway
 	srv       *server
@@ -156,8 +156,8 @@ func (u *upstream) start() {
 	}()
 }
 
-// listenForNoise tells the callers that wait for a start if the server is not ready after noiseTime and has written something
-// else than messages. The start goes on: some servers log while they load.
+// listenForNoise tells the callers that wait for a start if the server is not ready after noiseTime and has written
+// something else than messages. The start goes on: some servers log while they load.
 func (u *upstream) listenForNoise(now *start) {
 	tick := time.NewTicker(noiseTime)
 	defer tick.Stop()
@@ -189,8 +189,8 @@ func (u *upstream) tellNoise(now *start) bool {
 	return true
 }
 
-// takeTurn waits for the earlier calls on the connection that must run alone, each for at most most. leave ends the turn;
-// it may be called twice.
+// takeTurn waits for the earlier calls on the connection that must run alone, each for at most most. leave ends the
+// turn; it may be called twice.
 func (u *upstream) takeTurn(ctx context.Context, most time.Duration) (leave func(), err error) {
 	if u.alone == nil {
 		return func() {}, nil
@@ -272,8 +272,8 @@ func (u *upstream) begin(ctx context.Context) (*session, error) {
 	return nil, err
 }
 
-// renewed reports whether the server refused the credentials of a request and there are new ones. Such a request has not
-// run.
+// renewed reports whether the server refused the credentials of a request and there are new ones. Such a request has
+// not run.
 func (u *upstream) renewed(err error) bool {
 	auth, ok := errors.AsType[*authError](err)
 	if !ok {

@@ -63,8 +63,8 @@ func (l Limits) within(connections int) Limits {
 	return l
 }
 
-// share returns how much of a limit one principal may use: three quarters of what the others leave, so that two that work
-// together leave some for a third.
+// share returns how much of a limit one principal may use: three quarters of what the others leave, so that two that
+// work together leave some for a third.
 func share[N int | int64](limit, others N) N { return max((limit-others)*3/4, 1) }
 
 // A load is an amount of the limited resources.
@@ -146,8 +146,8 @@ func (p *lease) takeBytes(n int) bool {
 	return p.reserve(load{bytes: int64(n)})
 }
 
-// admitRequest admits a message. In a session, the ids of running requests must differ. Modern requests have no session,
-// so their ids may be equal. Notifications and responses are always admitted.
+// admitRequest admits a message. In a session, the ids of running requests must differ. Modern requests have no
+// session, so their ids may be equal. Notifications and responses are always admitted.
 func (p *lease) admitRequest(session string, m jsonrpc.Envelope) *httpError {
 	if m.Method == "" || m.ID == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 )
 
 // A legacy client that has lost the stream of a call resumes it by a GET with the id of the last event it received
-// ("Resumability and Redelivery" of the revision 2025-11-25). The event store of the library is not used: it keeps every
-// event as long as the session, and does not know the streams of calls. This one has limits for time and size.
+// ("Resumability and Redelivery" of the revision 2025-11-25). The event store of the library is not used: it keeps
+// every event as long as the session, and does not know the streams of calls. This one has limits for time and size.
 const (
 	// keptTime is how long the events of a finished call are kept.
 	keptTime = 5 * time.Minute

@@ -53,8 +53,8 @@ func (d *handler) routes() http.Handler {
 	return mux
 }
 
-// withDeadlines sets the deadlines of refused requests: without them net/http would wait for clients that do not send the
-// body or do not read the response. Other requests set their own, and a [responseStream] those of its writes.
+// withDeadlines sets the deadlines of refused requests: without them net/http would wait for clients that do not send
+// the body or do not read the response. Other requests set their own, and a [responseStream] those of its writes.
 func (d *handler) withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, rc := time.Now(), http.NewResponseController(w)
@@ -241,8 +241,8 @@ func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport
 	}
 }
 
-// detach returns a context that is not done when a legacy client disconnects, which does not cancel its calls. The end of
-// the session or of the host still cancels them.
+// detach returns a context that is not done when a legacy client disconnects, which does not cancel its calls. The
+// end of the session or of the host still cancels them.
 func (d *handler) detach(ctx context.Context, session string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(d.base, func() { cancel(transport.ErrClosed) })
@@ -262,8 +262,8 @@ func (d *handler) newStream(w http.ResponseWriter, r *http.Request, who auth.Ide
 	return s
 }
 
-// CheckAddress refuses requests of web pages from other origins, and of pages that use DNS rebinding. hosts are the names
-// of the server in addition to the loopback ones.
+// CheckAddress refuses requests of web pages from other origins, and of pages that use DNS rebinding. hosts are the
+// names of the server in addition to the loopback ones.
 func CheckAddress(r *http.Request, hosts []string) error {
 	if !knownHost(r.Host, r, hosts) {
 		return fmt.Errorf("the host %q is not a name of this server: allow it with serve --host", r.Host)

@@ -39,8 +39,8 @@ type Config struct {
 	// Inherited means that the socket of the listener outlives the server: clients that connect during a shutdown wait
 	// for the next server.
 	Inherited bool
-	// Connections is how many connections the listener has at once, 0 if that is not known. What holds one for long (streams,
-	// requests, messages that are being received) gets a quarter of them each, so that all three leave some.
+	// Connections is how many connections the listener has at once, 0 if that is not known. What holds one for long
+	// (streams, requests, messages that are being received) gets a quarter of them each, so that all three leave some.
 	Connections int
 	// Watch is called when a connection changes its state. It may be nil.
 	Watch func(net.Conn, http.ConnState)
@@ -147,8 +147,8 @@ func shutdown(web *http.Server, library *server.StreamableHTTPServer) error {
 // quietLog logs the messages of net/http at debug level: they report broken connections, which are normal.
 func quietLog(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }
 
-// debugLog logs the messages of the library at debug level, except panics. The library logs mistakes of clients as errors,
-// so any client could fill the log.
+// debugLog logs the messages of the library at debug level, except panics. The library logs mistakes of clients as
+// errors, so any client could fill the log.
 func debugLog(l *slog.Logger) *slog.Logger { return slog.New(debugHandler{l.Handler()}) }
 
 type debugHandler struct{ slog.Handler }

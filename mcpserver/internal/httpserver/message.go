@@ -124,7 +124,8 @@ func checkHeaders(r *http.Request, m jsonrpc.Envelope) bool {
 	return r.Header.Get(mcp.HeaderMethod) == m.Method && (m.Method != jsonrpc.MethodCall || r.Header.Get(mcp.HeaderName) == m.Params.Name)
 }
 
-// checkOwn returns the error for a modern request that the library does not get, if its headers do not agree with its body.
+// checkOwn returns the error for a modern request that the library does not get, if its headers do not agree with its
+// body.
 func checkOwn(r *http.Request, m jsonrpc.Envelope, name string) *jsonrpc.Error {
 	declared, _ := m.Params.Meta[mcp.MetaKeyProtocolVersion].(string)
 	given, ok := mcp.DecodeHeaderValue(r.Header.Get(mcp.HeaderName))
@@ -178,10 +179,10 @@ func (d *handler) reject(w http.ResponseWriter, r *http.Request, who auth.Identi
 	refused.send(w, m)
 }
 
-// stepUp returns an error if the caller lacks the right to a tool but can get it from an authorization server. It decides
-// only about the HTTP status ("Scope Challenge Handling" of the specification): the pipeline refuses and records the call.
-// Without an authorization server, stepUp returns nil: a client would take the status for a broken connection, and the
-// model would not see the refusal.
+// stepUp returns an error if the caller lacks the right to a tool but can get it from an authorization server. It
+// decides only about the HTTP status ("Scope Challenge Handling" of the specification): the pipeline refuses and
+// records the call. Without an authorization server, stepUp returns nil: a client would take the status for a broken
+// connection, and the model would not see the refusal.
 func stepUp(who auth.Identity, message transport.Message) *auth.Error {
 	need := message.MissingRights(who)
 	if need == 0 || who.Scopes == nil {

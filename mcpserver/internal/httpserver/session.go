@@ -84,9 +84,9 @@ func (o principalSessions) Generate() string {
 	return id
 }
 
-// makeRoom drops the sessions that have been idle too long. If the table is still full, it drops the longest idle session
-// of the principal with the most, so that no principal evicts the sessions of others. The caller holds the lock, and
-// calls notifyEnded after it has released it.
+// makeRoom drops the sessions that have been idle too long. If the table is still full, it drops the longest idle
+// session of the principal with the most, so that no principal evicts the sessions of others. The caller holds the
+// lock, and calls notifyEnded after it has released it.
 func (t *sessionTable) makeRoom(now time.Time) (gone []*session) {
 	for e := t.byUsed.Front(); e != nil && now.Sub(e.Value.(*session).used) > SessionIdle; e = t.byUsed.Front() {
 		gone = append(gone, t.drop(e, nil))
@@ -128,7 +128,8 @@ func (t *sessionTable) notifyEnded(gone []*session) {
 	}
 }
 
-// errSession is the same for a session that does not exist and one of another principal. The library answers it with 404.
+// errSession is the same for a session that does not exist and one of another principal. The library answers it with
+// 404.
 var errSession = errors.New("this session is unknown or has ended: initialize again")
 
 // Validate implements server.SessionIdManager. It marks the session as used.
@@ -212,9 +213,9 @@ func (t *sessionTable) onEnd(id string, cancel context.CancelCauseFunc) (forget 
 // 2.1.101, start a new session only after a 404 with this code.
 const codeNoSession = -32001
 
-// check validates the session id of a request. It covers GET streams and responses of clients, which the library finds by
-// id without asking for the principal. A POST without an id passes: it may be the initialize request. The modern era has
-// no sessions: check removes the id.
+// check validates the session id of a request. It covers GET streams and responses of clients, which the library
+// finds by id without asking for the principal. A POST without an id passes: it may be the initialize request. The
+// modern era has no sessions: check removes the id.
 func (t *sessionTable) check(r *http.Request, who auth.Identity) (status int, refused *jsonrpc.Error) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		r.Header.Del(server.HeaderKeySessionID)

@@ -20,9 +20,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
-// A responseStream is the response to one POST or GET. Notifications of a request are written to it at once, which turns
-// it into an event stream, and the response of the library becomes its last event. The library itself would queue the
-// notifications per session: they are lost if the response is faster, and can leave on the stream of another request.
+// A responseStream is the response to one POST or GET. Notifications of a request are written to it at once, which
+// turns it into an event stream, and the response of the library becomes its last event. The library itself would
+// queue the notifications per session: they are lost if the response is faster, and can leave on the stream of
+// another request.
 type responseStream struct {
 	w            http.ResponseWriter
 	writeTimeout time.Duration             // after each write, for the client to read it
@@ -83,7 +84,8 @@ func (s *responseStream) flushLocked() {
 	s.resetKeepAlive()
 }
 
-// extendWriteDeadline gives the client the full timeout for the next write. A client that does not read is disconnected.
+// extendWriteDeadline gives the client the full timeout for the next write. A client that does not read is
+// disconnected.
 func (s *responseStream) extendWriteDeadline() {
 	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.writeTimeout)) // fails only without a connection
 }
@@ -231,8 +233,8 @@ func (s *responseStream) closeLocked() {
 	}
 }
 
-// waitForFirstEvent returns after the first event was sent. The library queues the acknowledgement of a subscription, and
-// would lose it if the subscription ended at once.
+// waitForFirstEvent returns after the first event was sent. The library queues the acknowledgement of a subscription,
+// and would lose it if the subscription ended at once.
 func (s *responseStream) waitForFirstEvent(ctx context.Context, _ any) {
 	select {
 	case <-s.firstEvent:

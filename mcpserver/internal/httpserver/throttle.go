@@ -110,7 +110,8 @@ func (t *throttle) Passed(remote, bearer string) {
 	t.valid[sum] = now.Add(validFor)
 }
 
-// evict removes the exemptions that have ended, or if there are none, the one that ends first. The caller holds the lock.
+// evict removes the exemptions that have ended, or if there are none, the one that ends first. The caller holds the
+// lock.
 func (t *throttle) evict(now time.Time) {
 	var first [sha256.Size]byte
 	var end time.Time

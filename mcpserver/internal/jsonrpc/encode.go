@@ -50,8 +50,8 @@ func encodeResponse(id []byte, value any) ([]byte, error) {
 // beforeText is what precedes the text of most results.
 const beforeText = `{"content":[{"type":"text","text":"`
 
-// encodeResult encodes a result as the library does, but returns the text that belongs after [beforeText] separately. The
-// library escapes text byte by byte and copies it several times.
+// encodeResult encodes a result as the library does, but returns the text that belongs after [beforeText] separately.
+// The library escapes text byte by byte and copies it several times.
 func encodeResult(result any) (encoded []byte, text string, err error) {
 	m, ok := result.(json.Marshaler)
 	if !ok {
@@ -97,8 +97,8 @@ func encodePlain(r *mcp.CallToolResult) ([]byte, error) {
 	return append(encoded, '}'), nil
 }
 
-// appendEscaped appends text as the content of a JSON string. As encoding/json does, it replaces invalid UTF-8 by U+FFFD
-// and escapes U+2028 and U+2029, which some clients take for line ends.
+// appendEscaped appends text as the content of a JSON string. As encoding/json does, it replaces invalid UTF-8 by
+// U+FFFD and escapes U+2028 and U+2029, which some clients take for line ends.
 func appendEscaped(dst []byte, text string) []byte {
 	for {
 		n := unescapedPrefix(text)
@@ -140,8 +140,8 @@ func appendEscape(dst []byte, c rune) []byte {
 	return append(dst, '\\', 'u', hex[c>>12&15], hex[c>>8&15], hex[c>>4&15], hex[c&15])
 }
 
-// unescapedPrefix returns the length of the longest prefix that is ASCII and needs no escaping. It examines eight bytes at
-// a time. A borrow of a subtraction changes only bytes after the first match.
+// unescapedPrefix returns the length of the longest prefix that is ASCII and needs no escaping. It examines eight
+// bytes at a time. A borrow of a subtraction changes only bytes after the first match.
 func unescapedPrefix(text string) int {
 	const ones = 0x0101010101010101
 	i := 0

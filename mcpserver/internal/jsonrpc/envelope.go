@@ -1,5 +1,5 @@
-// Package jsonrpc parses the messages of clients, explains what is wrong with invalid ones, encodes responses, and writes
-// them to a pipe. It parses most tool calls in one pass, without the MCP library.
+// Package jsonrpc parses the messages of clients, explains what is wrong with invalid ones, encodes responses, and
+// writes them to a pipe. It parses most tool calls in one pass, without the MCP library.
 package jsonrpc
 
 import (
@@ -36,8 +36,8 @@ type Envelope struct {
 	Plain bool `json:"-"`
 }
 
-// Modern reports whether a message belongs to the era without sessions, according to its header or its _meta. The caller
-// checks separately that they agree.
+// Modern reports whether a message belongs to the era without sessions, according to its header or its _meta. The
+// caller checks separately that they agree.
 func (m *Envelope) Modern(header string) bool {
 	declared, _ := m.Params.Meta[mcp.MetaKeyProtocolVersion].(string)
 	return mcp.IsModernProtocol(header) || mcp.IsModernProtocol(declared)
@@ -239,8 +239,8 @@ func ambiguous(message []byte) string {
 	return name
 }
 
-// duplicateName returns the first name in an object that occurred before, or that differs from a known name only in case.
-// It calls each for the known names.
+// duplicateName returns the first name in an object that occurred before, or that differs from a known name only in
+// case. It calls each for the known names.
 func duplicateName(object []byte, known []string, each func(name string, value json.RawMessage)) string {
 	var seen []string
 	dec := json.NewDecoder(bytes.NewReader(object))

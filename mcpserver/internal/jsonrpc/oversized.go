@@ -5,8 +5,8 @@ import "encoding/json"
 // maxMember limits how much of a name or an id of an [Oversized] message is kept, in bytes.
 const maxMember = 1 << 10
 
-// An Oversized finds the id of a message that is too long to be kept, so that the error response can have it. Write gets
-// the message in pieces. The zero value is ready to use.
+// An Oversized finds the id of a message that is too long to be kept, so that the error response can have it. Write
+// gets the message in pieces. The zero value is ready to use.
 type Oversized struct {
 	depth   int    // of objects and arrays
 	quoted  bool   // in a string

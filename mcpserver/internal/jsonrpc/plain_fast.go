@@ -10,9 +10,9 @@ import (
 	"github.com/toolhost/toolhost/builtin/jsontext"
 )
 
-// Plain decodes a tool call of a legacy client that has only the usual members. Such a call is handled without the library,
-// which would decode it five times. If the message has other members, or two decoders could read it differently, ok is
-// false.
+// Plain decodes a tool call of a legacy client that has only the usual members. Such a call is handled without the
+// library, which would decode it five times. If the message has other members, or two decoders could read it
+// differently, ok is false.
 func Plain(message []byte) (m Envelope, ok bool) {
 	p := plainParts{Scanner: jsontext.NewScanner(message)}
 	if !p.Object(p.member) || !p.End() || p.seen != allParts {
@@ -103,8 +103,8 @@ func isPlain(value []byte) bool {
 }
 
 // cutArguments removes the arguments of a call from its message: rest has an empty object in their place. The library
-// decodes a message five times, and the arguments are most of a long one. If two decoders could find different arguments
-// in the message, ok is false.
+// decodes a message five times, and the arguments are most of a long one. If two decoders could find different
+// arguments in the message, ok is false.
 func cutArguments(message []byte) (rest []byte, arguments json.RawMessage, ok bool) {
 	s := jsontext.NewScanner(message)
 	var end, params, given int

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Writer writes whole lines in order. It needs no goroutine of its own: a goroutine that calls Write writes its line and
-// those that others add in the meantime, unless another goroutine is writing. The reader of a transport calls
-// [Writer.WaitForRoom] before it takes the next message.
+// A Writer writes whole lines in order. It needs no goroutine of its own: a goroutine that calls Write writes its
+// line and those that others add in the meantime, unless another goroutine is writing. The reader of a transport
+// calls [Writer.WaitForRoom] before it takes the next message.
 type Writer struct {
 	w      io.Writer
 	broken chan struct{}
@@ -34,8 +34,8 @@ func NewWriter(w io.Writer) *Writer {
 // Broken returns a channel that is closed when a write has failed.
 func (l *Writer) Broken() <-chan struct{} { return l.broken }
 
-// maxUnread limits what is queued for a client that does not read, in bytes. Above it, no more messages of the client are
-// read.
+// maxUnread limits what is queued for a client that does not read, in bytes. Above it, no more messages of the client
+// are read.
 const maxUnread = 32 << 20
 
 // WaitForRoom waits until at most maxUnread bytes are queued, or the writer is closed.
@@ -54,8 +54,8 @@ func (l *Writer) Crowded() bool {
 	return l.size > maxUnread/2
 }
 
-// Write queues a line, and writes the queue unless another goroutine does. It may wait for the client, so the reader of a
-// transport must not call it. The caller must not use line afterwards.
+// Write queues a line, and writes the queue unless another goroutine does. It may wait for the client, so the reader
+// of a transport must not call it. The caller must not use line afterwards.
 func (l *Writer) Write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

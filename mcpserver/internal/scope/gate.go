@@ -119,7 +119,8 @@ func (t *Ticket) Release() {
 	t.leave()
 }
 
-// Postpone gives the place of a call up that is not bound yet. The call gets a new one at the end of the queue in Acquire.
+// Postpone gives the place of a call up that is not bound yet. The call gets a new one at the end of the queue in
+// Acquire.
 func (t *Ticket) Postpone() {
 	g := t.gate
 	g.mu.Lock()

@@ -1,5 +1,5 @@
-// Package scope finds out which conversation of a principal a call belongs to, and keeps what each has between its calls: what it has
-// read, its working directory, and the order of its calls.
+// Package scope finds out which conversation of a principal a call belongs to, and keeps what each has between its
+// calls: what it has read, its working directory, and the order of its calls.
 package scope
 
 import (
@@ -65,7 +65,8 @@ type Scope struct {
 	key   identity
 	Label string // how the audit log names it, without secrets of its client
 	Exact bool   // it is one agent's conversation, and no other's
-	// Personal says that all its calls come from the client of one person: what the person allows may be remembered. Several agents may share it.
+	// Personal says that all its calls come from the client of one person: what the person allows may be remembered.
+	// Several agents may share it.
 	Personal bool
 	Gate     *Gate
 	Seen     *readstate.Scope
@@ -78,7 +79,8 @@ type Scope struct {
 // Principal is whose scope it is.
 func (s *Scope) Principal() string { return s.key.principal }
 
-// Conversation identifies the scope over restarts, without secrets of its client; "" where it is not one agent's conversation.
+// Conversation identifies the scope over restarts, without secrets of its client; "" where it is not one agent's
+// conversation.
 func (s *Scope) Conversation() string {
 	if !s.Exact {
 		return ""
@@ -95,7 +97,8 @@ func (s *Scope) Session() string {
 	return digest
 }
 
-// Asked names the scope in a question about a call in it. A call that a session was made for will ask for one again when it is repeated.
+// Asked names the scope in a question about a call in it. A call that a session was made for will ask for one again
+// when it is repeated.
 func (s *Scope) Asked(minted bool) string {
 	key := s.key
 	if minted {

@@ -39,8 +39,8 @@ func (i *input) end(err error) {
 	i.ended <- fmt.Errorf("cannot read standard input: %w", err)
 }
 
-// next handles messages up to the next request, and returns a function that runs it. It may return both a request and the
-// error that follows it.
+// next handles messages up to the next request, and returns a function that runs it. It may return both a request and
+// the error that follows it.
 func (i *input) next() (run func(), err error) {
 	for run == nil && err == nil {
 		i.conn.out.WaitForRoom()

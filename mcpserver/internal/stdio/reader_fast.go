@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A reader reads requests and runs them, most of them in the goroutine that reads. A goroutine for each request would wake
-// a thread for each, which costs more than most calls: see BenchmarkReader.
+// A reader reads requests and runs them, most of them in the goroutine that reads. A goroutine for each request would
+// wake a thread for each, which costs more than most calls: see BenchmarkReader.
 //
-// One goroutine at a time reads, and runs the request that it has read. Requests that arrive together are queued, and other
-// goroutines help to run them. If a request takes longer than [maxInline], another goroutine continues to read, and each
-// queued request gets its own goroutine, so that no message waits for a call.
+// One goroutine at a time reads, and runs the request that it has read. Requests that arrive together are queued, and
+// other goroutines help to run them. If a request takes longer than [maxInline], another goroutine continues to read,
+// and each queued request gets its own goroutine, so that no message waits for a call.
 type reader struct {
 	input
 	start chan role    // received by an idle worker

@@ -59,7 +59,8 @@ func (s *session) GetClientCapabilities() (c mcp.ClientCapabilities) {
 }
 func (s *session) ProtocolVersion() string { return valueOf(s.version.Load()) }
 
-// SetSubscriptionFilter does nothing: a modern client may have several subscriptions, and the server notifies each itself.
+// SetSubscriptionFilter does nothing: a modern client may have several subscriptions, and the server notifies each
+// itself.
 func (*session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
 
 // SubscriptionFilter excludes modern clients, which negotiate no version, from broadcasts to legacy clients.

@@ -33,10 +33,10 @@ const (
 	MostEOF = eofGrace + eofRest
 )
 
-// Serve serves one client with the identity who. It returns after in has ended, after gone was closed because the client
-// has died, or after ctx is done; running calls then have a grace period. name tells apart the clients of one host that
-// have the same identity; it is empty for the only one. Serve does not use the stdio transport of the library, which does
-// not keep the order of calls.
+// Serve serves one client with the identity who. It returns after in has ended, after gone was closed because the
+// client has died, or after ctx is done; running calls then have a grace period. name tells apart the clients of one
+// host that have the same identity; it is empty for the only one. Serve does not use the stdio transport of the
+// library, which does not keep the order of calls.
 func Serve(ctx context.Context, h transport.Handler, who auth.Identity, name string, in io.Reader, out io.Writer, gone <-chan struct{}) error {
 	var warm sync.WaitGroup
 	defer warm.Wait()
@@ -145,8 +145,8 @@ func (c *conn) receive(line []byte) (run func()) {
 	return nil
 }
 
-// request admits a request and returns a function that runs it. Admit enters tool calls in the queue of their scope, in the
-// order of arrival.
+// request admits a request and returns a function that runs it. Admit enters tool calls in the queue of their scope,
+// in the order of arrival.
 func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	call := &inFlight{cancel: cancel, size: len(line), subscription: m.Method == string(mcp.MethodSubscriptionsListen)}

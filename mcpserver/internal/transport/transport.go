@@ -1,5 +1,5 @@
-// Package transport has what the transports of a host share: the [Handler] of messages, the limits, and the grace periods
-// of a shutdown.
+// Package transport has what the transports of a host share: the [Handler] of messages, the limits, and the grace
+// periods of a shutdown.
 package transport
 
 import (
@@ -142,7 +142,8 @@ type Message interface {
 	// Admit enters a tool call in the queue of its scope, in the order of arrival. It returns the context of the call.
 	// The caller must call leave after the library has returned. Admit fails if the scope has too many calls.
 	Admit(ctx context.Context, from Peer) (callCtx context.Context, leave func(), err error)
-	// Named reports whether the host handles the request itself by Own, and the name in it that the header Mcp-Name repeats.
+	// Named reports whether the host handles the request itself by Own, and the name in it that the header Mcp-Name
+	// repeats.
 	Named() (name string, own bool)
 	// Own handles such a request. It also returns the HTTP status.
 	Own(ctx context.Context) (answer mcp.JSONRPCMessage, status int)

@@ -2,8 +2,9 @@ package ignore
 
 import "sync/atomic"
 
-// A Budget bounds the memory of all ignore files of one tree, in bytes: a repository can have any number of them, and a
-// short line can stand for long patterns. What exceeds it is left out, as if it were not there. A nil Budget bounds nothing.
+// A Budget bounds the memory of all ignore files of one tree, in bytes: a repository can have any number of them, and
+// a short line can stand for long patterns. What exceeds it is left out, as if it were not there. A nil Budget bounds
+// nothing.
 type Budget struct {
 	left  atomic.Int64
 	short atomic.Bool

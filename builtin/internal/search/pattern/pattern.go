@@ -1,6 +1,7 @@
-// Package pattern reads the regular-expression syntax of Rust's regex crate, which is what people and models know from
-// ripgrep, into a program of regexp/syntax, and finds the lines of a text that it matches: by the literals that every match
-// must contain where there are any, else by a lazily built automaton that looks at four parts of the text at once.
+// Package pattern reads the regular-expression syntax of Rust's regex crate, which is what people and models know
+// from ripgrep, into a program of regexp/syntax, and finds the lines of a text that it matches: by the literals that
+// every match must contain where there are any, else by a lazily built automaton that looks at four parts of the text
+// at once.
 package pattern
 
 import (

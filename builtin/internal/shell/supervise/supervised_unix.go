@@ -131,8 +131,8 @@ func (p *supervised) started(spec Spec) error {
 	return p.ctl.SetReadDeadline(time.Time{})
 }
 
-// firstReport takes the report that the process runs, or why it does not. Before it comes the listener of a process whose
-// programs are judged.
+// firstReport takes the report that the process runs, or why it does not. Before it comes the listener of a process
+// whose programs are judged.
 func (p *supervised) firstReport(gate *sandbox.ExecGate) (report, error) {
 	if gate == nil {
 		return readReport(p.ctl)

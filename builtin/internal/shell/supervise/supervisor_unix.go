@@ -79,8 +79,8 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// init runs the supervisor of a command, if this process was started as one, and then does not return. No main function has to
-// call it, and packages that are initialized later cost its start nothing.
+// init runs the supervisor of a command, if this process was started as one, and then does not return. No main
+// function has to call it, and packages that are initialized later cost its start nothing.
 func init() {
 	args := os.Args
 	if len(args) < 2 || args[1] != supervisorArg {
@@ -149,7 +149,8 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 		return err
 	}
 	if judged {
-		// The listener stays open here: if the server is killed, a program that waits for a verdict keeps waiting until it is ended.
+		// The listener stays open here: if the server is killed, a program that waits for a verdict keeps waiting until it
+		// is ended.
 		listener, err := sandbox.ListenExecs()
 		if err != nil {
 			return err

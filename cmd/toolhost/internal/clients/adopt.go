@@ -41,8 +41,8 @@ func (c Client) Adopted(r Request) (a Adoption, err error) {
 	return a, err
 }
 
-// Adopt moves the other servers of the user's file of the client to the mcpServers of the file into, where a host serves them. An entry that
-// cannot be said there stays.
+// Adopt moves the other servers of the user's file of the client to the mcpServers of the file into, where a host
+// serves them. An entry that cannot be said there stays.
 func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, report Report, err error) {
 	file, err := c.file(r)
 	if err != nil {
@@ -90,8 +90,8 @@ func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, 
 	return a, report, err
 }
 
-// GiveBack puts the adopted servers into the client's file again, unless they are there, and removes them from the file that
-// Adopt moved them to, except those that another client has given.
+// GiveBack puts the adopted servers into the client's file again, unless they are there, and removes them from the
+// file that Adopt moved them to, except those that another client has given.
 func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoption, report Report, err error) {
 	if a, err = c.Adopted(r); err != nil || len(a.Entries) == 0 {
 		return a, report, err
@@ -169,7 +169,8 @@ func asWritten(v any) any {
 	return v
 }
 
-// Keys of entries: those that mean the same in mcpServers, and those that say how the client treats the server and nothing about it.
+// Keys of entries: those that mean the same in mcpServers, and those that say how the client treats the server and
+// nothing about it.
 var (
 	entryKeys = strings.Fields("command cmd args env environment envs env_vars cwd url serverUrl uri httpUrl headers http_headers env_http_headers bearer_token_env_var type transport")
 	ownKeys   = strings.Fields("alwaysAllow autoApprove description disabled enabled name timeout tools trust startup_timeout_sec tool_timeout_sec")
@@ -184,8 +185,8 @@ var (
 	editors  = regexp.MustCompile(`^\$\{(workspace(Folder|Root)[A-Za-z]*|(relative)?[fF]ile(Basename|Dirname|Extname|Workspace)[A-Za-z]*|file|relativeFile|cwd|execPath|lineNumber|columnNumber|selectedText|defaultBuildTask)\}$`)
 )
 
-// translated returns a text of an entry with the placeholders of the client as those of hosts. The error names one that only the
-// client replaces.
+// translated returns a text of an entry with the placeholders of the client as those of hosts. The error names one
+// that only the client replaces.
 func (c Client) translated(text string, e Env) (string, error) {
 	separator := "/"
 	if e.OS == "windows" {

@@ -34,8 +34,8 @@ type Client struct {
 	Markers []string
 	// Stdio and HTTP are the entry; HTTP is nil when the file cannot name a URL.
 	Stdio, HTTP object
-	// With are the tools that a host serves on request only and the client has none for. ToolSearch is the mode of a host's tool search
-	// for it; empty: the default. "off" is for a client that finds deferred tools itself.
+	// With are the tools that a host serves on request only and the client has none for. ToolSearch is the mode of a
+	// host's tool search for it; empty: the default. "off" is for a client that finds deferred tools itself.
 	With       []string
 	ToolSearch string
 	// Token is how the file refers to the environment variable of the token; empty when it cannot.
@@ -47,8 +47,8 @@ type Client struct {
 	// ViaProgram: the change is made by the client's own command where that is installed, because the client itself
 	// rewrites its file while it runs.
 	ViaProgram bool
-	// Replaces are the settings that switch its own tools off. Since is the version of the client that they were tried with, and
-	// Keeps what it offers in spite of them.
+	// Replaces are the settings that switch its own tools off. Since is the version of the client that they were tried
+	// with, and Keeps what it offers in spite of them.
 	Replaces     []Replacement
 	Since, Keeps string
 	// Verifies is how the client is run for a fake model; nil: it cannot be, and Unverified says why.

@@ -88,8 +88,8 @@ func (e Env) path(template string) string {
 	return os.Expand(template, e.variable)
 }
 
-// variable is $HOME, $CONFIG, the directory for configuration, $SUPPORT, where desktop programs keep their files, or what an
-// environment variable names.
+// variable is $HOME, $CONFIG, the directory for configuration, $SUPPORT, where desktop programs keep their files, or
+// what an environment variable names.
 func (e Env) variable(name string) string {
 	name, other, _ := strings.Cut(name, ":-")
 	switch {

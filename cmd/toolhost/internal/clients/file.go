@@ -70,8 +70,8 @@ func readTarget(path string) (target, error) {
 	return target{path: real, exists: true, raw: raw, info: info}, nil
 }
 
-// behindLinks returns the name that a file will have once it exists: with the symbolic links of its directory resolved, as far
-// as the directory exists. Backups are stored under this name.
+// behindLinks returns the name that a file will have once it exists: with the symbolic links of its directory
+// resolved, as far as the directory exists. Backups are stored under this name.
 func behindLinks(path string) string {
 	dir := filepath.Dir(path)
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -190,8 +190,9 @@ func (t target) remove() error {
 	return privatefile.SyncDir(filepath.Dir(t.path))
 }
 
-// locked runs do while no other toolhost edits the file. The lock is a file next to it that is removed afterwards. Anything
-// else that a repository has put in its place is refused: a link would create a file elsewhere, and opening a pipe would block.
+// locked runs do while no other toolhost edits the file. The lock is a file next to it that is removed afterwards.
+// Anything else that a repository has put in its place is refused: a link would create a file elsewhere, and opening
+// a pipe would block.
 func locked(ctx context.Context, path string, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -220,8 +221,8 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 	}
 }
 
-// unlock removes the lock's file before it releases the lock, so that no other process can hold it by then. Windows cannot remove an
-// open file; there, a lock file that another process has opened stays.
+// unlock removes the lock's file before it releases the lock, so that no other process can hold it by then. Windows
+// cannot remove an open file; there, a lock file that another process has opened stays.
 func unlock(lock *flock.Flock, name string) error {
 	if runtime.GOOS == "windows" {
 		err := lock.Unlock()

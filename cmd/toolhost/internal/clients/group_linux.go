@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of those that its children leave. The function that it returns ends them all; nothing else
-// may start processes in between.
+// adoptOrphans makes this process the parent of those that its children leave. The function that it returns ends them
+// all; nothing else may start processes in between.
 func adoptOrphans() (end func()) {
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return func() {}

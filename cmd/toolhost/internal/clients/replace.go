@@ -15,7 +15,8 @@ import (
 type Replacement struct {
 	// File is a path of the table; empty: the file of the servers. Format is that of File.
 	File, Format string
-	// Set are values by their keys, with dots between. Lists are added to. What is set once stays as it is where it is there.
+	// Set are values by their keys, with dots between. Lists are added to. What is set once stays as it is where it is
+	// there.
 	Set object
 	// Note tells the user more about it.
 	Note string
@@ -58,8 +59,8 @@ func (c Client) Replace(ctx context.Context, r Request) (reports []Report, err e
 	return reports, nil
 }
 
-// chosen returns the settings by which the user's own files switch tools of the client off: the keys that Replace sets, as they are.
-// The files are only read.
+// chosen returns the settings by which the user's own files switch tools of the client off: the keys that Replace
+// sets, as they are. The files are only read.
 func (c Client) chosen(e Env) (own []Replacement, err error) {
 	for _, p := range c.Replaces {
 		file, format := p.in(c, e)

@@ -12,28 +12,30 @@ type Run struct {
 	Hosts []string
 	// URLs are the environment variables that name another address of its model.
 	URLs []string
-	// Layers are the directories of its configuration. In the sandbox there are private ones in their places, in which it sees the
-	// user's files read-only.
+	// Layers are the directories of its configuration. In the sandbox there are private ones in their places, in which
+	// it sees the user's files read-only.
 	Layers []string
 	// Copies are files of the user of which it has a copy of its own to write, by the path of the copy in a layer.
 	Copies map[string]string
-	// Shared are files and directories in the layers that it writes as they are, such as sessions. A directory ends in "/" and is made.
+	// Shared are files and directories in the layers that it writes as they are, such as sessions. A directory ends in
+	// "/" and is made.
 	Shared []string
 	// Logins are the files of Shared that hold its login, which no other command may read.
 	Logins []string
-	// Entry is a file of the user in a layer, of which it has a copy with the entry of this host. Empty: Env or Args name the entry.
+	// Entry is a file of the user in a layer, of which it has a copy with the entry of this host. Empty: Env or Args
+	// name the entry.
 	Entry string
-	// Env are variables that it gets where the user has not set them, and Args its first arguments. In both {file} is a file with the
-	// entry of this host, {command} this program and {socket} what it is to connect to. {entry} is what the user has set, a configuration,
-	// with the entry added.
+	// Env are variables that it gets where the user has not set them, and Args its first arguments. In both {file} is a
+	// file with the entry of this host, {command} this program and {socket} what it is to connect to. {entry} is what
+	// the user has set, a configuration, with the entry added.
 	Env  map[string]string
 	Args []string
 	// Agent is how it does one task without a person; nil: it is not known.
 	Agent *Agent
 }
 
-// An Agent is how a client does one task without a person. The task comes on its standard input. The element {model} of Args stands for
-// Model, {resume} for Resume, in which {model} and {id} are the values.
+// An Agent is how a client does one task without a person. The task comes on its standard input. The element {model}
+// of Args stands for Model, {resume} for Resume, in which {model} and {id} are the values.
 type Agent struct {
 	Args, Model, Resume []string
 	Parse               string // the format of its output
@@ -92,7 +94,8 @@ func (r Run) Filled(e Env, entry []byte, file, command, socket string) (args, en
 // entryText is the value of a variable that holds a configuration.
 const entryText = "{entry}"
 
-// Entry is a configuration of the client with this server: one that names no other, or that of the user in a file or a variable.
+// Entry is a configuration of the client with this server: one that names no other, or that of the user in a file or
+// a variable.
 func (c Client) Entry(e Env, s Server) ([]byte, error) {
 	var given []byte
 	for name, value := range c.Runs.Env {

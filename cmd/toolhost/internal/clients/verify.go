@@ -89,8 +89,8 @@ type trial struct {
 	repeats        int
 }
 
-// Verify runs the client in a new directory with a fake model, with toolhost installed as r says. It reports which tools the
-// model is offered and whether it can do what only our rules deny.
+// Verify runs the client in a new directory with a fake model, with toolhost installed as r says. It reports which
+// tools the model is offered and whether it can do what only our rules deny.
 func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	if c.Verifies == nil {
 		return nil, fmt.Errorf("%s: %w: %s", c.Title, ErrNoBaseURL, c.Unverified)
@@ -134,8 +134,8 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	return v, nil
 }
 
-// prepare makes the home of the trial: the client's configuration with toolhost in it, and our rules. Which of its own tools the user has
-// switched off is copied from the user's files.
+// prepare makes the home of the trial: the client's configuration with toolhost in it, and our rules. Which of its
+// own tools the user has switched off is copied from the user's files.
 func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	off := t.client
 	if !r.Replace && !r.Run {

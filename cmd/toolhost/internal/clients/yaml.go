@@ -51,8 +51,8 @@ type yamlTree struct {
 	root  *ast.MappingNode // nil when there is nothing but comments
 }
 
-// plainBreaks are the lines of a body as the parser counts them right: a comment before a CRLF is two lines to it. No line and no
-// column of it changes.
+// plainBreaks are the lines of a body as the parser counts them right: a comment before a CRLF is two lines to it. No
+// line and no column of it changes.
 func plainBreaks(body []byte) []byte { return bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")) }
 
 func parseYAML(body []byte) (yamlTree, error) {

@@ -1,10 +1,11 @@
-// Package console serves the pages on which the owner of the machine sees what agents do through a host, approves calls that a
-// rule asks about, stops running calls and undoes changes.
+// Package console serves the pages on which the owner of the machine sees what agents do through a host, approves
+// calls that a rule asks about, stops running calls and undoes changes.
 //
-// A [Console] observes every call of the host. As its asker, it shows the questions that a client cannot show to a person.
-// [Console.Open] serves the pages: on its own loopback address, or on a Unix socket in the state directory that [Forward]
-// connects to one. A code that works once opens them. It is in the state directory, which no contained command can read, and is
-// exchanged for a cookie. If commands are not contained the pages only show, and approve nothing.
+// A [Console] observes every call of the host. As its asker, it shows the questions that a client cannot show to a
+// person. [Console.Open] serves the pages: on its own loopback address, or on a Unix socket in the state directory
+// that [Forward] connects to one. A code that works once opens them. It is in the state directory, which no contained
+// command can read, and is exchanged for a cookie. If commands are not contained the pages only show, and approve
+// nothing.
 package console
 
 import (
@@ -33,8 +34,8 @@ const (
 	maxName  = 4 << 10
 	// maxClient bounds what a client calls itself, in bytes.
 	maxClient = 100
-	// MaxWaiting is how many questions may wait at once, and maxOfOne how many about the calls of one principal, three quarters, so that
-	// no one keeps the others from asking; further calls are refused.
+	// MaxWaiting is how many questions may wait at once, and maxOfOne how many about the calls of one principal, three
+	// quarters, so that no one keeps the others from asking; further calls are refused.
 	MaxWaiting = 64
 	maxOfOne   = MaxWaiting - MaxWaiting/4
 	// MaxPages is the maximum number of pages that are updated concurrently. A browser needs one for all its tabs.

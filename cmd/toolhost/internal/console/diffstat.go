@@ -9,7 +9,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// Bounds of a call whose lines are counted for the list, in files and in bytes of them, and of the counts that are kept.
+// Bounds of a call whose lines are counted for the list, in files and in bytes of them, and of the counts that are
+// kept.
 const (
 	maxCountedFiles = 50
 	maxCountedBytes = 1 << 20

@@ -74,7 +74,8 @@ func (s historyPages) list(v pageRequest) (historyBody, error) {
 	return body, err
 }
 
-// keepRoots leaves of a call what it changed in the roots, and reports whether that is anything. Several hosts share one history.
+// keepRoots leaves of a call what it changed in the roots, and reports whether that is anything. Several hosts share
+// one history.
 func (s historyPages) keepRoots(c *builtin.ChangedCall) bool {
 	c.Files = slices.DeleteFunc(c.Files, func(f builtin.Change) bool { return !s.inRoots(f.Path) })
 	if len(c.Files) > 0 {
@@ -153,8 +154,8 @@ const changeSlack = 2 * time.Second
 // comparedCommand is how much of a command is compared, in bytes: the history keeps no more of a long one.
 const comparedCommand = 1 << 10
 
-// changeOf returns what a call has changed, from the history: the change that began while the call ran, by the same tool in the same
-// scope, of its command or of a file that it wrote.
+// changeOf returns what a call has changed, from the history: the change that began while the call ran, by the same
+// tool in the same scope, of its command or of a file that it wrote.
 func (s historyPages) changeOf(c call) *changeBody {
 	r := c.Record
 	if c.State != stateDone && c.State != stateFailed || r.Command == "" && len(r.Writes) == 0 {

@@ -85,8 +85,8 @@ func unusual(texts []string) g.Node {
 	return h.Ul(h.Class("note bad unusual"), g.Map(texts, func(s string) g.Node { return h.Li(text(clip(s, maxField))) }))
 }
 
-// effects shows everything that the call would do: its command, and each effect with the rule that applies to it. Those that are allowed
-// already are folded.
+// effects shows everything that the call would do: its command, and each effect with the rule that applies to it.
+// Those that are allowed already are folded.
 func effects(q *mcpserver.Question) g.Node {
 	if len(q.Items) == 0 && q.Text == "" {
 		return nil
@@ -126,7 +126,8 @@ func effect(i guard.Item) g.Node {
 		g.If(len(changes) > 0, h.Pre(h.Class("diff"), rows(changes))), cutNote(i.What), cutNote(whole))
 }
 
-// script is the text that an asked command runs from a file, named from the directory of the command. A long one is folded.
+// script is the text that an asked command runs from a file, named from the directory of the command. A long one is
+// folded.
 func script(s guard.Script, dir string) g.Node {
 	head := g.Group{code(strings.TrimPrefix(s.File, dir+"/")), g.If(s.Digest != "", h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
 		g.If(s.Note != "", h.Span(h.Class("by"), text(" "+s.Note)))}

@@ -39,7 +39,8 @@ type outcome struct {
 // maxResolved is how many answered questions are remembered, to show their outcome.
 const maxResolved = 256
 
-// Present reports whether a person can answer: a page is open, or was a moment ago, or questions always wait for one, or are announced.
+// Present reports whether a person can answer: a page is open, or was a moment ago, or questions always wait for one,
+// or are announced.
 func (c *Console) Present() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

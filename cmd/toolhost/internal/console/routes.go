@@ -9,7 +9,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The checks of a request: the right host, no request from another site, a session, and for a change the token of its form.
+// The checks of a request: the right host, no request from another site, a session, and for a change the token of its
+// form.
 
 // A pageRequest is an authenticated request.
 type pageRequest struct {
@@ -57,8 +58,8 @@ func (s *website) pages() http.Handler {
 	return mux
 }
 
-// withDeadlines waits neither for the rest of what a browser sends, which net/http would read away at any pace before it answers, nor
-// for one that leaves its answer unread. A form that was read, and what lasts, sets another time.
+// withDeadlines waits neither for the rest of what a browser sends, which net/http would read away at any pace before
+// it answers, nor for one that leaves its answer unread. A form that was read, and what lasts, sets another time.
 func withDeadlines(next http.Handler, send, read time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, wire := time.Now(), http.NewResponseController(w)
@@ -68,7 +69,8 @@ func withDeadlines(next http.Handler, send, read time.Duration) http.Handler {
 	})
 }
 
-// withoutDeadline lets an answer wait for what it tells of. There is none to a HEAD, which would hold the place of a page.
+// withoutDeadline lets an answer wait for what it tells of. There is none to a HEAD, which would hold the place of a
+// page.
 func withoutDeadline(p page) page {
 	return func(w http.ResponseWriter, v pageRequest) {
 		if v.Method == http.MethodHead {

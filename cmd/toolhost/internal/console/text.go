@@ -49,11 +49,12 @@ func diffKind(row string) string {
 	return ""
 }
 
-// hunkStart matches where a hunk begins and how many lines it has in the new file, or in the old one if that is removed.
+// hunkStart matches where a hunk begins and how many lines it has in the new file, or in the old one if that is
+// removed.
 var hunkStart = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
-// numbered returns the lines of a unified diff, each with its number in the new file, or in the old one for a line that goes. The first
-// character of a line tells what it is: a line of a file may look like the head of a diff.
+// numbered returns the lines of a unified diff, each with its number in the new file, or in the old one for a line
+// that goes. The first character of a line tells what it is: a line of a file may look like the head of a diff.
 func numbered(diff string) (all []line) {
 	old, now, begun := 0, 0, false
 	for row := range strings.Lines(diff) {

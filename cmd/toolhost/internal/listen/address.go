@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// A UsageError says that an address, or what is asked for with it, cannot be meant, whatever the machine: not that it cannot be had here.
+// A UsageError says that an address, or what is asked for with it, cannot be meant, whatever the machine: not that it
+// cannot be had here.
 type UsageError struct{ error }
 
 // Usage makes an error one of usage.

@@ -33,8 +33,8 @@ const (
 const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n" +
 	"Content-Type: text/plain\r\nContent-Length: 37\r\n\r\ntoo many connections, try again later"
 
-// A limiter accepts connections while there is room, or an idle one can be closed for a new one, so that no client can use up
-// all by opening idle connections. It refuses others at once instead of letting them wait.
+// A limiter accepts connections while there is room, or an idle one can be closed for a new one, so that no client
+// can use up all by opening idle connections. It refuses others at once instead of letting them wait.
 type limiter struct {
 	net.Listener
 	limit  int
@@ -85,14 +85,15 @@ func (l *limiter) enter(peer netip.Prefix) bool {
 	return true
 }
 
-// overShare reports whether a peer has its part already. Peers on this machine, and those of a Unix socket, share one address and have no
-// bound of their own. The caller holds the lock.
+// overShare reports whether a peer has its part already. Peers on this machine, and those of a Unix socket, share one
+// address and have no bound of their own. The caller holds the lock.
 func (l *limiter) overShare(peer netip.Prefix) bool {
 	apart := peer.IsValid() && !peer.Addr().IsLoopback()
 	return apart && l.perPeer[peer] >= max(l.limit/fromOneAddress, 1)
 }
 
-// makeRoom closes the connection that has rested longest, if a peer may have its place. It reports whether there was one.
+// makeRoom closes the connection that has rested longest, if a peer may have its place. It reports whether there was
+// one.
 func (l *limiter) makeRoom(peer netip.Prefix) bool {
 	l.mu.Lock()
 	first := l.idle.Front()
@@ -105,7 +106,8 @@ func (l *limiter) makeRoom(peer netip.Prefix) bool {
 	return true
 }
 
-// Watch tells a listener of this package what its connections do, as [http.Server.ConnState] does: one without a request rests.
+// Watch tells a listener of this package what its connections do, as [http.Server.ConnState] does: one without a
+// request rests.
 func Watch(conn net.Conn, state http.ConnState) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
@@ -204,8 +206,9 @@ func (c *trackedConn) Close() error {
 // ownPart is the part of the descriptors that a listener of [Bound] may take.
 const ownPart = 8
 
-// Bound bounds the connections of a listener that this package did not open: at most most are open at once, and a quarter of
-// them from one network address. A refused client gets an answer in plain HTTP. Nothing is logged if log is nil.
+// Bound bounds the connections of a listener that this package did not open: at most most are open at once, and a
+// quarter of them from one network address. A refused client gets an answer in plain HTTP. Nothing is logged if log
+// is nil.
 func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -19,14 +19,14 @@ type Notifier struct {
 	log      *slog.Logger
 }
 
-// variables are what systemd says to the process that it started. LISTEN_FDS and the others that are read are taken out as
-// they are read; this is the whole list.
+// variables are what systemd says to the process that it started. LISTEN_FDS and the others that are read are taken
+// out as they are read; this is the whole list.
 var variables = []string{
 	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES",
 }
 
-// ClearEnvironment removes systemd's variables from the environment, so that no command and no hook can notify systemd in the
-// server's name. A server calls it after [Open] and [NewNotifier], which read them.
+// ClearEnvironment removes systemd's variables from the environment, so that no command and no hook can notify
+// systemd in the server's name. A server calls it after [Open] and [NewNotifier], which read them.
 func ClearEnvironment() error {
 	var errs []error
 	for _, name := range variables {
@@ -35,11 +35,12 @@ func ClearEnvironment() error {
 	return errors.Join(errs...)
 }
 
-// notifyTimeout bounds a message to systemd. The end of the server is announced too, and must not wait for a systemd that does not read.
+// notifyTimeout bounds a message to systemd. The end of the server is announced too, and must not wait for a systemd
+// that does not read.
 const notifyTimeout = 2 * time.Second
 
-// NewNotifier removes systemd's variables from the environment, so that no command can notify systemd in the server's name. It
-// must be called before the environment is copied for commands.
+// NewNotifier removes systemd's variables from the environment, so that no command can notify systemd in the server's
+// name. It must be called before the environment is copied for commands.
 func NewNotifier(log *slog.Logger) Notifier {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	watchdog, err := daemon.SdWatchdogEnabled(true)
@@ -72,8 +73,8 @@ func (n Notifier) NotifyReady(ctx context.Context, healthy func() bool) {
 	}()
 }
 
-// NotifyStopping says that the service ends once ctx is done. What it returns is called before the process ends: it waits until that
-// has been said, if it is to be.
+// NotifyStopping says that the service ends once ctx is done. What it returns is called before the process ends: it
+// waits until that has been said, if it is to be.
 func (n Notifier) NotifyStopping(ctx context.Context) (told func()) {
 	said := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

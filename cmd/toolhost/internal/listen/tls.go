@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// reloadInterval is how long the state of the certificate's files is cached, so that many handshakes do not cause as many
-// system calls.
+// reloadInterval is how long the state of the certificate's files is cached, so that many handshakes do not cause as
+// many system calls.
 const reloadInterval = time.Second
 
 // A certReloader holds the certificate in use. It looks at the files when a client connects; nothing runs between.
@@ -74,7 +74,8 @@ func (k *certReloader) stat() (now [2]fs.FileInfo) {
 // maxPEM bounds a file of PEM, in bytes. Chains have some 10 KB.
 const maxPEM = 1 << 20
 
-// load reads the pair. A root may hold the files, and clients wait for their end: a pipe that a command has put there must not hold them up.
+// load reads the pair. A root may hold the files, and clients wait for their end: a pipe that a command has put there
+// must not hold them up.
 func (k *certReloader) load() (pair tls.Certificate, err error) {
 	var pem [2][]byte
 	for i, name := range []string{k.certFile, k.keyFile} {
@@ -113,8 +114,8 @@ func replaces(used, found *x509.Certificate) error {
 	return nil
 }
 
-// certificate is the one in the files if they hold a pair that clients accept, or else the last that was one. A pair that is being
-// replaced does not match for a moment; it is tried again when the files change again.
+// certificate is the one in the files if they hold a pair that clients accept, or else the last that was one. A pair
+// that is being replaced does not match for a moment; it is tried again when the files change again.
 func (k *certReloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

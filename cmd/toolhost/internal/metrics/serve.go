@@ -115,7 +115,8 @@ func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 	return nil
 }
 
-// admit refuses requests that do not come from a scraper: from a web page whose name was rebound to this machine, or without the token.
+// admit refuses requests that do not come from a scraper: from a web page whose name was rebound to this machine, or
+// without the token.
 func (s *Site) admit(r *http.Request) (status int, text string) {
 	if s.token != "" {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

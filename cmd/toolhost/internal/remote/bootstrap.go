@@ -24,8 +24,8 @@ const (
 	tellEvery = 2 * time.Second
 )
 
-// bringScript receives the program, checks it, tries it, and puts it in its place. The braces make the shell read all of
-// it before it runs any of it: what follows in the input is the program.
+// bringScript receives the program, checks it, tries it, and puts it in its place. The braces make the shell read all
+// of it before it runs any of it: what follows in the input is the program.
 const bringScript = `{
 umask 077
 e=$(mkdir -p "$d" 2>&1) || fail "the directory for the program cannot be made: $e"

@@ -140,9 +140,9 @@ func (c *channel) ended() bool {
 	return c.err != nil
 }
 
-// unlink gives the link up for the one of a number, so that nothing more is received over it, and returns how many bytes
-// were received. It reports false if a link of a higher number has come first: what the other side said about this one
-// is old.
+// unlink gives the link up for the one of a number, so that nothing more is received over it, and returns how many
+// bytes were received. It reports false if a link of a higher number has come first: what the other side said about
+// this one is old.
 func (c *channel) unlink(number uint64) (received uint64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

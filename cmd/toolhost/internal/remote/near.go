@@ -139,8 +139,8 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	return true, closeReason(link, errors.Join(errors.New("the link broke"), err))
 }
 
-// agree tells the far side which channel goes on, and returns how much of it has arrived there. A far side that does not
-// know the channel is another one: then a new channel begins.
+// agree tells the far side which channel goes on, and returns how much of it has arrived there. A far side that does
+// not know the channel is another one: then a new channel begins.
 func (n *Near) agree(link io.Writer, r *bufio.Reader, number uint64) (s *session, received uint64, err error) {
 	for range 2 {
 		if s = n.session(); s == nil || s.channel.ended() {
@@ -245,7 +245,8 @@ func (n *Near) lost(reason error) {
 	}
 }
 
-// A Refusal is an error that the next link will have too, unless somebody changes something: calls do not wait for that.
+// A Refusal is an error that the next link will have too, unless somebody changes something: calls do not wait for
+// that.
 type Refusal struct{ error }
 
 func (e Refusal) Unwrap() error { return e.error }

@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// Do calls f, which writes in a directory of a tree. If permissions do not allow that, Do gives them to the owner, calls f
-// again, and restores the mode: a command can remove the permissions of its own user, which is also the user of the host.
+// Do calls f, which writes in a directory of a tree. If permissions do not allow that, Do gives them to the owner,
+// calls f again, and restores the mode: a command can remove the permissions of its own user, which is also the user
+// of the host.
 func Do(tree *os.Root, dir string, f func() error) error {
 	err := f()
 	if !errors.Is(err, fs.ErrPermission) {

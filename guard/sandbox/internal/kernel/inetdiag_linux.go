@@ -50,8 +50,8 @@ func (t *SocketTable) ListeningTCP(f func(address netip.AddrPort, inode uint32))
 	return nil
 }
 
-// TCP returns the inode of the TCP socket of a connection, established or not. from is the address of the socket itself, to that of
-// the other side. Both are IPv4; a socket of IPv6 that uses such addresses is found, too.
+// TCP returns the inode of the TCP socket of a connection, established or not. from is the address of the socket
+// itself, to that of the other side. Both are IPv4; a socket of IPv6 that uses such addresses is found, too.
 func (t *SocketTable) TCP(from, to netip.AddrPort) (inode uint32, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

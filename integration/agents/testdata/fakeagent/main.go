@@ -1,5 +1,5 @@
-// Command fakeagent is an agent without a model: its prompt is the list of what it does, a JSON object each line. It prints what Claude
-// Code prints, and calls the tools of the host at the socket that its first argument names.
+// Command fakeagent is an agent without a model: its prompt is the list of what it does, a JSON object each line. It
+// prints what Claude Code prints, and calls the tools of the host at the socket that its first argument names.
 package main
 
 import (
