@@ -316,6 +316,7 @@ func farRoutes(ctx context.Context, host *mcpserver.Host, server *mcpserver.Serv
 		defer context.AfterFunc(r.Context(), cancel)()
 		_ = server.ServeNamed(both, rand.Text(), r.Body, remote.Duplex(w)) // the near side sees that the stream ends
 	})
+	mux.HandleFunc("POST "+remote.PortPath, servePort)
 	mux.HandleFunc("GET "+remote.AboutPath, func(w http.ResponseWriter, r *http.Request) {
 		_ = printJSON(w, farAbout{Version: versionString(), Roots: host.Operator().Roots(), Findings: host.Operator().Examine(r.Context())})
 	})

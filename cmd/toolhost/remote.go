@@ -54,6 +54,7 @@ type remoteFlags struct {
 	network   networkFlags
 	stateDir  string
 	tokenFile string
+	forward   []string
 }
 
 func remoteCommand() *cobra.Command {
@@ -99,6 +100,9 @@ The rules and settings are those of the user and the workspace there. --settings
 				return err
 			}
 			defer func() { cancel(); <-near.Done() }()
+			if err := forward(ctx, cmd.ErrOrStderr(), near, flags.forward); err != nil {
+				return err
+			}
 			if kind == stdioKind {
 				return remote.ServeStdio(ctx, near, pollable(os.Stdin), os.Stdout, parentExited(ctx))
 			}
@@ -112,6 +116,7 @@ The rules and settings are those of the user and the workspace there. --settings
 	h.addTools(cmd)
 	h.addStructured(set)
 	flags.target.add(set)
+	set.StringArrayVar(&flags.forward, "forward", nil, "a `PORT` of this machine's loopback interface that leads to the same one of the target, such as that of a server in a background task, or HERE:THERE; repeatable")
 	set.StringVar(&flags.network.address, "listen", "", "with http: the `ADDRESS` to listen on (default: "+listen.DefaultAddress+")")
 	set.StringVar(&flags.tokenFile, "token-file", "", "with http: the `FILE` that holds the bearer token (default: one is made and kept in the state directory)")
 	set.StringVar(&flags.stateDir, "state-dir", "", "with http: the `DIR` for the token (default: $XDG_STATE_HOME/toolhost)")

@@ -3,6 +3,8 @@ package scripts
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,6 +163,57 @@ func TestRemoteTogether(t *testing.T) {
 	for _, s := range []*host.Session{one, two, three} {
 		s.End()
 	}
+}
+
+// TestRemoteForward: a port of this machine leads to a server at the target, and each direction ends by itself.
+func TestRemoteForward(t *testing.T) {
+	g := newFarGround(t)
+	far, err := net.Listen("tcp", "127.0.0.1:0")
+	host.Must(t, err)
+	defer far.Close()
+	go func() {
+		for {
+			c, err := far.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				text, _ := io.ReadAll(c) // the client's direction ends first
+				fmt.Fprintf(c, "got %s", text)
+			}()
+		}
+	}()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	host.Must(t, err)
+	here := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	s := g.relay(host.StdioModern, "--forward", fmt.Sprintf("%d:%d", here, far.Addr().(*net.TCPAddr).Port))
+	g.Put("a.txt", "content\n")
+	s.MustCall("Read", host.Args{"file_path": "a.txt"}) // it has started
+	talk := func() string {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", here))
+		host.Must(t, err)
+		defer c.Close()
+		fmt.Fprint(c, "hello")
+		host.Must(t, c.(*net.TCPConn).CloseWrite())
+		answer, _ := io.ReadAll(c)
+		return string(answer)
+	}
+	for range 3 {
+		if got := talk(); got != "got hello" {
+			t.Errorf("got %q", got)
+		}
+	}
+	g.kill(false) // the link: it is opened again
+	if got := talk(); got != "got hello" {
+		t.Errorf("over a new link: %q", got)
+	}
+	far.Close()
+	if got := talk(); got != "" {
+		t.Errorf("without a server: %q", got)
+	}
+	s.End()
 }
 
 // TestRemoteProgram: where the home directory is the root, tools and commands neither replace the program that the next link

@@ -136,6 +136,9 @@ func (t *tunnel) Write(p []byte) (int, error) { return t.in.Write(p) }
 // Close implements net.Conn.
 func (t *tunnel) Close() error { return errors.Join(t.in.Close(), t.ReadCloser.Close()) }
 
+// CloseWrite ends the direction to the far host.
+func (t *tunnel) CloseWrite() error { return t.in.Close() }
+
 // LocalAddr, RemoteAddr and the deadlines implement net.Conn. There are no deadlines.
 func (t *tunnel) LocalAddr() net.Addr              { return t.address }
 func (t *tunnel) RemoteAddr() net.Addr             { return t.address }
@@ -143,12 +146,24 @@ func (t *tunnel) SetDeadline(time.Time) error      { return nil }
 func (t *tunnel) SetReadDeadline(time.Time) error  { return nil }
 func (t *tunnel) SetWriteDeadline(time.Time) error { return nil }
 
-// Join copies between a connection and a stream until one of them ends.
+// Join copies between a connection and a stream until the connection has nothing more to send, and, if the end of that
+// can be passed on, until the stream has ended as well.
 func Join(ctx context.Context, conn net.Conn, in io.Reader, out io.Writer) {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	done := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(conn, in) // either end may close first
-		conn.Close()
+		defer close(done)
+		_, err := io.Copy(conn, in)
+		half, ok := conn.(halfCloser)
+		if err != nil || !ok || half.CloseWrite() != nil {
+			conn.Close()
+		}
 	}()
-	_, _ = io.Copy(out, conn)
+	_, err := io.Copy(out, conn)
+	if half, ok := out.(halfCloser); ok && err == nil && half.CloseWrite() == nil {
+		<-done
+	}
 }
+
+// A halfCloser can end one direction of a connection.
+type halfCloser interface{ CloseWrite() error }

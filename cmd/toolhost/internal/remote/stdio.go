@@ -19,6 +19,7 @@ const (
 	StdioPath   = "/relay/stdio"
 	ConsolePath = "/relay/console"
 	AboutPath   = "/relay/about"
+	PortPath    = "/relay/port"
 	Bearer      = "relay"
 )
 
