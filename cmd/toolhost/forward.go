@@ -21,15 +21,12 @@ func parseForwarding(text string) (f forwarding, err error) {
 	if !both {
 		there = here
 	}
-	for number, into := range map[string]*int{here: &f.here, there: &f.there} {
+	for i, number := range []string{here, there} {
 		port, err := strconv.ParseUint(number, 10, 16)
 		if err != nil || port == 0 {
 			return f, usageError{fmt.Errorf("--forward %q: expected a port such as 5173, or two such as 8080:5173", text)}
 		}
-		*into = int(port)
-	}
-	if !both {
-		f.there = f.here
+		*[]*int{&f.here, &f.there}[i] = int(port)
 	}
 	return f, nil
 }
@@ -62,7 +59,7 @@ func (f forwarding) accept(ctx context.Context, stderr io.Writer, near *remote.N
 			defer client.Close()
 			there, err := remote.Tunnel(ctx, near, remote.PortPath+"?port="+strconv.Itoa(f.there))
 			if err != nil {
-				fmt.Fprintf(stderr, "toolhost remote: localhost:%d: %v\n", f.here, err)
+				fmt.Fprintf(stderr, "toolhost remote: localhost:%d: %s\n", f.here, sanitized(err.Error()))
 				return
 			}
 			defer there.Close()
