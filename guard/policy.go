@@ -377,7 +377,11 @@ func (k *policyData) resolveMasks(c *rules.Compiler, cfg Config, s pathname.Spel
 	}
 	own := all(cfg.OwnFiles)
 	k.state = pathname.PlacesOf(s, append(all([]string{cfg.StateDir}), own...)...)
-	k.secrets = pathname.PlacesOf(s, all(homeSecrets(cfg.Home))...)
+	secrets := homeSecrets(cfg.Home)
+	for _, home := range ownerHomes(k.bounds) {
+		secrets = append(secrets, homeSecrets(home)...)
+	}
+	k.secrets = pathname.PlacesOf(s, all(secrets)...)
 	k.controlNames, k.stateDir = controlNames(cfg, k.bounds), cfg.StateDir
 	k.ownFilesWritable = slices.ContainsFunc(own, func(p pathname.Place) bool {
 		return k.inside.Hold(pathname.Slashed(p.Real)) || withinAny(p.Real, k.files.writable)

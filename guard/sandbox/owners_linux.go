@@ -1,18 +1,17 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	maxOwners       = 64   // users, and groups: user_namespaces(7) allows 340 lines in a map
-	maxOwnerEntries = 4096 // entries of one writable directory whose owners are looked at
-)
+// maxOwners bounds the users, and the groups: user_namespaces(7) allows 340 lines in a map.
+const maxOwners = 64
 
 // ownerPowers are the capabilities of root's commands over files of the owners of its workspace. As in every user
 // namespace, they count only for files whose user and group have a number in it.
@@ -25,9 +24,9 @@ type owners struct{ users, groups []int }
 // none reports whether there is no user or group but the host's own.
 func (o owners) none() bool { return len(o.users)+len(o.groups) == 0 }
 
-// findOwners returns the owners of the writable directories of pl and of their entries, other than root. A container
-// often runs as root in a directory of the person's. It returns none unless this process is root and may give numbers
-// to other users. The owners of all files are not wanted: commands could then read the private files of every user.
+// findOwners returns the owners of the writable directories of pl, other than root. A container often runs as root in a
+// directory of the person's. It returns none unless this process is root and may give numbers to other users. The
+// owners of the files there are not wanted: commands could read the private files of their users anywhere.
 func findOwners(pl *plan) owners {
 	var o owners
 	const needed = ownerPowers | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETFCAP
@@ -39,34 +38,42 @@ func findOwners(pl *plan) owners {
 	if unix.Capget(&header, &data[0]) != nil || data[0].Effective&needed != needed {
 		return o
 	}
+	users, groups := numbersIn("/proc/self/uid_map"), numbersIn("/proc/self/gid_map")
 	for _, t := range pl.writable {
-		o.add(t.path)
-		dir, err := os.Open(t.path)
-		if err != nil {
+		var st unix.Stat_t
+		if unix.Lstat(t.path, &st) != nil {
 			continue
 		}
-		names, _ := dir.Readdirnames(maxOwnerEntries)
-		dir.Close()
-		for _, name := range names {
-			o.add(filepath.Join(t.path, name))
-		}
+		o.users, o.groups = users.add(o.users, st.Uid), groups.add(o.groups, st.Gid)
 	}
 	return o
 }
 
-func (o *owners) add(path string) {
-	var st unix.Stat_t
-	if unix.Lstat(path, &st) != nil {
-		return
+// numbers are ranges of users or groups that exist in the namespace of this process: the first of each and how many.
+type numbers [][2]uint64
+
+func numbersIn(file string) (n numbers) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
 	}
-	for _, id := range []struct {
-		list   *[]int
-		number uint32
-	}{{&o.users, st.Uid}, {&o.groups, st.Gid}} {
-		if number := int(id.number); number != 0 && len(*id.list) < maxOwners && !slices.Contains(*id.list, number) {
-			*id.list = append(*id.list, number)
+	for line := range strings.Lines(string(text)) {
+		var first, outside, count uint64
+		if _, err := fmt.Sscan(line, &first, &outside, &count); err == nil {
+			n = append(n, [2]uint64{first, count})
 		}
 	}
+	return n
+}
+
+// add adds the owner of a directory to a list, unless it is root, in the list already, or shown in place of one that
+// does not exist here.
+func (n numbers) add(list []int, owner uint32) []int {
+	exists := slices.ContainsFunc(n, func(r [2]uint64) bool { return uint64(owner)-r[0] < r[1] })
+	if owner == 0 || !exists || len(list) == maxOwners || slices.Contains(list, int(owner)) {
+		return list
+	}
+	return append(list, int(owner))
 }
 
 // mappings gives each number, and own, itself.

@@ -35,14 +35,17 @@ func TestOwners(t *testing.T) {
 	f := newFixture(t)
 	write(t, f.ws+"/src/private", "private text\n")
 	write(t, f.out+"/strange", secret)
+	write(t, f.ws+"/strange", secret)
 	giveAway(t, f.ws)
-	for path, mode := range map[string]os.FileMode{"/ws/src": 0o700, "/ws/src/private": 0o600, "/out/strange": 0o600} {
+	for path, mode := range map[string]os.FileMode{"/ws/src": 0o700, "/ws/src/private": 0o600, "/ws/strange": 0o600, "/out/strange": 0o600} {
 		if err := os.Chmod(f.base+path, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Lchown(f.out+"/strange", stranger, stranger); err != nil {
-		t.Fatal(err)
+	for _, path := range []string{f.out + "/strange", f.ws + "/strange"} {
+		if err := os.Lchown(path, stranger, stranger); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s := f.start(t, Namespaces)
 	if s == nil {
@@ -55,6 +58,7 @@ func TestOwners(t *testing.T) {
 		{"made, given away, changed", "echo x > src/new && chown 1234:1234 src/new && chmod 640 src/new && touch -d 2020-01-01 src/new && stat -c '%u %a %y' src/new | cut -c1-19", "1234 640 2020-01-01\n"},
 		{"renamed and removed", "mv src/new src/old && rm src/old && ls src", "main.go\nprivate\n"},
 		{"of a stranger", "cat \"$OUT/strange\" 2>&1", "Permission denied"},
+		{"of a stranger in the workspace", "cat strange 2>&1", "Permission denied"},
 		{"given to a stranger", "chown 5678 src/private 2>&1", "Invalid argument"},
 		{"capabilities", "grep CapEff /proc/self/status", "000000000000000b\n"}, // chown, dac_override, fowner
 		{"another user", "python3 -c 'import os; os.setuid(1234)' 2>&1", "Operation not permitted"},

@@ -18,8 +18,8 @@ type Policy struct {
 	// Writable lists the files and directories a command may change: workspace
 	// roots, the directory for temporary files, caches. They must exist.
 	// In namespaces, commands of root have root's powers over the files of users
-	// and groups, at most 64 of each, that own such a directory or an entry of
-	// it, and not over those of other users.
+	// and groups, at most 64 of each, that own such a directory, and not over
+	// those of other users.
 	Writable []string
 	// ReadOnly lists paths inside the writable ones that stay as they are:
 	// .git/hooks, .claude, settings files. They, and their parents, cannot be
