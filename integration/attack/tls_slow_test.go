@@ -65,10 +65,9 @@ func TestAttackTLS(t *testing.T) {
 	host.Must(t, err)
 	host.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	url, _, err := client.Announced(stderr)
-	host.Must(t, err)
 	var log host.LockedBuffer
-	go func() { _, _ = io.Copy(&log, stderr) }()
+	url, _, err := client.Announced(io.TeeReader(stderr, &log)) // which reads on
+	host.Must(t, err)
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/mcp")
 	dial := func(cfg *tls.Config) error {
 		cfg.RootCAs = roots
