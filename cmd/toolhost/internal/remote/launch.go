@@ -264,7 +264,8 @@ h=$h/toolhost
 ` + base + "d=$h/program/" + quote(l.Version+"-"+sum[:12]) + "\n", nil
 }
 
-// dialScript starts the program.
+// dialScript starts the program. The braces make every shell read all of it first: a shell that reads byte by byte, as
+// bash does, would leave the rest in the input of the program.
 func (l *Launcher) dialScript() (string, error) {
 	place, err := l.place()
 	var args strings.Builder
@@ -274,9 +275,10 @@ func (l *Launcher) dialScript() (string, error) {
 	if l.FarDir != "" {
 		args.WriteString(` --state-dir="$h"`)
 	}
-	return place + `if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
+	return "{\n" + place + `if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
 echo "` + needMark + `$(uname -sm)"
 exit 0
+}
 `, err
 }
 

@@ -3,6 +3,7 @@ package remote
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,49 @@ func TestScripts(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(out), needMark) {
 			t.Errorf("--far-dir %q: %v %s", dir, err, out)
 		}
+	}
+}
+
+// runDial runs the script that starts the program in a shell. What follows the script in its input is input.
+func runDial(t *testing.T, shell string, l *Launcher, input string) string {
+	t.Helper()
+	text, err := l.dialScript()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := exec.Command(shell)
+	sh.Env, sh.Stdin = []string{"PATH=" + os.Getenv("PATH")}, strings.NewReader(text+input)
+	out, err := sh.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Skip(err)
+	}
+	return string(out)
+}
+
+// putProgram puts a program in the place where the script looks for it, and returns that.
+func putProgram(t *testing.T, l *Launcher, text string) string {
+	t.Helper()
+	sum, err := l.sum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(l.FarDir, "program", l.Version+"-"+sum[:12])
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "toolhost"), []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestScriptIsRead: a shell that reads its input byte by byte leaves nothing of the script to the program.
+func TestScriptIsRead(t *testing.T) {
+	l := NewLauncher(Target{Name: "x"}, os.Args[0])
+	l.Version, l.FarDir = "1.0", filepath.Join(t.TempDir(), "far")
+	putProgram(t, l, "#!/bin/sh\nexec cat\n")
+	if got := runDial(t, "bash", l, "hello\n"); got != "hello\n" {
+		t.Errorf("the program read %q", got)
 	}
 }
 
