@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -31,7 +32,6 @@ type session struct {
 
 	mu    sync.Mutex
 	asked map[string]chan jsonrpc.Envelope // requests of the server that wait for a response, by the JSON of their id
-	next  int                              // number of the last one
 	acks  map[any]chan struct{}            // closed when the acknowledgement of the subscription with this id was written
 }
 
@@ -130,8 +130,7 @@ func (s *session) acknowledged(ctx context.Context, id any) {
 func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	answer := make(chan jsonrpc.Envelope, 1)
 	s.mu.Lock()
-	s.next++
-	id := fmt.Sprintf("ask-%d", s.next)
+	id := "ask-" + rand.Text() // a late answer that was meant for another host of a relay answers nothing here
 	key := strconv.Quote(id)
 	s.asked[key] = answer
 	s.mu.Unlock()

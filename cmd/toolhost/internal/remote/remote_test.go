@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -49,6 +50,10 @@ func (s *site) Close() error {
 func (s *site) Addr() net.Addr { return address{} }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == StdioPath {
+		s.serveStdio(Duplex(w), r.Body)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -61,6 +66,18 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = w.Write(append([]byte("done "), body...))
+}
+
+// serveStdio answers each request of a client.
+func (s *site) serveStdio(out io.Writer, in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		s.mu.Lock()
+		s.ran[lines.Text()]++
+		s.mu.Unlock()
+		if m := examine(lines.Bytes()); m.isRequest() {
+			fmt.Fprintf(out, `{"id":%s,"result":{}}`+"\n", m.ID)
+		}
+	}
 }
 
 // runs returns how often the request with a body was run.
@@ -252,6 +269,49 @@ func TestFarKilled(t *testing.T) {
 	}
 	if first.runs("held") != 1 || second.runs("held") != 0 || second.runs("next") != 1 {
 		t.Errorf("held ran %d and %d times, next %d times", first.runs("held"), second.runs("held"), second.runs("next"))
+	}
+}
+
+// TestLateAnswer: what a client answers to a far host that is gone does not reach the next one.
+func TestLateAnswer(t *testing.T) {
+	first, second := newSite(t), newSite(t)
+	var use atomic.Pointer[site]
+	use.Store(first)
+	var link atomic.Pointer[net.Conn]
+	n := newNear(t, func(context.Context) (io.ReadWriteCloser, error) {
+		conn, err := use.Load().dial()
+		link.Store(&conn)
+		return conn, err
+	})
+	in, toClient := io.Pipe()
+	fromClient, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- ServeStdio(t.Context(), n, in, out, nil) }()
+	answers := bufio.NewScanner(fromClient)
+	send := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			fmt.Fprintln(toClient, line)
+		}
+		if !answers.Scan() {
+			t.Fatal("no answer")
+		}
+	}
+	const answer = `{"id":"ask-1","result":{"action":"accept"}}`
+	send(`{"id":1,"method":"x"}`)
+	send(answer, `{"id":2,"method":"x"}`)
+	use.Store(second)
+	(*link.Load()).Close()
+	for second.runs("next") == 0 {
+		_, _ = call(t.Context(), n, "next") // the first one may still be with the host that is gone
+	}
+	send(answer, `{"id":3,"method":"x"}`)
+	if first.runs(answer) != 1 || second.runs(answer) != 0 || second.runs(`{"id":3,"method":"x"}`) != 1 {
+		t.Errorf("the hosts got the answer %d and %d times", first.runs(answer), second.runs(answer))
+	}
+	toClient.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -207,6 +207,9 @@ func (c *stdioClient) sendOne(ctx context.Context, w waiting) {
 		_, _ = c.stream.in.Write(w.line) // it is kept until there is a link again
 		return
 	}
+	if c.stream != nil && w.ID != nil && w.Method == "" {
+		return // it answers a far host that is gone: the next one has not asked
+	}
 	s, err := c.near.linked(ctx, w.deadline)
 	if err != nil {
 		c.fail(w.message, codeUnavailable, err)
