@@ -168,10 +168,10 @@ func (c *channel) drop() {
 func (c *channel) carry(link io.ReadWriteCloser, r *bufio.Reader, received uint64) error {
 	c.mu.Lock()
 	c.drop()
-	if received < c.base || received > c.base+uint64(len(c.out)) {
+	if base, sent := c.base, c.sent; received < base || received > sent {
 		c.mu.Unlock()
 		link.Close()
-		c.fail(fmt.Errorf("the other side has received %d bytes of %d to %d", received, c.base, c.base+uint64(len(c.out))))
+		c.fail(fmt.Errorf("the other side has received %d bytes of %d to %d", received, base, sent))
 		return ErrLost
 	}
 	c.acknowledged(received)
@@ -202,9 +202,9 @@ func (c *channel) release(link io.Closer) {
 	c.changed.Broadcast()
 }
 
-// acknowledged forgets what the other side has received. The caller holds the lock.
+// acknowledged forgets what the other side has received, which is not more than was sent. The caller holds the lock.
 func (c *channel) acknowledged(received uint64) {
-	if received > c.base && received <= c.base+uint64(len(c.out)) {
+	if received > c.base && received <= c.sent {
 		c.out, c.base = c.out[received-c.base:], received
 		if len(c.out) == 0 {
 			c.out = nil

@@ -404,6 +404,35 @@ func TestOldLink(t *testing.T) {
 	}
 }
 
+// TestUnsent: the other side cannot acknowledge, over a link or for a new one, what it was not sent.
+func TestUnsent(t *testing.T) {
+	c := newChannel("x", func(*channel) {})
+	near, far := net.Pipe()
+	carried := make(chan error, 1)
+	go func() { carried <- c.carry(near, bufio.NewReader(near), 0) }()
+	if _, err := c.Write(make([]byte, 3*maxPacket)); err != nil { // the first packet is being sent, the others wait
+		t.Fatal(err)
+	}
+	for _, number := range []uint64{3 * maxPacket, 0} { // the second is read after the first was acted on
+		if _, err := far.Write(head(nil, packetAcknowledge, number)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.mu.Lock()
+	if c.base != 0 || len(c.out) != 3*maxPacket {
+		t.Errorf("%d bytes were forgotten", c.base)
+	}
+	c.mu.Unlock()
+	far.Close()
+	if err := <-carried; err == nil || c.ended() {
+		t.Errorf("the link: %v", err)
+	}
+	near, _ = net.Pipe()
+	if err := c.carry(near, bufio.NewReader(near), 3*maxPacket); !errors.Is(err, ErrLost) || !c.ended() {
+		t.Errorf("a link that has received too much: %v", err)
+	}
+}
+
 // TestToken: a link without the token is not greeted.
 func TestToken(t *testing.T) {
 	s := newSite(t)
