@@ -163,10 +163,15 @@ func (c *channel) drop() {
 	}
 }
 
-// carry uses a link until it breaks or the channel ends. received is how many bytes the other side has; r reads the
-// link, and may have read ahead.
-func (c *channel) carry(link io.ReadWriteCloser, r *bufio.Reader, received uint64) error {
+// carry uses the link of a number until it breaks or the channel ends, unless one of a higher number has come since
+// [channel.unlink]. received is how many bytes the other side has; r reads the link, and may have read ahead.
+func (c *channel) carry(link io.ReadWriteCloser, r *bufio.Reader, number, received uint64) error {
 	c.mu.Lock()
+	if number != c.links {
+		c.mu.Unlock()
+		link.Close()
+		return net.ErrClosed
+	}
 	c.drop()
 	if base, sent := c.base, c.sent; received < base || received > sent {
 		c.mu.Unlock()

@@ -117,15 +117,16 @@ func (f *Far) serve(link net.Conn) error {
 		return err
 	}
 	received, ok := c.unlink(h.Link)
-	if !ok {
-		return net.ErrClosed
+	err = net.ErrClosed
+	if ok {
+		err = writeLine(link, hello{Channel: c.id, Received: received})
 	}
-	_ = link.SetDeadline(time.Time{})
-	if err := writeLine(link, hello{Channel: c.id, Received: received}); err != nil {
+	if err != nil {
 		f.detached(c)
 		return err
 	}
-	return c.carry(link, r, h.Received)
+	_ = link.SetDeadline(time.Time{})
+	return c.carry(link, r, h.Link, h.Received)
 }
 
 // agree reads which channel the near side continues. One that is not known, and not new either, belongs to a host that

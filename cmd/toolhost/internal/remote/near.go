@@ -135,7 +135,7 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	}
 	defer context.AfterFunc(ctx, func() { s.channel.fail(io.EOF) })()
 	n.up()
-	err = s.channel.carry(link, r, received)
+	err = s.channel.carry(link, r, number, received)
 	return true, closeReason(link, errors.Join(errors.New("the link broke"), err))
 }
 

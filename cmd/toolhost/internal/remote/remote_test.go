@@ -409,7 +409,7 @@ func TestUnsent(t *testing.T) {
 	c := newChannel("x", func(*channel) {})
 	near, far := net.Pipe()
 	carried := make(chan error, 1)
-	go func() { carried <- c.carry(near, bufio.NewReader(near), 0) }()
+	go func() { carried <- c.carry(near, bufio.NewReader(near), 0, 0) }()
 	if _, err := c.Write(make([]byte, 3*maxPacket)); err != nil { // the first packet is being sent, the others wait
 		t.Fatal(err)
 	}
@@ -428,8 +428,22 @@ func TestUnsent(t *testing.T) {
 		t.Errorf("the link: %v", err)
 	}
 	near, _ = net.Pipe()
-	if err := c.carry(near, bufio.NewReader(near), 3*maxPacket); !errors.Is(err, ErrLost) || !c.ended() {
+	if err := c.carry(near, bufio.NewReader(near), 0, 3*maxPacket); !errors.Is(err, ErrLost) || !c.ended() {
 		t.Errorf("a link that has received too much: %v", err)
+	}
+}
+
+// TestOvertaken: a link that was given up before it was used does not replace the one that has come since.
+func TestOvertaken(t *testing.T) {
+	c := newChannel("x", func(*channel) {})
+	c.unlink(1)
+	c.unlink(2)
+	late, _ := net.Pipe()
+	if err := c.carry(late, bufio.NewReader(late), 1, 7); !errors.Is(err, net.ErrClosed) || c.ended() {
+		t.Errorf("a link that was overtaken: %v", err)
+	}
+	if _, err := late.Write(nil); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("it is open: %v", err)
 	}
 }
 
