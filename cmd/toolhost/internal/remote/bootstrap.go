@@ -29,6 +29,7 @@ const (
 const bringScript = `{
 umask 077
 e=$(mkdir -p "$d" 2>&1) || fail "the directory for the program cannot be made: $e"
+own
 t=$d/.new.$$
 trap 'rm -f "$t"' 0
 trap 'exit 1' 1 2 15

@@ -244,6 +244,22 @@ type link struct {
 
 func (l link) Read(b []byte) (int, error) { return l.r.Read(b) }
 
+// ownScript defines own, which fails where another user there could have put the program, or could replace it. root and
+// the target of a link of the user are trusted.
+const ownScript = `own() {
+for p in "$h" "$h/." "$h/program" "$d" "$d/toolhost"; do
+[ -e "$p" ] || [ -h "$p" ] || continue
+set -- $(ls -ldn "$p")
+case $3 in 0|"$(id -u)") ;; *)
+fail "$p belongs to another user there, who could replace the program: name another directory with --far-dir DIR" ;;
+esac
+case $1 in [!l]????w*|[!l]???????w*)
+fail "other users there can replace the program: chmod go-w '$p' there, or name another directory with --far-dir DIR" ;;
+esac
+done
+}
+`
+
 // place begins every script: it sets h to the state directory there, and d to the directory of the program in it, which
 // no tool and no command of a host can write.
 func (l *Launcher) place() (string, error) {
@@ -260,7 +276,7 @@ h=$h/toolhost
 	} else if l.FarDir != "" {
 		base = "h=" + quote(l.FarDir) + "\n"
 	}
-	return `fail() { printf '` + FailMark + `%s\n' "$(printf %s "$1" | tr '\n' ' ')"; exit 1; }
+	return ownScript + `fail() { printf '` + FailMark + `%s\n' "$(printf %s "$1" | tr '\n' ' ')"; exit 1; }
 ` + base + "d=$h/program/" + quote(l.Version+"-"+sum[:12]) + "\n", nil
 }
 
@@ -275,7 +291,8 @@ func (l *Launcher) dialScript() (string, error) {
 	if l.FarDir != "" {
 		args.WriteString(` --state-dir="$h"`)
 	}
-	return "{\n" + place + `if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
+	return "{\n" + place + `own
+if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
 echo "` + needMark + `$(uname -sm)"
 exit 0
 }

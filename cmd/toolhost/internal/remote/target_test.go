@@ -133,6 +133,63 @@ func TestScriptIsRead(t *testing.T) {
 	}
 }
 
+// TestSharedDirectory: a program that another user there could have put in its place is not started.
+func TestSharedDirectory(t *testing.T) {
+	const another = 12345
+	chown := func(path string) {
+		if os.Getuid() != 0 {
+			t.Skip("only root gives files to another user")
+		}
+		if err := os.Lchown(path, another, another); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod := func(mode os.FileMode) func(string) {
+		return func(path string) {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	link := func(path string) {
+		if err := errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(string)
+		refuse string
+	}{
+		"own":               {chmod(0o755), ""},
+		"own link":          {link, ""},
+		"another's":         {chown, "belongs to another user"},
+		"another's link":    {func(path string) { link(path); chown(path) }, "belongs to another user"},
+		"link to another's": {func(path string) { link(path); chown(path + ".real") }, "belongs to another user"},
+		"for the group":     {chmod(0o775), "other users there can replace"},
+		"for all":           {chmod(0o1777), "other users there can replace"},
+	} {
+		for _, within := range []string{"", "program", "program/*", "program/*/toolhost"} {
+			t.Run(name+"/"+within, func(t *testing.T) {
+				if within != "" && name == "link to another's" {
+					t.Skip("a link in a directory of the user is the user's choice")
+				}
+				l := NewLauncher(Target{Name: "x"}, os.Args[0])
+				l.Version, l.FarDir = "1.0", filepath.Join(t.TempDir(), "far")
+				putProgram(t, l, "#!/bin/sh\necho started\n")
+				paths, err := filepath.Glob(filepath.Join(l.FarDir, within))
+				if err != nil || len(paths) != 1 {
+					t.Fatal(paths, err)
+				}
+				c.change(paths[0])
+				got := runDial(t, "sh", l, "")
+				if c.refuse == "" && got != "started\n" || c.refuse != "" && (!strings.HasPrefix(got, FailMark) || !strings.Contains(got, c.refuse)) {
+					t.Errorf("%s", got)
+				}
+			})
+		}
+	}
+}
+
 // TestUnpack: the program for another system comes out of an archive whose checksum is known.
 func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
