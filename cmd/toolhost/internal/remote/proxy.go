@@ -88,8 +88,15 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+const (
+	// maxAbout bounds the description that a far host gives of itself, and aboutTime how long it may take to give it.
+	maxAbout, aboutTime = 1 << 20, time.Minute
+)
+
 // ReadAbout reads the description that a far host gives of itself.
 func ReadAbout(ctx context.Context, near *Near, path string, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, aboutTime, fmt.Errorf("the far host described nothing of itself in %s", aboutTime))
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
 	if err != nil {
 		return err
@@ -99,7 +106,7 @@ func ReadAbout(ctx context.Context, near *Near, path string, into any) error {
 		return err
 	}
 	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAbout))
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the far host answers %s: %s", response.Status, bytes.TrimSpace(raw))
 	}

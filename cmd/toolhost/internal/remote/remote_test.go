@@ -447,6 +447,25 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
+// endless is a line that does not end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestLongAnswer: a message of the far host is passed on whole, however many reads it takes, and one without end is not kept.
+func TestLongAnswer(t *testing.T) {
+	for _, size := range []int{0, 1, maxPacket - 1, maxPacket, 3 * maxPacket} {
+		want := strings.Repeat("x", size) + "\n"
+		r := bufio.NewReaderSize(strings.NewReader(want+"next"), maxPacket)
+		if got, err := readMessage(r); err != nil || string(got) != want {
+			t.Errorf("%d bytes: %d, %v", size, len(got), err)
+		}
+	}
+	if got, err := readMessage(bufio.NewReaderSize(endless{}, maxPacket)); err == nil || len(got) > 0 {
+		t.Errorf("an endless message: %d bytes, %v", len(got), err)
+	}
+}
+
 // TestToken: a link without the token is not greeted.
 func TestToken(t *testing.T) {
 	s := newSite(t)

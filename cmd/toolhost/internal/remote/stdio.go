@@ -26,6 +26,8 @@ const (
 const (
 	// maxLine is the longest message that is examined. Longer ones are left to the far host, which refuses them.
 	maxLine = 33 << 20
+	// maxAnswer is the longest message that is taken from a far host.
+	maxAnswer = 2 * maxLine
 	// maxWaiting is how many messages wait for a link.
 	maxWaiting = 64
 	// endGrace is how long the far host may take to answer what runs when the client has left.
@@ -298,7 +300,7 @@ func (c *stdioClient) receive(ctx context.Context, s *session, body io.ReadClose
 	defer response.Body.Close()
 	r := bufio.NewReaderSize(response.Body, maxPacket)
 	for {
-		line, err := r.ReadBytes('\n')
+		line, err := readMessage(r)
 		if err == nil {
 			err = c.deliver(line)
 		}
@@ -307,6 +309,19 @@ func (c *stdioClient) receive(ctx context.Context, s *session, body io.ReadClose
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// readMessage reads a line of at most [maxAnswer] bytes.
+func readMessage(r *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); len(line) > maxAnswer {
+			return nil, fmt.Errorf("the far host sent a message of more than %d MB", maxAnswer>>20)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }
