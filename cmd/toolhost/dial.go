@@ -262,8 +262,8 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, roots []stri
 	if err != nil {
 		return err
 	}
-	token := rand.Text()
-	if err := privatefile.Replace(socket+".token", []byte(token+"\n")); err != nil {
+	token, err := keptToken(socket + ".token")
+	if err != nil {
 		return err
 	}
 	l, err := listen.Open(listen.Config{Address: "unix:" + socket, Log: cfg.Log})
@@ -283,6 +283,17 @@ func (f *hostFlags) serveRelays(ctx context.Context, socket string, roots []stri
 	return f.sidecars(ctx, host, farKind, func() {}, func() error {
 		return server.ServeHTTP(ctx, far, mcpserver.HTTPConfig{Verifier: bearer, Warm: mcpserver.LocalPrincipal, Relay: farRoutes(ctx, host, server)})
 	})
+}
+
+// keptToken returns the token of the links, made when there is none. It is not replaced: another host that still runs
+// would refuse the links that show the new one.
+func keptToken(file string) (string, error) {
+	token, err := auth.ReadToken(file)
+	if err != nil {
+		token = rand.Text()
+		err = privatefile.Replace(file, []byte(token+"\n"))
+	}
+	return token, err
 }
 
 // endIdle stops a host that has had no client and no task for long enough.
