@@ -49,8 +49,9 @@ var schemes = map[string]scheme{
 	"ssh://": {
 		form: "ssh://[USER@]HOST[:PORT][/PATH]", example: "ssh://me@box/home/me/project",
 		pattern: `^(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.\\-]*)@)?(?P<host>` + hostPart + `)(?::(?P<port>[0-9]+))?(?P<path>/.*)?$`,
-		argv: []string{"ssh", "-T", "-o BatchMode=yes", "-o ConnectTimeout=15", "-o ServerAliveInterval=15", "-o ServerAliveCountMax=2",
-			"-p {port}", "-l {user}", "-- {host}", "sh"},
+		// No agent, display or forwarding of the user's configuration is for the tools there, and no command of it for sh.
+		argv: []string{"ssh", "-T", "-a", "-x", "-o ClearAllForwardings=yes", "-o RemoteCommand=none", "-o BatchMode=yes",
+			"-o ConnectTimeout=15", "-o ServerAliveInterval=15", "-o ServerAliveCountMax=2", "-p {port}", "-l {user}", "-- {host}", "sh"},
 	},
 	"docker://": {
 		form: "docker://[USER@]CONTAINER[/PATH]", example: "docker://app/src",

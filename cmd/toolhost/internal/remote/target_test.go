@@ -13,7 +13,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const ssh = "ssh -T -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2 "
+	const ssh = "ssh -T -a -x -o ClearAllForwardings=yes -o RemoteCommand=none -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2 "
 	for target, want := range map[string]struct{ argv, root string }{
 		"ssh://box":                      {ssh + "-- box sh", ""},
 		"ssh://me@box:2222/srv/p":        {ssh + "-p 2222 -l me -- box sh", "/srv/p"},
