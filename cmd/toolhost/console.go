@@ -183,7 +183,7 @@ func forwardConsole(cmd *cobra.Command, i console.Instance, dial func(context.Co
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, console.Link(f.URL(), i.Code))
+	fmt.Fprintln(out, console.Link(f.URL(), sanitized(i.Code)))
 	fmt.Fprintln(cmd.ErrOrStderr(), "the link works once; the console is served until you end this command")
 	err = f.Serve(cmd.Context())
 	if errors.Is(err, console.ErrHostEnded) {

@@ -66,15 +66,15 @@ var levelColours = map[string]colour{doctor.LevelOK: green, doctor.LevelWarn: ye
 func printFindings(w io.Writer, findings []doctor.Finding) error {
 	colours := useColor(w)
 	for _, f := range findings {
-		level := fmt.Sprintf("%-5s", f.Level)
+		level := fmt.Sprintf("%-5s", sanitized(f.Level))
 		if colours {
 			level = string(levelColours[f.Level]) + level + string(plain)
 		}
-		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, f.About, sanitized(strings.TrimSpace(f.Text))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %-8s %s\n", level, sanitized(f.About), sanitized(strings.TrimSpace(f.Text))); err != nil {
 			return err
 		}
 		if f.Remedy != "" {
-			if _, err := fmt.Fprintf(w, "%14s → %s\n", "", f.Remedy); err != nil {
+			if _, err := fmt.Fprintf(w, "%14s → %s\n", "", sanitized(f.Remedy)); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ func (f *farFlags) console(cmd *cobra.Command, roots []string, listen string) er
 			return err
 		}
 		return forwardConsole(cmd, i, func(ctx context.Context) (net.Conn, error) {
-			return remote.Tunnel(ctx, near, remote.ConsolePath+"?id="+i.ID)
+			return remote.Tunnel(ctx, near, remote.ConsolePath+"?id="+url.QueryEscape(i.ID))
 		}, listen)
 	})
 }
