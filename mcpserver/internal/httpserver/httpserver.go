@@ -54,6 +54,10 @@ type Config struct {
 // relayWrite replaces [Limits.Write] for relays. A link may be away for that long.
 const relayWrite = 10 * time.Minute
 
+// relayWindow is how many received bytes may wait to be read on all streams of a relay's connection. A stream may have
+// 1 MiB of them, such as one to a forwarded port whose program does not read: the other calls go on.
+const relayWindow = 32 << 20
+
 // Serve serves clients on l until ctx is done. Running calls then have [transport.DrainGrace] to finish.
 func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config) error {
 	if cfg.Verifier == nil {
@@ -88,7 +92,9 @@ func Serve(ctx context.Context, s transport.Handler, l net.Listener, cfg Config)
 		ErrorLog: quietLog(s.Log()),
 	}
 	if cfg.Relay != nil {
-		web.Protocols, web.HTTP2 = new(http.Protocols), &http.HTTP2Config{MaxConcurrentStreams: cfg.Limits.InFlight}
+		web.Protocols, web.HTTP2 = new(http.Protocols), &http.HTTP2Config{
+			MaxConcurrentStreams: cfg.Limits.InFlight, MaxReceiveBufferPerConnection: relayWindow,
+		}
 		web.Protocols.SetUnencryptedHTTP2(true)
 	}
 	if cfg.Warm != "" {

@@ -21,6 +21,9 @@ const (
 	LinkWait = 20 * time.Second
 	// firstRetry and lastRetry are the pauses before a link is dialled again: they double from one to the other.
 	firstRetry, lastRetry = 200 * time.Millisecond, 10 * time.Second
+	// maxStreamUnread is how many received bytes of one call or forwarded connection wait to be read. One whose client
+	// does not read stops no other: there is room for 64.
+	maxStreamUnread = 1 << 20
 )
 
 // A Dialer opens a link: something that starts the far side and carries its input and output.
@@ -66,7 +69,7 @@ func newNearWith(ctx context.Context, dial Dialer, warn func(error), first time.
 	protocols.SetUnencryptedHTTP2(true)
 	n.transport = &http.Transport{
 		DialContext: channelOf, Protocols: protocols, DisableCompression: true,
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnacknowledged, MaxReceiveBufferPerStream: maxUnread},
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnacknowledged, MaxReceiveBufferPerStream: maxStreamUnread},
 	}
 	go n.run(ctx, first)
 	return n
