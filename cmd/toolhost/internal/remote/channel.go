@@ -288,6 +288,7 @@ func (c *channel) receive(link io.Closer, r *bufio.Reader, watch *watchdog) erro
 				if !c.deliver(link, part) {
 					return net.ErrClosed
 				}
+				watch.seen()
 				left -= len(part)
 				_, _ = r.Discard(len(part)) // it is buffered
 			}
