@@ -292,7 +292,7 @@ func (l *Launcher) dialScript() (string, error) {
 		args.WriteString(` --state-dir="$h"`)
 	}
 	return "{\n" + place + `own
-if [ -x "$d/toolhost" ]; then exec "$d/toolhost" dial` + args.String() + `; fi
+if [ -x "$d/toolhost" ]; then touch "$d" 2>/dev/null; exec "$d/toolhost" dial` + args.String() + `; fi
 echo "` + needMark + `$(uname -sm)"
 exit 0
 }
