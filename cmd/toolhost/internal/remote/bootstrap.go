@@ -129,9 +129,12 @@ func (t *told) Read(p []byte) (int, error) {
 // program returns the file with the program for a system. done removes what was unpacked.
 func (l *Launcher) program(system string) (file string, done func(), err error) {
 	done = func() {}
-	goos, goarch := platform(system)
 	if l.Binary != "" {
 		return l.Binary, done, nil
+	}
+	goos, goarch := platform(system)
+	if strings.Trim(goos+goarch, plainName) != "" {
+		return "", done, fmt.Errorf("%s says that it is the system %.100q: name the program for it with --binary FILE", l.Name, system)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -154,6 +157,9 @@ func (l *Launcher) program(system string) (file string, done func(), err error) 
 	return "", done, fmt.Errorf("%s is %s, and the program for it is not here: "+
 		"name it with --binary FILE, or put %s and checksums.txt of the release next to %s", l.Name, strings.TrimSpace(system), filepath.Base(archive), self)
 }
+
+// plainName are the characters of the names of systems: what the far side says becomes part of a path here.
+const plainName = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 // platform turns what uname says into the names of Go.
 func platform(system string) (goos, goarch string) {

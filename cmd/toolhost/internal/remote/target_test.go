@@ -190,6 +190,18 @@ func TestSharedDirectory(t *testing.T) {
 	}
 }
 
+// TestSystems: what the far side calls its system leads to no other file here.
+func TestSystems(t *testing.T) {
+	l := NewLauncher(Target{Name: "x"}, "")
+	for system, want := range map[string]string{
+		"Linux mips64\n": "toolhost__linux_mips64.tar.gz", "../../x y": "--binary", "linux ../x": "--binary", "": "--binary",
+	} {
+		if file, _, err := l.program(system); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %s, %v", system, file, err)
+		}
+	}
+}
+
 // TestUnpack: the program for another system comes out of an archive whose checksum is known.
 func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
