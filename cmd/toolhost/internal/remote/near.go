@@ -136,7 +136,10 @@ func (n *Near) link(ctx context.Context, number uint64) (linked bool, err error)
 	if !slow.Stop() {
 		return false, errors.New("the far side took too long to answer")
 	}
-	defer context.AfterFunc(ctx, func() { s.channel.fail(io.EOF) })()
+	defer context.AfterFunc(ctx, func() {
+		s.channel.fail(io.EOF)
+		time.AfterFunc(endGrace, func() { link.Close() }) // it may be dead, and the end never arrive
+	})()
 	n.up()
 	err = s.channel.carry(link, r, number, received)
 	return true, closeReason(link, errors.Join(errors.New("the link broke"), err))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -464,6 +465,33 @@ func TestLongAnswer(t *testing.T) {
 	if got, err := readMessage(bufio.NewReaderSize(endless{}, maxPacket)); err == nil || len(got) > 0 {
 		t.Errorf("an endless message: %d bytes, %v", len(got), err)
 	}
+}
+
+// TestEndOfDeadLink: the near side ends soon although the link carries nothing any more.
+func TestEndOfDeadLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := NewNear(ctx, func(context.Context) (io.ReadWriteCloser, error) {
+			near, far := net.Pipe()
+			go func() { // it agrees, and reads nothing from then on
+				_, _ = io.WriteString(far, greetingMark+"1.0\n")
+				line, _ := readLine(bufio.NewReader(far))
+				_, _ = io.WriteString(far, line+"\n")
+			}()
+			return near, nil
+		}, nil)
+		synctest.Wait()
+		if _, _, reason := n.state(); reason != nil {
+			t.Fatal(reason)
+		}
+		began := time.Now()
+		cancel()
+		<-n.Done()
+		if took := time.Since(began); took > endGrace {
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 // TestToken: a link without the token is not greeted.
