@@ -145,22 +145,18 @@ func (c *channel) ended() bool {
 // this one is old.
 func (c *channel) unlink(number uint64) (received uint64, ok bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if number <= c.links {
+		c.mu.Unlock()
 		return 0, false
 	}
-	c.links = number
-	c.drop()
-	return c.received, true
-}
-
-// drop closes the link. The caller holds the lock.
-func (c *channel) drop() {
-	if c.link != nil {
-		c.link.Close()
-		c.link = nil
-		c.changed.Broadcast()
+	old := c.link
+	c.links, c.link, received = number, nil, c.received
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	if old != nil {
+		old.Close() // without the lock: it may take a while
 	}
+	return received, true
 }
 
 // carry uses the link of a number until it breaks or the channel ends, unless one of a higher number has come since
@@ -172,7 +168,6 @@ func (c *channel) carry(link io.ReadWriteCloser, r *bufio.Reader, number, receiv
 		link.Close()
 		return net.ErrClosed
 	}
-	c.drop()
 	if base, sent := c.base, c.sent; received < base || received > sent {
 		c.mu.Unlock()
 		link.Close()
@@ -199,12 +194,12 @@ func (c *channel) carry(link io.ReadWriteCloser, r *bufio.Reader, number, receiv
 // release gives up a link that has broken.
 func (c *channel) release(link io.Closer) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	link.Close()
 	if c.link == link {
 		c.link = nil
 	}
 	c.changed.Broadcast()
+	c.mu.Unlock()
+	link.Close()
 }
 
 // acknowledged forgets what the other side has received, which is not more than was sent. The caller holds the lock.

@@ -102,24 +102,36 @@ func (k keeper) Write(text []byte) (int, error) {
 // Write implements io.Writer.
 func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 
-// Close ends the launcher.
+// Close ends the launcher. One that runs as another user, such as sudo, cannot be killed: it is left.
 func (p *process) Close() error {
 	p.in.Close()
 	p.out.Close()
-	timer := time.NewTimer(launchGrace)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-	case <-timer.C:
+	if !p.endsWithin(launchGrace) {
 		_ = p.cmd.Process.Kill() // it has ended, or dies
-		<-p.ended
+		p.endsWithin(launchGrace)
 	}
 	return nil
 }
 
-// Reason returns why the launcher has failed; nil if it has not.
+// endsWithin waits for the end of the launcher, and reports false if it has not come in time.
+func (p *process) endsWithin(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Reason returns why the launcher, which was closed, has failed; nil if it has not.
 func (p *process) Reason() error {
-	<-p.ended
+	select {
+	case <-p.ended:
+	default: // it cannot be ended
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := strings.Join(strings.Fields(string(p.printed)), " ")
