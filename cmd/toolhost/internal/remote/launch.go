@@ -20,6 +20,8 @@ const (
 	launchTime = 60 * time.Second
 	// launchGrace is how long a launcher may take to end after its input has ended.
 	launchGrace = time.Second
+	// refusedTime is after how long a program that could not be brought is sent again: somebody may have made room.
+	refusedTime = time.Minute
 	// maxReason is how much of what a launcher prints is kept, in bytes.
 	maxReason = 2 << 10
 	// maxNoise is how many lines a login shell may print before the script's.
@@ -198,8 +200,9 @@ type Launcher struct {
 	// Say is told what takes time.
 	Say func(string)
 
-	sum     func() (string, error) // of the program; it names it there
-	refused error                  // why the program cannot be there: it is not sent twice
+	sum       func() (string, error) // of the program; it names it there
+	refused   error                  // why the program cannot be there: it is not sent again so soon
+	refusedAt time.Time
 }
 
 // NewLauncher returns a launcher of a target.
@@ -236,12 +239,12 @@ func (l *Launcher) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 		if brought {
 			return nil, fmt.Errorf("%s: the program was sent and is not there", l.Name)
 		}
-		if l.refused != nil {
+		if l.refused != nil && time.Since(l.refusedAt) < refusedTime {
 			return nil, l.refused
 		}
 		if err := l.bring(ctx, text); err != nil {
 			if _, final := errors.AsType[Refusal](err); final {
-				l.refused = err
+				l.refused, l.refusedAt = err, time.Now()
 			}
 			return nil, err
 		}
