@@ -95,7 +95,8 @@ const (
 
 // ReadAbout reads the description that a far host gives of itself.
 func ReadAbout(ctx context.Context, near *Near, path string, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, aboutTime, fmt.Errorf("the far host described nothing of itself in %s", aboutTime))
+	slow := fmt.Errorf("the far host described nothing of itself in %s", aboutTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, aboutTime, slow)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
 	if err != nil {
