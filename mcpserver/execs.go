@@ -121,7 +121,6 @@ func (c *execCall) isAlwaysAllowed(asked builtin.ExecQuestion) bool {
 
 // ask asks the client while its call waits, or else the operator.
 func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.ExecAnswer {
-	key := c.key(asked)
 	merged, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -137,7 +136,7 @@ func (c *execCall) ask(ctx context.Context, asked builtin.ExecQuestion) builtin.
 	default:
 		return builtin.ExecAnswer{Reason: "a person must approve it, and this client cannot ask one during a call"}
 	}
-	return c.outcome(q, answer, key)
+	return c.outcome(q, asked, answer)
 }
 
 // heldQuestion returns the question about protected files for clients and the console.
@@ -248,10 +247,17 @@ func hostRemedy(where string) string {
 	return remedy
 }
 
-// outcome translates an answer.
-func (c *execCall) outcome(q *Question, a *Answer, key string) builtin.ExecAnswer {
+// outcome translates an answer. One that allows a program counts for the scripts that the question showed.
+func (c *execCall) outcome(q *Question, asked builtin.ExecQuestion, a *Answer) builtin.ExecAnswer {
 	if a.Decision != "" && !slices.Contains(q.Decisions(), a.Decision) {
 		return builtin.ExecAnswer{By: a.By, Reason: fmt.Sprintf("the answer %q was not offered, only %q were", clipped(a.Decision), q.Decisions())}
+	}
+	same := func(shown, now guard.Script) bool {
+		return shown.File == guard.OneLine(now.File) && shown.Digest == now.Digest
+	}
+	refuses := a.Decision == "" || a.Decision == DenyIt
+	if !refuses && !slices.EqualFunc(q.Scripts, c.scripts(asked), same) {
+		return builtin.ExecAnswer{By: a.By, Reason: "a script that it runs has changed since the question. Run it again to ask about the new text"}
 	}
 	switch a.Decision {
 	case AllowHost:
@@ -261,7 +267,7 @@ func (c *execCall) outcome(q *Question, a *Answer, key string) builtin.ExecAnswe
 		if q.entry != "" {
 			return builtin.ExecAnswer{Allowed: true, Kept: c.host.approvals.remember(settings.ListPrograms, q.entry), By: a.By}
 		}
-		c.host.approvals.always.add(key)
+		c.host.approvals.always.add(c.key(asked))
 		fallthrough
 	case AllowOnce:
 		return builtin.ExecAnswer{Allowed: true, By: a.By}
@@ -359,7 +365,7 @@ func (p *approver) resume(ctx context.Context, a *Admission, req Request, rec *a
 		}
 		return s, result, v, nil
 	}
-	answer := s.call.outcome(s.q, req.Answer, s.call.key(s.asked.Question))
+	answer := s.call.outcome(s.q, s.asked.Question, req.Answer)
 	v, what := s.q.Verdict, audit.PhaseRefused
 	if v.Action = guard.Deny; answer.Allowed {
 		v.Action, what = guard.Allow, audit.PhaseApproved

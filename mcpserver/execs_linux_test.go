@@ -205,3 +205,47 @@ func TestExecAskBackground(t *testing.T) {
 		}
 	}
 }
+
+// TestExecScriptIsBound holds that an answer about a program that starts counts for the script that the question showed.
+func TestExecScriptIsBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands")
+	}
+	if err := sandbox.ExecGateWorks(sandbox.Namespaces); err != nil {
+		t.Skip(err)
+	}
+	files := map[string]string{
+		".claude/settings.json": `{"permissions":{"ask":["Bash(bash d.sh:*)"]}}`,
+		"r.py":                  "import subprocess\nsubprocess.run(['bash', 'd.sh'])\n",
+		"d.sh":                  "echo done > done\n",
+	}
+	for _, later := range []string{files["d.sh"], "echo evil > done\n"} {
+		for _, way := range []string{"client", "task", "console"} {
+			o := &owner{answer: Answer{Decision: AllowOnce}}
+			h, root := openHost(t, files, func(c *Config) { c.TrustWorkspace, c.Asker = true, o })
+			o.meet = func() { writeFile(t, filepath.Join(root, "d.sh"), later) }
+			req := Request{Tool: "Bash", Args: []byte(`{"command":"` + python + `"}`), CanAsk: true, Repeats: way == "task"}
+			if way == "client" {
+				req.AskUser = func(_ context.Context, q *Question) *Answer {
+					o.meet()
+					return &Answer{Decision: AllowOnce, By: ByClient}
+				}
+			}
+			a := h.Admit(Local(), map[string]any{"threadId": "t"}, "", true)
+			reply := h.Call(t.Context(), a, req)
+			if q := reply.Question; way == "task" && q != nil {
+				o.meet()
+				req.Answer = &Answer{State: q.State, Decision: AllowOnce, By: ByClient}
+				reply = h.Call(t.Context(), h.readmit(a), req)
+			}
+			_, err := os.Stat(filepath.Join(root, "done"))
+			same := later == files["d.sh"]
+			if (err == nil) != same || same == strings.Contains(reply.Text, "has changed since") || !strings.Contains(reply.Text, "after") {
+				t.Errorf("%s, with %q: ran: %v: %s", way, later, err == nil, reply.Text)
+			}
+			if way == "console" && (len(o.asked) != 1 || len(o.asked[0].Scripts) != 1) {
+				t.Errorf("the console is asked %+v", o.asked)
+			}
+		}
+	}
+}
