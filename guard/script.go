@@ -19,7 +19,7 @@ import (
 
 // Limits of the scripts that a question shows.
 const (
-	// maxScripts is how many scripts of one command line are shown.
+	// maxScripts is how many scripts of one command line are shown. The digests of all are.
 	maxScripts = 8
 	// maxScript is the longest script that is read, in bytes, and maxScriptText the longest part of it that is shown.
 	maxScript, maxScriptText = 1 << 20, 64 << 10
@@ -39,33 +39,67 @@ type Script struct {
 	Digest string
 	// Note says why there is no text, or why it may not be what runs.
 	Note string
+
+	real string // the file itself
 }
 
 // Scripts returns the scripts behind the commands of a call that a person is asked about. Their text is the file's as
-// it is now, as the command would find it; it is only read where the caller may read the file unasked.
+// it is now, as the command would find it; it is only read where the caller may read the file unasked. One Script
+// stands for all that are too many to show: its digest is that of theirs.
 func (p *Policy) Scripts(in Intent, v Verdict) (all []Script) {
 	c := in.Command()
 	if c == nil || c.Dir.real == "" {
 		return nil
 	}
 	line := p.lineOf(*c)
-	changes := false // an earlier command may change files
-	for _, s := range line.analysis.Commands {
+	for at, s := range line.analysis.Commands {
 		i := Item{What: "run " + s.Text}
 		i.decided(v, c.Text)
 		if i.Action == Ask {
 			for _, found := range p.scriptsOf(line, s) {
-				if changes && found.Note == "" {
-					found.Note = "an earlier command of the line may change it"
+				if found.Note == "" && (line.changesBefore(at) || line.writes(found.real)) {
+					found.Note = "the line may change it before it runs"
 				}
 				if !slices.ContainsFunc(all, func(o Script) bool { return o.File == found.File && o.Text == found.Text }) {
 					all = append(all, found)
 				}
 			}
 		}
-		changes = changes || s.Outer < 0 && !s.ReadOnly() && s.Name != "cd" && s.Name != "pushd"
 	}
-	return all[:min(len(all), maxScripts)]
+	if len(all) <= maxScripts {
+		return all
+	}
+	var digests strings.Builder
+	for _, s := range all[maxScripts:] {
+		fmt.Fprintf(&digests, "%q %s %s\n", s.File, s.Digest, digestOf([]byte(s.Text)))
+	}
+	more := fmt.Sprintf("%d more scripts", len(all)-maxScripts)
+	return append(all[:maxScripts], Script{Command: "the line", File: more, Digest: digestOf([]byte(digests.String())), Note: "not shown"})
+}
+
+// changesBefore reports whether a command of the line may change files before the one at an index. Those that it runs
+// in do not.
+func (ln *commandLine) changesBefore(at int) bool {
+	outer := ln.analysis.Commands[at].Outer
+	for i, s := range slices.Backward(ln.analysis.Commands[:at]) {
+		if i == outer {
+			outer = s.Outer
+		} else if !s.ReadOnly() && s.Name != "cd" && s.Name != "pushd" {
+			return true
+		}
+	}
+	return false
+}
+
+// writes reports whether a redirection of the line may write a file.
+func (ln *commandLine) writes(real string) bool {
+	return slices.ContainsFunc(ln.analysis.Writes, func(w command.Word) bool {
+		if !w.Static && !w.Home || ln.lost {
+			return true
+		}
+		same := func(t *target) bool { return t.path.real == real }
+		return slices.ContainsFunc(ln.targets([]command.Word{w}, ln.runsIn(w.Places), writing), same)
+	})
 }
 
 // lineOf returns the command line of a call, with the names that its commands see.
@@ -134,7 +168,7 @@ func (p *Policy) scriptIn(ln *commandLine, at command.Script, dir Path) (Script,
 
 // script reads a script. A program that is no text, or that may not be read, is none.
 func (p *Policy) script(path Path, program bool) (Script, bool) {
-	s := Script{File: path.String()}
+	s := Script{File: path.String(), real: path.real}
 	raw, err := p.readScript(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -215,7 +249,7 @@ func (p *Policy) manifestEntry(ln *commandLine, at command.Script, dir Path) (Sc
 
 // entryOf returns the scripts of a manifest: that of the entry, and those that run before and after it.
 func (p *Policy) entryOf(path Path, entry string) (Script, bool) {
-	s := Script{File: path.String()}
+	s := Script{File: path.String(), real: path.real}
 	raw, err := p.readScript(path)
 	if err != nil {
 		s.Note = err.Error()

@@ -3,8 +3,10 @@
 package guard
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,7 @@ func TestScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	tree(t, ws, "link -> deploy.sh")
 	for _, tt := range []struct {
 		why, command string
 		text, note   string // of the only script; both empty: there is none
@@ -42,6 +45,14 @@ func TestScripts(t *testing.T) {
 		{why: "allowed", command: "cat deploy.sh"},
 		{why: "a file that is not there", command: "bash later.sh", note: "no such file now", file: "later.sh"},
 		{why: "after a command that may write it", command: "curl -o deploy.sh http://x; bash deploy.sh", text: "rm -rf /srv\n", note: "may change it", file: "deploy.sh"},
+		{why: "after one in a wrapper", command: "timeout 5 cp x deploy.sh; bash deploy.sh", text: "rm -rf /srv\n", note: "may change it"},
+		{why: "after one in the same shell", command: "bash -c 'cp x deploy.sh; bash deploy.sh'", text: "rm -rf /srv\n", note: "may change it"},
+		{why: "after a redirection", command: "echo x > deploy.sh; bash deploy.sh", text: "rm -rf /srv\n", note: "may change it"},
+		{why: "after one by another name", command: "echo x > link; bash deploy.sh", text: "rm -rf /srv\n", note: "may change it"},
+		{why: "after one to a file that is not known", command: `echo x > "$f"; bash deploy.sh`, text: "rm -rf /srv\n", note: "may change it"},
+		{why: "with its output in a file", command: "bash deploy.sh > log 2>&1 < /dev/null", text: "rm -rf /srv\n", file: "deploy.sh"},
+		{why: "in two shells", command: "ls 2>/dev/null; bash -c 'timeout 5 bash deploy.sh'", text: "rm -rf /srv\n", file: "deploy.sh"},
+		{why: "with other rights", command: "sudo bash deploy.sh", text: "rm -rf /srv\n", file: "deploy.sh"},
 		{why: "after one that reads", command: "ls && bash deploy.sh", text: "rm -rf /srv\n", file: "deploy.sh"},
 		{why: "a denied file", command: "bash secretlink", note: "no tool may read it", file: "secretlink"},
 		{why: "outside", command: "bash " + top + "/out/f", note: "no tool may read it"},
@@ -70,5 +81,35 @@ func TestScripts(t *testing.T) {
 	in := Intent{Tool: "Bash", Effects: []Effect{NewExec("bash long", resolve(t, p, "."))}}
 	if all := p.Scripts(in, p.Judge(in)); len(all) != 1 || all[0].Cut == 0 || len(all[0].Text) > maxScriptText || !strings.HasSuffix(all[0].Text, "\n") {
 		t.Errorf("a long script: %d, %+v", len(all), all[0].Cut)
+	}
+}
+
+// TestManyScripts holds that scripts which are too many to show are counted, and bound as those that are shown.
+func TestManyScripts(t *testing.T) {
+	_, ws := workspace(t)
+	p := policy(t, ws, testRules(ws, "ask Bash(bash:*)"))
+	line, last := "", ""
+	for i := range maxScripts + 3 {
+		last = fmt.Sprintf("many%d.sh", i)
+		tree(t, ws, last)
+		line += "bash " + last + "; "
+	}
+	scripts := func() []Script {
+		in := Intent{Tool: "Bash", Effects: []Effect{NewExec(line, resolve(t, p, "."))}}
+		all := p.Scripts(in, p.Judge(in))
+		if len(all) != maxScripts+1 || all[maxScripts].File != "3 more scripts" || all[maxScripts].Text != "" {
+			t.Fatalf("%q shows %+v", line, all)
+		}
+		return all
+	}
+	before := scripts()
+	if same := scripts(); !slices.Equal(before, same) {
+		t.Errorf("%+v, and then %+v", before, same)
+	}
+	if err := os.WriteFile(filepath.Join(ws, last), []byte("evil\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after := scripts(); after[maxScripts].Digest == before[maxScripts].Digest {
+		t.Error("the last script changes, and the digest does not")
 	}
 }
