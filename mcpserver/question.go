@@ -236,6 +236,9 @@ func (q *Question) message(tool string) string {
 	}
 	for _, s := range q.Scripts {
 		b.WriteString("\n" + scriptHead(s) + ":\n" + q.excerpt("", s.Text, maxScriptShown))
+		if s.Cut > 0 {
+			fmt.Fprintf(&b, "  … %d more bytes are not shown.\n", s.Cut)
+		}
 	}
 	if len(q.Items) == 0 || q.Text == "" && !slices.ContainsFunc(q.Items, func(i guard.Item) bool { return i.Removed+i.Added != "" }) {
 		b.WriteString("\nIts input:\n" + q.excerpt("", Sanitize(string(q.Input)), maxShown))

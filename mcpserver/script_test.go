@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,5 +42,15 @@ func TestScriptIsBound(t *testing.T) {
 				t.Errorf("it ran: %v, and the result is %s", err == nil, reply.Text)
 			}
 		})
+	}
+}
+
+// TestLongScript says in the message what a question does not show of a script.
+func TestLongScript(t *testing.T) {
+	const ask = `{"permissions":{"ask":["Bash(bash:*)"]},"bash":{"execGate":"off"}}`
+	h, _ := openHost(t, map[string]string{".claude/settings.json": ask, "deploy.sh": strings.Repeat("echo done\n", 10_000)}, func(c *Config) { c.TrustWorkspace = true })
+	q := h.Call(t.Context(), h.Admit(Local(), nil, "", true), Request{Tool: "Bash", Args: []byte(`{"command":"bash deploy.sh"}`), CanAsk: true}).Question
+	if want := fmt.Sprintf("  … %d more bytes are not shown.\n", q.Scripts[0].Cut); q.Scripts[0].Cut == 0 || !strings.Contains(q.Message, want) {
+		t.Errorf("want %q in\n%s", want, q.Message)
 	}
 }
