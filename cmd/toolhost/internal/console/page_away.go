@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"net"
@@ -116,7 +117,7 @@ func (s *awayPages) answer(w http.ResponseWriter, r *http.Request) {
 	browser, known := s.browser(r)
 	switch {
 	case err != nil:
-	case !known || r.PostFormValue("token") != s.formToken(token, browser):
+	case !known || !hmac.Equal([]byte(r.PostFormValue("token")), []byte(s.formToken(token, browser))):
 		err = errors.New("nothing was decided: this form is not from a page of this browser")
 	default:
 		err = s.console.bind(id, browser)
