@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,11 +34,14 @@ func openTerminal(t *testing.T) (window, programs *os.File) {
 
 // What a terminal answers comes when the client has ended: the answer to the question of toolhost run is the latest.
 const (
-	question, answer = "\x1b[5n", "\x1b[0n"
-	cursor           = "\x1b[6n" // which is answered at once
+	question = "\x1b7\x1b[?6l" // how it begins
+	cursor   = "\x1b[6n"       // of a client, which is answered at once
 	// typed is what a terminal types for ENQ, and for reports of a title that the client has set.
 	typed = "touch breached\r"
 )
+
+// whole matches the question of toolhost run, and place where it moves the cursor before it asks.
+var whole, place = regexp.MustCompile(`^\x1b7\x1b\[\?6l(\x1b\[\d+;\d+H\x1b\[6n)+\x1b8`), regexp.MustCompile(`(\x1b\[\d+;\d+)H`)
 
 // TestAttackTerminal has the client of toolhost run make the user's terminal type a command into the user's shell.
 func TestAttackTerminal(t *testing.T) {
@@ -54,6 +58,7 @@ func TestAttackTerminal(t *testing.T) {
 		{"the client ends", run + `sh -c 'printf "\005\033[21t"'` + then, "read=by the person=", false},
 		{"it is killed", run + `sh -c 'printf "\005"; kill -9 $$'` + then, "read=by the person=", false},
 		{"torn sequence", run + `sh -c 'printf "\005\033P"'` + then, "read=by the person=", false},
+		{"it asks first", run + `sh -c 'printf "\033[5n\033[3;4H\033[6n\005"'` + then, "read=by the person=", false},
 		{"it reports the mouse", run + `sh -c 'printf "\033[?1003h"'` + then, ";1003;", false},
 		{"it stops itself", run + `bash -c 'printf "\005\033[6n"; read -r x; kill -STOP $$; exit 7'` + then + `; fg; echo "status=$?"`, "status=7", false},
 		{"its input is full", run + `python3 -c "import fcntl, os, signal, struct, termios, tty
@@ -100,11 +105,23 @@ func playTerminal(window *os.File, late bool) string {
 	var shown []byte
 	seen := 0 // of shown
 	next := func(what string) bool {
-		i := bytes.Index(shown[seen:], []byte(what))
+		before, _, _ := bytes.Cut(shown[seen:], []byte(question))
+		i := bytes.Index(before, []byte(what))
 		if i >= 0 {
 			seen += i + len(what)
 		}
 		return i >= 0
+	}
+	answer := func() (reply string) {
+		start := max(0, bytes.Index(shown[seen:], []byte(question)))
+		asked := whole.Find(shown[seen+start:])
+		for _, at := range place.FindAllSubmatch(asked, -1) {
+			reply += string(at[1]) + "R"
+		}
+		if asked != nil {
+			seen += start + len(asked)
+		}
+		return reply
 	}
 	for buf := make([]byte, 4096); ; {
 		n, err := window.Read(buf)
@@ -112,13 +129,10 @@ func playTerminal(window *os.File, late bool) string {
 			return string(shown)
 		}
 		shown = append(shown, buf[:n]...)
-		reply := ""
 		if next(cursor) {
 			_, _ = window.WriteString("\x1b[1;1R\r")
 		}
-		if next(question) {
-			reply = answer
-		}
+		reply := answer()
 		if next("ENDED") {
 			reply += "by the person\r"
 		}
