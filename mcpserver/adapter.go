@@ -280,6 +280,7 @@ func (s adapter) callTool(ctx context.Context, c *message, req mcp.CallToolReque
 	for reply.Question != nil && repeats && task.isHanded() {
 		var err error
 		if call.Answer, err = s.askInTask(ctx, c, task, call, reply.Question); err != nil {
+			s.host.approvals.abandon(ctx, reply.Question.State)
 			return nil, err
 		}
 		reply = s.host.Call(ctx, c.admission, call)

@@ -189,6 +189,22 @@ func TestClientTaskCancel(t *testing.T) {
 	}
 }
 
+// TestClientTaskCancelledWhileAsked: a task that is cancelled during a question ends its command.
+func TestClientTaskCancelledWhileAsked(t *testing.T) {
+	f := follow(t, startGated(t), "python3 two.py; until [ -e go ]; do sleep 0.01; done", `,"run_in_background":true`)
+	f.until(taskAsks)
+	f.ask(methodTaskCancel, "")
+	f.host.clientTasks.running.Wait()
+	for _, task := range f.host.runtime.Tasks() {
+		if !task.Over() {
+			t.Errorf("%s still runs", task.ID)
+		}
+	}
+	if ran(f.pipeClient) {
+		t.Error("the program ran without an answer")
+	}
+}
+
 // TestClientTaskAsks: a question in the middle of a task is put by the task, each under a name of its own, and its answer decides.
 func TestClientTaskAsks(t *testing.T) {
 	for _, tt := range []struct {

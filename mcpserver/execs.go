@@ -335,6 +335,24 @@ func (p *approver) suspend(c *execCall, result builtin.Result, rec *audit.Record
 	return reply.with(result)
 }
 
+// abandon refuses a question whose call was cancelled, so that its command ends at once. A command asks again for each
+// further program until it notices the end of ctx.
+func (p *approver) abandon(ctx context.Context, state string) {
+	s := p.suspensions.take(state)
+	if s == nil {
+		return
+	}
+	p.waiting.expire(state)
+	if s.asked.Elicit != nil {
+		_, _ = s.asked.Answer(ctx, nil) // the call is cancelled, so its result has no reader
+		return
+	}
+	for asked := s.asked; asked != nil; {
+		result, _ := asked.Resume(ctx, builtin.ExecAnswer{By: ByClient, Reason: "the call was cancelled"})
+		asked = result.Asks
+	}
+}
+
 // resumes reports whether a request has the answer to a question about a program.
 func resumes(req Request) bool {
 	return req.Answer != nil && strings.HasPrefix(req.Answer.State, resumePrefix)
