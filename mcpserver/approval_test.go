@@ -53,7 +53,12 @@ func TestQuestionsAreBoundToTheirCall(t *testing.T) {
 			t.Error("an answer counted twice")
 		}
 		late := q.Issue("p", call)
+		unanswered := q.Issue("p", call)
 		time.Sleep(approvals.Lifetime + time.Second)
+		if err := q.Redeem(unanswered, call); err != nil {
+			t.Errorf("the refusal at the end of the wait: %v", err)
+		}
+		time.Sleep(approvals.Kept - approvals.Lifetime)
 		if err := q.Redeem(late, call); err == nil {
 			t.Error("an answer that came too late was taken")
 		}

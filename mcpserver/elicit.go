@@ -115,7 +115,7 @@ func (o *openPages) open(state string, ask func() *Answer) {
 	}
 	o.answers[state] = p
 	o.mu.Unlock()
-	time.AfterFunc(approvals.Lifetime, func() {
+	time.AfterFunc(approvals.Kept, func() {
 		o.mu.Lock()
 		delete(o.answers, state)
 		o.mu.Unlock()

@@ -307,7 +307,7 @@ func (s *suspensions) put(state string, c *suspended) {
 		s.calls = map[string]*suspended{}
 	}
 	s.calls[state] = c
-	time.AfterFunc(approvals.Lifetime, func() { s.take(state) })
+	time.AfterFunc(approvals.Kept, func() { s.take(state) })
 }
 
 func (s *suspensions) take(state string) *suspended {

@@ -42,7 +42,7 @@ type Question struct {
 	Fixed bool
 	// AllPrograms is what [AllowHost] would remember, or "" if it is not offered.
 	AllPrograms string
-	// State binds the answer to the call. It is opaque, signed, and valid once, within [approvals.Lifetime].
+	// State binds the answer to the call. It is opaque, signed, and valid once, within [approvals.Kept].
 	State string
 	// Input is the complete input that the call would run with, as JSON.
 	Input json.RawMessage

@@ -118,7 +118,7 @@ func (w *waitingRecords) put(q *Question, rec audit.Record) {
 		w.records = map[string]*waitingRecord{}
 	}
 	state := q.State // the record does not need the whole question
-	timer := time.AfterFunc(approvals.Lifetime+answerGrace, func() { w.expire(state) })
+	timer := time.AfterFunc(approvals.Kept+answerGrace, func() { w.expire(state) })
 	w.records[state] = &waitingRecord{rec.Clipped(), q.digest, timer}
 }
 

@@ -20,6 +20,10 @@ import (
 // Lifetime is how long a person has to answer.
 const Lifetime = 5 * time.Minute
 
+// Kept is how long a question stays open. It is longer than [Lifetime], so that the refusal at the end of the wait for a
+// person still reaches the call.
+const Kept = Lifetime + 10*time.Second
+
 // MaxOpen is how many questions about the calls of one principal may be open. Beyond it the oldest is dropped.
 const MaxOpen = 256
 
@@ -76,7 +80,7 @@ func (b *Store) Issue(principal string, call []byte) string {
 		}
 		e = next
 	}
-	b.pending[string(nonce)] = b.byAge.PushBack(pending{string(nonce), principal, now.Add(Lifetime)})
+	b.pending[string(nonce)] = b.byAge.PushBack(pending{string(nonce), principal, now.Add(Kept)})
 	b.perPrincipal[principal]++
 	return base64.RawURLEncoding.EncodeToString(slices.Concat(nonce, call, b.sign(nonce, call)))
 }
