@@ -34,12 +34,18 @@ var worktreeName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-
 // hasWorktrees reports whether worktrees can be kept.
 func hasWorktrees(b *Runtime) bool { return b.worktrees != (worktree.Room{}) }
 
+// errOthersWorktree refuses a worktree to a caller with a root of its own.
+var errOthersWorktree = errors.New("a worktree shows the whole repository with its history, and files of other callers may be in it: work in the root of this caller")
+
 // enterWorktreeTool moves the scope into a worktree.
 var enterWorktreeTool = declare(Tool[enterWorktreeInput]{
 	Name: "EnterWorktree", Title: "Enter a worktree", Brief: "work on a copy of the repository, on a branch of its own",
 	OptIn: true, Enabled: hasWorktrees, Hints: Hints{Additive: true, Closed: true}, Permission: guard.ToWrite, MaxResult: 4000,
+	Configured: func(p *guard.Policy) bool { return !p.HasOthers() },
 	Plan: func(_ context.Context, env *Env, in enterWorktreeInput) (Plan, error) {
 		switch {
+		case env.Policy.HasOthers():
+			return Plan{}, errOthersWorktree
 		case env.Conversation == "":
 			return Plan{}, errors.New("a worktree is entered by one conversation, and several agents may share this one: all of them would be moved. " +
 				`The client must name the conversation: "toolhost/session": "new" in _meta gives it a handle, and threadId names one`)

@@ -62,6 +62,8 @@ func (e *Env) agentTree(ctx context.Context, id string) (*Worktree, error) {
 	switch {
 	case !hasWorktrees(e.Runtime):
 		return nil, errors.New("isolation: a worktree needs a state directory, and this host has none that it can use: omit isolation")
+	case e.Policy.HasOthers():
+		return nil, fmt.Errorf("isolation: %w, and omit isolation", errOthersWorktree)
 	case e.Worktree != nil: // whose repository is written by what works in it
 		return nil, fmt.Errorf("isolation: the caller already works in the worktree %s: omit isolation, and the agent works there too", e.Worktree.Tree())
 	}

@@ -411,6 +411,9 @@ func (p *Policy) Roots() []string {
 	return out
 }
 
+// HasOthers reports whether files of other callers lie around the roots, see [Config].
+func (p *Policy) HasOthers() bool { return len(p.data.ofOthers.Names) > 0 }
+
 // Warnings returns problems in the settings that a person should correct, each with file and line.
 func (p *Policy) Warnings() []string { return slices.Clone(p.data.warnings) }
 

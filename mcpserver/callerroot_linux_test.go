@@ -18,7 +18,7 @@ func TestCallerRoot(t *testing.T) {
 		t.Skip(err)
 	}
 	person := &owner{answer: Answer{Decision: AllowOnce}}
-	o := openOffice(t, func(c *Config) { c.Asker = person })
+	o := openOffice(t, func(c *Config) { c.Asker, c.With = person, []string{"EnterWorktree"} })
 	token := func(name string) string {
 		t.Helper()
 		dir := filepath.Join(o.root, name)
@@ -58,6 +58,7 @@ func TestCallerRoot(t *testing.T) {
 		{"his file by a command", alice, "Bash", `{"command":"cat ../bob/note || ls .. || echo closed"}`, ""},
 		{"his file by a program", alice, "Bash", `{"command":"python3 -c 'print(open(\"../bo\"+\"b/note\").read())' || echo closed"}`, "closed"},
 		{"writing by a program", alice, "Bash", `{"command":"python3 -c 'open(\"../bo\"+\"b/new\",\"w\")' || echo closed"}`, "closed"},
+		{"a copy of everything", alice, "EnterWorktree", `{}`, "files of other callers may be in it"},
 		{"out of the sandbox", alice, "Bash", fmt.Sprintf(`{"command":"cat %s","dangerouslyDisableSandbox":true}`, secret), ""},
 	} {
 		body := call(tt.bearer, tt.tool, tt.args)
