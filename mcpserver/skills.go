@@ -196,7 +196,11 @@ func (s *Server) readSkill(ctx context.Context, req mcp.ReadResourceRequest) ([]
 				if err != nil {
 					return builtin.Result{}, err
 				}
-				return builtin.Result{Text: req.Params.URI, Passed: []mcp.ResourceContents{contentsOf(req.Params.URI, file, content)}}, nil
+				text := string(content) // for hooks
+				if !utf8.Valid(content) {
+					text = req.Params.URI
+				}
+				return builtin.Result{Text: text, Passed: []mcp.ResourceContents{contentsOf(req.Params.URI, file, content)}}, nil
 			},
 		}, err
 	}
@@ -204,8 +208,11 @@ func (s *Server) readSkill(ctx context.Context, req mcp.ReadResourceRequest) ([]
 	if err != nil {
 		return nil, err
 	}
-	if got, ok := passed.([]mcp.ResourceContents); ok {
+	switch got := passed.(type) {
+	case []mcp.ResourceContents:
 		return got, checkSize("the file", got)
+	case string: // a hook has changed it
+		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: got}}, nil
 	}
 	return nil, errors.New(textIn(result))
 }
