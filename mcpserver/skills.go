@@ -38,7 +38,7 @@ const (
 // A skillEntry is a skill as clients see it.
 type skillEntry struct {
 	URI         string          `json:"uri"`
-	Frontmatter map[string]any  `json:"frontmatter"`
+	Frontmatter json.RawMessage `json:"frontmatter"`
 	Resources   []skillResource `json:"resources"`
 }
 

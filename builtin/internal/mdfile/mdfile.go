@@ -10,9 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
@@ -78,6 +81,9 @@ func Split(text []byte) (members map[string]any, body string, err error) {
 	head, rest, ok := bytes.Cut(bytes.TrimPrefix(text, fence), append([]byte("\n"), fence...))
 	if !ok || !bytes.HasPrefix(text, fence) {
 		return nil, "", errors.New("it must begin with a line --- , members such as name and description, and another line ---")
+	}
+	if slices.ContainsFunc(lexer.Tokenize(string(head)), func(t *token.Token) bool { return t.Type == token.AliasType }) {
+		return nil, "", errors.New("it has an alias of YAML (*name), which can stand for any amount of text: write its value, or quote a text that begins with *")
 	}
 	if err := yaml.Unmarshal(head, &members); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")

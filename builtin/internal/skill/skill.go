@@ -4,6 +4,7 @@ package skill
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,8 +45,8 @@ type Skill struct {
 	Name, Description string
 	// Path is the prefix of the source and the name.
 	Path string
-	// Members are the members at the head of SKILL.md.
-	Members map[string]any
+	// Members are the members at the head of SKILL.md, as JSON.
+	Members json.RawMessage
 	// Dir is the directory, and Text what follows the members.
 	Dir, Text string
 }
@@ -120,7 +121,11 @@ func load(root *os.Root, source Source, dir string, mayRead func(string) bool) (
 	if err != nil {
 		return nil, err
 	}
-	s := &Skill{Members: members, Dir: filepath.Join(source.Dir, dir), Text: body, Path: source.Prefix + "/" + dir}
+	encoded, err := json.Marshal(members)
+	if err != nil {
+		return nil, fmt.Errorf("its members cannot be sent to clients: %w", err)
+	}
+	s := &Skill{Members: encoded, Dir: filepath.Join(source.Dir, dir), Text: body, Path: source.Prefix + "/" + dir}
 	s.Name, _ = members["name"].(string)
 	s.Description, _ = members["description"].(string)
 	switch {
