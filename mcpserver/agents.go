@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -306,7 +307,13 @@ func (p *policies) definitionDirs(kind string) (roots []string, user string) {
 func (c *children) examine() (all []doctor.Finding) {
 	p := c.host.policies
 	if c.host.tools.has(skillTool) {
-		_, wrong := p.skills(p.of(LocalPrincipal)).Load()
+		k := p.skills(p.of(LocalPrincipal))
+		loaded, wrong := k.Load()
+		for _, s := range loaded {
+			if _, err := s.Files(k.MayRead); err != nil {
+				wrong = errors.Join(wrong, fmt.Errorf("%s: skills/list leaves the skill out: %w", s.Dir, err))
+			}
+		}
 		all = faulty("skills", wrong)
 	}
 	runner := p.settings.Current().Agent.Runner

@@ -69,7 +69,7 @@ func Load(sources []Source, mayRead func(file string) bool) (all []Skill, wrong 
 			wrong = errors.Join(wrong, err)
 			continue
 		}
-		names, err := list(root)
+		names, err := list(root, source.Dir)
 		wrong = errors.Join(wrong, err)
 		for _, name := range names {
 			s, err := load(root, source, name, mayRead)
@@ -85,8 +85,9 @@ func Load(sources []Source, mayRead func(file string) bool) (all []Skill, wrong 
 	return all, wrong
 }
 
-// list returns the names of the directories in a directory.
-func list(root *os.Root) (names []string, err error) {
+// list returns the names of the directories in a directory. The error names the links to directories, which are not
+// followed.
+func list(root *os.Root, dir string) (names []string, wrong error) {
 	f, err := root.Open(".")
 	if err != nil {
 		return nil, err
@@ -99,9 +100,13 @@ func list(root *os.Root) (names []string, err error) {
 	for _, e := range entries {
 		if e.IsDir() {
 			names = append(names, e.Name())
+		} else if link := filepath.Join(dir, e.Name()); e.Type() == fs.ModeSymlink {
+			if info, err := os.Stat(link); err == nil && info.IsDir() {
+				wrong = errors.Join(wrong, fmt.Errorf("%s: the skill is left out: it is a symbolic link: replace it with the directory", link))
+			}
 		}
 	}
-	return names, nil
+	return names, wrong
 }
 
 // load reads a skill, or returns nil if the directory has no SKILL.md that may be read.

@@ -26,11 +26,14 @@ func TestLoad(t *testing.T) {
 	write("good", "metadata:\n  version: 1\n  stars: '*'\n")
 	write("number", "x: .nan\n")
 	write("alias", "a: &a [1]\nb: [*a, *a]\n")
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "linked")); err != nil {
+		t.Skip(err)
+	}
 	all, wrong := Load([]Source{{Prefix: "user", Dir: dir}}, func(string) bool { return true })
 	if len(all) != 1 || all[0].Path != "user/good" || string(all[0].Members) != `{"description":"d","metadata":{"stars":"*","version":1},"name":"good"}` {
 		t.Errorf("loaded: %+v", all)
 	}
-	for name, says := range map[string]string{"number": "NaN", "alias": "alias"} {
+	for name, says := range map[string]string{"linked": "symbolic link", "number": "NaN", "alias": "alias"} {
 		if wrong == nil || !strings.Contains(wrong.Error(), filepath.Join(dir, name)+": the skill is left out: ") || !strings.Contains(wrong.Error(), says) {
 			t.Errorf("%s: %v", name, wrong)
 		}
