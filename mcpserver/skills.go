@@ -101,32 +101,39 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.METHOD_NOT_FOUND, Text: m.Method + ": this server serves no skills: the tool Skill is not served"}
 	}
 	k := m.host.policies.skills(m.host.policies.of(who.Principal))
+	var whole struct{ Params struct{ URI, Cursor string } }
+	_ = json.Unmarshal(m.Rest, &whole) // an unknown address is reported
+	uri := whole.Params.URI
+	invalid := func(text string) *jsonrpc.Error {
+		return &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: text}
+	}
+	if whole.Params.Cursor != "" {
+		return nil, invalid("params.cursor is not a cursor of this server: omit it, the list has one page")
+	}
 	all, _ := k.Load() // the doctor reports what is left out
 	entries := []skillEntry{}
 	for _, s := range all {
+		if m.Method == methodSkillGet && uri != skillURI(s, "SKILL.md") || m.Method == methodDirectory && !strings.HasPrefix(uri+"/", skillURI(s, "")) {
+			continue
+		}
 		if e, err := entry(k, s); err == nil {
 			entries = append(entries, e)
 		}
 	}
 	answer := completeResult(nil)
 	answer["ttlMs"], answer["cacheScope"] = listFresh.Milliseconds(), mcp.CacheScopePrivate
-	if m.Method == methodSkillList {
+	switch {
+	case m.Method == methodSkillList:
 		answer["skills"] = entries
-		return answer, nil
-	}
-	var whole struct{ Params struct{ URI string } }
-	_ = json.Unmarshal(m.Rest, &whole) // an unknown address is reported
-	if m.Method == methodDirectory {
-		if answer["resources"] = childrenIn(entries, whole.Params.URI); answer["resources"] == nil {
-			return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: clipped(whole.Params.URI) + " is no directory of a skill"}
+	case m.Method == methodDirectory:
+		if answer["resources"] = childrenIn(entries, uri); answer["resources"] == nil {
+			return nil, invalid(clipped(uri) + " is no directory of a skill")
 		}
-		return answer, nil
+	case len(entries) == 0:
+		return nil, invalid("there is no skill " + clipped(uri) + ": skills/list lists them")
+	default:
+		answer["skill"] = entries[0]
 	}
-	i := slices.IndexFunc(entries, func(e skillEntry) bool { return e.URI == whole.Params.URI })
-	if i < 0 {
-		return nil, &jsonrpc.Error{ID: m.ID, Code: mcp.INVALID_PARAMS, Text: "there is no skill " + clipped(whole.Params.URI) + ": skills/list lists them"}
-	}
-	answer["skill"] = entries[i]
 	return answer, nil
 }
 
@@ -136,11 +143,12 @@ func childrenIn(entries []skillEntry, dir string) any {
 	for _, e := range entries {
 		for _, r := range e.Resources {
 			rest, ok := strings.CutPrefix(r.URI, dir+"/")
-			if !ok || !strings.HasPrefix(dir+"/", strings.TrimSuffix(e.URI, "SKILL.md")) { // not of one skill alone
+			if !ok {
 				continue
 			}
-			name, _, isDir := strings.Cut(rest, "/")
-			child := mcp.NewResource(dir+"/"+name, name)
+			escaped, _, isDir := strings.Cut(rest, "/")
+			name, _ := url.PathUnescape(escaped) // skillURI has escaped it
+			child := mcp.NewResource(dir+"/"+escaped, name)
 			if isDir {
 				child.MIMEType = directoryType
 			} else {
@@ -210,7 +218,7 @@ func (s *Server) readSkill(ctx context.Context, req mcp.ReadResourceRequest) ([]
 	}
 	switch got := passed.(type) {
 	case []mcp.ResourceContents:
-		return got, checkSize("the file", got)
+		return got, nil // the limit of skills applies, so that every file in a list can be read
 	case string: // a hook has changed it
 		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: got}}, nil
 	}

@@ -27,6 +27,7 @@ func skillHost(t *testing.T, change ...func(*Config)) *pipeClient {
 		home := os.Getenv("HOME")
 		writeFile(t, filepath.Join(home, ".claude", "skills", "build", "SKILL.md"), skillText("build"))
 		writeFile(t, filepath.Join(home, ".claude", "skills", "notes", "SKILL.md"), skillText("notes"))
+		writeFile(t, filepath.Join(home, ".claude", "skills", "notes", "a b.md"), "A.\n")
 		if err := os.Symlink("../../../target", filepath.Join(c.Roots[0], ".claude", "skills", "linked", "link")); err != nil {
 			t.Skip(err)
 		}
@@ -94,6 +95,9 @@ func TestSkillRead(t *testing.T) {
 		{"resources/read", "skill://workspace/build/../../../target", "error"},
 		{"resources/read", "skill://workspace/build/%2e%2e/%2e%2e/%2e%2e/target", "error"},
 		{"resources/read", "skill://other/build/SKILL.md", "-32602"},
+		{"resources/read", "other://workspace/build/SKILL.md", "-32602"},
+		{methodDirectory, "skill://user/notes", `"name":"a b.md"`},
+		{methodDirectory, "skill://user/notes", "a%20b.md"},
 		{methodSkillGet, "skill://workspace/build/SKILL.md", `"version":1`},
 		{methodSkillGet, "skill://workspace/secret/SKILL.md", "-32602"},
 		{methodDirectory, "skill://workspace/build", directoryType},

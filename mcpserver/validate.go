@@ -79,8 +79,10 @@ func (m *message) unknownResource(who auth.Identity) *jsonrpc.Error {
 		return nil // the library refuses it
 	}
 	uri := req.Params.URI
-	if _, _, err := m.skillFile(who, uri); err == nil && strings.HasPrefix(uri, skillScheme) {
-		return nil
+	if strings.HasPrefix(uri, skillScheme) {
+		if _, _, err := m.skillFile(who, uri); err == nil {
+			return nil
+		}
 	}
 	if _, err := m.host.gateway.Review(gateway.ServerOf(uri)); err == nil && strings.HasPrefix(uri, gateway.Scheme) || slices.ContainsFunc(e.Resources, func(r server.ServerResource) bool { return r.Resource.URI == uri }) ||
 		slices.ContainsFunc(e.Templates, func(t server.ServerResourceTemplate) bool {
