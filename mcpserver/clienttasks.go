@@ -75,6 +75,7 @@ type clientTask struct {
 
 	// Guarded by table.mu.
 	view    taskView
+	over    bool // the call has ended, as a task or not
 	ended   time.Time
 	asked   int
 	answers map[string]chan mcp.InputResponse // by the key of the input request
@@ -173,7 +174,7 @@ func (t *clientTask) HandOver(task string) bool {
 	if t.Handed() {
 		return true
 	}
-	if !s.makeRoom(t.principal) || !t.detach() {
+	if t.over || !s.makeRoom(t.principal) || !t.detach() {
 		return false
 	}
 	if s.tasks == nil {
@@ -256,7 +257,7 @@ func (t *clientTask) change(status string, change func(v *taskView)) {
 func (t *clientTask) end(result *mcp.CallToolResult, err error) {
 	t.table.mu.Lock()
 	defer t.table.mu.Unlock()
-	if !t.Handed() {
+	if t.over = true; !t.Handed() {
 		return
 	}
 	if err != nil {

@@ -313,6 +313,20 @@ func TestClientTaskRoom(t *testing.T) {
 	s.close()
 }
 
+// TestClientTaskTooLate: a call that has ended becomes no task.
+func TestClientTaskTooLate(t *testing.T) {
+	s := &clientTasks{}
+	task := &clientTask{principal: "ann", tool: "x", leave: func() {}}
+	if _, created, err := s.run(t.Context(), task, func(context.Context) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{}, nil
+	}); created != nil || err != nil {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	if task.HandOver("") || len(s.tasks) > 0 {
+		t.Error("the call became a task that works for ever")
+	}
+}
+
 // TestClientTaskAfterQuestion: what is asked before the call runs is answered before there is a task.
 func TestClientTaskAfterQuestion(t *testing.T) {
 	c := startPipe(t, nil, askBeforeCommands)
