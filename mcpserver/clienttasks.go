@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/toolhost/toolhost/builtin"
+	"github.com/toolhost/toolhost/mcpserver/internal/approvals"
 	"github.com/toolhost/toolhost/mcpserver/internal/transport"
 )
 
@@ -302,6 +303,8 @@ func (t *clientTask) elicit(ctx context.Context, params mcp.ElicitationParams) (
 	if !t.isHanded() {
 		return nil, errors.New("the call is no task")
 	}
+	ctx, cancel := context.WithTimeout(ctx, approvals.Lifetime)
+	defer cancel()
 	response, err := t.ask(ctx, mcp.NewElicitationInputRequest(params))
 	if err != nil {
 		return nil, err
