@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -311,6 +312,20 @@ func TestClientTaskRoom(t *testing.T) {
 		t.Error("the ended task is still known")
 	}
 	s.close()
+}
+
+// TestTaskEvents: the newest state of each task waits for a client that does not read, however many changes there were.
+func TestTaskEvents(t *testing.T) {
+	events := &taskEvents{newest: map[string]taskView{}, some: make(chan struct{}, 1)}
+	for range 1000 {
+		events.put(taskView{ID: "a", Status: taskWorks})
+	}
+	events.put(taskView{ID: "b", Status: taskWorks, Updated: time.Unix(2, 0)})
+	events.put(taskView{ID: "a", Status: taskCompleted, Updated: time.Unix(1, 0)})
+	<-events.some
+	if all := events.take(); len(all) != 2 || all[0].Status != taskCompleted || all[1].ID != "b" {
+		t.Errorf("events: %+v", all)
+	}
 }
 
 // TestClientTaskTooLate: a call that has ended becomes no task.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -19,7 +21,7 @@ const (
 	methodTaskGet    = "tasks/get"
 	methodTaskUpdate = "tasks/update"
 	methodTaskCancel = "tasks/cancel"
-	methodTaskEvent  = "notifications/tasks"
+	methodTaskEvent  = transport.TaskEvent
 )
 
 // A ProtocolError is an error of the protocol, which a model does not see, such as a call that its client made wrongly.
@@ -81,7 +83,7 @@ func (m *message) taskParams() (p taskParams, err error) {
 	return p, json.Unmarshal(m.Rest, &whole)
 }
 
-// Named implements [transport.Message]: the methods of the extension name a task.
+// Named implements [transport.Message]: the methods of the extensions. Those of tasks name a task.
 func (m *message) Named() (name string, own bool) {
 	switch m.Method {
 	case methodTaskGet, methodTaskUpdate, methodTaskCancel:
@@ -159,13 +161,8 @@ func completeResult(meta map[string]any) map[string]any {
 // of extensions.
 func (m *message) listen(ctx context.Context, p taskParams) any {
 	peer, meta := transport.PeerOf(ctx), map[string]any{mcp.MetaKeySubscriptionID: m.ID}
-	events := make(chan taskView, maxQueuedTasks)
-	known, end := m.host.clientTasks.listen(peer.Who.Principal, p.Notifications.TaskIDs, func(v taskView) {
-		select {
-		case events <- v:
-		default: // the client does not read: it can look at the task
-		}
-	})
+	events := &taskEvents{newest: map[string]taskView{}, some: make(chan struct{}, 1)}
+	known, end := m.host.clientTasks.listen(peer.Who.Principal, p.Notifications.TaskIDs, events.put)
 	defer end()
 	wanted := p.Notifications
 	wanted.TaskIDs, wanted.ResourceSubscriptions = known, nil
@@ -179,12 +176,14 @@ func (m *message) listen(ctx context.Context, p taskParams) any {
 	})()
 	for {
 		select {
-		case v := <-events:
-			v.Meta = meta
-			var params map[string]any
-			raw, err := json.Marshal(v)
-			if err == nil && json.Unmarshal(raw, &params) == nil {
-				peer.Notify(ctx, methodTaskEvent, params)
+		case <-events.some:
+			for _, v := range events.take() {
+				v.Meta = meta
+				var params map[string]any
+				raw, err := json.Marshal(v)
+				if err == nil && json.Unmarshal(raw, &params) == nil {
+					peer.Notify(ctx, methodTaskEvent, params)
+				}
 			}
 		case <-ctx.Done():
 			return completeResult(maps.Clone(meta))
@@ -192,5 +191,29 @@ func (m *message) listen(ctx context.Context, p taskParams) any {
 	}
 }
 
-// maxQueuedTasks is how many changes of tasks wait for a client that listens.
-const maxQueuedTasks = 64
+// taskEvents are the changes of tasks that wait for a client that listens: the newest state of each task.
+type taskEvents struct {
+	mu     sync.Mutex
+	newest map[string]taskView // by id
+	some   chan struct{}       // has room for one value, and has it when newest is not empty
+}
+
+// put adds a change. It does not wait.
+func (e *taskEvents) put(v taskView) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.newest[v.ID] = v
+	select {
+	case e.some <- struct{}{}:
+	default:
+	}
+}
+
+// take takes all changes, the oldest first.
+func (e *taskEvents) take() []taskView {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := slices.SortedFunc(maps.Values(e.newest), func(a, b taskView) int { return a.Updated.Compare(b.Updated) })
+	clear(e.newest)
+	return all
+}

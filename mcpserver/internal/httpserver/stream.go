@@ -51,7 +51,8 @@ type responseStream struct {
 }
 
 // maxQueued limits the notifications that one request queues for a client that does not read. Further ones are dropped:
-// each reports progress, which a later one supersedes.
+// each reports progress, which a later one supersedes. Those of tasks are queued all the same, because none follows the
+// end of a task. A client that does not read them is disconnected.
 const maxQueued = 64
 
 // keepAliveInterval is how long an event stream is silent before a comment is sent. Many proxies close a stream after a
@@ -251,7 +252,7 @@ func (s *responseStream) notify(_ context.Context, method string, params map[str
 	}
 	s.queueMu.Lock()
 	defer s.queueMu.Unlock()
-	if s.queueClosed || len(s.queue) == maxQueued {
+	if s.queueClosed || len(s.queue) >= maxQueued && method != transport.TaskEvent {
 		return
 	}
 	if s.queue = append(s.queue, data); len(s.queue) == 1 {

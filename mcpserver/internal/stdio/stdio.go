@@ -263,9 +263,10 @@ func (c *conn) drain(limit time.Duration) {
 	}
 }
 
-// notify sends a notification that belongs to a request. It drops the notification if the client does not read.
+// notify sends a notification that belongs to a request. If the client does not read, it waits with one of a task, and
+// drops others.
 func (c *conn) notify(_ context.Context, method string, params map[string]any) {
-	if c.out.Crowded() {
+	if method != transport.TaskEvent && c.out.Crowded() {
 		return
 	}
 	c.send(transport.Notification(method, params))

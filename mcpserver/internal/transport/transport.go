@@ -84,6 +84,9 @@ type Peer struct {
 	Acknowledged func(ctx context.Context, id any)
 }
 
+// TaskEvent is the method of the notifications of the changes of tasks. Transports drop none of them.
+const TaskEvent = "notifications/tasks"
+
 // Notification returns a notification. The member "_meta" of params becomes its metadata.
 func Notification(method string, params map[string]any) mcp.JSONRPCNotification {
 	meta, _ := params["_meta"].(map[string]any)
