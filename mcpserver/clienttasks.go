@@ -243,10 +243,11 @@ func (t *clientTask) change(status string, change func(v *taskView)) {
 	}
 	now := time.Now().UTC()
 	t.view.Status, t.view.Updated = status, now
-	if change(&t.view); status != taskWorks && status != taskAsks {
+	if status != taskWorks && status != taskAsks {
 		ttl := (now.Sub(t.view.Created) + taskKept).Milliseconds()
 		t.ended, t.view.TTL, t.view.InputRequests, t.view.Message = now, &ttl, nil, ""
 	}
+	change(&t.view)
 	for l := range t.table.listeners {
 		if slices.Contains(l.ids, t.id) {
 			l.tell(t.view)
@@ -262,7 +263,10 @@ func (t *clientTask) end(result *mcp.CallToolResult, err error) {
 		return
 	}
 	if err != nil {
-		t.change(taskFailed, func(v *taskView) { v.Error = mcp.JSONRPCErrorDetails{Code: codeOf(err), Message: err.Error()} })
+		t.change(taskFailed, func(v *taskView) {
+			v.Message = err.Error()
+			v.Error = mcp.JSONRPCErrorDetails{Code: codeOf(err), Message: err.Error()}
+		})
 		return
 	}
 	result.ResultType = mcp.ResultTypeComplete

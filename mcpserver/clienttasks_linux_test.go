@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -312,6 +313,20 @@ func TestClientTaskRoom(t *testing.T) {
 		t.Error("the ended task is still known")
 	}
 	s.close()
+}
+
+// TestClientTaskFails: a task that fails says why.
+func TestClientTaskFails(t *testing.T) {
+	s := &clientTasks{}
+	task := &clientTask{principal: "ann", tool: "x", leave: func() {}}
+	_, created, _ := s.run(t.Context(), task, func(context.Context) (*mcp.CallToolResult, error) {
+		task.HandOver("")
+		return nil, errors.New("no server")
+	})
+	s.running.Wait()
+	if view, ok := s.see("ann", created.ID); !ok || view.Status != taskFailed || view.Message != "no server" || view.TTL == nil {
+		t.Errorf("it failed as %+v", view)
+	}
 }
 
 // TestTaskEvents: the newest state of each task waits for a client that does not read, however many changes there were.
