@@ -272,6 +272,7 @@ func TestClientTaskIsOfItsCaller(t *testing.T) {
 		{"another name", ann, get, "other", http.StatusBadRequest, fmt.Sprintf(`"code":%d`, mcp.HEADER_MISMATCH)},
 		{"its caller cancels", ann, followed(2, methodTaskCancel, fmt.Sprintf(`"taskId":%q`, id)), id, http.StatusOK, `"resultType":"complete"`},
 		{"then", ann, get, id, http.StatusOK, `"status":"cancelled"`},
+		{"an address as the name", ann, skillRequest(2, methodSkillGet, `"uri":"skill://user/x/SKILL.md",`), "skill://user/x/SKILL.md", http.StatusNotFound, "serves no skills"},
 	} {
 		if status, text := send(tt.bearer, tt.body, tt.header); status != tt.status || !strings.Contains(text, tt.want) {
 			t.Errorf("%s: %d %s", tt.name, status, text)

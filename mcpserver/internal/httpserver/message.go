@@ -125,7 +125,7 @@ func checkHeaders(r *http.Request, m jsonrpc.Envelope) bool {
 }
 
 // checkOwn returns the error for a modern request that the library does not get, if its headers do not agree with its
-// body.
+// body. A request without a name may have any.
 func checkOwn(r *http.Request, m jsonrpc.Envelope, name string) *jsonrpc.Error {
 	declared, _ := m.Params.Meta[mcp.MetaKeyProtocolVersion].(string)
 	given, ok := mcp.DecodeHeaderValue(r.Header.Get(mcp.HeaderName))
@@ -135,7 +135,7 @@ func checkOwn(r *http.Request, m jsonrpc.Envelope, name string) *jsonrpc.Error {
 		text = fmt.Sprintf("the header %s is %q, but the message says %q: send the same version", mcp.HeaderProtocolVersion, r.Header.Get(mcp.HeaderProtocolVersion), declared)
 	case r.Header.Get(mcp.HeaderMethod) != m.Method:
 		text = fmt.Sprintf("the header %s is %q, but the method is %q: send the same", mcp.HeaderMethod, r.Header.Get(mcp.HeaderMethod), m.Method)
-	case !ok || given != name:
+	case name != "" && (!ok || given != name):
 		text = fmt.Sprintf("the header %s is %q, but the task is %q: send the same", mcp.HeaderName, r.Header.Get(mcp.HeaderName), name)
 	default:
 		return nil
