@@ -262,7 +262,10 @@ func otherwise(tree *os.Root, name string) string {
 	case info.Mode().IsRegular():
 		return fmt.Sprintf("%d bytes, mode %04o", info.Size(), info.Mode().Perm())
 	}
-	target, _ := tree.Readlink(name)
+	target, err := tree.Readlink(name)
+	if err != nil { // a directory
+		return "removed"
+	}
 	return "a link to " + text.Name(target)
 }
 

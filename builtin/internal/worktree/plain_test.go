@@ -21,6 +21,7 @@ func TestPlain(t *testing.T) {
 		{name: "an edit", agent: "echo x >> a", changes: "a", patch: "--- a\n+++ a\n@@ -1 +1,2 @@\n one\n+x\n"},
 		{name: "made, removed", agent: "mkdir -p n/m; echo x > n/m/x; rm b", changes: "-b n/m/x", patch: "+x\n"},
 		{name: "executable", agent: "chmod +x a", changes: "a", patch: "--- a\n+++ a\n(4 bytes, mode 0755)\n"},
+		{name: "directory for a link", agent: "rm l; mkdir l", changes: "-l", patch: "(removed)\n"},
 		{name: "link", agent: "rm l; ln -s b l", changes: "l", patch: "(a link to b)\n"},
 		{name: "file for a directory", agent: "rm -r d; echo x > d", changes: "-d/x d"},
 		{name: "directory for a file", agent: "rm a; mkdir a; echo x > a/x", changes: "-a a/x"},
