@@ -1,5 +1,6 @@
 // Package mdfile reads Markdown files with members at their head, such as definitions of agents and skills. A command
-// may have written them: it follows no symbolic links.
+// may have written them: the directory and the files may not be symbolic links. A link to a directory below is followed
+// if it leads to one in the directory.
 package mdfile
 
 import (

@@ -138,6 +138,9 @@ type Handler interface {
 type Message interface {
 	// Content returns the parsed message.
 	Content() jsonrpc.Envelope
+	// Named reports whether the host handles the request itself by Own, and the name in it that the header Mcp-Name
+	// repeats, if any. It is called again before Own.
+	Named() (name string, own bool)
 	// Validate returns an error if the params of a request are invalid. It records calls of unknown tools.
 	Validate(who auth.Identity) *jsonrpc.Error
 	// MissingRights returns the right to the called tool that the caller lacks, or 0.
@@ -145,9 +148,6 @@ type Message interface {
 	// Admit enters a tool call in the queue of its scope, in the order of arrival. It returns the context of the call.
 	// The caller must call leave after the library has returned. Admit fails if the scope has too many calls.
 	Admit(ctx context.Context, from Peer) (callCtx context.Context, leave func(), err error)
-	// Named reports whether the host handles the request itself by Own, and the name in it that the header Mcp-Name
-	// repeats.
-	Named() (name string, own bool)
 	// Own handles such a request. It also returns the HTTP status.
 	Own(ctx context.Context) (answer mcp.JSONRPCMessage, status int)
 	// Instead returns what is sent instead of the answer of the library to a tool call, or nil.
