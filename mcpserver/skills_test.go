@@ -117,6 +117,22 @@ func TestSkillRead(t *testing.T) {
 	}
 }
 
+// TestSkillReadHook: a hook sees the content of a skill's file, and what it makes of it is what the client gets.
+func TestSkillReadHook(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
+	c := skillHost(t, func(*Config) {
+		command := `grep -q 'First read' && echo '{"hookSpecificOutput": {"updatedToolOutput": "changed"}}'`
+		hook := map[string]any{"matcher": "Skill", "hooks": []any{map[string]any{"type": "command", "command": command}}}
+		userSettings(t, map[string]any{"hooks": map[string]any{"PostToolUse": []any{hook}}})
+	})
+	c.send(skillRequest(1, "resources/read", `"uri":"skill://workspace/build/SKILL.md",`))
+	if a := c.receive(); !strings.Contains(string(a.Result), `"text":"changed"`) {
+		t.Errorf("read: %s %+v", a.Result, a.Error)
+	}
+}
+
 // TestSkillTool: the tool names the skills, and returns the instructions of one with its directory.
 func TestSkillTool(t *testing.T) {
 	c := skillHost(t)
