@@ -126,9 +126,11 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 	case m.Method == methodSkillList:
 		answer["skills"] = entries
 	case m.Method == methodDirectory:
-		if answer["resources"] = childrenIn(entries, uri); answer["resources"] == nil {
+		children := childrenIn(entries, uri)
+		if one, dir, err := m.skillFile(who, uri); len(children) == 0 && (len(entries) == 0 || err != nil || !one.IsDir(dir)) {
 			return nil, invalid(clipped(uri) + " is no directory of a skill")
 		}
+		answer["resources"] = children
 	case len(entries) == 0:
 		return nil, invalid("there is no skill " + clipped(uri) + ": skills/list lists them")
 	default:
@@ -137,9 +139,9 @@ func (m *message) skillResult(ctx context.Context) (result any, no *jsonrpc.Erro
 	return answer, nil
 }
 
-// childrenIn returns what a directory of a skill contains, or nil if there is no such directory.
-func childrenIn(entries []skillEntry, dir string) any {
-	var children []mcp.Resource
+// childrenIn returns what a directory of a skill contains.
+func childrenIn(entries []skillEntry, dir string) []mcp.Resource {
+	children := []mcp.Resource{}
 	for _, e := range entries {
 		for _, r := range e.Resources {
 			rest, ok := strings.CutPrefix(r.URI, dir+"/")
@@ -158,9 +160,6 @@ func childrenIn(entries []skillEntry, dir string) any {
 				children = append(children, child)
 			}
 		}
-	}
-	if children == nil {
-		return nil
 	}
 	return children
 }

@@ -28,6 +28,9 @@ func skillHost(t *testing.T, change ...func(*Config)) *pipeClient {
 		writeFile(t, filepath.Join(home, ".claude", "skills", "build", "SKILL.md"), skillText("build"))
 		writeFile(t, filepath.Join(home, ".claude", "skills", "notes", "SKILL.md"), skillText("notes"))
 		writeFile(t, filepath.Join(home, ".claude", "skills", "notes", "a b.md"), "A.\n")
+		if err := os.Mkdir(filepath.Join(home, ".claude", "skills", "notes", "empty"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Symlink("../../../target", filepath.Join(c.Roots[0], ".claude", "skills", "linked", "link")); err != nil {
 			t.Skip(err)
 		}
@@ -98,6 +101,9 @@ func TestSkillRead(t *testing.T) {
 		{"resources/read", "other://workspace/build/SKILL.md", "-32602"},
 		{methodDirectory, "skill://user/notes", `"name":"a b.md"`},
 		{methodDirectory, "skill://user/notes", "a%20b.md"},
+		{methodDirectory, "skill://user/notes/empty", `"resources":[]`},
+		{methodDirectory, "skill://user/notes/none", "-32602"},
+		{methodDirectory, "skill://workspace/secret", "-32602"},
 		{methodSkillGet, "skill://workspace/build/SKILL.md", `"version":1`},
 		{methodSkillGet, "skill://workspace/secret/SKILL.md", "-32602"},
 		{methodDirectory, "skill://workspace/build", directoryType},

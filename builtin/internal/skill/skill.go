@@ -173,6 +173,17 @@ func (s *Skill) Files(mayRead func(file string) bool) (files []Content, err erro
 	return files, err
 }
 
+// IsDir reports whether the skill has a directory with this name.
+func (s *Skill) IsDir(name string) bool {
+	root, err := mdfile.OpenDir(s.Dir)
+	if err != nil || !fs.ValidPath(name) {
+		return false
+	}
+	defer root.Close()
+	info, err := root.Lstat(filepath.FromSlash(name))
+	return err == nil && info.IsDir()
+}
+
 // Read returns the content of a file of the skill.
 func (s *Skill) Read(file string) ([]byte, error) {
 	if !fs.ValidPath(file) {
