@@ -2,54 +2,125 @@ package proxy
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 const (
-	// maxSized is the size of the longest body whose Content-Length is kept right when it is rewritten. Longer ones are
-	// sent without.
+	// maxSized is the size of the longest text whose Content-Length is kept right when it is rewritten. Longer ones are
+	// sent without. In other bodies with a length, sentinels are cut or padded to that of the value.
 	maxSized = 1 << 20
 	// echoChunk is how much of a body is read at a time.
 	echoChunk = 32 << 10
 )
 
-// hideEchoes takes values out of a response.
-func hideEchoes(r *http.Response, pairs []pair) error {
-	if len(pairs) == 0 {
-		return nil
-	}
-	for _, header := range []http.Header{r.Header, r.Trailer} {
-		for _, values := range header {
-			for i := range values {
-				values[i] = hide(values[i], pairs)
-			}
+// hideEchoes takes values out of a response: its header, its body of whatever type, and its trailer. pairs returns
+// what is known by then.
+func hideEchoes(r *http.Response, pairs func() []pair) error {
+	known := pairs()
+	hideHeader(r.Header, known)
+	r.Status = hide(r.Status, known) // which an upgrade repeats
+	e := &echoReader{from: r.Body, pairs: pairs, response: r}
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		to, ok := r.Body.(io.Writer)
+		if !ok {
+			return errors.New("the connection cannot be upgraded")
 		}
-	}
-	if !isText(r.Header.Get("Content-Type")) || r.StatusCode == http.StatusSwitchingProtocols || r.ContentLength == 0 || r.Request.Method == http.MethodHead {
+		e.fixed = true // a frame says how long it is
+		r.Body = struct {
+			*echoReader
+			io.Writer
+		}{e, to}
 		return nil
 	}
-	body := &echoReader{from: r.Body, pairs: pairs}
-	r.Body = body
-	switch {
-	case r.ContentLength < 0 || sameLengths(pairs):
+	r.Body = e
+	if r.Request.Method == http.MethodHead || r.ContentLength == 0 {
+		return nil
+	}
+	switch encoding := encodingOf(r.Header); {
+	case encoding == gzipped && acceptsGzip(r.Request.Header):
+		e.from = &gunzip{ReadCloser: e.from}
+		r.ContentLength = -1
+		r.Header.Del("Content-Length")
+		r.Header.Del("Content-Encoding")
+	case encoding != "" && len(known) > 0:
+		return fmt.Errorf("its answer has the encoding %.100q, which was not asked for", encoding)
+	}
+	switch text := isText(r.Header.Get("Content-Type")); {
+	case r.ContentLength < 0:
+		return nil
+	case !text || sameLengths(known):
+		e.fixed = true
 		return nil
 	case r.ContentLength > maxSized:
 		r.ContentLength = -1
 		r.Header.Del("Content-Length")
 		return nil
 	}
-	text, err := io.ReadAll(body)
+	text, err := io.ReadAll(e)
 	if err != nil {
 		return err
 	}
-	body.Close()
+	e.Close()
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	r.Header.Set("Content-Length", strconv.Itoa(len(text)))
 	return nil
+}
+
+// hideHeader takes values out of a header.
+func hideHeader(header http.Header, pairs []pair) {
+	for _, values := range header {
+		for i := range values {
+			values[i] = hide(values[i], pairs)
+		}
+	}
+}
+
+// gzipped is the encoding of bodies that are read for values.
+const gzipped = "gzip"
+
+// encodingOf returns the encodings of a body; "" if there is none.
+func encodingOf(header http.Header) string {
+	names := strings.Split(strings.ToLower(strings.Join(header.Values("Content-Encoding"), ",")), ",")
+	for i := range names {
+		names[i] = strings.TrimPrefix(strings.TrimSpace(names[i]), "x-")
+	}
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "identity" }), ",")
+}
+
+// acceptsGzip reports whether a client has asked for gzip.
+func acceptsGzip(header http.Header) bool {
+	for name := range strings.SplitSeq(strings.ToLower(strings.Join(header.Values("Accept-Encoding"), ",")), ",") {
+		name, quality, _ := strings.Cut(name, ";")
+		quality = strings.TrimSpace(quality)
+		if strings.TrimSpace(name) == gzipped && !(strings.HasPrefix(quality, "q=0") && strings.Trim(quality[3:], ".0") == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// gunzip decodes a body as it arrives.
+type gunzip struct {
+	io.ReadCloser
+	z *gzip.Reader
+}
+
+func (g *gunzip) Read(p []byte) (n int, err error) {
+	if g.z == nil {
+		if g.z, err = gzip.NewReader(g.ReadCloser); err != nil {
+			g.z = nil
+			return 0, err
+		}
+	}
+	return g.z.Read(p)
 }
 
 // hide returns a text without values.
@@ -69,7 +140,7 @@ func sameLengths(pairs []pair) bool {
 	return true
 }
 
-// isText reports whether bodies of a type are rewritten. One that says nothing may be.
+// isText reports whether bodies of a type are text, whose length may change. One that says nothing may be.
 func isText(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -82,15 +153,28 @@ func isText(contentType string) bool {
 
 // An echoReader takes values out of a body as it arrives. It keeps back no more than what may be the beginning of one.
 type echoReader struct {
-	from  io.ReadCloser
-	pairs []pair
-	buf   []byte // what is read
-	in    []byte // what is not examined yet
-	out   []byte // what can be read from this reader
-	err   error
+	from     io.ReadCloser
+	pairs    func() []pair  // what is known by now: a stream may be older than a value
+	fixed    bool           // what takes the place of a value has its length
+	response *http.Response // whose trailer arrives with the end; may be nil
+	buf      []byte         // what is read
+	in       []byte         // what is not examined yet
+	out      []byte         // what can be read from this reader
+	err      error
 }
 
-func (e *echoReader) Close() error { return e.from.Close() }
+// Close closes the body. A trailer that has arrived is rewritten by then.
+func (e *echoReader) Close() error {
+	err := e.from.Close()
+	e.hideTrailer()
+	return err
+}
+
+func (e *echoReader) hideTrailer() {
+	if e.response != nil {
+		hideHeader(e.response.Trailer, e.pairs())
+	}
+}
 
 func (e *echoReader) Read(p []byte) (int, error) {
 	if e.buf == nil {
@@ -101,6 +185,9 @@ func (e *echoReader) Read(p []byte) (int, error) {
 		n, e.err = e.from.Read(e.buf)
 		e.in = append(e.in, e.buf[:n]...)
 		e.examine(e.err != nil)
+		if e.err != nil {
+			e.hideTrailer()
+		}
 	}
 	if len(e.out) == 0 {
 		return 0, e.err
@@ -113,9 +200,15 @@ func (e *echoReader) Read(p []byte) (int, error) {
 // examine moves what was read from in to out. last says that nothing follows.
 func (e *echoReader) examine(last bool) {
 	e.out = e.out[:0]
+	pairs := e.pairs()
+	kept := 0
 	for {
-		at, found := len(e.in), pair{}
-		for _, p := range e.pairs {
+		kept = 0
+		if !last {
+			kept = beginning(e.in, pairs)
+		}
+		at, found := len(e.in)-kept, pair{} // what may be the beginning of a longer value is no shorter one yet
+		for _, p := range pairs {
 			if i := bytes.Index(e.in[:min(len(e.in), at+len(p.outside)-1)], []byte(p.outside)); i >= 0 {
 				at, found = i, p
 			}
@@ -123,17 +216,25 @@ func (e *echoReader) examine(last bool) {
 		if found.outside == "" {
 			break
 		}
-		e.out = append(append(e.out, e.in[:at]...), found.inside...)
-		e.in = e.in[at+len(found.outside):]
-	}
-	kept := 0
-	for _, p := range e.pairs {
-		for k := min(len(p.outside)-1, len(e.in)); k > kept && !last; k-- {
-			if bytes.HasSuffix(e.in, []byte(p.outside[:k])) {
-				kept = k
-			}
+		inside := found.inside
+		if n := len(found.outside); e.fixed && len(inside) != n {
+			inside = (inside + strings.Repeat("*", n))[:n]
 		}
+		e.out = append(append(e.out, e.in[:at]...), inside...)
+		e.in = e.in[at+len(found.outside):]
 	}
 	e.out = append(e.out, e.in[:len(e.in)-kept]...)
 	e.in = append([]byte(nil), e.in[len(e.in)-kept:]...)
+}
+
+// beginning returns the length of the longest end of a text with which a value may begin.
+func beginning(text []byte, pairs []pair) (n int) {
+	for _, p := range pairs {
+		for k := min(len(p.outside)-1, len(text)); k > n; k-- {
+			if bytes.HasSuffix(text, []byte(p.outside[:k])) {
+				n = k
+			}
+		}
+	}
+	return n
 }

@@ -1,13 +1,16 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -31,16 +34,23 @@ type Secret struct {
 // other text.
 const MinSecret = 8
 
-// maxBasic bounds the values of Authorization headers that are looked for in responses.
-const maxBasic = 64
+const (
+	// maxBasic bounds the values of Authorization headers that are looked for in responses as they were sent.
+	maxBasic = 64
+	// maxRotated is how many values of a secret are looked for in responses: the last ones.
+	maxRotated = 8
+	// maxReplaced is how many sentinels of a request are replaced.
+	maxReplaced = 8
+)
 
 // secrets are those of a sandbox.
 type secrets struct {
 	all []Secret
 
 	mu    sync.Mutex
-	known map[string]string // values by sentinel
-	basic []pair            // of user names with passwords, in base64
+	known map[string][]string // values by sentinel
+	basic []pair              // of user names with passwords, in base64
+	pairs []pair              // what is replaced in responses, the longest first
 }
 
 // A pair is a text of the outside, and what commands see in its place.
@@ -78,40 +88,86 @@ func (s *secrets) value(ctx context.Context, secret *Secret) (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = map[string]string{}
+	if values := s.known[secret.Sentinel]; !slices.Contains(values, value) {
+		if s.known == nil {
+			s.known = map[string][]string{}
+		}
+		s.known[secret.Sentinel] = append(values[max(0, len(values)-maxRotated+1):], value)
+		s.collect()
 	}
-	s.known[secret.Sentinel] = value
 	return value, nil
 }
 
-// addBasic has a header value replaced in responses.
+// addBasic has a header value replaced in responses as a whole.
 func (s *secrets) addBasic(p pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Contains(s.basic, p) {
 		return
 	}
-	if len(s.basic) == maxBasic {
-		s.basic = slices.Delete(s.basic, 0, 1)
-	}
-	s.basic = append(s.basic, p)
+	s.basic = append(s.basic[max(0, len(s.basic)-maxBasic+1):], p)
+	s.collect()
 }
 
-// echoes returns what is replaced in responses.
-func (s *secrets) echoes() (list []pair) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for sentinel, value := range s.known {
-		list = append(list, pair{value, sentinel})
-		for _, spell := range []func(string) string{url.QueryEscape, url.PathEscape, inJSON} {
-			if text := spell(value); text != value {
-				list = append(list, pair{text, spell(sentinel)})
+// collect makes the list of what is replaced in responses.
+func (s *secrets) collect() {
+	list := slices.Clone(s.basic)
+	for sentinel, values := range s.known {
+		for _, value := range values {
+			list = append(list, pair{value, sentinel})
+			for _, spell := range spellings {
+				if text := spell(value); text != value && len(text) >= minSpelling {
+					list = append(list, pair{text, spell(sentinel)})
+				}
 			}
 		}
 	}
-	return append(list, s.basic...)
+	slices.SortFunc(list, func(a, b pair) int {
+		return cmp.Or(len(b.outside)-len(a.outside), strings.Compare(a.outside, b.outside))
+	})
+	s.pairs = slices.CompactFunc(list, func(a, b pair) bool { return a.outside == b.outside })
 }
+
+// echoes returns what is replaced in responses.
+func (s *secrets) echoes() []pair {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pairs
+}
+
+// minSpelling is the length of the shortest spelling that is looked for.
+const minSpelling = 8
+
+// spellings are the ways in which a value stands in a text that is not its own.
+var spellings = func() (list []func(string) string) {
+	for _, escape := range []func(string) string{url.QueryEscape, url.PathEscape} {
+		list = append(list, escape, func(s string) string {
+			return percents.ReplaceAllStringFunc(escape(s), strings.ToLower)
+		})
+	}
+	slashes, equals := strings.NewReplacer("/", `\/`), strings.NewReplacer("=", `\u003d`, "+", `\u002b`, "/", `\u002f`)
+	list = append(list, inJSON, html.EscapeString,
+		func(s string) string { return slashes.Replace(inJSON(s)) },
+		func(s string) string { return equals.Replace(inJSON(s)) },
+		func(s string) string { return strings.NewReplacer("=", `\u003d`).Replace(inJSON(s)) })
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		for skip := range 3 { // what precedes the value takes a part of its first group
+			list = append(list,
+				func(s string) string { return encoding.EncodeToString([]byte(s[min(skip, len(s)):])) },
+				func(s string) string {
+					return encoding.WithPadding(base64.NoPadding).EncodeToString([]byte(s[min(skip, len(s)):]))
+				},
+				func(s string) string {
+					s = s[min(skip, len(s)):]
+					return encoding.EncodeToString([]byte(s[:len(s)/3*3]))
+				})
+		}
+	}
+	return list
+}()
+
+// percents are the escapes of URLs.
+var percents = regexp.MustCompile(`%[0-9A-F]{2}`)
 
 // inJSON returns a text as it stands in a string of JSON.
 func inJSON(text string) string {
@@ -119,13 +175,18 @@ func inJSON(text string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// credentialNames are parts of the names of headers and query parameters that carry credentials. In other places a
-// sentinel stays as it is: servers log, store and show what is sent there.
-var credentialNames = []string{"auth", "token", "key", "secret", "password", "passwd", "credential", "cookie", "session"}
+// credentialName matches the names of headers and query parameters that carry credentials, in lower case and with
+// their words apart. In other places a sentinel stays as it is: servers log, store and show what is sent there.
+var credentialName = regexp.MustCompile(`(?:^|[^a-z0-9])(?:[ox]?auth|authorization|authentication|` +
+	`(?:api|auth|access|secret|private|session)?key|(?:php)?sess(?:ion)?(?:id)?|cookies?|credentials?|` +
+	`[a-z0-9]*(?:token|secret|password|passwd))s?[0-9]*(?:$|[^a-z0-9])`)
+
+// camelCase matches the end of a word within a name.
+var camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 func carriesCredential(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(name, part) })
+	name = strings.ToLower(camelCase.ReplaceAllString(name, "$1-$2"))
+	return credentialName.MatchString(name) && !strings.Contains(name, "idempotency")
 }
 
 // A request is one of a command that is about to be sent to a host.
@@ -133,8 +194,9 @@ type request struct {
 	*http.Request
 	*secrets
 	may func(*Secret) bool // be sent to this host
-	// used are the secrets that were put in.
-	used []*Secret
+	// used are the secrets that were put in, and replaced is how many times.
+	used     []*Secret
+	replaced int
 }
 
 // stray returns a secret whose sentinel the request carries although it may not go to the host; nil if there is none.
@@ -222,6 +284,9 @@ func (r *request) replace(ctx context.Context, text string) (string, error) {
 		if !strings.Contains(text, secret.Sentinel) {
 			continue
 		}
+		if r.replaced += strings.Count(text, secret.Sentinel); r.replaced > maxReplaced {
+			return "", errReplaced
+		}
 		value, err := r.value(ctx, secret)
 		if err != nil {
 			return "", &valueError{secret.Name, err}
@@ -234,14 +299,17 @@ func (r *request) replace(ctx context.Context, text string) (string, error) {
 	return text, nil
 }
 
-// valueError says that a secret has no value.
+// errReplaced says that a request has too many sentinels.
+var errReplaced = fmt.Errorf("the request has more than %d sentinels of credentials", maxReplaced)
+
+// valueError says that a secret has no value. Why is for people only: it may name what commands do not see.
 type valueError struct {
 	name  string
 	cause error
 }
 
 func (e *valueError) Error() string {
-	return fmt.Sprintf("the credential %s cannot be used: %v", e.name, e.cause)
+	return fmt.Sprintf("the credential %s cannot be used; toolhost credential test %[1]s shows a person why", e.name)
 }
 
 // basicAuth splits a header value of the scheme Basic: its scheme with the space, and the user name and password.

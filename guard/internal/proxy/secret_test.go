@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,7 +15,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -132,7 +135,7 @@ func TestInject(t *testing.T) {
 	}
 }
 
-// TestInjectUpgrade: after an upgrade, as of WebSocket, bytes flow both ways.
+// TestInjectUpgrade: after an upgrade, as of WebSocket, bytes flow both ways, and values are taken out.
 func TestInjectUpgrade(t *testing.T) {
 	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+value || r.Header.Get("Upgrade") != "websocket" {
@@ -147,7 +150,7 @@ func TestInjectUpgrade(t *testing.T) {
 		defer conn.Close()
 		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		line, _ := buffered.ReadString('\n')
-		io.WriteString(conn, "echo "+line)
+		io.WriteString(conn, "echo "+value+" "+line)
 	})
 	raw, err := net.Dial("tcp", f.address)
 	if err != nil {
@@ -166,8 +169,25 @@ func TestInjectUpgrade(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	fmt.Fprintf(conn, "hello\n")
-	if line, err := in.ReadString('\n'); line != "echo hello\n" {
+	hidden := sentinel + strings.Repeat("*", len(value)-len(sentinel))
+	if line, err := in.ReadString('\n'); line != "echo "+hidden+" hello\n" {
 		t.Errorf("got %q, %v", line, err)
+	}
+}
+
+// TestServerEnds: a program that has said nothing yet is told that the host has closed.
+func TestServerEnds(t *testing.T) {
+	p := &Proxy{}
+	p.ctx, p.cancel = context.WithCancel(t.Context())
+	defer p.cancel()
+	p.secrets.all = []Secret{{Hosts: []string{"example.com"}}}
+	program, inner := tcpPair(t)
+	outer, server := tcpPair(t)
+	go p.terminate(p.ctx, outer, "example.com", "443").(*Terminated).Relay(inner)
+	io.WriteString(server, "busy")
+	server.Close()
+	if said, err := io.ReadAll(program); string(said) != "busy" || err != nil {
+		t.Errorf("the program got %q, %v", said, err)
 	}
 }
 
@@ -225,12 +245,12 @@ func TestEchoReader(t *testing.T) {
 	for name, split := range map[string]func(io.Reader) io.Reader{
 		"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "data with the end": iotest.DataErrReader,
 	} {
-		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))), pairs: pairs})
+		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))), pairs: func() []pair { return pairs }})
 		if string(got) != want || err != nil {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"), iotest.ErrReader(errors.New("later")))), pairs: pairs}
+	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"), iotest.ErrReader(errors.New("later")))), pairs: func() []pair { return pairs }}
 	buf := make([]byte, 100)
 	if n, err := e.Read(buf); string(buf[:n]) != "event: secret\n\n" || err != nil {
 		t.Errorf("kept back: got %q, %v", buf[:n], err)
@@ -259,6 +279,157 @@ func TestEchoSizes(t *testing.T) {
 		if err != nil || !bytes.HasSuffix(text, []byte(sentinel)) || bytes.Contains(text, []byte(value)) || answer.ContentLength >= 0 && answer.ContentLength != int64(len(text)) {
 			t.Errorf("%s: %d bytes of %d, %v", query, len(text), answer.ContentLength, err)
 		}
+	}
+}
+
+// TestHidden: whatever a host does with a request that has the value, the client does not see it, and honest answers
+// arrive as they were sent.
+func TestHidden(t *testing.T) {
+	packed := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, text)
+		z.Close()
+		return b.String()
+	}
+	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if got == "" {
+			got = value
+		}
+		h := w.Header()
+		switch r.URL.Path {
+		case "/binary":
+			h.Set("Content-Type", "application/octet-stream")
+			h.Set("Content-Length", fmt.Sprint(len(got)))
+		case "/multipart":
+			h.Set("Content-Type", "multipart/byteranges; boundary=x")
+		case "/trailer":
+			h.Set("Trailer", "Grpc-Message")
+			defer h.Set("Grpc-Message", got)
+			defer h.Set(http.TrailerPrefix+"Late", got)
+		case "/early":
+			h.Set("Link", got)
+			w.WriteHeader(http.StatusEarlyHints)
+			h.Del("Link")
+		case "/br":
+			h.Set("Content-Encoding", "br")
+		case "/gzip":
+			h.Set("Content-Encoding", "gzip")
+			got = packed(got)
+		case "/asked":
+			got = r.Header.Get("Accept-Encoding") + r.Header.Get("Range") + r.Header.Get("Upgrade")
+		case "/spelt":
+			text := got + "+/=x" // as the value of another request
+			got = strings.Join([]string{strings.ToLower(url.QueryEscape(text)), base64.RawStdEncoding.EncodeToString([]byte(got)),
+				base64.URLEncoding.EncodeToString([]byte("a" + got + "b")), base64.StdEncoding.EncodeToString([]byte("ab" + got + "cd"))}, " ")
+		case "/query":
+			got = r.URL.RawQuery
+		}
+		io.WriteString(w, got)
+	})
+	for _, c := range []struct {
+		method, path, header, text string
+		code                       int
+		want                       string
+	}{
+		{"GET", "/text", "", "", 200, sentinel},
+		{"GET", "/binary", "", "", 200, sentinel},
+		{"GET", "/multipart", "", "", 200, sentinel},
+		{"GET", "/trailer", "", "", 200, sentinel},
+		{"GET", "/early", "", "", 200, sentinel},
+		{"GET", "/br", "", "", 502, "was not asked for"},
+		{"GET", "/gzip", "", "", 502, "was not asked for"},
+		{"GET", "/gzip", "Accept-Encoding", "br, gzip;q=0.5", 200, sentinel},
+		{"GET", "/gzip", "Accept-Encoding", "gzip;q=0.0", 502, "was not asked for"},
+		{"GET", "/asked", "Accept-Encoding", "identity", 200, "identity"},
+		{"GET", "/asked", "Accept-Encoding", "br, zstd", 200, "identity"},
+		{"GET", "/asked", "Range", "bytes=0-3", 200, ""},
+		{"GET", "/asked", "Upgrade", "h2c", 200, ""},
+		{"GET", "/spelt", "", "", 200, " "},
+		{"GET", "/query?a=1;b=%zz", "", "", 200, "a=1;b=%zz"},
+		{"GET", "/?token=" + strings.Repeat(sentinel, maxReplaced), "", "", 431, "more than 8"},
+		{"TRACE", "/", "", "", 405, "no TRACE"},
+		{"track", "/", "", "", 405, "no TRACK"},
+	} {
+		for _, h2 := range []bool{false, true} {
+			if h2 && c.header == "Upgrade" {
+				continue
+			}
+			client := f.client(h2)
+			r, _ := http.NewRequest(c.method, "https://example.com"+c.path, nil)
+			r.Header.Set("Authorization", "Bearer "+sentinel)
+			if c.header != "" {
+				r.Header.Set(c.header, c.text)
+			}
+			if c.header == "Upgrade" {
+				r.Header.Set("Connection", "Upgrade")
+			}
+			early := ""
+			trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { early = fmt.Sprint(h); return nil }}
+			answer, err := client.Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+			if err != nil {
+				t.Fatal(c, err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			client.CloseIdleConnections()
+			all := fmt.Sprint(answer.Header, string(text), answer.Trailer, early)
+			if err != nil || answer.StatusCode != c.code || !strings.Contains(string(text), c.want) {
+				t.Errorf("%+v, h2 %v: got %s %v", c, h2, all, err)
+			}
+			if c.path == "/asked" && string(text) != c.want {
+				t.Errorf("%+v: the host was asked for %q", c, text)
+			}
+			if c.path == "/trailer" && strings.Count(fmt.Sprint(answer.Trailer), sentinel) != 2 || c.path == "/early" && !strings.Contains(early, sentinel) {
+				t.Errorf("%+v, h2 %v: got %s", c, h2, all)
+			}
+			for skip := range 3 {
+				part := base64.RawStdEncoding.EncodeToString([]byte(value[skip : skip+21]))
+				if strings.Contains(all, value) || strings.Contains(all, part) {
+					t.Errorf("%+v, h2 %v: the value is in %s", c, h2, all)
+				}
+			}
+		}
+	}
+}
+
+// TestCredentialNames: values are put where credentials stand, and not where servers keep what they are sent.
+func TestCredentialNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"Authorization": true, "Proxy-Authorization": true, "X-Api-Key": true, "X-Apikey": true, "Private-Token": true, "Dd-Api-Key": true,
+		"Cookie": true, "X-Auth-Token": true, "access_token": true, "accessToken": true, "apiKey": true, "key": true, "client_secret": true,
+		"user[password]": true, "X-Goog-Api-Key": true, "sessionid": true, "Ocp-Apim-Subscription-Key": true, "authtoken": true,
+		"author": false, "authored_by": false, "keyword": false, "keywords": false, "X-Idempotency-Key": false, "idempotencyKey": false,
+		"monkey": false, "q": false, "secretary": false, "User-Agent": false,
+	} {
+		if carriesCredential(name) != want {
+			t.Errorf("%s: got %v", name, !want)
+		}
+	}
+}
+
+// TestRotated: a value that was replaced is looked for, too, and in a stream that is older than it.
+func TestRotated(t *testing.T) {
+	now := "first-value"
+	s := &secrets{all: []Secret{{Sentinel: sentinel, Value: func(context.Context) (string, error) { return now, nil }}}}
+	in, out := io.Pipe()
+	e := &echoReader{from: in, pairs: s.echoes}
+	go func() {
+		for _, v := range []string{"first-value", "first-value-2", "third-value"} {
+			now = v
+			if _, err := s.value(t.Context(), &s.all[0]); err != nil {
+				t.Error(err)
+			}
+			io.WriteString(out, "first-value, first-va")
+			io.WriteString(out, "lue-2 and third-value.")
+		}
+		out.Close()
+	}()
+	text, err := io.ReadAll(e)
+	want := sentinel + ", " + sentinel + "-2 and third-value." + sentinel + ", " + sentinel + " and third-value." + sentinel + ", " + sentinel + " and " + sentinel + "."
+	if string(text) != want || err != nil {
+		t.Errorf("got %q, want %q, %v", text, want, err)
 	}
 }
 

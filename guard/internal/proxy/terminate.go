@@ -23,6 +23,10 @@ import (
 // handshakeTime is how long the host may take for its TLS handshake.
 const handshakeTime = 20 * time.Second
 
+// maxStreams is how many requests of one connection are served at the same moment, for each of which a part of the
+// answer is held.
+const maxStreams = 100
+
 // A Terminated is a connection to a host whose requests the proxy reads. The side of the program calls Relay.
 type Terminated struct {
 	net.Conn // to the host
@@ -52,14 +56,17 @@ func (t *Terminated) Relay(in net.Conn) {
 	defer in.Close()
 	defer t.Conn.Close()
 	defer context.AfterFunc(t.proxy.ctx, func() { in.Close(); t.Conn.Close() })()
-	spoken := make(chan int64)
+	spoken := make(chan bool)
 	go func() {
-		n, _ := io.Copy(in, t.Conn) // an error shows below as well
-		spoken <- n
+		n, err := io.Copy(in, t.Conn) // an error shows below as well
+		if err == nil {
+			closeWrite(in)
+		}
+		spoken <- n > 0 || err == nil
 	}()
 	first, kind := sniff(in)
 	t.Conn.SetReadDeadline(time.Unix(1, 0)) // ends the copy
-	silent := <-spoken == 0
+	silent := !<-spoken
 	t.Conn.SetReadDeadline(time.Time{})
 	in = &begun{in, io.MultiReader(bytes.NewReader(first), in)}
 	if silent && (kind == httpBytes || kind == tlsBytes && t.overTLS) {
@@ -143,7 +150,7 @@ func (t *Terminated) serve(in net.Conn, secure bool) {
 	}
 	s.forward = &httputil.ReverseProxy{
 		Rewrite: s.rewrite, Transport: s, ErrorLog: discardLog, ErrorHandler: s.fail,
-		ModifyResponse: func(r *http.Response) error { return hideEchoes(r, t.proxy.secrets.echoes()) },
+		ModifyResponse: func(r *http.Response) error { return hideEchoes(r, t.proxy.secrets.echoes) },
 	}
 	var conn net.Conn = s
 	if secure {
@@ -199,6 +206,7 @@ func (s *session) transport(h2 bool) *http.Transport {
 		Protocols:              &protocols,
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
+		DisableCompression:     true, // the program says what it takes
 	}
 }
 
@@ -224,6 +232,7 @@ func (p *Proxy) readRequests() {
 	p.sessions, p.resumed = make(chan net.Conn), tls.NewLRUClientSessionCache(0)
 	p.reader = &http.Server{
 		Handler: http.HandlerFunc(p.serveSession), ReadHeaderTimeout: headerTimeout, ErrorLog: discardLog,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext: func(net.Listener) context.Context { return p.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if t, ok := c.(*tls.Conn); ok {
@@ -256,7 +265,7 @@ func (l sessionListener) Addr() net.Addr { return l.listener.Addr() }
 // serveSession answers a request of a connection that is read.
 func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s := r.Context().Value(sessionKey{}).(*session)
-	if host, port := splitAuthority(r.Host, s.secure); host != s.to.host || port != s.to.port {
+	if host, port := splitAuthority(r.Host, s.secure); (host != s.to.host || port != s.to.port) && r.Host != "" { // HTTP/1.0 needs none
 		s.refuse(w, &refusedError{host: s.to.address(), why: "the connection was opened to it, and the request asks for " + quoteHost(r.Host)})
 		return
 	}
@@ -266,17 +275,62 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.secure {
-		r.Header.Del("Accept-Encoding") // the transport adds what it decodes itself: values are looked for in the text
+		if method := strings.ToUpper(r.Method); slices.Contains(unreadMethods, method) {
+			w.Header().Set("Connection", "close")
+			http.Error(w, "sandbox: a host that gets credentials gets no "+method, http.StatusMethodNotAllowed)
+			return
+		}
 		if err := req.inject(r.Context()); err != nil {
 			s.fail(w, r, err)
 			return
 		}
+		readable(r.Header, len(req.used) > 0)
 	}
 	for _, secret := range req.used {
 		s.tell(secret)
 	}
-	s.forward.ServeHTTP(w, r)
+	http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it anyway
+	s.forward.ServeHTTP(&informing{w, &p.secrets}, r)
 }
+
+// unreadMethods are those whose answer is the request, or no longer HTTP.
+var unreadMethods = []string{http.MethodTrace, "TRACK", http.MethodConnect}
+
+// readable takes out of the header of a request what would make values in the answer hard to find. used says that it
+// has some.
+func readable(header http.Header, used bool) {
+	switch {
+	case acceptsGzip(header):
+		header.Set("Accept-Encoding", gzipped)
+	case header.Get("Accept-Encoding") != "":
+		header.Set("Accept-Encoding", "identity")
+	}
+	header.Del("Sec-Websocket-Extensions") // they compress
+	if upgrade := header.Values("Upgrade"); len(upgrade) != 1 || !strings.EqualFold(upgrade[0], "websocket") {
+		header.Del("Upgrade")
+		header.Del("Http2-Settings")
+	}
+	if used { // pieces of a value would pass
+		header.Del("Range")
+		header.Del("If-Range")
+	}
+}
+
+// informing takes values out of what a host says before its response.
+type informing struct {
+	http.ResponseWriter
+	secrets *secrets
+}
+
+func (w *informing) WriteHeader(code int) {
+	if code < http.StatusOK {
+		hideHeader(w.Header(), w.secrets.echoes())
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *informing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // straying refuses a request to a host with a sentinel of a secret that does not go there.
 func straying(secret *Secret, host string, secure bool) *refusedError {
@@ -304,7 +358,10 @@ func (s *session) tell(secret *Secret) {
 	told := s.told[secret.Name]
 	s.told[secret.Name] = true
 	s.mu.Unlock()
-	if c := s.to.proxy.caller(s.to.ctx); !told && c.Used != nil {
+	if told {
+		return
+	}
+	if c := s.to.proxy.caller(s.to.ctx); c.Used != nil {
 		c.Used(secret.Name, s.to.host, s.to.port, "")
 	}
 }
@@ -315,7 +372,7 @@ func (s *session) rewrite(r *httputil.ProxyRequest) {
 	if s.secure {
 		r.Out.URL.Scheme = "https"
 	}
-	r.Out.URL.User, r.Out.Host = nil, r.In.Host
+	r.Out.URL.User, r.Out.Host, r.Out.URL.RawQuery = nil, r.In.Host, r.In.URL.RawQuery
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // the program's own
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
@@ -331,8 +388,12 @@ func (s *session) fail(w http.ResponseWriter, r *http.Request, err error) {
 		why := hide(err.Error(), s.to.proxy.secrets.echoes())
 		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: why})
 	}
+	status := http.StatusBadGateway
+	if errors.Is(err, errReplaced) {
+		status = http.StatusRequestHeaderFieldsTooLarge
+	}
 	w.Header().Set("Connection", "close")
-	http.Error(w, "sandbox: "+hide(err.Error(), s.to.proxy.secrets.echoes()), http.StatusBadGateway)
+	http.Error(w, "sandbox: "+hide(err.Error(), s.to.proxy.secrets.echoes()), status)
 }
 
 // splitAuthority returns the canonical host and the port of a Host header.
