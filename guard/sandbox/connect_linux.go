@@ -217,7 +217,9 @@ func (k *connector) try(c *kernel.Call) outcome {
 			return outcome{errno: unix.EPERM}
 		}
 	case unix.AF_INET, unix.AF_INET6:
-		k.note(c, fd)
+		if !k.note(c, fd) {
+			return outcome{errno: unix.EINTR}
+		}
 		if other := k.redirected(fd, address); other != nil {
 			address = other
 		}

@@ -27,11 +27,12 @@ type caller struct {
 // maxCallers is how many sockets have their caller noted, at least: those that connected last.
 const maxCallers = 4096
 
-// note notes who connects a socket.
-func (k *connector) note(c *kernel.Call, fd int) {
+// note notes who connects a socket, and reports whether the caller has waited all the while: what was read of another
+// process is not noted.
+func (k *connector) note(c *kernel.Call, fd int) bool {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
-		return // which no connection survives
+		return true // which no connection survives
 	}
 	who := caller{program: programOf(c.Thread)}
 	who.pid, _ = strconv.Atoi(c.Status()["Tgid"]) // 0 is no process
@@ -39,12 +40,16 @@ func (k *connector) note(c *kernel.Call, fd int) {
 		who.name, who.started = strings.ToValidUTF8(s.name, "?"), s.started
 	}
 	who.mark, _ = markOf(c.Thread) // "" is no command's
+	if !c.Waits() {
+		return false
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.callers) >= maxCallers {
 		k.older, k.callers = k.callers, make(map[uint32]caller)
 	}
 	k.callers[uint32(st.Ino)] = who
+	return true
 }
 
 // programOf returns what a thread runs.
