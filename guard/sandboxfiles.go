@@ -41,12 +41,19 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 			masked = append(masked, MaskedFile{mask, path})
 		}
 	}
+	var sources []settings.Entry // files that hold the values of variables
+	for _, mask := range set.Credentials.MaskedVars {
+		if e := mask.Entry; mask.File != "" {
+			e.Text, e.Object = mask.File, ""
+			sources = append(sources, e)
+		}
+	}
 	denied := slices.DeleteFunc(slices.Clone(set.Credentials.Files), func(e settings.Entry) bool {
 		return slices.ContainsFunc(set.Credentials.MaskedFiles, func(m settings.Mask) bool { return m.Entry.Text == e.Text })
 	})
 	return commandFiles{
-		masked: masked, denied: c.Withheld(slices.Concat(f.DenyRead, denied), s),
-		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files), s), unwritten: c.Withheld(f.DenyWrite, s),
+		masked: masked, denied: c.Withheld(slices.Concat(f.DenyRead, denied, sources), s),
+		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files, sources), s), unwritten: c.Withheld(slices.Concat(f.DenyWrite, sources), s),
 		readable: c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
 	}
 }

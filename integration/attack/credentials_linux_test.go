@@ -61,14 +61,17 @@ func newCredentialGround(t *testing.T) *credentialGround {
 	g.env = append(host.CleanEnv(g.Home), "GITHUB_TOKEN="+realToken, "SSL_CERT_FILE="+roots)
 	g.Settings(t, fmt.Sprintf(`{"permissions": {"defaultMode": "bypassPermissions"}, "sandbox": {"network": {"allowedDomains": [%[1]q, %[2]q]},
 		"credentials": {"envVars": [{"name": "GITHUB_TOKEN", "mode": "mask", "injectHosts": [%[1]q]},
-			{"name": "BY_COMMAND", "mode": "mask", "injectHosts": [%[1]q], "command": %[3]q}, {"name": "BY_FILE", "mode": "mask", "injectHosts": [%[1]q], "file": "~/token"}],
+			{"name": "BY_COMMAND", "mode": "mask", "injectHosts": [%[1]q], "command": %[3]q}, {"name": "BY_FILE", "mode": "mask", "injectHosts": [%[1]q], "file": "~/token"},
+				{"name": "IN_ROOT", "mode": "mask", "injectHosts": [%[1]q], "file": %[4]q}, {"name": "NO_VALUE", "mode": "mask", "injectHosts": [%[1]q], "command": "false therealtokenofthe"}],
 			"files": [{"path": "~/.netrc", "mode": "mask", "injectHosts": [%[1]q]}, {"path": "~/.config/gh/hosts.yml", "mode": "mask", "injectHosts": [%[1]q]},
 				{"path": "~/own", "mode": "mask", "injectHosts": [%[1]q], "extract": "t=(.*)"}, {"path": "~/.npmrc", "mode": "mask", "injectHosts": [%[1]q]}]}}}`,
-		g.mine, g.others, "cat "+filepath.Join(g.Home, "token")))
+		g.mine, g.others, "cat "+filepath.Join(g.Home, "token"), filepath.Join(g.Project, "open", "token")))
 	for name, text := range map[string]string{"token": "%s\n", ".netrc": "machine localhost login me password %s\n", ".config/gh/hosts.yml": "localhost:\n    oauth_token: %s\n", "own": "t=%s\nu=seen\n", ".npmrc": "nothing that a reader finds %s\n"} {
 		host.WriteIn(t, g.Home, name, fmt.Sprintf(text, realToken))
 		g.files = append(g.files, filepath.Join(g.Home, name))
 	}
+	host.WriteIn(t, g.Project, "open/token", realToken)
+	g.files = append(g.files, filepath.Join(g.Project, "open", "token"))
 	return g
 }
 
@@ -79,6 +82,9 @@ func service(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 	w.Header().Set("X-Echo", r.Header.Get("Authorization"))
+	if r.URL.Path == "/binary" {
+		w.Header().Set("Content-Type", "application/octet-stream")
+	}
 	body, _ := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "logged-in=%v %s %s %s\n", password == realToken || strings.HasSuffix(r.Header.Get("Authorization"), realToken), r.RequestURI, r.Header, body)
 }
@@ -130,6 +136,11 @@ func TestAttackCredentials(t *testing.T) {
 		{`curl -sS -H "Authorization: Bearer $(sed -n 's/.*oauth_token: //p' ~/.config/gh/hosts.yml)" MINE/user`, "logged-in=true"},
 		{`curl -sS -H "Authorization: Bearer $(sed -n 's/t=//p' ~/own)" MINE/user; cat ~/own`, "u=seen"},
 		{`cat ~/.npmrc ~/.netrc; tac ~/.netrc`, "Permission denied"},
+		{`cat ~/token open/token; echo x >~/token; ls ~; cp -r open copy; cat copy/token; cat /proc/self/root$HOME/token`, "ermission denied"},
+		{`curl -sS -X TRACE -H "Authorization: Bearer $GITHUB_TOKEN" MINE/`, "no TRACE"},
+		{`curl -sS -r 0-,0- -H "Authorization: Bearer $GITHUB_TOKEN" MINE/`, "logged-in=true"},
+		{`curl -sSi --http1.1 -H "Connection: Upgrade" -H "Upgrade: h2c" -H "Authorization: Bearer $GITHUB_TOKEN" MINE/binary`, "logged-in=true"},
+		{`curl -sS -H "Authorization: Bearer $NO_VALUE" MINE/`, "the credential NO_VALUE cannot be used"},
 		{`python3 -c '
 import os
 f = os.path.expanduser("~/.net" + "rc")
@@ -157,6 +168,9 @@ print(open(f).read())'`, "machine localhost"},
 			t.Errorf("%s: %s", row.command, text)
 		}
 		g.unseen("the result of "+row.command, text)
+		if strings.Contains(text, "false therealtoken") {
+			t.Errorf("%s: the command that writes a value is in %s", row.command, text)
+		}
 	}
 	s.End()
 	for _, path := range g.files {
@@ -246,6 +260,9 @@ func TestAttackCredentialsServer(t *testing.T) {
 	}
 	g.unseen("what a server says", said+s.Stderr.String())
 	s.End()
+	if audit := host.Get(t, filepath.Join(g.Home, "audit.jsonl")); !strings.Contains(audit, "send GITHUB_TOKEN to "+g.mine) || strings.Contains(s.Stderr.String(), g.mine) {
+		t.Errorf("a use of the token is recorded as\n%s\n%s", audit, s.Stderr.String())
+	}
 	host.MustWrite(t, filepath.Join(g.Project, ".mcp.json"), strings.ReplaceAll(config, "masked", "theirs"))
 	s = g.start("--trust-workspace")
 	if r, err := s.Call(s.Ctx, "mcp__theirs__login", "{}"); err == nil && !r.IsError {
