@@ -10,10 +10,14 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
+// maxStrayed is how many refused uses of masked credentials are recorded of one command.
+const maxStrayed = 100
+
 // hostAnswers are the answers about the hosts of one command. The mutex of the gate guards them.
 type hostAnswers struct {
 	known   map[string]ExecAnswer // by host and port
 	used    map[string]bool       // of credentials
+	strayed int                   // uses that were refused
 	asked   int                   // questions
 	unheard int                   // questions that no person answered
 }
@@ -71,11 +75,16 @@ func (g *execGate) used(c sandbox.Connection) {
 	}
 	key := event.Text + c.Refused
 	g.mu.Lock()
-	known := g.hosts.used[key]
+	known := g.hosts.used[key] || c.Refused != "" && g.hosts.strayed >= maxStrayed
 	if g.hosts.used == nil {
 		g.hosts.used = map[string]bool{}
 	}
-	g.hosts.used[key] = true
+	if !known && c.Refused != "" {
+		g.hosts.strayed++
+	}
+	if !known {
+		g.hosts.used[key] = true
+	}
 	g.mu.Unlock()
 	if !known && g.Tell != nil {
 		g.Tell(event)

@@ -132,11 +132,18 @@ type session struct {
 	forward    *httputil.ReverseProxy
 	mu         sync.Mutex
 	told       map[string]bool // names of secrets
+	hosts      []net.Conn      // its connections to the host
 	transports [2]*http.Transport
 }
 
 func (s *session) Close() error {
 	s.once.Do(func() { close(s.done) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.hosts { // a request may go on
+		conn.Close()
+	}
+	s.hosts = nil
 	return s.Conn.Close()
 }
 
@@ -216,7 +223,20 @@ func (s *session) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return *first, nil
 	}
 	ctx = context.WithValue(ctx, ends{}, s.to.ctx.Value(ends{}))
-	return s.to.proxy.reach(ctx, s.to.address())
+	conn, err := s.to.proxy.reach(ctx, s.to.address())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.done:
+		conn.Close()
+		return nil, net.ErrClosed
+	default:
+	}
+	s.hosts = append(s.hosts, conn)
+	return conn, nil
 }
 
 // RoundTrip implements [http.RoundTripper].
