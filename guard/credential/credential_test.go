@@ -3,6 +3,8 @@ package credential
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +45,7 @@ func TestMaskFile(t *testing.T) {
 	for _, c := range []struct{ path, text, extract string }{
 		{path: "/h/.netrc", text: "machine github.com\n  login me\n  password therealsecret0\nmachine b login x password therealsecret0"},
 		{path: "/h/_netrc", text: `machine a login me password "therealsecret0"`},
-		{path: "/h/.npmrc", text: "registry=https://r/\n//r/:_authToken=therealsecret0\n; //r/:_authToken=comment\n"},
+		{path: "/h/.npmrc", text: "registry=https://r/\n//r/:_authToken=therealsecret0\n; //r/:_authToken=therealsecret0\n# it was therealsecret0\n"},
 		{path: "/h/.npmrc", text: "//r/:_auth=" + basic + "\n"},
 		{path: "/h/.npmrc", text: "//r/:_password = \"" + base64.StdEncoding.EncodeToString([]byte(secret)) + "\"\n"},
 		{path: "/h/.config/gh/hosts.yml", text: "github.com:\n    user: me\n    oauth_token: therealsecret0\n    users:\n        me:\n            oauth_token: therealsecret0\n"},
@@ -85,7 +87,37 @@ func TestRun(t *testing.T) {
 	if text, _ := os.ReadFile(count); string(text) != "x\n" {
 		t.Errorf("it ran %d times", len(text)/2)
 	}
+	failing := filepath.Join(t.TempDir(), "n")
+	for range 3 {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // the request that needs the value has ended, and others wait
+		if _, err := Run(ctx, "echo x >>"+failing+"; exit 1"); err == nil {
+			t.Error("a command that fails writes a value")
+		}
+	}
+	if text, _ := os.ReadFile(failing); string(text) != "x\n" {
+		t.Errorf("a failing command ran %d times", len(text)/2)
+	}
 	if _, err := Run(context.Background(), "echo leaked; exit 3"); err == nil || strings.Count(err.Error(), "leaked") > 1 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPresetFor: a token is sent to test it only to a host that gets it, and not where that points.
+func TestPresetFor(t *testing.T) {
+	for hosts, want := range map[string]bool{"api.github.com,x.example": true, "github.com": false, "uploads.github.com": false, "": false} {
+		if p, ok := For(strings.Split(hosts, ",")); ok != want || ok && p.Name != "github" {
+			t.Errorf("%s: %v", hosts, p)
+		}
+	}
+	followed := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		followed = followed || r.URL.Path == "/elsewhere"
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	}))
+	defer server.Close()
+	p := Preset{URL: server.URL, header: "X-Api-Key", value: "$"}
+	if err := p.Test(t.Context(), http.DefaultClient, "v"); err == nil || followed {
+		t.Errorf("got %v, followed %v", err, followed)
 	}
 }

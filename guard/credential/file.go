@@ -3,6 +3,7 @@ package credential
 import (
 	_ "embed"
 	"encoding/base64"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -80,8 +81,17 @@ func MaskFile(path, text, extract string, hosts []string) (masked string, values
 			text = text[:at[2]] + r.mask(text[at[2]:at[3]], sentinel) + text[at[3]:]
 		}
 	}
+	hidden := slices.SortedFunc(maps.Keys(sentinels), func(a, b string) int { return len(b) - len(a) })
+	for _, value := range hidden { // a comment may repeat it
+		if len(value) >= leastRepeated {
+			text = strings.ReplaceAll(text, value, sentinels[value])
+		}
+	}
 	return text, values
 }
+
+// leastRepeated is the length of the shortest value that is looked for everywhere in its file.
+const leastRepeated = 8
 
 // mask returns what stands in the place of a secret as it is written.
 func (r reader) mask(written string, sentinel func(string) string) string {

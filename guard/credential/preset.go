@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -41,10 +42,10 @@ func Presets() (list []Preset) {
 	return list
 }
 
-// For returns the preset for a variable whose value goes to some of its hosts; false if there is none.
+// For returns the preset whose harmless request goes to one of the hosts of a variable; false if there is none.
 func For(hosts []string) (Preset, bool) {
 	for _, p := range Presets() {
-		if slices.ContainsFunc(p.Hosts, func(host string) bool { return slices.Contains(hosts, host) }) {
+		if u, err := url.Parse(p.URL); err == nil && u.Host != "" && slices.Contains(hosts, u.Host) {
 			return p, true
 		}
 	}
@@ -61,7 +62,9 @@ func (p Preset) Test(ctx context.Context, client *http.Client, value string) err
 	}
 	r.Header.Set(p.header, strings.Replace(p.value, "$", value, 1))
 	r.Header.Set("Anthropic-Version", "2023-06-01") // others do not read it
-	answer, err := client.Do(r)
+	direct := *client
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the value would go along
+	answer, err := direct.Do(r)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ const (
 	commandTime = 30 * time.Second
 	// commandAgain is how long a value that a command has written is kept.
 	commandAgain = 5 * time.Minute
+	// failedAgain is how long a failure is kept, so that programs that try again do not start commands.
+	failedAgain = 30 * time.Second
 	// maxValue bounds a value, in bytes.
 	maxValue = 64 << 10
 )
@@ -54,6 +56,7 @@ var commands sync.Map
 type command struct {
 	mu    sync.Mutex
 	value string
+	err   error
 	at    time.Time
 }
 
@@ -64,9 +67,19 @@ func Run(ctx context.Context, text string) (string, error) {
 	c := entry.(*command)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.at.IsZero() && time.Since(c.at) < commandAgain {
-		return c.value, nil
+	keep := commandAgain
+	if c.err != nil {
+		keep = failedAgain
 	}
+	if c.at.IsZero() || time.Since(c.at) >= keep {
+		c.value, c.err = run(context.WithoutCancel(ctx), text) // others wait for it, too
+		c.at = time.Now()
+	}
+	return c.value, c.err
+}
+
+// run runs a command and returns what it writes.
+func run(ctx context.Context, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	shell := []string{"sh", "-c", text}
@@ -84,7 +97,6 @@ func Run(ctx context.Context, text string) (string, error) {
 	if value == "" || len(value) > maxValue {
 		return "", fmt.Errorf("%s: %w", text, errors.New("it wrote no value"))
 	}
-	c.value, c.at = value, time.Now()
 	return value, nil
 }
 
