@@ -2,10 +2,13 @@ package sandboxpool
 
 import (
 	"context"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard"
@@ -65,11 +68,11 @@ func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.File
 		if _, names := identify(info); names > 1 {
 			continue
 		}
-		text, err := os.ReadFile(mask.Path)
+		text, err := readSame(mask.Path, info)
 		if err != nil {
 			continue
 		}
-		content, values := credential.MaskFile(mask.Path, string(text), mask.Extract, mask.InjectHosts)
+		content, values := credential.MaskFile(mask.Path, text, mask.Extract, mask.InjectHosts)
 		if len(values) == 0 {
 			continue
 		}
@@ -85,6 +88,20 @@ func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.File
 		copied[mask.Path] = info
 	}
 	return copied
+}
+
+// readSame reads a file that was examined, and not what a command has put in its place since.
+func readSame(path string, was fs.FileInfo) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(was, now) {
+		return "", errors.Join(err, fs.ErrInvalid)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxMasked))
+	return string(text), err
 }
 
 // copiesOutdated reports whether a file has changed of which commands have a copy.
