@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/publicsuffix"
+
 	"github.com/toolhost/toolhost/guard/credential"
 )
 
@@ -41,6 +43,9 @@ func maskOf(e Entry) (m Mask, err error) {
 		if name := strings.TrimPrefix(host, "*."); name == "" || strings.Contains(name, "*") {
 			return m, fmt.Errorf("the inject host %q would send it to any host", host)
 		}
+		if anybodys(host) {
+			return m, fmt.Errorf("the inject host %q would send it to hosts of anybody; name the hosts", host)
+		}
 	}
 	if m.Extract != "" {
 		if x, err := regexp.Compile(m.Extract); err != nil || x.NumSubexp() != 1 {
@@ -48,6 +53,14 @@ func maskOf(e Entry) (m Mask, err error) {
 		}
 	}
 	return m, nil
+}
+
+// anybodys reports whether a pattern means the subdomains of a name below which anybody gets one, as *.github.io.
+func anybodys(pattern string) bool {
+	name, wild := strings.CutPrefix(strings.ToLower(pattern), "*.")
+	name, _, _ = strings.Cut(name, ":")
+	suffix, listed := publicsuffix.PublicSuffix(name)
+	return wild && suffix == name && (listed || strings.Contains(name, ".")) // others are names of a private network
 }
 
 // masks returns the masks among the entries of a list. Only a person's settings make one, for it spends the person's

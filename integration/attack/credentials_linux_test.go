@@ -136,7 +136,7 @@ func TestAttackCredentials(t *testing.T) {
 		{`curl -sS -H "Authorization: Bearer $(sed -n 's/.*oauth_token: //p' ~/.config/gh/hosts.yml)" MINE/user`, "logged-in=true"},
 		{`curl -sS -H "Authorization: Bearer $(sed -n 's/t=//p' ~/own)" MINE/user; cat ~/own`, "u=seen"},
 		{`cat ~/.npmrc ~/.netrc; tac ~/.netrc`, "Permission denied"},
-		{`cat ~/token open/token; echo x >~/token; ls ~; cp -r open copy; cat copy/token; cat /proc/self/root$HOME/token`, "ermission denied"},
+		{`cat ~/token open/token; echo x >~/token; ls ~; tac open/token; cat /proc/self/root$HOME/token`, "ermission denied"},
 		{`curl -sS -X TRACE -H "Authorization: Bearer $GITHUB_TOKEN" MINE/`, "no TRACE"},
 		{`curl -sS -r 0-,0- -H "Authorization: Bearer $GITHUB_TOKEN" MINE/`, "logged-in=true"},
 		{`curl -sSi --http1.1 -H "Connection: Upgrade" -H "Upgrade: h2c" -H "Authorization: Bearer $GITHUB_TOKEN" MINE/binary`, "logged-in=true"},
