@@ -100,7 +100,8 @@ func acceptsGzip(header http.Header) bool {
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(header.Values("Accept-Encoding"), ",")), ",") {
 		name, quality, _ := strings.Cut(name, ";")
 		quality = strings.TrimSpace(quality)
-		if strings.TrimSpace(name) == gzipped && !(strings.HasPrefix(quality, "q=0") && strings.Trim(quality[3:], ".0") == "") {
+		never := strings.HasPrefix(quality, "q=0") && strings.Trim(quality[3:], ".0") == ""
+		if strings.TrimSpace(name) == gzipped && !never {
 			return true
 		}
 	}

@@ -68,12 +68,12 @@ func (t *Terminated) Relay(in net.Conn) {
 	t.Conn.SetReadDeadline(time.Unix(1, 0)) // ends the copy
 	silent := !<-spoken
 	t.Conn.SetReadDeadline(time.Time{})
-	in = &begun{in, io.MultiReader(bytes.NewReader(first), in)}
+	whole := &begun{in, io.MultiReader(bytes.NewReader(first), in)}
 	if silent && (kind == httpBytes || kind == tlsBytes && t.overTLS) {
-		t.serve(in, kind == tlsBytes)
+		t.serve(whole, kind == tlsBytes)
 		return
 	}
-	relay(in, t.Conn)
+	relay(whole, t.Conn)
 }
 
 // The kinds of the first bytes of a connection.
