@@ -52,22 +52,22 @@ func TestAttackTerminal(t *testing.T) {
 	run := host.Binary + " run --root . -- "
 	const then = `; echo EN""DED; read -r line; echo "read=$line="`
 	for _, tt := range []struct {
-		name, line, want string
-		prompt           bool // the terminal answers before the client ends
+		name, line, want string // short: it is part of the path of a socket
+		prompt           bool   // the terminal answers before the client ends
 	}{
-		{"the client ends", run + `sh -c 'printf "\005\033[21t"'` + then, "read=by the person=", false},
-		{"it is killed", run + `sh -c 'printf "\005"; kill -9 $$'` + then, "read=by the person=", false},
-		{"torn sequence", run + `sh -c 'printf "\005\033P"'` + then, "read=by the person=", false},
-		{"it asks first", run + `sh -c 'printf "\033[5n\033[3;4H\033[6n\005"'` + then, "read=by the person=", false},
-		{"it reports the mouse", run + `sh -c 'printf "\033[?1003h"'` + then, ";1003;", false},
-		{"it stops itself", run + `bash -c 'printf "\005\033[6n"; read -r x; kill -STOP $$; exit 7'` + then + `; fg; echo "status=$?"`, "status=7", false},
-		{"its input is full", run + `python3 -c "import fcntl, os, signal, struct, termios, tty
+		{"ends", run + `sh -c 'printf "\005\033[21t"'` + then, "read=by the person=", false},
+		{"killed", run + `sh -c 'printf "\005"; kill -9 $$'` + then, "read=by the person=", false},
+		{"torn", run + `sh -c 'printf "\005\033P"'` + then, "read=by the person=", false},
+		{"asks", run + `sh -c 'printf "\033[5n\033[3;4H\033[6n\005"'` + then, "read=by the person=", false},
+		{"mouse", run + `sh -c 'printf "\033[?1003h"'` + then, ";1003;", false},
+		{"stops", run + `bash -c 'printf "\005\033[6n"; read -r x; kill -STOP $$; exit 7'` + then + `; fg; echo "status=$?"`, "status=7", false},
+		{"full", run + `python3 -c "import fcntl, os, signal, struct, termios, tty
 tty.setraw(0)
 os.write(1, b'\5' * 6000)
 while struct.unpack('i', fcntl.ioctl(0, termios.FIONREAD, b'0000'))[0] < 4000: pass
 os.kill(os.getpid(), signal.SIGSTOP)
 os._exit(7)"` + then + `; fg; echo "status=$?"`, "status=7", true},
-		{"injection", run + `python3 -c "import fcntl, os
+		{"inject", run + `python3 -c "import fcntl, os
 for fd in [0, 1, 2, 3, 4, 5, os.open('/dev/tty', os.O_RDWR)]:
     for req in [0x5412, 0x541c]:
         try:
