@@ -111,7 +111,7 @@ The rules and settings are those of the user and the workspace there. --settings
 	}
 	set := cmd.Flags()
 	h := &flags.host
-	h.addRoots(set, "a `DIR` of the target that the tools work in, beside that of TARGET; repeatable (default: where commands start there)")
+	h.addRoots(set, "a `DIR` of the target that the tools work in, in addition to that of TARGET; repeatable (default: where commands start there)")
 	h.addRules(set)
 	h.addTools(cmd)
 	h.addStructured(set)

@@ -25,7 +25,7 @@ import (
 )
 
 // A person who is away from the console gets the first line of a question and a link to it, by a webhook or a topic of
-// ntfy. Whoever reads the message can open the link, so it opens nothing by itself: a browser answers only after a
+// ntfy. Every reader of the message can open the link, so it opens nothing by itself: a browser answers only after a
 // person has typed in it, once, the code that the console shows. The link is signed, good until its question ends, and
 // for one browser. No GET changes anything: programs that look at the links of a chat send these.
 
