@@ -108,7 +108,7 @@ func seesHeld(ctx context.Context, env *Env, plan func(context.Context, *Env) (P
 	return p, nil
 }
 
-// enterHeld exchanges held files of the roots in, if there are any, and returns what exchanges them out.
+// enterHeld puts the held files of the roots in place, if there are any. leave takes them out again.
 func (e *Env) enterHeld() (leave func(), err error) {
 	if e.Runtime == nil || e.Policy == nil {
 		return func() {}, nil

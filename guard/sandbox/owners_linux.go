@@ -49,7 +49,8 @@ func findOwners(pl *plan) owners {
 	return o
 }
 
-// numbers are ranges of users or groups that exist in the namespace of this process: the first of each and how many.
+// numbers are the ranges of user or group ids that exist in the namespace of this process. A range is its first id and
+// its length.
 type numbers [][2]uint64
 
 func numbersIn(file string) (n numbers) {

@@ -80,12 +80,10 @@ type Process interface {
 	// Kill ends the command and all its descendants, daemons included, and returns when none is left, with the number of
 	// processes it ended. Call it for every command once it is over: until then its descendants continue to run.
 	Kill() (ended int, err error)
-	// TryFinish is for a command that has said that it is about to end. It ends it
-	// if it has no descendants, and reports whether that is so: then nothing of it
-	// runs or can begin to, though the kernel may still be taking it apart, and
-	// Kill need not be called. False says that this could not be made sure of; the
-	// command itself may have been ended all the same. Files is how many descriptors
-	// it had open; 0 if that is not known.
+	// TryFinish ends a command that has announced its end, if the command has no descendants. It reports whether the
+	// command has ended without descendants; Kill need not be called then. If it reports false, the caller must call
+	// Kill, although the command itself may have ended. files is the number of descriptors that the command had open,
+	// or 0 if it is unknown.
 	TryFinish() (files int, ok bool)
 }
 

@@ -62,8 +62,8 @@ func seatbeltLayers(p Policy) []seatbeltLayer {
 	return list
 }
 
-// seatbeltPins lists the directories between the writable paths and what is
-// guarded inside them, and what is pinned there.
+// seatbeltPins returns the paths that must not be renamed: the pinned paths below writable ones, and the directories
+// between a writable path and a guarded path below it.
 func seatbeltPins(p Policy) []string {
 	var list []string
 	for i, path := range slices.Concat(p.Pinned, p.ReadOnly, p.Denied, p.Masked) {

@@ -31,7 +31,8 @@ func TrimWhenIdle() {
 	}
 }
 
-// trimAfter trims this process as soon as it is idle. It had worked for the time before at the last look.
+// trimAfter trims this process as soon as it is idle. before is the CPU time that the process had used at the last
+// check.
 func trimAfter(before time.Duration) {
 	time.AfterFunc(idleTime, func() {
 		worked, err := cpuTime()

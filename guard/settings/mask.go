@@ -27,7 +27,7 @@ type Mask struct {
 	Command string `json:"command"`
 }
 
-// maskOf reads the object of an entry.
+// maskOf decodes the JSON object of an entry.
 func maskOf(e Entry) (m Mask, err error) {
 	if err := json.Unmarshal([]byte(e.Object), &m); err != nil {
 		return m, errors.New("it has a member of another type than is expected")

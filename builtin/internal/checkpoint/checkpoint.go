@@ -91,7 +91,7 @@ type Tracker struct {
 	events events
 	links  links
 	moves  moves
-	// lostRepos are the repositories that went while commands run, reposAt where the others are.
+	// lostRepos are the nested repositories that disappeared while commands ran. reposAt holds the paths of the others.
 	lostRepos []lostRepo
 	reposAt   map[walk.ID]string
 	saved     *baseLog // nil: not on disk

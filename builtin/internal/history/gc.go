@@ -156,7 +156,7 @@ func usedBy(records []record) (used int64) {
 	return used
 }
 
-// adds returns how many bytes a change takes besides what was counted.
+// adds returns the number of bytes of the contents of a change that are not in counted, and adds them to it.
 func (r record) adds(counted map[location]bool) (used int64) {
 	for side, b := range [...]Blob{r.Before, r.After} {
 		if at := r.at[side]; !at.isZero() && !counted[at] {

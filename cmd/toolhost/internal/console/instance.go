@@ -73,7 +73,7 @@ func (r *instanceFile) write() error {
 	return privatefile.ReplaceQuickly(r.file.path(".json"), append(raw, '\n'))
 }
 
-// remove gives the place up.
+// remove removes the files of the instance and releases its lock.
 func (r *instanceFile) remove() error { return r.mark.Release(r.file.forget) }
 
 func (i Instance) forget() error {
