@@ -4,6 +4,9 @@ package sandbox
 
 func init() {
 	const settings = `<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>http://HOST/</url></mirror></mirrors></settings>`
+	const build = `repositories { maven { url "http://HOST/" } }\nconfigurations { x }\ndependencies { x "g:n:1" }\ntask t { doLast { configurations.x.files } }`
+	const nuget = `<configuration><packageSources><clear/><add key="x" value="http://HOST/index.json" allowInsecureConnections="true"/></packageSources></configuration>`
+	const project = `<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup><ItemGroup><PackageReference Include="x" Version="1.0.0"/></ItemGroup></Project>`
 	const packages = `{"repositories":[{"type":"composer","url":"http://HOST/"},{"packagist.org":false}],"config":{"secure-http":false},"require":{"x/y":"*"}}`
 	programs = append(programs, []program{
 		{name: "aiohttp", needs: "python3 -c 'import aiohttp'", want: "the web: HOST", port: "80", command: `/usr/bin/python3 -c '
@@ -16,12 +19,16 @@ asyncio.run(main())'`},
 			want: "http HOST", port: "80"},
 		{name: "deno", command: `DENO_DIR=$TMPDIR/deno DENO_NO_UPDATE_CHECK=1 deno eval 'console.log(await (await fetch("http://HOST/")).text())'`, want: "the web: HOST", port: "80"},
 		{name: "dig", command: "dig +short HOST", want: "198.18."},
+		{name: "dotnet", command: "export DOTNET_CLI_HOME=$TMPDIR/d DOTNET_CLI_TELEMETRY_OPTOUT=1 NUGET_PACKAGES=$TMPDIR/HOST; mkdir -p $TMPDIR/n && cd $TMPDIR/n && printf '%s' '" + nuget + "' >nuget.config && printf '%s' '" + project + "' >x.csproj && dotnet restore --no-cache",
+			want: "http HOST", port: "80"},
 		{name: "gem", command: "echo ':sources: [http://HOST/]' >$TMPDIR/gemrc; HOME=$TMPDIR gem fetch --config-file $TMPDIR/gemrc x", want: "http HOST", port: "80"},
+		{name: "gradle", command: "mkdir -p $TMPDIR/g && cd $TMPDIR/g && printf '" + build + "' >build.gradle && : >settings.gradle && JAVA_TOOL_OPTIONS=-Djava.io.tmpdir=$TMPDIR gradle --no-daemon -q -g $TMPDIR/gradle t", want: "http HOST", port: "80"},
 		{name: "grpc", needs: "python3 -c 'import grpc'", command: `/usr/bin/python3 -c '
 import grpc
 c = grpc.insecure_channel("HOST:25")
 try: grpc.channel_ready_future(c).result(timeout=5)
 except grpc.FutureTimeoutError: pass'`, want: "raw PRI * HT", port: "25"},
+		{name: "mongosh", command: "mongosh --quiet 'mongodb://HOST/?serverSelectionTimeoutMS=5000' --eval 1", want: "raw ", port: "27017"},
 		{name: "mvn", command: "printf '%s' '" + settings + "' >$TMPDIR/s.xml; mvn -q -B -s $TMPDIR/s.xml -Dmaven.repo.local=$TMPDIR/HOST org.example:x:1:y", want: "http HOST", port: "80"},
 		{name: "mysql", command: "mysql --connect-timeout=2 -h HOST -u x", want: "raw ", port: "3306"},
 		{name: "npx", command: "npm_config_cache=$TMPDIR/npx npx --registry http://HOST/ --fetch-retries=0 -y x", want: "http HOST", port: "80"},
@@ -31,6 +38,7 @@ except grpc.FutureTimeoutError: pass'`, want: "raw PRI * HT", port: "25"},
 		{name: "rsync", command: "rsync --contimeout=20 rsync://HOST/x $TMPDIR", want: "raw ", port: "873"},
 		{name: "ruby", command: `ruby -rnet/http -e 'puts Net::HTTP.get(URI("http://HOST/"))'`, want: "the web: HOST", port: "80"},
 		{name: "scp", command: "scp -o BatchMode=yes -o ConnectTimeout=20 HOST:x $TMPDIR", want: "raw SSH-2.0-", port: "22"},
+		{name: "uv", command: "UV_CACHE_DIR=$TMPDIR/uv uv pip install --target $TMPDIR/t --allow-insecure-host HOST --index-url http://HOST/ x", want: "http HOST", port: "80"},
 		{name: "websocket", needs: "type bun", command: `bun -e 'new WebSocket("ws://HOST/").onerror = () => process.exit()'`, want: "http HOST", port: "80"},
 		{name: "wget", command: "wget -qO- --tries=1 --no-check-certificate https://HOST/", want: "tls HOST", port: "443"},
 		{name: "yarn", command: "yarn info x --registry http://HOST/ --cache-folder $TMPDIR/yarn --network-timeout 5000", want: "http HOST", port: "80"},

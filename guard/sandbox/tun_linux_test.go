@@ -155,33 +155,39 @@ asyncio.run(main())'`, "raw asyncio!", "25", ""},
 	{"redis-cli", "redis-cli -h HOST ping", "raw ", "6379", ""},
 }
 
-// Every program finds an allowed host without proxy variables, and the refusal of another names that.
+// Every program finds an allowed host without proxy variables. An unknown one is asked about: the program reaches it after the answer,
+// or its refusal is named. Programs that are not installed are looked for in TOOLHOST_PROGRAMS, too.
 func TestProgramsFindHosts(t *testing.T) {
 	f := newFixture(t)
 	w := newOuterNetwork(t)
 	s := startWithTUN(t, f, w.options())
-	env := append(slices.Clone(f.env), "PATH="+strings.TrimPrefix(f.env[0], "PATH=")+":/usr/local/go/bin:"+os.Getenv("HOME")+"/.cargo/bin", "RUSTUP_HOME="+os.Getenv("HOME")+"/.rustup")
+	f.env = append(f.env, "PATH="+strings.TrimPrefix(f.env[0], "PATH=")+":/usr/local/go/bin:"+os.Getenv("HOME")+"/.cargo/bin:"+os.Getenv("TOOLHOST_PROGRAMS"), "RUSTUP_HOME="+os.Getenv("HOME")+"/.rustup")
 	for i, c := range programs {
 		t.Run(c.name+" "+c.port, func(t *testing.T) {
-			if r := runIn(t, s, f.ws, env, "bash", "-c", cmp.Or(c.needs, "type "+c.name)); r.status.ExitCode != 0 {
+			if r := runIn(t, s, f.ws, f.env, "bash", "-c", cmp.Or(c.needs, "type "+c.name)); r.status.ExitCode != 0 {
 				t.Skip(r.output)
 			}
-			for _, domain := range []string{"allowed.test", "evil.test"} {
+			for _, domain := range []string{"allowed.test", "asked.test", "evil.test"} {
 				host := fmt.Sprintf("h%d.%s", i, domain)
 				s.Refused()
 				w.mu.Lock()
 				w.seen, w.names = nil, nil
 				w.mu.Unlock()
-				r := runIn(t, s, f.ws, env, "timeout", "30", "bash", "-c", strings.ReplaceAll(c.command, "HOST", host))
+				a := &asked{}
+				r := a.run(t, f, s, strings.ReplaceAll(c.command, "HOST", host))
 				want := strings.ReplaceAll(c.want, "HOST", host)
 				refused := s.Refused()
 				w.mu.Lock()
 				reached := strings.Contains(r.output, want) || slices.ContainsFunc(w.seen, func(s string) bool { return strings.Contains(s, want) })
-				if domain == "allowed.test" && (!reached || len(refused) > 0) {
-					t.Errorf("%s is not reached: %q, refused %v, output\n%s", host, w.seen, refused, r.output)
-				}
-				if named := slices.ContainsFunc(refused, func(r proxy.Refusal) bool { return r.Host == host+":"+c.port && r.Program != "" }); domain == "evil.test" && (c.port != "" && (reached || !named) || len(w.names) > 0) {
+				named := slices.ContainsFunc(refused, func(r proxy.Refusal) bool { return r.Host == host+":"+c.port && r.Program != "" })
+				question := slices.ContainsFunc(a.seen, func(q string) bool { return strings.HasSuffix(q, " "+host+":"+c.port) })
+				switch asks := domain != "allowed.test" && c.port != ""; {
+				case asks != question || !asks && len(a.seen) > 0:
+					t.Errorf("asked about %q for %s, output\n%s", a.seen, host, r.output)
+				case domain == "evil.test" && (c.port != "" && (reached || !named) || len(w.names) > 0):
 					t.Errorf("%s is refused as %v, looked up %v, seen %q, output\n%s", host, refused, w.names, w.seen, r.output)
+				case domain != "evil.test" && (!reached || len(refused) > 0):
+					t.Errorf("%s is not reached: %q, refused %v, output\n%s", host, w.seen, refused, r.output)
 				}
 				w.mu.Unlock()
 			}
