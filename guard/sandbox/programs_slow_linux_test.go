@@ -2,6 +2,11 @@
 
 package sandbox
 
+import (
+	"strings"
+	"testing"
+)
+
 func init() {
 	const settings = `<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>http://HOST/</url></mirror></mirrors></settings>`
 	const build = `repositories { maven { url "http://HOST/" } }\nconfigurations { x }\ndependencies { x "g:n:1" }\ntask t { doLast { configurations.x.files } }`
@@ -43,4 +48,22 @@ except grpc.FutureTimeoutError: pass'`, want: "raw PRI * HT", port: "25"},
 		{name: "wget", command: "wget -qO- --tries=1 --no-check-certificate https://HOST/", want: "tls HOST", port: "443"},
 		{name: "yarn", command: "yarn info x --registry http://HOST/ --cache-folder $TMPDIR/yarn --network-timeout 5000", want: "http HOST", port: "80"},
 	}...)
+}
+
+// A thousand connections of one program at once.
+func TestThousandConnections(t *testing.T) {
+	f := newFixture(t)
+	s := startWithTUN(t, f, newOuterNetwork(t).options())
+	r := runIn(t, s, f.ws, f.env, "python3", "-c", `
+import asyncio, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+async def one(i):
+    r, w = await asyncio.open_connection("x.allowed.test", 80)
+    w.write(b"GET / HTTP/1.0\r\nHost: h%d\r\n\r\n" % i)
+    return b"h%d\n" % i in await r.read()
+async def main(): print(sum(await asyncio.gather(*map(one, range(1000)))))
+asyncio.run(main())`)
+	if strings.TrimSpace(r.output) != "1000" {
+		t.Error(r.output)
+	}
 }
