@@ -16,6 +16,7 @@ import (
 type leftoverGround struct {
 	root, ws, add, open, home, pwned, settings string
 	user                                       int
+	as                                         func(*exec.Cmd) // how hosts are started; nil: as the user
 }
 
 func newLeftoverGround(t *testing.T, user int) *leftoverGround {
@@ -70,7 +71,10 @@ func (g *leftoverGround) start(t *testing.T, flags ...string) *host.Session {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*host.Patience)
 	t.Cleanup(cancel)
 	as := func(cmd *exec.Cmd) {
-		if g.user != 0 {
+		switch {
+		case g.as != nil:
+			g.as(cmd)
+		case g.user != 0:
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(g.user), Gid: uint32(g.user)}}
 		}
 	}
