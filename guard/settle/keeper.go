@@ -27,7 +27,7 @@ type Keeper struct {
 const stateName = "settle"
 
 // Open returns a keeper that keeps held files below the state directory of a host; "" keeps them in a temporary
-// directory. marks returns the paths below a directory whose last element [IsMark] reports; nil means [Marks].
+// directory. marks returns the paths that [Marks] does, which nil means.
 func Open(state string, marks func(dir string) []string, log *slog.Logger) *Keeper {
 	if marks == nil {
 		marks = Marks

@@ -115,8 +115,8 @@ func RowOf(rel string) *Name {
 	if rel == gitFile.Pattern {
 		return &gitFile
 	}
-	if rel == sequencer.Pattern {
-		return &sequencer
+	if i := sequencerAt(rel); i >= 0 {
+		return &sequencers[i].Name
 	}
 	elements := strings.Split(pathname.Folded.Of(rel), "/")
 	var best *Name

@@ -288,9 +288,9 @@ func (p *place) isUnchanged(rel name, now scan) bool {
 func classOf(rel name) Class { return ClassOf(filepath.ToSlash(string(rel))) }
 
 // copyOf makes a copy of a file, for the case that a command writes into it. Of a pipe, a socket, a device and what
-// cannot be read there is none, and of the list of a rebase, in which an earlier state would do steps twice.
+// cannot be read there is none, and of the state of a rebase, in which an earlier state would do steps twice.
 func (p *place) copyOf(rel name) (string, error) {
-	if rel == sequencerName {
+	if isSequencer(rel) {
 		return "", nil
 	}
 	to := p.store.next(&p.rec, copyLetter)

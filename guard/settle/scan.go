@@ -15,18 +15,24 @@ const maxLeaves = 20_000
 type scan struct {
 	leaves map[name]stamp // everything but directories
 	dirs   map[name]bool  // at and below protected names
+	states []string       // directories of git with the state of an operation
 	litter []string       // copies that a killed host left
 	over   bool           // there are more than maxLeaves
 }
 
-// scanOf looks at what stands at and below marks: the paths whose last element [IsMark] reports, below a directory.
+// scanOf looks at what stands at and below marks: the paths whose last element [IsMark] reports below a directory, and
+// [IsGitState] in directories of git.
 func scanOf(dir string, marks []string) scan {
 	s := scan{leaves: map[name]stamp{}, dirs: map[name]bool{}}
 	if info, err := os.Lstat(filepath.Join(dir, gitFile.Pattern)); err == nil && !info.IsDir() {
 		s.leaves[name(gitFile.Pattern)] = stampOf(info)
 	}
-	s.scanSequencer(dir)
 	for _, mark := range marks {
+		if IsGitState(filepath.Base(mark)) {
+			s.states = append(s.states, mark)
+			s.scanSequencer(dir, mark)
+			continue
+		}
 		_ = filepath.WalkDir(mark, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // what cannot be listed, package baseline makes readable first
@@ -57,16 +63,18 @@ func scanOf(dir string, marks []string) scan {
 	return s
 }
 
-// Marks returns the paths below a directory whose last element may begin a protected name. It walks the whole
-// directory.
+// Marks returns the paths below a directory whose last element may begin a protected name, and the states of git's
+// operations. It walks the whole directory.
 func Marks(dir string) (marks []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(path, dir)
+		inGit := strings.Contains(strings.ToLower(rel), string(filepath.Separator)+".git"+string(filepath.Separator))
 		switch {
-		case err != nil || path == dir:
-		case IsMark(d.Name()):
-			marks = append(marks, path)
-		case d.IsDir() && d.Name() == ".git":
+		case err != nil || rel == "":
+		case inGit && d.Name() == "objects":
 			return fs.SkipDir
+		case inGit && IsGitState(d.Name()), !inGit && IsMark(d.Name()):
+			marks = append(marks, path)
 		}
 		return nil
 	})
@@ -100,8 +108,8 @@ func (p *place) at(rel name) (id identity, st stamp, err error) {
 		return absent, stamp{}, nil
 	}
 	err = inDir(path, func(file side) (err error) {
-		if rel == sequencerName {
-			id, st, err = stepsOf(file.dir, file.name)
+		if isSequencer(rel) {
+			id, st, err = programsOf(rel, file.dir, file.name)
 		} else {
 			id, st, err = identify(file.dir, file.name)
 		}

@@ -13,19 +13,67 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// sequencer is the list of the steps that are left of a rebase. It is protected while it has steps that run programs:
-// the person's own git rebase --continue would run them. Its identity is that of these steps, because each step of a
-// rebase that goes on changes the list.
-var sequencer = Name{Pattern: ".git/rebase-merge/git-rebase-todo", Class: Held, Agent: true,
-	Reason: "git rebase --continue runs its exec steps", Source: "git-scm.com/docs/git-rebase"}
+// sequencers are files in a directory of git, by the two last elements of their paths, that say how a rebase or
+// cherry-pick goes on. One is protected while it names programs: the person's own git rebase --continue would run them.
+// Its identity is that of what it says of programs, because git changes the rest with each step.
+var sequencers = []struct {
+	Name
+	program func(line string) bool // whether a line names a program
+}{
+	{sequencer("rebase-merge/git-rebase-todo", "git rebase --continue runs its exec steps"), isExec},
+	{sequencer("rebase-merge/strategy", "git rebase --continue runs the merge strategy that it names"), isForeignStrategy},
+	{sequencer("sequencer/opts", "git cherry-pick --continue runs the merge strategy that it names"), setsForeignStrategy},
+}
 
-var sequencerName = name(filepath.FromSlash(sequencer.Pattern))
+func sequencer(pattern, reason string) Name {
+	return Name{Pattern: pattern, Class: Held, Agent: true, Reason: reason, Source: "git-scm.com/docs/git-rebase"}
+}
 
-// maxSequencer bounds the list that is read, in bytes. A longer one is taken for one that runs programs.
+// IsGitState reports whether a directory of git with this name has the state of an operation that goes on later.
+func IsGitState(element string) bool {
+	element = strings.ToLower(element)
+	return element == "rebase-merge" || element == "rebase-apply" || element == "sequencer"
+}
+
+// isSequencer reports whether a name is that of such a file.
+func isSequencer(rel name) bool { return sequencerAt(filepath.ToSlash(string(rel))) >= 0 }
+
+// sequencerAt returns the index of the row of a slashed path, or -1.
+func sequencerAt(rel string) int {
+	rel = "/" + strings.ToLower(rel)
+	for i := range sequencers {
+		if strings.HasSuffix(rel, "/"+sequencers[i].Pattern) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isExec(line string) bool {
+	word, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+	return word == "exec" || word == "x"
+}
+
+// ownStrategies are those of git itself. Of another one git runs the program git-merge-NAME, where a NAME with a slash
+// is a path.
+var ownStrategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
+
+func isForeignStrategy(line string) bool { return !slices.Contains(ownStrategies, line) }
+
+// setsForeignStrategy reports whether a line of settings names a strategy that is not git's.
+func setsForeignStrategy(line string) bool {
+	key, value, _ := strings.Cut(line, "=")
+	key = strings.ToLower(strings.TrimSpace(key))
+	return strings.Contains(key, "strategy") && key != "strategy-option" &&
+		(key != "strategy" || isForeignStrategy(strings.TrimSpace(value)))
+}
+
+// maxSequencer bounds the file that is read, in bytes. A longer one is taken for one that names programs.
 const maxSequencer = 1 << 20
 
-// stepsOf returns the identity of the steps of a list in a directory that run programs, [absent] if there are none.
-func stepsOf(dir *os.Root, base string) (identity, stamp, error) {
+// programsOf returns the identity of the lines that name programs in a file of the sequencer, [absent] if there are
+// none.
+func programsOf(rel name, dir *os.Root, base string) (identity, stamp, error) {
 	info, err := dir.Lstat(base)
 	if missing(err) {
 		return absent, stamp{}, nil
@@ -42,11 +90,11 @@ func stepsOf(dir *os.Root, base string) (identity, stamp, error) {
 	if err != nil || len(text) > maxSequencer {
 		return identify(dir, base)
 	}
-	var steps []string
+	var steps []string // that name programs
+	names := sequencers[sequencerAt(filepath.ToSlash(string(rel)))].program
 	for line := range bytes.Lines(text) {
-		word, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(string(line)), "\t", " "), " ")
-		if word == "exec" || word == "x" {
-			steps = append(steps, string(bytes.TrimSpace(line)))
+		if line := strings.TrimSpace(string(line)); names(line) {
+			steps = append(steps, line)
 		}
 	}
 	if len(steps) == 0 {
@@ -57,17 +105,21 @@ func stepsOf(dir *os.Root, base string) (identity, stamp, error) {
 	return identity("steps:" + hex.EncodeToString(sum[:])), stampOf(info), nil
 }
 
-// scanSequencer adds the list of steps of the repository in a directory, if it runs programs.
-func (s scan) scanSequencer(dir string) {
-	path := filepath.Join(dir, string(sequencerName))
-	if _, err := os.Lstat(path); err != nil {
-		return
-	}
-	_ = inDir(path, func(file side) error {
-		id, st, err := stepsOf(file.dir, file.name)
-		if id != absent {
-			s.leaves[sequencerName] = st
+// scanSequencer adds the files in a directory of git with the state of an operation that name programs.
+func (s scan) scanSequencer(dir, state string) {
+	for i := range sequencers {
+		of, base := filepath.Split(filepath.FromSlash(sequencers[i].Pattern))
+		path := filepath.Join(state, base)
+		rel, err := filepath.Rel(dir, path)
+		if _, missing := os.Lstat(path); err != nil || missing != nil || !strings.EqualFold(filepath.Base(state), filepath.Clean(of)) {
+			continue
 		}
-		return err
-	})
+		_ = inDir(path, func(file side) error {
+			id, st, err := programsOf(name(rel), file.dir, file.name)
+			if id != absent {
+				s.leaves[name(rel)] = st
+			}
+			return err
+		})
+	}
 }

@@ -99,3 +99,36 @@ git checkout -qb topic; for i in 1 2 3; do echo $i > t$i; git add .; git commit 
 		}
 	})
 }
+
+// TestSequencerPlaces has commands leave what a later git runs, in repositories of each kind: only what names no program stands.
+func TestSequencerPlaces(t *testing.T) {
+	const todo, pick = "exec touch planted", "pick 1234567 t1"
+	for _, dir := range []string{".git", ".git/worktrees/w", ".git/modules/m", "nested/.git", "nested/.git/worktrees/w", "nested/.GIT"} {
+		for _, c := range []struct {
+			file, text string
+			stands     bool
+		}{
+			{"rebase-merge/git-rebase-todo", todo, false},
+			{"rebase-merge/git-rebase-todo", pick, true},
+			{"rebase-merge/strategy", "x/evil\n", false},
+			{"rebase-merge/strategy", "ort\n", true},
+			{"sequencer/opts", "[options]\n\tstrategy = ort\n\tstrategy-option = theirs\n", true},
+			{"sequencer/opts", "[options]\n\tstrategy = x/evil\n", false},
+			{"sequencer/opts", "[options] Strategy=\"x/evil\"\n", false},
+			{"sequencer/opts", "[options]\n\tstrategy = ort\\\n/evil\n", false},
+			{"sequencer/todo", pick, true},
+		} {
+			g := newGround(t)
+			g.call(func() {})
+			g.call(func() { g.write(dir+"/"+c.file, c.text) })
+			if _, err := os.Lstat(filepath.Join(g.dir, dir, c.file)); (err == nil) != c.stands {
+				t.Errorf("%s/%s with %q stands outside: %v", dir, c.file, c.text, err == nil)
+			}
+			g.call(func() {
+				if text, _ := os.ReadFile(filepath.Join(g.dir, dir, c.file)); string(text) != c.text {
+					t.Errorf("the next command sees %q in %s/%s", text, dir, c.file)
+				}
+			})
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (p *place) settle() {
 			err = p.renew(rel)
 		case c.id == p.former(c):
 			err = p.restored(c)
-		case p.memory.known[rel][c.id], rel == sequencerName && c.id == absent: // the rebase is over
+		case p.memory.known[rel][c.id], isSequencer(rel) && c.id == absent: // the rebase is over
 			err = p.stays(c)
 		case p.keep && !RowOf(filepath.ToSlash(string(rel))).Control:
 			kept = append(kept, rel.String())

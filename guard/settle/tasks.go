@@ -55,14 +55,10 @@ func (p *place) alone(do func()) {
 	shareLock(p.store.lock)
 }
 
-// gitWorks reports whether a git command that takes several steps is under way in the repository of the directory.
+// gitWorks reports whether a git command that takes several steps is under way in a repository of the directory.
 func (p *place) gitWorks() bool {
-	for _, state := range []string{"index.lock", "rebase-merge", "rebase-apply", "sequencer"} {
-		if _, err := os.Lstat(filepath.Join(p.dir, ".git", state)); err == nil {
-			return true
-		}
-	}
-	return false
+	_, err := os.Lstat(filepath.Join(p.dir, ".git", "index.lock"))
+	return err == nil || len(scanOf(p.dir, p.marks(p.dir)).states) > 0
 }
 
 // tell names changes that are not settled yet, because other commands run.

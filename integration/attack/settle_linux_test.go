@@ -207,6 +207,41 @@ func TestSettleLinks(t *testing.T) {
 	s.End()
 }
 
+// TestSettleSequencer has commands stop rebases with steps that run programs, in the repository, a linked work tree and a nested
+// repository: the person's own git runs none of the steps, and in commands the rebases go on.
+func TestSettleSequencer(t *testing.T) {
+	t.Parallel()
+	if !host.Contained(t) {
+		t.Skip("nothing contains commands on this machine")
+	}
+	const history = `git init -q -b main; git config user.name t; git config user.email t@example.org; git config core.hooksPath /dev/null; echo 1 > a; git add a; git commit -qm a; git checkout -qb topic; for f in b d; do echo 2 > $f; git add $f; git commit -qm $f; done; git checkout -q main; echo 3 > c; git add c; git commit -qm c`
+	for dir, begin := range map[string]string{
+		".":      history + "; git checkout -q topic",
+		"side":   history + "; git worktree add -q side topic",
+		"nested": "mkdir nested; cd nested; " + history + "; git checkout -q topic",
+	} {
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			g := newLeftoverGround(t, 0)
+			g.must(t, g.ws, "rm -rf .git; "+begin)
+			s := g.start(t)
+			r := s.MustCall("Bash", host.Args{"command": "cd " + dir + " && git rebase -q -x 'test -e go && touch ran' main; git status | head -3"})
+			if !strings.Contains(r, "held until a person answers") || !strings.Contains(r, "rebase in progress") {
+				t.Errorf("the command says %s", r)
+			}
+			out, _ := g.outside(filepath.Join(g.ws, dir), "touch go; git rebase --continue; rm go; ls")
+			if strings.Contains(out, "ran") {
+				t.Errorf("outside a step ran: %s", out)
+			}
+			s.MustCall("Bash", host.Args{"command": "cd " + filepath.Join(g.ws, dir) + " && git rebase --abort; git rebase -q -x 'touch ran' main && ls"})
+			if _, err := os.Stat(filepath.Join(g.ws, dir, "ran")); err != nil {
+				t.Error("in commands no rebase ends:", err)
+			}
+			s.End()
+		})
+	}
+}
+
 // TestSettleTask has a task run while calls write protected files: what the calls wrote is held at their ends, what the task
 // wrote when it has ended.
 func TestSettleTask(t *testing.T) {

@@ -55,7 +55,7 @@ type node struct {
 	racy    bool
 	dirty   bool     // an event told of a change
 	lost    uint64   // how often events had been lost when it was listed
-	marks   []string // entries whose name may begin a protected one
+	marks   []string // entries whose name may begin a protected one, and states of git's operations
 	kids    []*node  // the directories in it that are examined
 	files   []string // of hooks, in a directory of them
 	lead    bool     // a file or link named .git is in it
@@ -150,9 +150,6 @@ func (n *node) list() {
 	n.kids, n.marks, n.lead = nil, nil, false
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
-		if n.place == ordinary && settle.IsMark(e.Name()) {
-			n.marks = append(n.marks, filepath.Join(n.path, e.Name()))
-		}
 		switch name {
 		case "head", "objects", "refs", commonName, configName, configName + ".worktree", hooksName:
 			has[name] = true
@@ -162,6 +159,9 @@ func (n *node) list() {
 	}
 	n.repo = n.isRepo(has)
 	for _, e := range entries {
+		if n.place == ordinary && settle.IsMark(e.Name()) || n.repo && settle.IsGitState(e.Name()) {
+			n.marks = append(n.marks, filepath.Join(n.path, e.Name()))
+		}
 		if !e.IsDir() {
 			continue
 		}
