@@ -242,6 +242,66 @@ func TestSettleSequencer(t *testing.T) {
 	}
 }
 
+// TestSettleStrict has commands take away what a settings file of the workspace denies, with each kind of sandbox: it stays denied in
+// the calls after it, and after an end or kill of the host.
+func TestSettleStrict(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, settings string }{
+		{"namespaces", `{}`},
+		{"landlock", `{}`},
+		{"off", `{"sandbox":{"enabled":false,"onUnavailable":"allow"}}`},
+		{"bypass", `{"permissions":{"defaultMode":"bypassPermissions"}}`},
+	} {
+		for i, command := range []string{
+			"rm -r .claude", "echo '{}' > .claude/settings.json", "git checkout -q without", "mv .claude c; mkdir .claude", "git stash -q -u; rm -rf .claude",
+			"rm -r .claude; ln -s c .claude; mkdir c", "git rm -q -r .claude; git commit -q -m x",
+		} {
+			if c.name != "namespaces" && i%samples.Step(1) != 0 {
+				continue
+			}
+			t.Run(c.name+" "+command, func(t *testing.T) {
+				t.Parallel()
+				if c.name != "off" && !host.Contained(t) {
+					t.Skip("nothing contains commands on this machine")
+				}
+				g := newLeftoverGround(t, 0)
+				host.MustWrite(t, g.settings, strings.Replace(c.settings, "{", `{"permissions":{"defaultMode":"acceptEdits","allow":["Bash"]},`, 1))
+				if strings.Contains(c.settings, "permissions") {
+					host.MustWrite(t, g.settings, c.settings)
+				}
+				if c.name == "landlock" {
+					g.as = host.WithoutNamespaces(t)
+				}
+				g.must(t, g.ws, `git config user.name t; git config user.email t@example.org; mkdir .claude; git branch without; echo '{"permissions":{"deny":["Bash(touch:*)"]}}' > .claude/settings.json; git add -A; git commit -q -m deny`)
+				s := g.start(t)
+				denied := func(when string) {
+					t.Helper()
+					r, err := s.Host.Call(s.Ctx, "Bash", `{"command":"touch x"}`)
+					if host.Must(t, err); !r.IsError || !strings.Contains(r.Text(), "denied") {
+						t.Errorf("%s: %s", when, r.Text())
+					}
+				}
+				denied("before")
+				r, err := s.Host.Call(s.Ctx, "Bash", fmt.Sprintf(`{"command":%q}`, `eval "$(printf '`+strings.ReplaceAll(command, "'", `\047`)+`')"`))
+				if host.Must(t, err); r.IsError {
+					t.Fatal(r.Text())
+				}
+				denied("after the command: " + r.Text())
+				s.End()
+				s = g.start(t)
+				denied("after an end")
+				s.MustCall("Bash", host.Args{"command": "until ls; do :; done"})
+				denied("after another command")
+				s.Kill()
+				s = g.start(t)
+				denied("after a kill")
+				g.wantFiles(t, "in the end", map[string]string{"x": ""})
+				s.End()
+			})
+		}
+	}
+}
+
 // TestSettleTask has a task run while calls write protected files: what the calls wrote is held at their ends, what the task
 // wrote when it has ended.
 func TestSettleTask(t *testing.T) {
