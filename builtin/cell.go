@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/sandboxpool"
 	"github.com/toolhost/toolhost/builtin/internal/shell"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/settle"
 )
 
 // A CellSpec describes a program that runs as a whole, with all that it starts, in a sandbox of its own: an agent.
@@ -81,9 +82,11 @@ type Cell struct {
 	mark    *commandMark
 	refused func() []string
 	cleanup func() []string
-	stop    context.CancelFunc
-	close   func() []string
-	links   linkPlaces
+	// settling is the program as the keeper of protected files knows it: a task.
+	settling *settle.Command
+	stop     context.CancelFunc
+	close    func() []string
+	links    linkPlaces
 }
 
 // A loginPublisher publishes ports at which a program waits for the browser of the user.
@@ -106,11 +109,21 @@ func (e *Env) StartCell(ctx context.Context, spec CellSpec) (_ *Cell, err error)
 	}
 	c := &Cell{runtime: b, box: box, refused: box.Refusing(), cleanup: b.sandboxes.Cleanup()}
 	c.close = sync.OnceValue(c.end)
+	var before []string
+	if c.settling, before, err = b.sandboxes.Enter(box); err == nil {
+		before = append(before, c.settling.Background()...)
+	}
+	for _, note := range before {
+		b.log.Warn(note)
+	}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
+	if err != nil {
+		return nil, err
+	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	if !e.Policy.Commands().Network().Publish {
@@ -187,6 +200,9 @@ func (c *Cell) end() (lines []string) {
 	}
 	lines = append(lines, c.refused()...)
 	lines = append(lines, c.cleanup()...)
+	if c.settling != nil {
+		lines = append(lines, c.settling.End()...)
+	}
 	lines = append(lines, c.links.removeNew()...)
 	if c.mark != nil {
 		lines = append(lines, c.mark.end().lines()...)

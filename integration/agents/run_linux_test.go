@@ -130,6 +130,33 @@ func TestRunUnknown(t *testing.T) {
 	}
 }
 
+// TestRunSettles has a client switch a branch that changes a protected file, and plant another: it sees what it wrote, and so does the
+// next run; outside of runs the former files stand.
+func TestRunSettles(t *testing.T) {
+	t.Parallel()
+	p := newRunner(t)
+	tasks := filepath.Join(p.Project, ".vscode/tasks.json")
+	const history = `git init -q -b old; git config user.name t; git config user.email t@example.org; mkdir .vscode; echo old > .vscode/tasks.json; git add -A; git commit -q -m old; git checkout -q -b new; echo new > .vscode/tasks.json; git commit -q -a -m new; git checkout -q old`
+	if out, ok := p.Run(t, nil, "sh", "-c", history); !ok {
+		t.Fatal(out)
+	}
+	for _, c := range [][2]string{
+		{"git checkout -q new && cat .vscode/tasks.json && git status --porcelain .vscode && echo planted > .envrc", "new\n"},
+		{"cat .vscode/tasks.json .envrc && git status --porcelain .vscode .envrc", "new\nplanted\n?? .envrc\n"},
+	} {
+		out, ok := p.Run(t, nil, host.Binary, "run", "--", "sh", "-c", c[0])
+		if !ok || !strings.Contains(out, c[1]) || strings.Contains(out, " M ") || !strings.Contains(out, "toolhost keep") && !strings.Contains(out, "Still held") {
+			t.Errorf("%s\n%s", c[0], out)
+		}
+		if text, err := os.ReadFile(tasks); err != nil || string(text) != "old\n" {
+			t.Errorf("outside stands %q, %v", text, err)
+		}
+		if _, err := os.Stat(filepath.Join(p.Project, ".envrc")); err == nil {
+			t.Error("outside stands a planted file")
+		}
+	}
+}
+
 // TestRunWeaker runs a client where the sandbox does not hold everything only if it is told to, and says what is missing.
 func TestRunWeaker(t *testing.T) {
 	t.Parallel()

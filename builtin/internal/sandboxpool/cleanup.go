@@ -45,8 +45,9 @@ func (c *Sandbox) holdHooks(hooks []string) {
 	c.held = slices.DeleteFunc(hooks, func(path string) bool { return slices.Contains(c.paths.ReadOnly, path) })
 }
 
-// currentPaths returns what the sandbox must enforce now. What a server or an agent changes, which run for long, or a
-// command in the home directory, is not settled: protected files are read-only for it.
+// currentPaths returns what the sandbox must enforce now. What a server changes, or a command in the home directory, is
+// not settled: protected files are read-only for it. Between its calls nothing tells what a server has written from what
+// a person has.
 func (c *Sandbox) currentPaths() guard.SandboxPaths {
 	paths := c.policy.Commands().SandboxPaths()
 	if c.mounts {

@@ -40,7 +40,7 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 		return nil, fmt.Errorf("cannot create the directory for temporary files: %w", err)
 	}
 	cs.hideScratch(scratch) // before anything is in it
-	c := &Sandbox{policy: policy, mounts: kind.cell != nil || kind.agent != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
+	c := &Sandbox{policy: policy, mounts: kind.cell != nil || policy.Commands().WritesHome(), looked: time.Now(), deniedAtMount: map[string]*coveredFile{},
 		denied: deniedFiles{}, watch: watches{dirs: map[string]bool{}}, followed: make(chan struct{})}
 	c.discard = kind.shells && policy.Commands().Discard()
 	c.paths = c.currentPaths()
