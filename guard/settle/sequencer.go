@@ -111,7 +111,10 @@ func (s scan) scanSequencer(dir, state string) {
 		of, base := filepath.Split(filepath.FromSlash(sequencers[i].Pattern))
 		path := filepath.Join(state, base)
 		rel, err := filepath.Rel(dir, path)
-		if _, missing := os.Lstat(path); err != nil || missing != nil || !strings.EqualFold(filepath.Base(state), filepath.Clean(of)) {
+		if err != nil || !strings.EqualFold(filepath.Base(state), filepath.Clean(of)) {
+			continue
+		}
+		if _, err := os.Lstat(path); err != nil {
 			continue
 		}
 		_ = inDir(path, func(file side) error {
