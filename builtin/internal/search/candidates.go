@@ -8,12 +8,11 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/pattern"
 )
 
-// candidates sums up what is known of the files of a snapshot, in arrays: a query
-// that asks the index, or for the newest files, need not follow pointers to all of
-// them. The tree's mu guards it.
+// candidates summarises in arrays what is known of the files of a snapshot, so that a query that asks the index, or
+// for the newest files, does not follow a pointer to each file. The tree's mu guards it.
 type candidates struct {
-	age, changes uint64 // the tree's, when it was made or updated
-	adds         int    // likewise
+	age, changes uint64 // age and changes of the tree when this was made or updated
+	adds         int    // adds of the tree's contents at that time
 	// numbers maps the id in the index to the number of the file in the snapshot, plus
 	// one, for files about which the index alone decides.
 	numbers []int32
@@ -164,15 +163,15 @@ func (c *candidates) matching(it *candidateIter) []uint64 {
 	return set
 }
 
-// next returns the next files, about limit of them, or all if that is 0: in path
-// order, or the newest ones. It returns none when there are no more.
+// next returns about limit of the remaining files, or all of them if limit is 0: in path order, or the newest ones.
+// It returns none when no file remains.
 func (it *candidateIter) next(limit int, newest bool) (out []file) {
 	t := it.listing.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for n := it.count(0); n > 0 && len(out) == 0; n = it.count(0) {
 		batch := it.left
-		fresh := t.contents.age == it.age && t.contents.adds == it.adds // else the ids are of other contents: search all that is left
+		fresh := t.contents.age == it.age && t.contents.adds == it.adds // else the ids are of other contents: search all
 		switch {
 		case fresh && newest:
 			batch = it.takeNewest(limit)
@@ -193,8 +192,8 @@ func (it *candidateIter) next(limit int, newest bool) (out []file) {
 	return out
 }
 
-// count returns how many words of the set hold limit files that are left, or with
-// limit 0 how many files are left.
+// count returns how many words of the set hold the next limit files. If limit is 0, it returns how many files are
+// left.
 func (it *candidateIter) count(limit int) (n int) {
 	for i, word := range it.left {
 		if n += bits.OnesCount64(word); limit > 0 && n >= limit {
@@ -239,6 +238,6 @@ func (it *candidateIter) wants(f *file) bool {
 	if it.selects && k.content == contentText && !it.may.Has(f.entry.id) && !odd {
 		f.excluded = k
 	}
-	counted := it.pattern.Lines && it.scans && k.nul // as binary
+	counted := it.pattern.Lines && it.scans && k.nul // counted as binary
 	return f.excluded == nil || counted || k.version != f.entry.version.Load() || !k.sure(f.entry)
 }

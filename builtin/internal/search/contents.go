@@ -12,20 +12,19 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
-// contents holds the index of the contents of a tree's files: trigrams of all, and
-// as many texts as the memory limit allows. Every user of the tree shares it. What is
-// hidden from one of them is left out of that one's listings (listing.chooses), and is
-// not read for the index on its behalf. The tree's mu guards it.
+// contents holds the index of the contents of a tree's files: trigrams of all, and as many texts as the memory limit
+// allows. All users of the tree share it. A file that is hidden from a user is left out of that user's listings
+// (listing.chooses), and is not read for the index on that user's behalf. The tree's mu guards it.
 type contents struct {
 	disabled bool // nothing is kept
-	// age counts how often it was emptied. What was read for an older age is not added.
+	// age counts how often the contents were emptied. What was read at an older age is not added.
 	age      uint64
 	filters  []*filter // most recently used first
 	segments []*index.Segment
 	size     int64 // bytes of segments
 	corpus   int64 // bytes of the texts in them
 	ids      uint32
-	adds     int           // files added to the index, each as often as it was
+	adds     int           // how often a file was added to the index
 	full     bool          // the memory limit of the index is reached
 	wake     chan struct{} // receives when a filter becomes due
 	progress *progress
@@ -74,15 +73,15 @@ func newContents(disabled bool) contents {
 	return contents{disabled: disabled, age: 1, wake: make(chan struct{}, 1), progress: &progress{now: Listing}}
 }
 
-// admit returns the age of the contents if they may be used for a scope, else 0, and
-// whether the query is to add to them.
+// admit returns the age of the contents if a query of the scope may use them, otherwise 0, and whether the query may
+// add to them.
 func (c *contents) admit(s *Scope) (age uint64, stores bool) {
 	if c.disabled || s.Hidden != nil && s.HiddenTag == "" {
 		return 0, false
 	}
 	f := c.filter(s)
 	if f.built != c.age {
-		c.want(f) // this costs queries nothing, unlike copying what they read
+		c.want(f) // the indexer reads the files: if this query copied what it reads, it would be slower
 	}
 	return c.age, f.built == c.age
 }
@@ -202,8 +201,8 @@ func (k *fileState) refresh(h walk.Handle) bool {
 	return true
 }
 
-// few is the part of a tree's files that an index may select for their texts to count as
-// used: texts that every query reads are not worth more than others.
+// few limits which texts count as used: those of files that the index selected, if it selected at most 1/few of the
+// tree's files. Texts that every query reads are worth no more than others.
 const few = 4
 
 // maxStale is how many changed files are read in each query before they are indexed again.
@@ -223,9 +222,8 @@ func (l *listing) fit(files []file) bool {
 	return true
 }
 
-// storeText keeps the text of a file that was read in a query. It evicts less used texts
-// only if the index selected the file, not for the first time, and the texts of all
-// selected files can be kept.
+// storeText keeps the text of a file that was read in a query. It evicts less used texts only if the texts of all the
+// files that the index selected can be kept, and the index has selected this file before.
 func (l *listing) storeText(e *dirent, k *fileState, raw []byte) {
 	c, n := l.tree.engine.texts, int64(len(raw))
 	if !c.makeRoom(n, false) {

@@ -7,7 +7,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// read lists a directory and, if possible, watches it from before that.
+// read lists a directory. If the directory can be watched, the watch starts before its entries are read.
 func (t *tree) read(root *walk.Root, n *node, buf *walk.Buffer) {
 	watch, id := n.watch.Load(), n.id
 	listed := t.enumerate(root, n, buf)
@@ -44,13 +44,13 @@ func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) []walk.Entr
 	listed, err := root.List(strings.TrimSuffix(n.rel, "/"), buf)
 	buf.Opened = nil
 	before := n.err
-	if n.err = nil; err != nil { // it is not watched then, and so examined in each query
+	if n.err = nil; err != nil { // then the directory is not watched, and each query examines it
 		t.watches.end(n)
 		if !walk.IsGone(err) {
 			n.err = err
 		}
 	}
-	if (before == nil) != (n.err == nil) { // answers report it, even when no name has changed
+	if (before == nil) != (n.err == nil) { // a result reports the error, so it changes even when no name has changed
 		t.shared.Lock()
 		defer t.shared.Unlock()
 		t.namesChanged(n)
@@ -58,7 +58,8 @@ func (t *tree) enumerate(root *walk.Root, n *node, buf *walk.Buffer) []walk.Entr
 	return listed
 }
 
-// merge returns the entries of a directory that is listed again.
+// merge returns the entries of a directory that was listed again. It keeps the known entries that are still there,
+// and removes the others from the tree.
 func (t *tree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dirent {
 	entries := make([]*dirent, 0, len(listed))
 	for _, e := range listed {
@@ -68,7 +69,7 @@ func (t *tree) merge(n *node, listed []walk.Entry, moved, unwatched bool) []*dir
 				n.entries[i].version.Add(1)
 			}
 			entries = append(entries, n.entries[i])
-			n.entries[i] = &dirent{name: e.Name} // taken
+			n.entries[i] = &dirent{name: e.Name} // marks the entry as kept
 			continue
 		}
 		entries = append(entries, t.add(n, []walk.Entry{e})...)

@@ -63,7 +63,8 @@ func (s *search) unmatched(o *output) {
 	}
 }
 
-// wideHead is how many bytes of a text in UTF-16 or UTF-32 have a NUL among them, unless nothing in them is of ASCII.
+// wideHead is how many bytes at the start of a text are searched for a NUL byte: in UTF-16 and UTF-32 there is one
+// among them, unless they hold no ASCII character.
 const wideHead = 512
 
 // namesForeign reports whether a pattern names characters outside of ASCII, whose bytes differ between encodings.
@@ -72,7 +73,7 @@ func namesForeign(pattern string) bool {
 		slices.ContainsFunc([]string{`\u`, `\U`, `\x`, `\p`, `\P`}, func(s string) bool { return strings.Contains(pattern, s) })
 }
 
-// addBinary counts a file that is not searched as text.
+// addBinary counts a file that is not searched as text because it is binary.
 func (s *search) addBinary(f file) {
 	s.binary.Add(1)
 	if s.charsets == nil {
@@ -97,8 +98,8 @@ func (c *charsets) add(name string) {
 	}
 }
 
-// orForeign returns the search itself if it has found something, else one of the files in other encodings. The search
-// of a single file looks at that in any case.
+// orForeign returns the search itself if it has found something, or if no file may be in another encoding. Otherwise
+// it searches those files, or the single file that the query names, and returns that search.
 func (s *search) orForeign(ctx context.Context) *search {
 	if s.list.direct && len(s.others.files) == 0 {
 		s.others.files = s.files

@@ -39,7 +39,7 @@ func (g *backgroundGate) leave() {
 	}
 }
 
-// pause returns when no query runs, or after some patience.
+// pause returns when no query runs, or when patience has passed.
 func (g *backgroundGate) pause(ctx context.Context) error {
 	var timer *time.Timer
 	for {
@@ -63,7 +63,7 @@ func (g *backgroundGate) pause(ctx context.Context) error {
 	}
 }
 
-// busy returns what is closed when no query runs any more, nil if work may go on.
+// busy returns nil if background work may go on, otherwise a channel that is closed when no query runs any more.
 func (g *backgroundGate) busy() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,9 +23,9 @@ import (
 // ErrGlob is wrapped by errors about a Glob pattern.
 var ErrGlob = errors.New("invalid glob")
 
-// Glob lists the files whose paths match a pattern, newest first. A literal
-// directory at the start of the pattern is searched whatever ignore files say
-// of it. Where no file matches, brackets are tried as the characters that they are, and names that look the same.
+// Glob lists the files whose paths match a pattern, newest first. A literal directory at the start of the pattern is
+// searched even if ignore files exclude it. If no file matches, Glob tries again with brackets as ordinary
+// characters, and then for names that look like the pattern.
 func (e *Engine) Glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	r, err := e.glob(ctx, q)
 	for _, as := range readings {
@@ -83,12 +83,12 @@ func (e *Engine) glob(ctx context.Context, q GlobQuery) (*GlobResult, error) {
 	return r, nil
 }
 
-// show puts the files with those numbers into the result. paths may be nil.
+// show writes the found files into the result. paths may be nil.
 func (r *GlobResult) show(l *listing, paths *paths, found []byMtime) {
 	r.Paths = make([]string, len(found))
 	size := 0
 	for i, a := range found {
-		if paths != nil { // where less of the memory is read that no cache holds
+		if paths != nil { // the paths are packed in memory: reading them causes fewer cache misses
 			r.Paths[i] = l.shown + paths.at(int(a.number))
 		} else {
 			r.Paths[i] = l.printed(l.files[a.number])
@@ -133,28 +133,29 @@ func (q *GlobQuery) compile() (*fileName, error) {
 	if slices.Contains(strings.Split(p, "/"), "..") {
 		return nil, fmt.Errorf("%w %q: `..` leads outside; pass the directory as path", ErrGlob, q.Pattern)
 	}
-	want, err := glob.Compile(p, glob.Options{}) // it has the better errors, and limits the expansion
+	want, err := glob.Compile(p, glob.Options{}) // better errors than doublestar's, and limited expansion
 	if err != nil {
 		if _, plain := glob.Compile(filepath.ToSlash(q.Pattern), glob.Options{}); plain != nil {
-			err = plain // which counts the characters that were written
+			err = plain // positions in this error refer to the pattern as it was written
 		}
 		return nil, fmt.Errorf("%w %q: %w", ErrGlob, q.Pattern, err)
 	}
 	return &fileName{Pattern: want, text: p, alike: q.alike}, nil
 }
 
-// A fileName is what a Glob asks for: a pattern of doublestar. The shapes that nearly all patterns have, such as
-// `**/*.go`, mean the same to the matcher of ignore files, which compares a suffix and is done.
+// A fileName is the compiled pattern of a Glob, in doublestar's syntax. Simple patterns such as `**/*.go`, which
+// nearly all are, mean the same to the matcher of ignore files. That one is used for them, because it only compares a
+// suffix.
 type fileName struct {
 	*glob.Pattern
 	text string
-	// alike says that the pattern is compared with what the names look like.
+	// alike says that paths match if they look like the pattern: see text.LookAlike.
 	alike bool
 	// link is the first symbolic link in the literal directories of the pattern.
 	link string
 }
 
-// throughLink says that a pattern leads through a symbolic link.
+// throughLink returns a note if the pattern leads through a symbolic link.
 func (n *fileName) throughLink(q GlobQuery) []string {
 	if n.link == "" {
 		return nil
@@ -177,8 +178,8 @@ func (n *fileName) Match(path string) bool {
 	return doublestar.MatchUnvalidated(n.text, path) // glob.Compile has validated it
 }
 
-// narrow returns the scope of the literal directory that the pattern starts
-// with; one without a path when there is nothing.
+// narrow returns the scope of the literal directory at the start of the pattern. The scope has no path if that
+// directory does not exist, is hidden, or is reached through a link.
 func (q *GlobQuery) narrow(want *fileName) (Scope, error) {
 	scope := q.Scope
 	if want.Dir() == "" || want.alike {
@@ -247,14 +248,14 @@ func (l *listing) pick(ctx context.Context, workers, limit int, paths *paths, wa
 	return all.sorted(), total
 }
 
-// alone is how long one worker works before it gets help: to wake up a thread, which finds
-// the processor's caches empty, takes about as long.
+// alone is how long one worker works before others are started. Starting a thread, whose processor has none of the
+// data in its caches, takes about as long.
 const alone = 200 * time.Microsecond
 
 // pieceFiles is how many files a worker looks at at once.
 const pieceFiles = 2048
 
-// date adds the files from one number to another that match, and returns how many do.
+// date adds to into the matching files with numbers in [from, to), and returns how many match.
 func (l *listing) date(from, to int, paths *paths, want *pathSet, into *newestFiles) (n int) {
 	var buffer [pieceFiles + 1]int32
 	for _, i := range want.among(l, paths, from, to, buffer[:0]) {
@@ -270,8 +271,8 @@ func (l *listing) date(from, to int, paths *paths, want *pathSet, into *newestFi
 	return n
 }
 
-// dateOf is when the file with that number was changed, in nanoseconds since 1970; the
-// error is walk.ErrNotRegular if it is no file.
+// dateOf returns when a file was changed, in nanoseconds since 1970. The error is walk.ErrNotRegular if the path is
+// no longer a regular file.
 func (l *listing) dateOf(i int) (int64, error) {
 	if l.dates != nil && l.dates[i] != 0 {
 		return l.dates[i], nil
@@ -283,8 +284,7 @@ func (l *listing) dateOf(i int) (int64, error) {
 	return info.Stamp.Change, err
 }
 
-// comparePaths orders by path elements: a directory's files stand where its
-// name does.
+// comparePaths orders paths element by element: the files in a directory come right after the directory's name would.
 func comparePaths(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] == b[i] {

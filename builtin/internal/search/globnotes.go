@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
-// readings are how a pattern is read that no file matches.
+// readings are other ways to read a pattern when no file matches it.
 var readings = []struct {
 	may  func(GlobQuery, *GlobResult, error) bool
 	read func(GlobQuery) GlobQuery
@@ -21,15 +21,15 @@ var readings = []struct {
 		"No file matches exactly: these have names that look the same, with other spaces, quotes or accents. Read and Edit find them by the name that is asked for."},
 }
 
-// lookAlike reports whether files that match but for how their names look are searched for: the pattern has a space, a
-// quote or a character outside of ASCII.
+// lookAlike reports whether to search for files whose names only look like the pattern: when nothing matched, and the
+// pattern has a space, a quote or a character outside of ASCII.
 func (q GlobQuery) lookAlike(r *GlobResult, err error) bool {
 	return err == nil && r.Total == 0 && !r.TimedOut &&
 		strings.ContainsFunc(q.Pattern, func(c rune) bool { return c == ' ' || c == '\'' || c == '"' || c > '~' })
 }
 
-// inBrackets reports whether the result of a query may be other when brackets are taken as characters: the
-// routes of web frameworks have names such as [id], which people and models write as they are.
+// inBrackets reports whether the query may find more with brackets taken as ordinary characters: the routes of web
+// frameworks have names such as [id], which people and models write without escaping.
 func (q GlobQuery) inBrackets(r *GlobResult, err error) bool {
 	if !strings.Contains(q.Pattern, "[") {
 		return false
@@ -40,7 +40,7 @@ func (q GlobQuery) inBrackets(r *GlobResult, err error) bool {
 	return r.Total == 0 && !r.TimedOut
 }
 
-// escapeBrackets makes characters of the brackets of a pattern.
+// escapeBrackets escapes the brackets of a pattern.
 func escapeBrackets(p string) string {
 	var b strings.Builder
 	for i := 0; i < len(p); i++ {
@@ -56,7 +56,8 @@ func escapeBrackets(p string) string {
 	return b.String()
 }
 
-// extended finds what bash and some libraries read as a choice, and Glob as the characters that are there.
+// extended finds extended globs, such as `@(a|b)`. bash and some libraries read them as a choice; to Glob they are
+// literal characters.
 var extended = regexp.MustCompile(`[@+!?*]\([^()]*\)`)
 
 // notes say what is not shown.

@@ -85,14 +85,14 @@ type search struct {
 	stop    atomic.Bool // the page is full, or the time is up
 	next    atomic.Int64
 	page    page
-	files   []file // of the listing, of which a part is searched at a time
+	files   []file // files of the listing; list.files holds those that are searched now
 	counts
 	names    bool // see namesForeign
 	others   others
-	charsets *charsets // nil: of the files as they are
+	charsets *charsets // nil: files are searched without decoding them
 }
 
-// counts are of files that were not, or not wholly, searched.
+// counts counts the files that were not searched, or only in part.
 type counts struct{ binary, tooLarge atomic.Int64 }
 
 func newSearch(c Config, q *GrepQuery, p *pattern.Pattern, l *listing) *search {
@@ -103,20 +103,20 @@ func newSearch(c Config, q *GrepQuery, p *pattern.Pattern, l *listing) *search {
 	return s
 }
 
-// headed: the lines of the only file stand below its name.
+// headed reports whether the path is printed once, above the lines: when the query names a single file.
 func (s *search) headed() bool { return s.list.direct && s.query.Mode == Content }
 
-// contextual: groups of lines are set apart by `--`.
+// contextual reports whether the result has groups of lines separated by `--`.
 func (q *GrepQuery) contextual() bool { return q.Mode == Content && q.Before+q.After > 0 }
 
 // chunkFiles is how many files a worker takes at once.
 const chunkFiles = 16
 
-// maxEntries is more than there are, and can be added to itself.
+// maxEntries is greater than any number of entries, and twice it does not overflow an int32.
 const maxEntries = math.MaxInt32 / 4
 
-// runAll searches the files of the listing that may have a match: for a page not all of
-// them at once, for the first may fill it.
+// runAll searches the files of the listing that may have a match. For a page it searches them in batches, because the
+// first batch may fill the page.
 func (s *search) runAll(ctx context.Context) {
 	var more *candidateIter
 	if s.list.age != 0 {
@@ -155,8 +155,7 @@ func (s *search) runAll(ctx context.Context) {
 }
 
 const (
-	// firstFiles is about how many files are examined first for a page, and moreFiles
-	// how many times as many when they have not filled it.
+	// firstFiles is about how many files the first batch of a page has; each further batch has moreFiles times as many.
 	firstFiles = 512
 	moreFiles  = 8
 )
@@ -181,8 +180,8 @@ func (s *search) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// work searches chunks, of which there are n, until there are no more. Unless nil, help is
-// called when there is more to do than it is worth to begin alone.
+// work searches chunks until none of the n chunks is left. It calls help, unless nil, once if the work takes longer
+// than alone.
 func (s *search) work(n int, help func()) {
 	w := newWorker(s)
 	defer w.end()
@@ -220,9 +219,8 @@ func (w *worker) chunk(i int) *chunk {
 // anywhere accepts every path.
 func anywhere(string) bool { return true }
 
-// seen returns a function that reports whether the result covers a path: all up to the last that it
-// shows if it ended there because the page was full. What comes later may not have been
-// examined.
+// seen returns a function that reports whether the result covers a path. If the page was full, the result covers the
+// paths before the last one it shows: later files may not have been searched.
 func (s *search) seen() func(rel string) bool {
 	if p := &s.page; !p.byTime && p.more && p.shown > 0 {
 		last := s.files[p.last].rel()
@@ -248,9 +246,9 @@ func (s *search) result() *GrepResult {
 	return r
 }
 
-// validText is the text with what is no UTF-8 replaced.
+// validText returns the text with invalid UTF-8 replaced.
 func validText(text string) string {
-	if utf8.ValidString(text) { // which looks at eight bytes at once
+	if utf8.ValidString(text) { // it looks at eight bytes at once, strings.ToValidUTF8 does not
 		return text
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")

@@ -24,12 +24,12 @@ func (r ignoreFiles) equal(o ignoreFiles) bool {
 		bytes.Equal(r.exclude, o.exclude)
 }
 
-// some reports whether there is anything in them.
+// some reports whether the directory has rules or is the root of a repository.
 func (r ignoreFiles) some() bool {
 	return r.repo || len(r.rg)+len(r.dot)+len(r.git)+len(r.exclude) > 0
 }
 
-// size is what they have taken of the room that they were read into.
+// size is how many bytes readIgnoreFiles has taken of its room for the contents.
 func (r ignoreFiles) size() int64 { return int64(len(r.rg) + len(r.dot) + len(r.git) + len(r.exclude)) }
 
 // parse parses the rules; depth and above are those of ignore.DirRules.
@@ -49,9 +49,9 @@ func isIgnoreFile(name string) bool { return slices.Contains(ignoreNames, name) 
 // rules.
 const maxIgnoreBytes = 32 << 20
 
-// readIgnoreFiles reads the ignore files among the entries of the directory dir below root, whose real path is at.
-// Polled says that one of them can change without an event for the directory: it is a link, or lies deeper
-// or elsewhere.
+// readIgnoreFiles reads the ignore files among the entries of the directory dir below root; at is the real path of
+// root. polled says that one of them can change without an event for the directory, because it is a link, has several
+// names, or lies in another directory.
 func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room *ignore.Budget) (r ignoreFiles, polled bool) {
 	for _, e := range entries {
 		var to *[]byte
@@ -85,8 +85,8 @@ func readIgnoreFiles(root *walk.Root, at, dir string, entries []walk.Entry, room
 	return r, polled
 }
 
-// readSmall reads an ignore file, as far as it is used; nil when it cannot be
-// read, or finds no room.
+// readSmall reads an ignore file up to the size that is used, and returns how many names it has. The content is nil
+// if the file cannot be read or does not fit into the room.
 func readSmall(root *walk.Root, rel string, room *ignore.Budget) (content []byte, links uint64) {
 	h, err := root.OpenWithin(rel)
 	if err != nil {
@@ -101,7 +101,7 @@ func readSmall(root *walk.Root, rel string, room *ignore.Budget) (content []byte
 	if !room.Take(size) {
 		return nil, info.Links
 	}
-	content, err = io.ReadAll(io.NewSectionReader(h, 0, size)) // what has been added since is read when that is seen
+	content, err = io.ReadAll(io.NewSectionReader(h, 0, size)) // a later query reads what is added meanwhile
 	if err != nil {
 		content = nil
 	}
@@ -112,14 +112,14 @@ func readSmall(root *walk.Root, rel string, room *ignore.Budget) (content []byte
 // ancestor is a directory above the path that is searched.
 type ancestor struct {
 	rules ignoreFiles
-	above string // what leads from it to the path
+	above string // the path from it to the searched path
 	path  string
-	bare  bool       // it has no ignore files, not even empty ones, and that shows in stamp
+	bare  bool       // it has no ignore files, and creating one would change stamp
 	stamp walk.Stamp // of the directory, examined before its ignore files
 }
 
-// ancestors reads the ignore files of the directories that a path lies in,
-// the nearest last. What is known of them is used again where it still holds.
+// ancestors reads the ignore files of the directories above a path, the nearest last. It reuses what before has of a
+// directory if that still holds.
 func ancestors(path string, before []ancestor) []ancestor {
 	room := ignore.NewBudget(maxIgnoreBytes)
 	var out []ancestor
@@ -155,8 +155,7 @@ func (a *ancestor) read(room *ignore.Budget) bool {
 	return true
 }
 
-// holds reports whether the directory still has no ignore files: a new one would
-// show in its times.
+// holds reports whether the directory is known to have no ignore files still: creating one would change its times.
 func (a *ancestor) holds() bool {
 	if !a.bare {
 		return false
@@ -165,14 +164,13 @@ func (a *ancestor) holds() bool {
 	return err == nil && info.Stamp == a.stamp
 }
 
-// allHold reports whether that is so of all the directories that a path lies in, and none
-// of them is missing because it could not be opened.
+// allHold reports whether all directories above a path were read, and each is known to have no ignore files still.
 func allHold(path string, all []ancestor) bool {
 	return len(all) == strings.Count(path, string(filepath.Separator)) && !slices.ContainsFunc(all, func(a ancestor) bool { return !a.holds() })
 }
 
-// statIgnoreFiles is readIgnoreFiles for a directory that is not listed: asking for the
-// names costs less. It reports whether there are any.
+// statIgnoreFiles is readIgnoreFiles for a directory that is not listed: it looks only for the names of ignore files,
+// which costs less. some says that there are any.
 func statIgnoreFiles(root *walk.Root, at, dir string, room *ignore.Budget) (r ignoreFiles, some bool) {
 	var entries []walk.Entry
 	for _, name := range ignoreNames {
@@ -184,7 +182,7 @@ func statIgnoreFiles(root *walk.Root, at, dir string, room *ignore.Budget) (r ig
 	return r, len(entries) > 0
 }
 
-// above adds the rules of the directories that the searched one lies in.
+// above adds the rules of the directories above the searched one to a chain.
 func (l *listing) above(chain *ignore.Chain) *ignore.Chain {
 	for _, a := range ancestors(l.path, nil) {
 		if l.scope.Name != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// runIndexer makes the index of a tree, and brings it up to date when asked, until ctx ends. It
-// works while no query runs.
+// runIndexer makes the index of a tree, and updates it whenever contents.wake receives, until ctx ends. It pauses
+// while queries run.
 func runIndexer(ctx context.Context, t *tree, g *backgroundGate) {
 	for {
 		select {
@@ -26,7 +26,7 @@ func runIndexer(ctx context.Context, t *tree, g *backgroundGate) {
 			continue
 		}
 		root, err := walk.OpenRoot(t.path)
-		if err != nil { // the next query makes a tree of what is there then
+		if err != nil { // the next query makes a new tree
 			t.dead.Store(true)
 			t.contents.progress.set(Walking)
 			return
@@ -38,7 +38,7 @@ func runIndexer(ctx context.Context, t *tree, g *backgroundGate) {
 		}
 		root.Close()
 		if x.total > muchWork {
-			debug.FreeOSMemory() // the process would keep it for minutes
+			debug.FreeOSMemory() // otherwise the process would keep the memory for minutes
 		}
 	}
 }
@@ -99,12 +99,12 @@ func (x *indexer) run(ctx context.Context) {
 	x.flush(func(a, b *index.Segment) bool { return a.Size()+b.Size() < maxSegment })
 }
 
-// missing lists the files that are not in the index as they are, by number.
+// missing lists the files whose present state is not in the index, by number.
 func (x *indexer) missing(ctx context.Context) []numbered {
 	x.t.mu.Lock()
 	defer x.t.mu.Unlock()
 	if x.t.contents.adds > 2*x.t.files+manyAdds {
-		x.t.empty() // much in the index is of files as they no longer are
+		x.t.empty() // much of the index describes older states of files
 	}
 	x.age = x.t.contents.age
 	scope := Scope{Base: x.t.path, Path: x.t.path, Hidden: x.of.hidden, HiddenTag: x.of.tag}
@@ -130,14 +130,13 @@ func (x *indexer) missing(ctx context.Context) []numbered {
 	return out
 }
 
-// numbered is a file with the number it has in the index of this age, for where mu is not held.
+// numbered is a file with its number in the index of this age, for use without mu.
 type numbered struct {
 	file
 	id uint32
 }
 
-// manyAdds is how many files a small tree may add to its index before that is
-// rebuilt.
+// manyAdds is how many files even a small tree may add to its index before the index is rebuilt.
 const manyAdds = 10_000
 
 // file adds one file. It reports false when the indexer has to stop.
@@ -148,7 +147,7 @@ func (x *indexer) file(f numbered) bool {
 	}
 	k := &fileState{version: e.version.Load(), age: x.age}
 	if old := currentState(x.t, x.root, e, x.age); old != nil && (old.text != nil || old.indexed) {
-		if old.indexed { // currentState has renewed it
+		if old.indexed { // currentState has renewed the record
 			return true
 		}
 		*k = *old
@@ -158,7 +157,7 @@ func (x *indexer) file(f numbered) bool {
 	h, err := x.root.Open(e.path)
 	if err != nil {
 		x.failed++
-		return true // queries find that out too
+		return true // a query reports the error
 	}
 	defer h.Close()
 	if !k.refresh(h) {
@@ -194,8 +193,8 @@ func (x *indexer) add(f numbered, k *fileState, raw []byte) {
 	x.corpus += int64(len(text))
 }
 
-// mergeable reports whether one segment is better than two: it has one list of
-// trigrams. Merging those of like size only keeps the work in proportion.
+// mergeable reports whether two segments are to be merged into one, which has one list of trigrams. Only segments of
+// similar size are merged, so that the work stays in proportion.
 func mergeable(a, b *index.Segment) bool {
 	return a.Size() < 2*b.Size() && a.Size()+b.Size() < maxSegment
 }
@@ -204,8 +203,8 @@ func mergeable(a, b *index.Segment) bool {
 // need much memory.
 const maxSegment = 32 << 20
 
-// flush makes a segment of what was added. It reports false when the index may not grow, or
-// what it is made for is gone.
+// flush makes a segment of what was added. It reports false if the index may not grow, or the tree or its contents
+// have been dropped.
 func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 	if len(x.added) == 0 {
 		return true
@@ -246,8 +245,8 @@ func (x *indexer) flush(merge func(a, b *index.Segment) bool) bool {
 }
 
 const (
-	// indexPercent bounds the index to a part of the texts that are in it; what
-	// has been indexed many times over counts each time.
+	// indexPercent bounds the size of the index to a part of the texts in it. A text that was indexed several times
+	// counts each time.
 	indexPercent = 20
 	// startShare is the part of the budget that any index may have: the first
 	// directories of a tree may have many more trigrams than the rest of it.

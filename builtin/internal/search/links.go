@@ -13,16 +13,17 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/ignore"
 )
 
-// ripgrep follows no symbolic links in a tree, which could lead out of it or round in it. What is left out by that is
-// named where nothing is found, and where a link itself is what a Glob asks for.
+// ripgrep follows no symbolic links in a tree: they could lead out of it, or form a loop. If nothing is found, or a
+// Glob matches a link itself, the result names the links that were not followed.
 
 // Limits of a note about links.
 const (
 	shownLinks    = 5   // how many it names
-	examinedLinks = 200 // how many of those that are wanted are looked at
+	examinedLinks = 200 // how many links that are wanted are examined
 )
 
-// linksNote names the symbolic links of a listing that are wanted, or is "". leads decides by what a link leads to.
+// linksNote returns a note that names the symbolic links of a listing that wanted accepts and whose target leads
+// accepts. It returns "" if there are none.
 func (l *listing) linksNote(wanted func(rel string) bool, leads func(rel, real string, dir bool) bool) string {
 	var rels []string
 	for _, f := range l.links {
@@ -58,7 +59,8 @@ func linksText(names []string, more int) string {
 	return validText(fmt.Sprintf("Symbolic links are not followed: %s. Pass one as path.", strings.Join(names, ", ")))
 }
 
-// linkNotes name the links that match, or if nothing does the directories that may have what does.
+// linkNotes names the links that match. If neither a file nor a link matches, it names the links to directories in
+// which something may match.
 func (w *pathSet) linkNotes(l *listing, want *fileName, relative func(rel string) string, nothing bool) string {
 	any := func(string, string, bool) bool { return true }
 	if note := l.linksNote(w.match, any); note != "" || !nothing {
@@ -67,7 +69,8 @@ func (w *pathSet) linkNotes(l *listing, want *fileName, relative func(rel string
 	return l.linksNote(func(rel string) bool { return want.mayContain(relative(rel)) }, func(_, _ string, dir bool) bool { return dir })
 }
 
-// linkNotes name the links that lead out of what was searched, or to what the globs may choose.
+// linkNotes names the links whose targets lie outside of the searched directory; with globs, those whose targets the
+// globs may choose.
 func (s *search) linkNotes() string {
 	globs := s.list.overrides
 	return s.list.linksNote(anywhere, func(rel, real string, dir bool) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// selection is which files of a scope are wanted.
+// selection says which files of a scope are wanted.
 type selection struct {
 	overrides *ignore.Overrides
 	types     *glob.Set
@@ -23,7 +23,7 @@ type selection struct {
 	globs, typeNames []string
 }
 
-// wants reports whether a file that no glob speaks of is wanted by its name.
+// wants reports whether a file that no glob matches is wanted by its name.
 func (s *selection) wants(name string) bool { return s.types == nil || s.types.Match(name) }
 
 // listing is the files of a scope in path order: by the names of their path
@@ -33,8 +33,8 @@ type listing struct {
 	path  string // the real path of root
 	scope Scope
 	top   string // path with slashes, ending in one
-	shown string // what leads from a path below root to the printed one
-	start string // what leads from root to the path that is searched, "" or ending in a slash
+	shown string // prefix that makes a path below root the printed one
+	start string // path from root to the searched directory, "" or ending in a slash
 	files []file
 	// direct says that Path is a file: it is searched whatever it is.
 	direct bool
@@ -43,23 +43,21 @@ type listing struct {
 
 	room *ignore.Budget // for ignore files, nil where none are examined
 
-	// tree is where the listing comes from, nil when the file system was listed; gen is
-	// the tree's gen at that time.
+	// tree is the source of the listing, nil if the file system was listed; gen is the tree's gen at that time.
 	tree *tree
 	gen  uint64
-	// snapshot is what files are of, and dates are those of its candidates; nil: not known.
+	// snapshot is the source of files, and dates are the dates of its candidates; nil if there are none.
 	snapshot *snapshot
 	dates    []int64
-	// age is that of the tree's contents that the query may use, 0: none; stores says
-	// that it may add to them.
+	// age is the age of the tree's contents if the query may use them, otherwise 0; stores says that it may add to them.
 	age    uint64
 	stores bool
-	// chosen says that the index selected the files that are searched, and they are few.
+	// chosen says that the files that are searched were selected by the index, and are few.
 	chosen bool
-	// fits says that all their texts can be kept, in place of others.
+	// fits says that the texts of all these files can be kept if others are evicted.
 	fits bool
 
-	failed  []failure // directories; see tell
+	failed  []failure // directories that could not be listed; see tell
 	told    bool
 	errors  errorList
 	skipped // what ignore files leave out
@@ -79,7 +77,7 @@ type dir struct {
 	children []child
 	node     *node
 	skipped  skipped
-	was      *dir // the same in an older listing, until this one is made
+	was      *dir // the same directory in an older listing; nil once this one is complete
 }
 
 // child is an entry of a directory that is part of the listing.
@@ -93,9 +91,9 @@ type file struct {
 	dir   *dir
 	name  string
 	entry *dirent // nil when the file system was listed
-	// number is the place in path order among the files of the listing.
+	// number is the position of the file in the listing, in path order.
 	number int32
-	// excluded is the state of the file for which the index says that no line matches.
+	// excluded is the state in which, according to the index, no line of the file matches.
 	excluded *fileState
 }
 
@@ -157,8 +155,8 @@ func (l *listing) fail(d *dir, err error) {
 	l.failed = append(l.failed, failure{d.rel, err})
 }
 
-// tell adds the directories that of accepts to what could not be read, and from then
-// on all that are examined.
+// tell counts the directories that could not be listed as unreadable, if of accepts them. From then on, fail counts
+// each at once.
 func (l *listing) tell(of func(rel string) bool) {
 	l.told = true
 	for _, f := range l.failed {
@@ -168,7 +166,7 @@ func (l *listing) tell(of func(rel string) bool) {
 	}
 }
 
-// reason drops the path that an error repeats.
+// reason returns the error without the path that it repeats.
 func reason(err error) string {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
@@ -230,11 +228,12 @@ func (l *listing) visit(d *dir, sel *selection, buf *walk.Buffer) []*dir {
 		d.children = append(d.children, c)
 	}
 	slices.SortFunc(d.children, func(a, b child) int { return strings.Compare(a.name, b.name) })
-	d.chain = nil // those below have what they need, and a listing may live longer than its rules must
+	d.chain = nil // the subdirectories have taken the rules they need, and a listing may outlive its rules
 	return dirs
 }
 
-// isLink reports whether an entry is neither a file nor a directory, and notes it unless ignore files leave it out.
+// isLink reports whether an entry is neither a file nor a directory. It adds such an entry to links unless ignore
+// files leave it out.
 func (l *listing) isLink(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
 	if e.Kind != walk.Other {
 		return false
@@ -245,8 +244,8 @@ func (l *listing) isLink(d *dir, e walk.Entry, kept *dirent, sel *selection, ign
 	return true
 }
 
-// chooses decides about one entry, and notes it if ignore files leave it out. What
-// does not exist for the query is in no listing, so that it need not be checked again.
+// chooses reports whether an entry is part of the listing. It records the entries that ignore files leave out. Hidden
+// entries are in no listing, so that later steps need not check for them.
 func (l *listing) chooses(d *dir, e walk.Entry, kept *dirent, sel *selection, ignored func(walk.Entry) bool) bool {
 	chosen, omitted := l.judge(d, e, sel, ignored)
 	if !chosen && !omitted || l.hides(d, e, kept) {
@@ -278,7 +277,7 @@ func (l *listing) judge(d *dir, e walk.Entry, sel *selection, ignored func(walk.
 	return false, true
 }
 
-// omit remembers an entry that ignore files leave out.
+// omit records an entry that ignore files leave out.
 func (d *dir) omit(e walk.Entry, kept *dirent) {
 	if e.Kind == walk.Dir {
 		d.skipped.pruned = append(d.skipped.pruned, &dir{rel: d.rel + e.Name + "/", node: kept.dir()})
@@ -287,8 +286,8 @@ func (d *dir) omit(e walk.Entry, kept *dirent) {
 	}
 }
 
-// names are the paths by which globs know an entry: relative to Path, and
-// relative to Base where that is not the same.
+// names returns the paths of an entry that are matched with globs: relative to Path, and relative to Base if that is
+// another path.
 func (l *listing) names(rel string) []string {
 	if l.shown == "" && l.start == "" {
 		return []string{rel}
@@ -296,8 +295,8 @@ func (l *listing) names(rel string) []string {
 	return []string{rel[len(l.start):], l.shown + rel}
 }
 
-// within returns what makes paths below root relative to a directory that all
-// listed files lie in; one of a single file by its name.
+// within returns a function that makes a path below root relative to dir, in which all listed files lie. The path of
+// a single file is not changed.
 func (l *listing) within(dir string) func(rel string) string {
 	if l.direct {
 		return func(rel string) string { return rel }
@@ -314,7 +313,7 @@ func (l *listing) within(dir string) func(rel string) string {
 	return func(rel string) string { return rel[len(cut):] }
 }
 
-// files is the number of files below d, and of directories.
+// files returns the number of files and directories below d, which is an upper bound for the length of its listing.
 func (d *dir) files() int {
 	n := len(d.children)
 	for _, c := range d.children {
@@ -325,7 +324,7 @@ func (d *dir) files() int {
 	return n
 }
 
-// flatten appends the files below d in path order, and gathers what was left out.
+// flatten appends the files below d in path order, and collects what ignore files left out.
 func (l *skipped) flatten(files []file, d *dir) []file {
 	l.pruned, l.omitted = append(l.pruned, d.skipped.pruned...), append(l.omitted, d.skipped.omitted...)
 	l.links = append(l.links, d.skipped.links...)

@@ -22,7 +22,7 @@ func (f byMtime) after(o byMtime) bool {
 	return f.date < o.date || f.date == o.date && f.number > o.number
 }
 
-// newestFiles collects the newest of many files: limit of them, all if that is 0.
+// newestFiles collects the newest of many files: limit of them, or all if limit is 0.
 type newestFiles struct {
 	limit int
 	files []byMtime

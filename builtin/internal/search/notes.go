@@ -11,9 +11,8 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// countIgnored counts the files that ignore files left out and that are
-// wanted, up to most; more says that there are more. Those in directories that
-// were ignored as a whole are counted only when deep.
+// countIgnored counts the wanted files that ignore files left out, up to most; more says that there are more. Files
+// in ignored directories are counted only if deep is set.
 func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, deep bool, wanted func(file) bool) (n int, more bool) {
 	count := func(f file) {
 		if wanted(f) {
@@ -33,7 +32,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 	descending := func(a, b *dir) int { return comparePaths(b.rel, a.rel) }
 	free := &selection{overrides: sel.overrides, types: sel.types, noIgnore: true}
 	var stack []*dir
-	for _, d := range l.pruned { // which other queries may share
+	for _, d := range l.pruned { // a copy: other queries may share these directories
 		stack = append(stack, &dir{rel: d.rel, node: d.node})
 	}
 	slices.SortFunc(stack, descending)
@@ -57,7 +56,7 @@ func (l *listing) countIgnored(ctx context.Context, sel *selection, most int, de
 // listBuffers are reused: they are large.
 var listBuffers = sync.Pool{New: func() any { return new(walk.Buffer) }}
 
-// mention notes a path without counting it.
+// mention records a path that could not be read without counting it.
 func (t *errorList) mention(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *search) notes(r *GrepResult) []string {
 	return out
 }
 
-// nothing explains an empty result.
+// nothing returns notes that explain an empty result.
 func (s *search) nothing(r *GrepResult) []string {
 	var out []string
 	if r.Matches > 0 {
@@ -119,7 +118,7 @@ func (s *search) nothing(r *GrepResult) []string {
 	return out
 }
 
-// unchosen says why no file was searched, when globs and types are the cause.
+// unchosen says why no file was searched, if globs and types are the cause.
 func (s *search) unchosen() []string {
 	q := s.query
 	chosen := slices.Clone(q.Globs)
@@ -138,7 +137,7 @@ func (s *search) unchosen() []string {
 	return []string{text}
 }
 
-// total is the number of entries that were seen.
+// total returns how many entries were found.
 func (p *page) total() int { return max(p.seen, len(p.found)) }
 
 func ignoredText(n int, more bool) string {

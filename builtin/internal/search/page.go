@@ -8,12 +8,12 @@ import (
 
 // entry is one entry of a result.
 type entry struct {
-	end   int  // where its text ends in its chunk's
-	first bool // the first of its file
-	apart bool // not the line after the entry before it
-	count int  // matches it stands for
-	// mtime has the number of its file. path is all there is to print where the newest files
-	// come first: there is no text then, nor the above.
+	end   int  // where its text ends in the text of its chunk
+	first bool // the first entry of its file
+	apart bool // the line does not follow that of the previous entry
+	count int  // how many matches it stands for
+	// mtime holds the number of the file. A page by time prints path alone: its entries have no text, and none of the
+	// fields above.
 	path  string
 	mtime byMtime
 }
@@ -34,18 +34,18 @@ type page struct {
 
 	mu      sync.Mutex
 	room    sync.Cond
-	waiting map[int]*chunk // chunks whose predecessors are missing
+	waiting map[int]*chunk // chunks that wait for an earlier one
 	held    int            // bytes of text in waiting
 	next    int
 	over    bool
 
 	text                  strings.Builder
-	found                 []entry // byTime: all of them
+	found                 []entry // byTime: all entries
 	seen                  int
-	last                  int32 // the number of the file that the last entry shown is of
+	last                  int32 // the number of the file of the last entry shown
 	shown, files, matches int
 	more                  bool
-	uncounted             bool // byTime: there are more files than that
+	uncounted             bool // byTime: files is less than the number of files with a match
 }
 
 // add takes the chunk number i, and all chunks after it that are waiting. It
@@ -86,13 +86,13 @@ func (p *page) abandon() {
 	p.room.Broadcast()
 }
 
-// take appends the entries of a chunk.
+// take adds the entries of a chunk to the page.
 func (p *page) take(c *chunk) {
 	if p.byTime {
 		p.found = append(p.found, c.entries...)
 		return
 	}
-	start, from := 0, 0 // of what is shown and not yet copied, and of the next entry
+	start, from := 0, 0 // the bounds of the text that is to be shown and not copied yet
 	for _, e := range c.entries {
 		if p.limit > 0 && p.shown == p.limit || p.text.Len()+from-start > p.maxText {
 			p.more, p.over = true, true
@@ -126,19 +126,18 @@ func (p *page) counts(e entry) {
 }
 
 func (p *page) write(text []byte) {
-	p.text.Grow(len(text)) // to twice as much, where Write alone makes a quarter more
+	p.text.Grow(len(text)) // Grow doubles the capacity; Write alone adds a quarter
 	p.text.Write(text)
 }
 
-// countedFiles is up to how many files with a match are counted where one page of them
-// is asked for.
+// countedFiles is how many files with a match are counted for a page, unless the page itself ends later.
 const countedFiles = 1000
 
-// most is up to how many files with a match are counted for the page.
+// most is how many files with a match are counted at most.
 func (p *page) most() int { return max(countedFiles, p.offset+p.limit) }
 
-// newestFound reports whether the page has all its files, and more than are counted: all
-// that is newer than the last that was taken has been searched.
+// newestFound reports whether the search can end: more files have matched than are counted, and enough of them for
+// the page are not older than last. All files newer than last have been searched.
 func (p *page) newestFound(last byMtime) bool {
 	if len(p.found) <= p.most() {
 		return false
@@ -152,7 +151,7 @@ func (p *page) newestFound(last byMtime) bool {
 	return n >= p.offset+p.limit
 }
 
-// end is the number of the last file found that may be shown, and one.
+// end returns the index after the last found file that may be shown.
 func (p *page) end() int {
 	if p.limit == 0 {
 		return len(p.found)

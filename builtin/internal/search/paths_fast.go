@@ -9,14 +9,15 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/glob"
 )
 
-// pathSet is what a Glob asks for.
+// pathSet selects the paths that a Glob asks for.
 type pathSet struct {
 	match func(rel string) bool
-	names nameSet // the names of all that matches are in it
-	named bool    // and of nothing else
+	names nameSet // contains the names of all paths that match
+	named bool    // a path matches exactly if names contains its name
 }
 
-// newPathSet returns what a pattern asks for, of paths that are made relative to where it starts.
+// newPathSet returns the set of the paths that match a pattern. relative makes a path relative to the directory that
+// the pattern starts from.
 func newPathSet(p *fileName, relative func(rel string) string) *pathSet {
 	if p.alike {
 		return &pathSet{match: func(rel string) bool { return p.Match(relative(rel)) }, names: make(nameSet, 1)}
@@ -29,8 +30,7 @@ func newPathSet(p *fileName, relative func(rel string) string) *pathSet {
 	}
 }
 
-// among appends the numbers, from one to another, of the files of a listing that are
-// wanted. paths may be nil.
+// among appends the numbers in [from, to) of the listed files whose paths are in the set. paths may be nil.
 func (w *pathSet) among(l *listing, paths *paths, from, to int, out []int32) []int32 {
 	if paths == nil {
 		for i := from; i < to; i++ {
@@ -47,13 +47,12 @@ func (w *pathSet) among(l *listing, paths *paths, from, to int, out []int32) []i
 	return out
 }
 
-// paths are the paths of a listing's files from the root, contiguous in memory, and what
-// their names begin and end with. Without them BenchmarkEngine/glob follows a pointer for
-// each file, which takes many times as long.
+// paths holds the paths of a listing's files contiguously in memory, and the first and last bytes of their names.
+// Without it BenchmarkEngine/glob follows a pointer for each file, which takes many times as long.
 type paths struct {
 	all  string
 	ends []uint32
-	// firsts and lasts are the nameEnds of all.
+	// firsts and lasts are the nameEnds of all files.
 	firsts, lasts []uint64
 }
 
@@ -66,7 +65,7 @@ func (p *paths) at(i int) string {
 	return p.all[start:p.ends[i]]
 }
 
-// paths packs the paths of a listing that will be used again, once.
+// paths returns the packed paths of a listing that comes from a snapshot, otherwise nil. It packs them once.
 func (l *listing) paths() *paths {
 	if l.snapshot == nil {
 		return nil
@@ -88,11 +87,11 @@ func (l *listing) paths() *paths {
 	return l.snapshot.packed
 }
 
-// endBytes is how many bytes of an end are compared at once.
+// endBytes is how many bytes at each end of a name are compared.
 const endBytes = 8
 
-// nameEnds are the first and the last bytes of a name, as numbers. Where the name is
-// shorter there are zeros, which no name holds.
+// nameEnds are the first and the last eight bytes of a name, as numbers. A shorter name is padded with zeros, which
+// no name contains.
 type nameEnds struct{ first, last uint64 }
 
 func endsOf(name string) (e nameEnds) {
@@ -105,11 +104,11 @@ func endsOf(name string) (e nameEnds) {
 	return e
 }
 
-// nameSet is a set of names by their ends: those which, where a mask has bits, have the
-// bits of an end.
+// nameSet is a set of names by their ends: a name is in it if its nameEnds equal those of an element in all bits of
+// the element's mask.
 type nameSet []struct{ ends, mask nameEnds }
 
-// newNameSet returns the set of the names that have one of the ends.
+// newNameSet returns the set of the names that begin and end as one of ends says. It compares endBytes bytes at most.
 func newNameSet(ends []glob.NameEnds) nameSet {
 	const ones = "\xff\xff\xff\xff\xff\xff\xff\xff" // endBytes of them
 	s := make(nameSet, len(ends))
@@ -121,7 +120,7 @@ func newNameSet(ends []glob.NameEnds) nameSet {
 	return s
 }
 
-// among appends the numbers, from one to another, of the paths whose name is in the set.
+// among appends the numbers in [from, to) of the paths whose names are in the set.
 func (s nameSet) among(p *paths, from, to int, out []int32) []int32 {
 	if len(s) == 1 {
 		switch k := &s[0]; {
@@ -139,8 +138,7 @@ func (s nameSet) among(p *paths, from, to int, out []int32) []int32 {
 	return out
 }
 
-// masked appends the indexes from one on of the numbers that have the bits of want where
-// mask has any.
+// masked appends the indexes, from one on, of the numbers that equal want in the bits of mask.
 func masked(all []uint64, from int, mask, want uint64, out []int32) []int32 {
 	n := len(out)
 	out = slices.Grow(out, len(all)-from+1)[:n+len(all)-from+1]
@@ -150,7 +148,7 @@ func masked(all []uint64, from int, mask, want uint64, out []int32) []int32 {
 		if a != 0 && b != 0 && c != 0 && d != 0 {
 			continue
 		}
-		// Without branches: which of them are wanted cannot be foreseen.
+		// Without branches: the processor could not predict which of them are wanted.
 		for k, differs := range [4]uint64{a, b, c, d} {
 			out[n] = int32(i + k)
 			n += int((differs - 1) &^ differs >> 63) // 1 if it is 0

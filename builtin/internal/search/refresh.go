@@ -127,7 +127,7 @@ func (t *tree) refreshAll(ctx context.Context, root *walk.Root, nodes []*node, w
 	t.applyPending()
 }
 
-// fewNodes directories are examined by one worker: starting a second one takes longer.
+// fewNodes is up to how many directories one worker examines alone: starting a second one takes longer.
 const fewNodes = 8
 
 // applyPending does what must not be done while workers look at directories.
@@ -158,8 +158,8 @@ func (t *tree) refresh(root *walk.Root, n *node, buf *walk.Buffer) {
 	delete(t.dirtyNodes, n)
 }
 
-// manyNames is the number of names from which it is cheaper to list their directory,
-// about 20 µs, than to look at each of them, about 1 µs.
+// manyNames is the number of changed names above which the whole directory is listed: a listing takes about 20 µs,
+// looking at one name about 1 µs.
 const manyNames = 32
 
 // refreshEntries looks at the names that have changed. It reports false when the directory
@@ -210,8 +210,8 @@ func (n *node) open() string {
 	return strings.TrimSuffix(n.rel, "/")
 }
 
-// noteLinks notes a file that has a name that was not known. If it had one name when it
-// was examined, no event announces changes under the new name.
+// noteLinks records that a file has a name that was not known before. If the file had a single name when it was
+// examined, no event announces changes that are made under the new name.
 func (t *tree) noteLinks(e *dirent, info walk.Info) {
 	if info.Kind != walk.File || info.Links < 2 || e.inode == info.Inode {
 		return
@@ -222,8 +222,7 @@ func (t *tree) noteLinks(e *dirent, info walk.Info) {
 	t.linked = true
 }
 
-// findLinks looks for such files in a directory; with first only among those of which
-// nothing is known.
+// findLinks calls noteLinks for the files of a directory; if first is set, only for those of which nothing is known.
 func (t *tree) findLinks(root *walk.Root, n *node, first bool) {
 	unknown := func(e *dirent) bool { return e.kind == walk.File && !(first && e.state.Load() != nil) }
 	if !slices.ContainsFunc(n.entries, unknown) {
@@ -248,7 +247,7 @@ func (t *tree) findLinks(root *walk.Root, n *node, first bool) {
 // and reports whether they differ.
 func (n *node) setRules(rules ignoreFiles, room *ignore.Budget) bool {
 	if rules.equal(n.rules) {
-		room.Give(rules.size()) // it is taken already
+		room.Give(rules.size()) // the same contents are accounted for already
 		return false
 	}
 	n.dropRules(room)
@@ -269,7 +268,7 @@ func (n *node) dropRules(room *ignore.Budget) {
 func (t *tree) readRules(root *walk.Root, n *node, first bool) {
 	rules, polled := readIgnoreFiles(root, t.path, n.rel, n.ignoreEntries(), t.room)
 	changed := n.setRules(rules, t.room)
-	if first { // the directories above have their chain
+	if first { // the chains of the directories above are complete
 		n.chain = n.parentChain(&t.parents).Push(n.level)
 		for _, e := range n.entries {
 			e.ignored = n.ignores(e)

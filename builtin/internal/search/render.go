@@ -18,10 +18,9 @@ type output struct {
 	file  file
 	text  []byte // the decoded text, without what is not searched
 	chunk *chunk
-	// whole says that the text is known to hold no NUL byte, plain is as the
-	// matcher takes it.
+	// whole says that the text is known to hold no NUL byte. plain is the argument for Matcher.Reset.
 	whole, plain bool
-	// fileState is what is known of the file, handle the open file where that is nil.
+	// state is what is known of the file; if it is nil, handle is the open file.
 	state  *fileState
 	handle walk.Handle
 
@@ -44,8 +43,8 @@ func (o *output) modified() (int64, error) {
 	return info.Change, err
 }
 
-// lines searches line by line. Whether a file is binary is examined when it
-// matters: before every byte of it is, or once a literal was found.
+// lines searches line by line. It checks whether the file is binary only when needed: before all bytes are scanned,
+// or after the first line with a literal has matched.
 func (o *output) lines() {
 	scans := o.matcher.Scans()
 	if scans && o.limit() {
@@ -74,8 +73,7 @@ func (o *output) lines() {
 	o.trail(len(o.text))
 }
 
-// limit cuts the text where ripgrep takes it for binary, and reports whether
-// it does.
+// limit cuts the text where ripgrep would take it for binary, and reports whether ripgrep does.
 func (o *output) limit() bool {
 	if o.whole {
 		return false
@@ -98,7 +96,7 @@ func (o *output) full() bool {
 	return q.Limit > 0 && o.entries > q.Limit+q.Offset || len(o.chunk.text) > o.search.config.MaxText
 }
 
-// group prints a matching line, or what of it matches, and its context.
+// group prints a matching line, or only its matches, with context.
 func (o *output) group(s pattern.Span) {
 	q := o.search.query
 	o.trail(s.Start)
@@ -124,8 +122,8 @@ func (o *output) lead(to int) {
 	}
 }
 
-// parts prints the matches in a line, or in a block of them, by themselves. What of
-// a match lies in a line is an entry, unless it is empty.
+// parts prints only the matches in a line or in a block of lines. The part of a match in each line is an entry,
+// unless it is empty.
 func (o *output) parts(s pattern.Span) {
 	for m := range o.matcher.Within(s) {
 		count := 1
@@ -183,7 +181,7 @@ func (o *output) spans() {
 			from++
 		}
 		lines := block
-		if !open || m.End > block.End { // else it is not needed to look for their ends
+		if !open || m.End > block.End { // a match within the block ends no later than the block does
 			lines = o.linesOf(m)
 		}
 		if open && lines.Start <= block.End+1 {
@@ -201,7 +199,7 @@ func (o *output) spans() {
 	}
 }
 
-// linesOf returns the lines that a match lies in, without the last newline.
+// linesOf returns the span of the lines that contain a match, without the last newline.
 func (o *output) linesOf(m pattern.Span) pattern.Span {
 	start := bytes.LastIndexByte(o.text[:m.Start], '\n') + 1
 	if m.End > m.Start && o.text[m.End-1] == '\n' {
@@ -213,8 +211,7 @@ func (o *output) linesOf(m pattern.Span) pattern.Span {
 	return pattern.Span{Start: start, End: len(o.text)}
 }
 
-// block takes the lines of a block with found matches. It reports false when the search
-// of this file has ended.
+// block processes a block of lines with found matches. It reports false when the search of this file has ended.
 func (o *output) block(s pattern.Span, found int) bool {
 	if bytes.IndexByte(o.text[s.Start:s.End], 0) >= 0 {
 		o.search.addBinary(o.file)
@@ -245,8 +242,8 @@ func (o *output) block(s pattern.Span, found int) bool {
 	return true
 }
 
-// emit prints a part of a line, or of a block of lines, which may be all of it, as
-// an entry that counts as matches matches. The separator is : for matches, - for context.
+// emit prints a part of a line, or of a block of lines, as one entry that counts as that many matches. The part may
+// be the whole line. The separator is : for matches, - for context.
 func (o *output) emit(line, part pattern.Span, sep byte, matches int) {
 	q, c := o.search.query, o.chunk
 	if !o.search.headed() {

@@ -48,8 +48,8 @@ func openScope(scope Scope) (*listing, error) {
 	return l, nil
 }
 
-// open opens the working root if the directory lies in it, so that all of its
-// directories are searched alike, or else the directory itself.
+// open opens the working root if the directory lies in it, so that one tree serves all directories of the root.
+// Otherwise it opens the directory itself.
 func (l *listing) open(path string) (err error) {
 	base := filepath.Clean(l.scope.Base)
 	if rel, ok := relativeTo(l.scope.Base, path); ok && !l.direct && rel != "" {
@@ -75,7 +75,8 @@ func (l *listing) open(path string) (err error) {
 	return nil
 }
 
-// relativeTo returns what leads from base to path: "" or ending in a slash.
+// relativeTo returns the path from base to path, "" or ending in a slash. It reports false if path is not within
+// base.
 func relativeTo(base, path string) (string, bool) {
 	if base == "" {
 		return "", false

@@ -125,25 +125,24 @@ type Scope struct {
 	// Path is the absolute file or directory to search: the real path (no
 	// symbolic link in it), already judged.
 	Path string
-	// Name is what Path is called in results and errors, which are then not relative to Base, and in patterns; Hidden and
-	// Asked are still asked about paths on disk. Such a directory lies in none that ignore files are looked for in, and
-	// nothing is kept of it. Empty: it is called Path.
+	// Name is what Path is called in results, in errors and in patterns; results are then not relative to Base. Hidden
+	// and Asked still get paths on disk. No ignore files above such a directory apply, and nothing of it is kept between
+	// queries. If Name is empty, Path is used.
 	Name string
 	// Hidden reports which files and directories do not exist: they appear
 	// neither in results nor in counts nor in errors, and are never opened. It
 	// is called by several goroutines, and answers the same of a path each time.
 	// Nil: everything exists.
 	Hidden func(real string, dir bool) bool
-	// HiddenLink reports of a file with several names, by its device, its inode and the
-	// time of its last change of any kind in nanoseconds since 1970, whether it is
-	// hidden under one of them: what is at a name may not be what was there when
-	// Hidden learnt of the names. It is called by several goroutines. Nil: none is.
+	// HiddenLink reports whether a file with several names is hidden under one of them. It gets the file's device, its
+	// inode, and the time of its last change of any kind in nanoseconds since 1970, because the file at a name may be
+	// another one than when Hidden learnt the names. It is called by several goroutines. Nil: none is hidden.
 	HiddenLink func(device, inode uint64, status int64) bool
 	// Asked reports a file whose contents are not to be shown here, though it exists. It
 	// is called by several goroutines. Nil: there is none.
 	Asked func(real string) bool
-	// HiddenTag names what Hidden hides: a different tag whenever its answers may
-	// be others. Without one contents are neither kept nor used.
+	// HiddenTag identifies the rules of Hidden: it must differ whenever an answer of Hidden may. Without a tag contents
+	// are neither kept nor used.
 	HiddenTag string
 }
 
@@ -186,7 +185,7 @@ type GrepQuery struct {
 	// Before and After are the lines of context around a match (Content).
 	Before, After int
 	LineNumbers   bool
-	// Only shows what of the lines matches, each match as an entry (Content).
+	// Only shows the matches instead of their lines, each match as an entry (Content).
 	Only       bool
 	IgnoreCase bool
 	// Multiline lets a match span lines, and `.` match a newline unless the pattern says (?-s).
@@ -205,23 +204,21 @@ type GrepResult struct {
 	// Text is the result as the model reads it, without the notes. Lines end in
 	// a newline; it is empty when nothing matched.
 	Text string
-	// Files and Matches count files with a match and matching lines (with
-	// Multiline or Only: matches), in FilesWithMatches mode files for both. When the
-	// search ended early because the page was full, up to the page's last entry,
-	// in FilesWithMatches mode up to 1,000, or that entry if it comes later.
+	// Files counts the files with a match; Matches counts the matching lines, or with Multiline or Only the matches. In
+	// FilesWithMatches mode both count files. If the page was full, they count up to the page's last entry; in
+	// FilesWithMatches mode up to 1,000 files, or up to the page's last entry if that is later.
 	Files, Matches int
 	// Shown is the number of entries in Text.
 	Shown int
 	// NextOffset is the Offset of the next page, 0 when there is none.
 	NextOffset int
-	// IgnoredFiles counts files that the globs and types allow but ignore files
-	// leave out, likewise. Files in ignored directories count only when nothing matched.
+	// IgnoredFiles counts the files that the globs and types allow but ignore files leave out. If the page was full,
+	// only those before its last entry count. Files in ignored directories count only if nothing matched.
 	IgnoredFiles int
 	// IgnoredMore says that there are more than IgnoredFiles.
 	IgnoredMore bool
-	// Binary counts files that were not, or not wholly, searched because they
-	// are binary; Unreadable, files and directories that could not be read, likewise;
-	// TooLarge, files beyond Config.MaxFile.
+	// Binary counts the files that were not, or not wholly, searched because they are binary; Unreadable the files and
+	// directories that could not be read; TooLarge the files larger than Config.MaxFile.
 	Binary, Unreadable, TooLarge int
 	// TimedOut says that the search ended early and the result is partial.
 	TimedOut bool
@@ -241,9 +238,9 @@ type GlobQuery struct {
 	NoIgnore bool
 	// Timeout ends the search with what was found; 0: none.
 	Timeout time.Duration
-	// brackets says that [ and ] are characters.
+	// brackets says that [ and ] are ordinary characters.
 	brackets bool
-	// alike says that names match that look like those that match.
+	// alike says that a name matches if it looks like one that matches.
 	alike bool
 }
 

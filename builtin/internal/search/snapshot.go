@@ -121,8 +121,8 @@ func (r lister) rebuild(ctx context.Context, was *snapshot) *snapshot {
 	return s
 }
 
-// reuse replaces the directories in one that have not changed since that gen of the tree by
-// those of the older listing, and returns the others.
+// reuse replaces the subdirectories that have not changed since that gen of the tree by those of the older listing.
+// It returns the other subdirectories.
 func (d *dir) reuse(gen uint64) (others []*dir) {
 	was := d.was
 	d.was = nil
@@ -167,7 +167,8 @@ func (l *listing) key(sel *selection) (string, bool) {
 	return string(key), true
 }
 
-// start finds the directory that is searched, and lists those that lead there.
+// start returns the directory that is searched, or nil if it does not exist. It lists the directories on the way
+// there.
 func (r lister) start() *node {
 	n, buf := r.tree.top, new(walk.Buffer)
 	for name := range strings.SplitSeq(strings.TrimSuffix(r.listing.start, "/"), "/") {

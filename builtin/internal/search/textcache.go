@@ -13,17 +13,17 @@ type textCache struct {
 	texts, indexes       atomic.Int64 // likewise
 
 	mu   sync.Mutex
-	ring []*dirent // with a text, or whose text has gone since
+	ring []*dirent // files whose text is, or once was, kept
 	hand int
 }
 
 const (
-	// maxUses is how many turns of the hand a text that is used often outlives.
+	// maxUses is how many turns of the hand a frequently used text survives.
 	maxUses = 3
-	// textShare is what part of Config.MaxMemory the texts may take. A text that is not kept is
-	// read again, about 10 µs; an index that does not fit lets every query read every file.
+	// textShare is the part of Config.MaxMemory that texts may take: 1/textShare. If a text is not kept, it is read
+	// again, which takes about 10 µs; if an index is not kept, every query reads every file.
 	textShare = 8
-	// maxShare is what part of that one text may have.
+	// maxShare is the part of maxTexts that one text may take: 1/maxShare.
 	maxShare = 16
 )
 
@@ -34,7 +34,7 @@ func newTextCache(memory int64) *textCache {
 // kept is how many bytes are kept.
 func (c *textCache) kept() int64 { return c.texts.Load() + c.indexes.Load() }
 
-// add notes that n bytes of texts more are kept.
+// add adds n to the number of bytes of texts that are kept.
 func (c *textCache) add(n int64) {
 	keepBytes(n)
 	c.texts.Add(n)
@@ -82,8 +82,8 @@ func (c *textCache) makeRoom(n int64, evict bool) bool {
 	return c.texts.Load()+n <= c.maxTexts
 }
 
-// grow takes n bytes for an index, or gives them back. It reports false when all indexes have as
-// much as they may.
+// grow takes n bytes for an index, or gives them back if n is negative. It reports false if the indexes together
+// would exceed their limit.
 func (c *textCache) grow(n int64) bool {
 	if n > 0 && c.indexes.Load()+n > c.maxIndexes {
 		return false
@@ -118,7 +118,7 @@ func (c *textCache) evict(to int64) {
 	}
 }
 
-// leave takes the file at the hand out of the ring.
+// leave removes the file at the hand from the ring.
 func (c *textCache) leave() {
 	last := len(c.ring) - 1
 	c.ring[c.hand].cached = false
@@ -126,7 +126,7 @@ func (c *textCache) leave() {
 	c.ring = c.ring[:last]
 }
 
-// sweep releases files without a text, and so the trees that they were in.
+// sweep removes the files without a text, so that the trees that they were in can be freed.
 func (c *textCache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

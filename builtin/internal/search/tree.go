@@ -25,8 +25,7 @@ type tree struct {
 	room   *ignore.Budget // for ignore files
 	mounts *walk.Mounts
 
-	// ready says that queries can use the tree: the first listing is done. Until then
-	// that holds mu.
+	// ready says that queries can use the tree: the first listing is done. Until then the goroutine that lists holds mu.
 	ready    atomic.Bool
 	dead     atomic.Bool // unusable from now on
 	tooLarge atomic.Bool // dead because of its size

@@ -10,10 +10,9 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// treeCache holds the trees of an engine. A tree is made in the background after the
-// second wide query of its root, so that no call waits for it and the first one has the
-// machine for itself. It is released when it has not been used for some time, or when
-// others take its place.
+// treeCache holds the trees of an engine. A tree is made in the background after the second wide query of its root:
+// no call waits for it, and the first query does not compete with it. It is released when it has not been used for
+// some time, or when newer trees need its place.
 type treeCache struct {
 	engine *Engine
 	gate   backgroundGate
@@ -24,12 +23,12 @@ type treeCache struct {
 	mu     sync.Mutex
 	closed bool
 	trees  []*cacheEntry   // most recently used first
-	walked map[string]bool // roots of which one wide query has walked the tree
+	walked map[string]bool // roots that one wide query has walked
 }
 
 const (
-	// wideFiles is how many files a query of a part of a root lists for the whole to be worth keeping. A
-	// query of the whole root is always wide.
+	// wideFiles is how many files a query of a part of a root must list to count as wide. A query of the whole root is
+	// always wide.
 	wideFiles = 1000
 	// maxWalked bounds the roots that are remembered for their first query.
 	maxWalked = 64
@@ -42,7 +41,7 @@ type cacheEntry struct {
 	stop  context.CancelFunc
 	idle  *time.Timer
 	done  chan struct{} // closed when the tree is no longer filled
-	asked *Scope        // of the query that the tree is made for; nil: of none
+	asked *Scope        // the scope that the tree is made for; nil: none
 }
 
 func (h *cacheEntry) state() State {
@@ -90,7 +89,7 @@ func (k *treeCache) list(ctx context.Context, l *listing, sel *selection) bool {
 	return h != nil && h.tree != nil && lister{h.tree, l, sel, k.engine.config.Workers}.list(ctx)
 }
 
-// find returns the tree of a root, nil if there is none. It makes a dead one anew. It needs mu.
+// find returns the tree of a root, or nil if there is none. It replaces a dead tree. It needs mu.
 func (k *treeCache) find(path string) *cacheEntry {
 	i := slices.IndexFunc(k.trees, func(h *cacheEntry) bool { return h.path == path })
 	if i < 0 {
@@ -194,10 +193,10 @@ func (h *cacheEntry) load(ctx context.Context, g *backgroundGate) {
 	t.ready.Store(true)
 	if h.asked != nil {
 		t.mu.Lock()
-		t.contents.admit(h.asked) // so that the index is made for it
+		t.contents.admit(h.asked) // so that the index is made for this scope
 		t.mu.Unlock()
 	}
-	t.contents.wakeUp() // progress is Ready when nothing is due
+	t.contents.wakeUp() // if nothing is due, the indexer sets progress to Ready
 	runIndexer(ctx, t, g)
 }
 
@@ -286,12 +285,11 @@ func (p *progress) get() State {
 // Stats describes an engine's index of one root.
 type Stats struct {
 	State State
-	// Files and Directories are kept. Watches is of how many directories the
-	// system announces changes, the others are examined in each query.
+	// Files and Directories count what is kept. Watches counts the directories for which the system announces changes;
+	// each query examines the others.
 	Files, Directories, Watches int
-	// Index is the size of the index of contents in bytes, Indexed that of the
-	// contents; Memory, what the engine keeps of contents and indexes of all
-	// roots together.
+	// Index is the size of the index of contents in bytes, Indexed the size of the indexed contents. Memory is what the
+	// engine keeps of contents and indexes of all roots together.
 	Index, Indexed, Memory int64
 }
 

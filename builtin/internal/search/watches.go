@@ -14,7 +14,7 @@ type watches struct {
 	mu     sync.Mutex // workers list directories concurrently
 	nodes  map[int32]*node
 	adding map[*node]bool // their watch is about to be added
-	// unwatched are the listed directories of which no event announces changes.
+	// unwatched holds the listed directories for which no event announces changes.
 	unwatched map[*node]bool
 }
 
@@ -22,10 +22,9 @@ func newWatches(queue *walk.Queue, max int) watches {
 	return watches{queue: queue, max: max, nodes: map[int32]*node{}, adding: map[*node]bool{}, unwatched: map[*node]bool{}}
 }
 
-// add watches an open directory, unless fd is -1. It returns the node that had the watch
-// before, if any: the same directory by another path, under which it has not been looked
-// at since it moved, or which it has too (a bind mount). A watch that is removed
-// meanwhile, for that other path, is announced by an event.
+// add watches an open directory, unless fd is -1. It returns the node that had the same watch before, if any: the
+// same directory under another path, because it has moved or is also mounted there. If the watch is removed meanwhile
+// on behalf of the other path, an event announces that.
 func (w *watches) add(n *node, fd int) (other *node) {
 	id := int32(0)
 	if fd >= 0 && w.reserve(n) {

@@ -17,7 +17,7 @@ import (
 type worker struct {
 	search  *search
 	matcher *pattern.Matcher
-	// buf is what files are read into; nil: none was.
+	// buf is the buffer that files are read into; nil before the first.
 	buf  *[]byte
 	out  output    // of the file that is being searched
 	seen fileState // of the file that is being read
@@ -86,8 +86,7 @@ func (w *worker) recall(f file, k *fileState, c *chunk) bool {
 	return true
 }
 
-// open reads a file and searches it. What is known of it, unless nil, was right when
-// that was called.
+// open reads a file and searches it. old is what was known of the file, and true, when open was called, or nil.
 func (w *worker) open(f file, old *fileState, c *chunk) {
 	s := w.search
 	stores := w.start(f, old)
@@ -139,8 +138,7 @@ func (w *worker) open(f file, old *fileState, c *chunk) {
 	w.text()
 }
 
-// hidesLink reports whether an open file is hidden under another name; k is what has
-// been seen of it, or nil.
+// hidesLink reports whether an open file is hidden under another of its names. k is its known state, or nil.
 func (w *worker) hidesLink(h walk.Handle, k *fileState) bool {
 	scope := &w.search.list.scope
 	switch {
@@ -161,8 +159,8 @@ func (w *worker) end() {
 	w.buf = nil
 }
 
-// start begins the record of a file that is about to be read, and reports whether it
-// may be kept. What is known of it may be nil.
+// start begins the record of a file that is about to be read, and reports whether the record may be kept. old is what
+// is known of the file, or nil.
 func (w *worker) start(f file, old *fileState) bool {
 	l, size := w.search.list, int64(1)
 	w.seen = fileState{age: l.age}
@@ -198,11 +196,11 @@ func (s *search) reader() reader {
 	return reader{maxFile: s.config.MaxFile, direct: s.list.direct || s.charsets != nil, stop: &s.stop}
 }
 
-// read reads the whole file into the buffer. A file whose beginning shows
-// that it is binary, or that is too large, is not read on.
+// read reads a whole file into the buffer. It stops early if the start of the file shows that it is binary, or if it
+// is too large.
 func (r reader) read(h walk.Handle, buf *[]byte) ([]byte, error) {
 	*buf = slices.Grow((*buf)[:0], firstRead)
-	b := (*buf)[:firstRead] // what is binary must not depend on what was read before
+	b := (*buf)[:firstRead] // always the same size: whether a file is binary must not depend on the files before it
 	n, err := h.ReadAt(b, 0)
 	if err == io.EOF {
 		return b[:n], nil
@@ -241,7 +239,7 @@ func isWide(b []byte) bool {
 	return bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff"))
 }
 
-// isBinary looks at the beginning of a file as Limit would.
+// isBinary reports whether Limit would find at the start of a file that it is binary.
 func isBinary(b []byte) bool {
 	if isWide(b) {
 		return false

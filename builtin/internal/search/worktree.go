@@ -8,9 +8,9 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/search/walk"
 )
 
-// linkedExclude reads the excludes of a repository whose .git is a file, as that of a linked worktree and of
-// a submodule is: it names a directory, and that may name another in its file commondir, which is the
-// repository's. The real path of root is at; dir leads from there to the file, "" or ending in a slash.
+// linkedExclude reads the excludes of a repository whose .git is a file, as in a linked worktree or a submodule. The
+// file names a Git directory; if that has a file commondir, it names the directory of the repository. at is the real
+// path of root; dir leads from there to the file, "" or ending in a slash.
 func linkedExclude(root *walk.Root, at, dir string) []byte {
 	file, _ := readSmall(root, dir+".git", nil)
 	named, ok := bytes.CutPrefix(file, []byte("gitdir: "))
@@ -24,7 +24,7 @@ func linkedExclude(root *walk.Root, at, dir string) []byte {
 	return readIn(filepath.Join(git, "info"), "exclude")
 }
 
-// from is the path that the first line of a file in dir names.
+// from returns the path in the first line of file, which lies in dir.
 func from(dir string, file []byte) string {
 	line, _, _ := strings.Cut(string(file), "\n")
 	path := filepath.FromSlash(strings.TrimSuffix(line, "\r"))
@@ -34,7 +34,7 @@ func from(dir string, file []byte) string {
 	return filepath.Clean(path)
 }
 
-// readIn reads a small file of a directory that the file system need not show below any root.
+// readIn reads a small file in a directory that need not lie below any root.
 func readIn(dir, name string) []byte {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
