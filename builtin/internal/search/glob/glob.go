@@ -137,8 +137,8 @@ func (p *Pattern) Match(path string) bool {
 // that can be looked up in a map.
 func (p *Pattern) Base() (string, bool) { return p.lit, p.kind == base }
 
-// Extension returns the literal that starts with the last dot of the last
-// element, for rules such as `*.o` that can be looked up in a map.
+// Extension returns the suffix, such as `.o`, if the pattern matches exactly the names with that last extension. Such
+// rules can be looked up in a map.
 func (p *Pattern) Extension() (string, bool) {
 	ok := p.kind == baseEnds && p.lit == "" && strings.LastIndexByte(p.tail, '.') == 0
 	return p.tail, ok

@@ -64,7 +64,7 @@ func (m *matcher) match(k, i int) bool {
 	return i == len(m.path)
 }
 
-// wild tries every extent of the wildcard k that starts at i.
+// wild tries every length of text that the wildcard k can match from position i on.
 func (m *matcher) wild(k, i int) bool {
 	if m.enter(k, i) {
 		return false
@@ -88,7 +88,7 @@ func (m *matcher) wild(k, i int) bool {
 	}
 }
 
-// enter marks the pair and reports whether it was marked before.
+// enter marks the pair of step k and position i, and reports whether it was marked before.
 func (m *matcher) enter(k, i int) bool {
 	if m.seen == nil {
 		m.seen = m.few[:]
