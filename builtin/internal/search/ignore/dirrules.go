@@ -10,16 +10,16 @@ const (
 // Exclude is where a repository keeps its own excludes, below its root.
 const Exclude = ".git/info/exclude"
 
-// DirRules is one directory on the way from the file-system root to a file, with
-// its rules. The zero value has no rules.
+// DirRules holds the rules of one directory on the way from the file-system root to a file. The zero value has no
+// rules.
 type DirRules struct {
-	Depth int    // bytes of an entry's path, as given to Match, that lead to this directory
-	Above string // for a directory above that path's own root: what leads from here to there, ending in a slash
+	Depth int    // how many bytes of an entry's path, as given to Match, lead to this directory
+	Above string // for a directory above the walk's root: the path from here to it, ending in a slash
 	Rg    *Rules
 	Dot   *Rules
 	Git   *Rules
 	Excl  *Rules
-	Repo  bool // a repository's root: it holds .git or .jj
+	Repo  bool // the root of a repository: it holds .git or .jj
 }
 
 // Size is about how many bytes of memory the rules take.
@@ -38,20 +38,20 @@ func (l *DirRules) relative(path string) string {
 	return path[l.Depth:]
 }
 
-// Chain is what decides within one directory: its levels that have any rules
-// or are a repository's root, nearest first, and the global excludes.
+// Chain holds all rules that apply to the entries of one directory: the levels that have rules or are the root of a
+// repository, nearest first, and the global excludes.
 type Chain struct {
 	levels []*DirRules
 	global *DirRules
 	inRepo bool
 }
 
-// NewChain starts with no rules but the user's global excludes: the Git rules
-// of a level at the directory they are relative to, which is the working root.
+// NewChain returns a chain without rules but the user's global excludes, which are the Git rules of global. They are
+// relative to the directory of global, the working root.
 func NewChain(global *DirRules) *Chain { return &Chain{global: global} }
 
-// Push returns the chain of a directory below; it returns c itself when the
-// level, which may be nil, changes nothing.
+// Push returns the chain of a subdirectory with the rules l, which may be nil. It returns c itself if l changes
+// nothing.
 func (c *Chain) Push(l *DirRules) *Chain {
 	if l == nil || !l.Repo && l.Rg == nil && l.Dot == nil && l.Git == nil && l.Excl == nil {
 		return c
@@ -61,7 +61,7 @@ func (c *Chain) Push(l *DirRules) *Chain {
 	return n
 }
 
-// Rules reports whether there are any: without, nothing is ignored.
+// Rules reports whether the chain has any rules. Without rules nothing is ignored.
 func (c *Chain) Rules() bool { return len(c.levels) > 0 }
 
 // Match judges an entry by its path relative to the root of the walk.

@@ -53,10 +53,9 @@ type rule struct {
 	dirOnly bool
 }
 
-// Parse reads the lines of an ignore file; lines that are not valid patterns
-// are dropped, as ripgrep does, and so are those from the first on that finds
-// no room. It returns nil when no rule is left. What the rules take of the room
-// is their Size.
+// Parse reads the lines of an ignore file. Lines that are not valid patterns are dropped, as ripgrep does. When a
+// rule does not fit into the room, it and all later ones are dropped. Parse takes as much of the room as the Size of
+// the rules. It returns nil when no rule is left.
 func Parse(content []byte, room *Budget) *Rules {
 	if len(content) == 0 {
 		return nil
@@ -170,7 +169,7 @@ func (rs *Rules) Match(path string, dir bool) Verdict {
 	return Ignored
 }
 
-// last returns the greatest of the indexes, and of best, that applies.
+// last returns the greatest of the indexes whose rule applies, or best if that is greater.
 func (rs *Rules) last(indexes []int, best int, dir bool) int {
 	for j := len(indexes) - 1; j >= 0 && indexes[j] > best; j-- {
 		if dir || !rs.rules[indexes[j]].dirOnly {

@@ -11,10 +11,10 @@ import (
 // with the meaning of `!` turned around. They go before all ignore rules.
 type Overrides struct {
 	rules   *Rules
-	chooses bool // there is a glob without `!`: what matches none is left out
+	chooses bool // there is a glob without `!`: files that match no glob are left out
 }
 
-// NewOverrides compiles the globs; nil for none.
+// NewOverrides compiles the globs. It returns nil if there are none.
 func NewOverrides(globs []string) (*Overrides, error) {
 	if len(globs) == 0 {
 		return nil, nil
@@ -34,9 +34,9 @@ func NewOverrides(globs []string) (*Overrides, error) {
 	return o, nil
 }
 
-// Match judges an entry by its path, or by several paths relative to
-// different directories: a `!` glob that matches one of them leaves it out,
-// another that matches keeps it, whatever ignore files say.
+// Match judges an entry by its path, or by several paths relative to different directories. If a `!` glob matches one
+// of the paths, the entry is left out. Otherwise, if another glob matches one, the entry is kept, whatever ignore
+// files say.
 func (o *Overrides) Match(dir bool, paths ...string) Verdict {
 	v := None
 	for _, p := range paths {
