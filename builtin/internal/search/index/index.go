@@ -48,8 +48,7 @@ type Builder struct {
 // Full reports that it is time for Flush.
 func (b *Builder) Full() bool { return len(b.pairs) >= MaxPairs }
 
-// Add adds a text. Its number must be greater than those before it since the
-// last Flush.
+// Add adds a text. Its number must be greater than the numbers of all texts added since the last Flush.
 func (b *Builder) Add(id uint32, text []byte) {
 	if len(text) < 3 {
 		return
@@ -119,8 +118,7 @@ func (s *Segment) append(key uint32) {
 	s.starts = append(s.starts, uint32(len(s.postings)))
 }
 
-// Merge returns the index of the texts of two segments. A text that is in both
-// counts as one that holds what either has.
+// Merge returns the index of the texts of two segments. A text that is in both counts as having the keys of both.
 func Merge(a, b *Segment) *Segment {
 	m := &merging{Segment: Segment{
 		keys:     make([]uint32, 0, max(len(a.keys), len(b.keys))),
@@ -157,14 +155,13 @@ func Merge(a, b *Segment) *Segment {
 type merging struct {
 	Segment
 	ordered           bool     // the numbers of the second one are after those of the first
-	left, right, both []uint32 // memory
+	left, right, both []uint32 // reused memory
 }
 
-// enough is how many bytes of postings stay a block of their own: the head of a block is
-// small compared with that.
+// enough is how many bytes of postings are worth a block of their own: the head of a block is small in comparison.
 const enough = 64
 
-// merge appends the postings of a key in the one and in the other segment.
+// merge appends the postings of one key, which are a in the first segment and b in the second.
 func (m *merging) merge(a, b []byte) {
 	if len(a) == 0 || len(b) == 0 || m.ordered && len(a) >= enough && len(b) >= enough {
 		m.postings = append(append(m.postings, a...), b...)
@@ -181,7 +178,7 @@ func (m *merging) merge(a, b []byte) {
 	}
 }
 
-// appendUnion appends two lists as one, each text once.
+// appendUnion appends the union of two lists, in order.
 func appendUnion(out, a, b []uint32) []uint32 {
 	for len(a) > 0 && len(b) > 0 {
 		id := min(a[0], b[0])
@@ -220,8 +217,8 @@ func (b *Builder) sort() {
 	}
 }
 
-// kind of a byte. Only trigrams of one kind are in an index, and not those of
-// none: binary data would fill it with the others, which are not searched for.
+// kind is the kind of a byte. Only trigrams of three bytes of the same kind are indexed, and none of kind none:
+// others are not searched for, and those of binary data would fill the index.
 type kind uint8
 
 const (
@@ -253,7 +250,7 @@ var folded = func() (f [256]byte) {
 	return f
 }()
 
-// containing appends the texts that have all the keys, or few more.
+// containing appends the texts that have all the keys, and perhaps a few more.
 func (s *Segment) containing(all []uint32, out []uint32) []uint32 {
 	at := make([]span, 0, len(all))
 	for _, t := range all {
@@ -275,11 +272,11 @@ func (s *Segment) containing(all []uint32, out []uint32) []uint32 {
 	return out
 }
 
-// notWorth is how many bytes of postings are read at most to save the look at one text,
-// which takes 10 µs or more where one byte takes up to 10 ns.
+// notWorth is how many bytes of postings are read to avoid searching one text: searching one takes 10 µs or more,
+// reading a byte up to 10 ns.
 const notWorth = 1024
 
-// decode appends a key's texts.
+// decode appends the numbers of a key's texts.
 func (s *Segment) decode(p span, out []uint32) []uint32 {
 	return appendAll(out, s.list(p), s.most)
 }
@@ -295,7 +292,7 @@ func (s *Segment) find(t uint32) (p span, ok bool) {
 
 func (s *Segment) at(i int) span { return span{s.starts[i], s.starts[i+1]} }
 
-// list is a key's postings.
+// list returns the postings at a position.
 func (s *Segment) list(p span) []byte {
 	return s.postings[p.from:p.to]
 }

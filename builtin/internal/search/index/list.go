@@ -22,27 +22,27 @@ import (
 // them. Bits are counted from the lowest of each byte. A block is self-contained, so that
 // lists are joined by copying them.
 
-// Ways in which a block is written; others are k.
+// Ways in which a block is written. A smaller number is the k of Rice's code.
 const (
 	asBitmap = 0xff
 	alone    = 0xfe
 	maxRest  = 24 // the greatest k
 )
 
-// maxID bounds the numbers of texts, so that what is added to one is still one.
+// maxID bounds the numbers of texts, so that the sum of two of them does not overflow.
 const maxID = 1 << 30
 
-// appendList appends the postings of some texts, which must not be none, as one block.
+// appendList appends the postings of at least one text as one block.
 func appendList(out []byte, ids []uint32) []byte {
 	first, last, gaps := ids[0], ids[len(ids)-1], ids[1:]
 	if len(gaps) == 0 {
 		return binary.AppendUvarint(append(out, alone), uint64(first))
 	}
-	// For gaps that are spread by chance the best k is that of 0.69 of their mean.
+	// For randomly distributed gaps the best k is the binary logarithm of 0.69 times their mean.
 	mean := uint64(last-first-uint32(len(gaps))) / uint64(len(gaps))
 	k := uint(min(max(bits.Len64(mean*11/16), 1)-1, maxRest))
 	size := riceBits(first, gaps, k)
-	if n := int(last - first); n <= size+size/4 { // it is read faster
+	if n := int(last - first); n <= size+size/4 { // a bitmap is faster to read
 		out = appendHead(out, asBitmap, first, n)
 		at := len(out)
 		out = append(out, make([]byte, (n+7)/8)...)
@@ -55,7 +55,7 @@ func appendList(out []byte, ids []uint32) []byte {
 	return appendRice(appendHead(out, byte(k), first, size), first, gaps, k)
 }
 
-// appendHead appends the head of a block with that many bits.
+// appendHead appends the head of a block whose other numbers take that many bits.
 func appendHead(out []byte, way byte, first uint32, bits int) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(append(out, way), uint64(first)), uint64(bits+7)/8)
 }
@@ -72,13 +72,13 @@ func riceBits(first uint32, gaps []uint32, k uint) int {
 
 func appendRice(out []byte, first uint32, gaps []uint32, k uint) []byte {
 	const most = 32
-	var held uint64 // bits that make no whole word yet
-	var n uint      // how many
+	var held uint64 // bits that do not fill a word yet
+	var n uint      // how many bits held has
 	for _, id := range gaps {
 		gap := uint64(id - first - 1)
 		first = id
 		q := gap >> k
-		for ; q+1+uint64(k) > most; q-- { // which is rare
+		for ; q+1+uint64(k) > most; q-- { // rare: the number does not fit into one word
 			held |= 1 << n
 			if n++; n == most {
 				out, held, n = binary.LittleEndian.AppendUint32(out, uint32(held)), 0, 0
@@ -98,8 +98,8 @@ func appendRice(out []byte, first uint32, gaps []uint32, k uint) []byte {
 	return out
 }
 
-// A block of postings. Those that were read from a disk may say anything: what is no list
-// of texts ends there.
+// A block holds some of the postings of a key. Postings that were read from a disk may be damaged: readers stop at
+// the first byte that is not valid.
 type block struct {
 	first  uint32
 	k      uint
@@ -107,7 +107,7 @@ type block struct {
 	others []byte
 }
 
-// nextBlock takes a block from postings. It reports false if there is none.
+// nextBlock removes the first block from the postings b and returns it. It reports false if there is none.
 func nextBlock(b *[]byte) (l block, ok bool) {
 	if len(*b) == 0 {
 		return l, false
@@ -127,10 +127,10 @@ func nextBlock(b *[]byte) (l block, ok bool) {
 		return l, false
 	}
 	l.others, *b = (*b)[n:n+int(size)], (*b)[n+int(size):]
-	return l, size > 0 && !(l.bitmap && l.others[size-1] == 0) // which would have no last number
+	return l, size > 0 && !(l.bitmap && l.others[size-1] == 0) // a bitmap whose last byte is 0 has no last number
 }
 
-// appendAll appends the numbers in postings, up to most.
+// appendAll appends the numbers in the postings b that are at most most.
 func appendAll(out []uint32, b []byte, most uint32) []uint32 {
 	for {
 		l, ok := nextBlock(&b)
@@ -141,7 +141,7 @@ func appendAll(out []uint32, b []byte, most uint32) []uint32 {
 	}
 }
 
-// appendTo appends the numbers of a block, up to most, which is not before the first.
+// appendTo appends the numbers of a block that are at most most; the first must be one of them.
 func (l block) appendTo(out []uint32, most uint32) []uint32 {
 	out = append(out, l.first)
 	if !l.bitmap {
@@ -159,12 +159,12 @@ func (l block) appendTo(out []uint32, most uint32) []uint32 {
 	return out
 }
 
-// appendRice is appendTo for Rice's code, after the first number.
+// appendRice appends the numbers after the first of a block in Rice's code, as appendTo does.
 func (l block) appendRice(out []uint32, most uint32) []uint32 {
 	id, k := uint64(l.first), l.k
 	end := uint(len(l.others)) * 8
 	var w uint64  // the bits at a position
-	var have uint // how many
+	var have uint // how many of them are known
 	for at := uint(0); at < end; {
 		ones := uint(bits.TrailingZeros64(^w))
 		if size := ones + 1 + k; size <= have {
@@ -200,7 +200,7 @@ func (l block) long(id uint64, at uint) (uint64, uint) {
 // sureBits is how many bits bitsAt returns wherever it begins.
 const sureBits = 64 - 7
 
-// bitsAt returns the bits from a position on, and ones after them and after the end.
+// bitsAt returns the bits from a position on. Bits that are not read, or lie after the end, are ones.
 func bitsAt(b []byte, at uint) uint64 {
 	i, shift := at/8, at%8
 	w := ^uint64(0)
@@ -215,8 +215,8 @@ func bitsAt(b []byte, at uint) uint64 {
 	return w>>shift | ^(^uint64(0) >> shift)
 }
 
-// intersectList keeps in a list of numbers, none beyond most, those that are in postings
-// too; spare is memory.
+// intersectList removes from ids the numbers that are not in the postings b. No number is greater than most; spare is
+// reused memory.
 func intersectList(ids []uint32, b []byte, spare *[]uint32, most uint32) []uint32 {
 	out := ids[:0]
 	for len(ids) > 0 {
@@ -239,20 +239,21 @@ func intersectList(ids []uint32, b []byte, spare *[]uint32, most uint32) []uint3
 	return out
 }
 
-// last is the last number of a block that is a bitmap. Another block may follow.
+// last returns the last number of a block that is a bitmap.
 func (l block) last() uint64 {
 	whole := len(l.others) - 1
 	return uint64(l.first) + uint64(8*whole+bits.Len8(l.others[whole]))
 }
 
-// has reports whether a number is in a block that is a bitmap, of which it is not after the last.
+// has reports whether a block that is a bitmap contains a number. The number must be between the first and the last
+// of the block.
 func (l block) has(id uint32) bool {
 	bit := id - l.first - 1
 	return id == l.first || l.others[bit/8]>>(bit%8)&1 != 0
 }
 
-// intersect appends to out, which may be before a in memory, the numbers that both have, and
-// returns the rest of a after the end of b.
+// intersect appends the common numbers of a and b to out, which may share memory with a before its start. It returns
+// the part of a that comes after the last number of b.
 func intersect(out, a, b []uint32) (both, rest []uint32) {
 	for len(a) > 0 && len(b) > 0 {
 		x, y := a[0], b[0]

@@ -2,16 +2,15 @@ package index
 
 import "slices"
 
-// Query selects texts: they must have all keys of one of
-// the strings of each set, and one of each list.
+// Query selects texts. A selected text has, for each set, all keys of at least one of its strings, and at least one
+// key of each list.
 type Query struct {
 	sets  [][][]uint32
 	lists [][]uint32
 }
 
-// Require adds a set of strings of which a text must hold one, in any case. A
-// set with a string of which nothing is indexed selects everything, and is
-// left out.
+// Require adds a condition: a text must hold at least one of the strings, in any case of letters. If one of them has
+// no indexed key, every text may match, and no condition is added.
 func (q *Query) Require(texts []string) {
 	var set [][]uint32
 	for _, text := range texts {
@@ -30,14 +29,14 @@ const (
 	// maxWindow is how many trigrams may stand for three characters of a run: with more
 	// of them nearly every text has one.
 	maxWindow = 8000
-	// maxWindows is how many parts of a run are looked for: those with the fewest.
+	// maxWindows is how many parts of a run are used: those with the fewest trigrams.
 	maxWindows = 3
-	// fewTexts are so few that they are not looked for in lists.
+	// fewTexts is up to how many selected texts are not checked against the lists.
 	fewTexts = 64
 )
 
-// RequireRun adds a sequence that a text must hold, one character of each class,
-// in any case. What is a string, or may be nearly everything, is left out.
+// RequireRun adds a condition: a text must hold a sequence of one character of each class, in any case of letters.
+// Parts of the run that have only one trigram, or too many, are left out.
 func (q *Query) RequireRun(run [][]byte) {
 	var lists [][]uint32
 	for i := 2; i < len(run); i++ {
@@ -50,8 +49,7 @@ func (q *Query) RequireRun(run [][]byte) {
 	q.lists = append(q.lists, lists[:min(len(lists), maxWindows)]...)
 }
 
-// window lists the trigrams that three classes make; nil if they are too many, or some of
-// them are not indexed.
+// window lists the trigrams of three classes. It returns nil if they are too many, or some of them are not indexed.
 func window(a, b, c []byte) (out []uint32) {
 	a, b, c = foldedClass(a), foldedClass(b), foldedClass(c)
 	if len(a)*len(b)*len(c) > maxWindow {
@@ -67,8 +65,8 @@ func window(a, b, c []byte) (out []uint32) {
 	return out
 }
 
-// foldedClass returns the characters of a class in lower case, in order; none if some are
-// not indexed.
+// foldedClass returns the characters of a class in lower case, in order. It returns nil if some of them are not
+// indexed.
 func foldedClass(class []byte) (out []byte) {
 	for _, c := range class {
 		if kinds[c] != ascii {
@@ -80,7 +78,7 @@ func foldedClass(class []byte) (out []byte) {
 	return slices.Compact(out)
 }
 
-// Selects reports whether the query selects at all.
+// Selects reports whether the query has any condition.
 func (q *Query) Selects() bool { return len(q.sets)+len(q.lists) > 0 }
 
 // Select adds the texts of a segment that may match.
