@@ -11,13 +11,13 @@ type Boundary uint8
 const (
 	AnyBoundary  Boundary = iota
 	LineBoundary          // the line begins or ends there
-	WordBoundary          // the literal ends in a character of ASCII that is part of a word, and the word goes no further
+	WordBoundary          // the literal ends in an ASCII word character, and the next character is not one of a word
 )
 
-// empty reports whether there is nothing but the empty text.
+// empty reports whether the only text is the empty one.
 func (t *texts) empty() bool { return len(t.all) == 1 && t.all[0] == "" }
 
-// assert notes an assertion after the texts, or before them if there are none yet.
+// assert records an assertion that follows the texts, or precedes them if there are none yet.
 func (t *texts) assert(re *syntax.Regexp) {
 	bits := 0
 	if re.Op == syntax.OpCapture && re.Sub[0].Op == syntax.OpWordBoundary {
@@ -37,8 +37,7 @@ func (t *texts) assert(re *syntax.Regexp) {
 	}
 }
 
-// inner is a sequence without the assertions at its ends that the edges of its literals
-// stand for.
+// inner returns a sequence without the assertions at its start and end that l.Before and l.After already express.
 func inner(re *syntax.Regexp, l *Literals) *syntax.Regexp {
 	if re.Op != syntax.OpConcat {
 		return re

@@ -9,7 +9,7 @@ import (
 // characters.
 type ByteRun = [][]byte
 
-// minRun is how long a run is at least: as long as what an index knows of texts.
+// minRun is the shortest run that is used: an index knows three bytes in a row.
 const minRun = 3
 
 // byteRuns lists the runs of a simplified regexp.
@@ -20,7 +20,7 @@ func byteRuns(re *syntax.Regexp) []ByteRun {
 	return f.found
 }
 
-// runCollector gathers the run under way.
+// runCollector collects runs.
 type runCollector struct {
 	found []ByteRun
 	run   ByteRun
@@ -33,7 +33,7 @@ func (f *runCollector) end() {
 	f.run = nil
 }
 
-// add continues with a class; one that is not known ends the run.
+// add adds a class to the current run; nil, for an unknown class, ends it.
 func (f *runCollector) add(c []byte) {
 	if c == nil {
 		f.end()
@@ -48,7 +48,7 @@ func (f *runCollector) walk(re *syntax.Regexp) {
 		for _, s := range re.Sub {
 			f.walk(s)
 		}
-	case syntax.OpPlus: // what precedes comes before the first, what follows after the last
+	case syntax.OpPlus: // the first repetition follows what precedes, the last one precedes what follows
 		f.walk(re.Sub[0])
 		f.end()
 		f.walk(re.Sub[0])
@@ -65,7 +65,7 @@ func (f *runCollector) walk(re *syntax.Regexp) {
 	}
 }
 
-// literalClass is the class of one character; nil if it may be one outside of ASCII.
+// literalClass returns the class of one character, or nil if the character may match one outside of ASCII.
 func literalClass(r rune, fold bool) []byte {
 	switch {
 	case r >= utf8.RuneSelf || fold && (r|caseBit == 'k' || r|caseBit == 's'):
@@ -76,10 +76,10 @@ func literalClass(r rune, fold bool) []byte {
 	return []byte{byte(r)}
 }
 
-// caseBit is what a letter of ASCII has more in lower case.
+// caseBit is the bit in which a lower-case ASCII letter differs from its upper case.
 const caseBit = 'a' - 'A'
 
-// classOf is the class of a set; nil if that has members outside of ASCII, or none.
+// classOf returns a set as a class, or nil if the set is empty or has members outside of ASCII.
 func classOf(s set) (c []byte) {
 	for i := 0; i < len(s); i += 2 {
 		if s[i+1] >= utf8.RuneSelf {

@@ -21,7 +21,7 @@ type dfa struct {
 	lines bool
 	crlf  bool
 	stop  *atomic.Bool
-	loops bool // a match under way can be where a new one starts, and so looks like none
+	loops bool // a match can return to its start, so states do not show whether one is under way
 
 	trans  []uint32
 	wide   []uint32
@@ -40,14 +40,14 @@ type dfa struct {
 	streams [streamCount]stream // see scan
 }
 
-// state is a set of instructions to continue from, and what precedes the text.
+// state is a set of instructions to continue from, and the kind of the preceding rune.
 type state struct {
 	pcs  []uint32
 	prev kind
-	end  verdict // whether a match ends with the text here
+	end  verdict // whether a match ends if the text ends here
 }
 
-// verdict is what is known of a state.
+// verdict is the answer to whether a state ends a match at the end of the text.
 type verdict uint8
 
 const (
@@ -56,7 +56,7 @@ const (
 	no
 )
 
-// kind is what an assertion may need to know of the preceding rune.
+// kind says what assertions need to know of the preceding rune.
 type kind uint8
 
 const (
@@ -303,7 +303,7 @@ func (d *dfa) advance(s uint32, b []byte, i int) (uint32, int) {
 func (d *dfa) ends(s uint32) bool {
 	if d.states[s>>8].end == open {
 		end := no
-		if d.step(s, runeEnd)&matched != 0 { // which may make a state, and so move all of them
+		if d.step(s, runeEnd)&matched != 0 { // a step may add a state, and so reallocate the states
 			end = yes
 		}
 		d.states[s>>8].end = end
@@ -318,10 +318,10 @@ func (d *dfa) find(b []byte, prev kind) int {
 	return end
 }
 
-// findFresh finds a match that starts at from or after: the position by which
-// it has ended, or -1. Every match starts at fresh or after, the last position
-// where none was under way. Where none is under way, jump, unless nil, returns
-// the next position where one may start, or -1.
+// findFresh finds a match that starts at from or later. It returns a position at or after the end of a match, or -1,
+// and fresh: the last position before that at which no match was under way, so that the match starts at fresh or
+// later. If jump is not nil, it returns the next position at which a match may start, or -1; it is called where no
+// match is under way.
 func (d *dfa) findFresh(b []byte, from int, jump func(int) int) (end, fresh int) {
 	end, at := d.findFrom(b, from, d.kindBefore(b, from), stride, jump)
 	if end < 0 {
@@ -331,12 +331,11 @@ func (d *dfa) findFresh(b []byte, from int, jump func(int) int) (end, fresh int)
 	return end, fresh
 }
 
-// stride is how often, in bytes, findFresh looks whether no match is under way.
+// stride is how many bytes findFresh reads between checks for whether a match is under way.
 const stride = 64
 
-// findFrom starts at b[from], after a rune of kind prev. Every step bytes, or
-// somewhat more, it looks whether no match is under way, and notes that
-// position: fresh.
+// findFrom starts at b[from], after a rune of kind prev. After every step bytes or a few more, it checks whether a
+// match is under way. If none is, it sets fresh to that position.
 func (d *dfa) findFrom(b []byte, from int, prev kind, step int, jump func(int) int) (end, fresh int) {
 	s := d.start[prev]
 	fresh = from
@@ -380,8 +379,8 @@ func (d *dfa) findFrom(b []byte, from int, prev kind, step int, jump func(int) i
 	return -1, fresh
 }
 
-// lastStart is the number of the last of the states in which no match is under
-// way: reset makes one for each kind, first of all.
+// lastStart is the number of the last state in which no match is under way: reset makes such a state for each kind
+// before all others.
 const lastStart = kinds << 8
 
 // interrupted is the panic value of a computation that has to stop.

@@ -51,7 +51,7 @@ func (p *parser) escape() *syntax.Regexp {
 	return p.literal(start, p.escapedRune())
 }
 
-// textAnchor is for \A and \z, which no flag changes.
+// textAnchor returns the node of \A or \z, on which no flag has an effect.
 func (p *parser) textAnchor(line, text syntax.Op) *syntax.Regexp {
 	if p.lines {
 		return &syntax.Regexp{Op: line}
@@ -80,8 +80,7 @@ func (p *parser) boundary(start int) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpWordBoundary}
 }
 
-// classEscape parses \d \D \s \S \w \W \p{…} \P{…}; when there is none it
-// leaves the position where it likes.
+// classEscape parses \d \D \s \S \w \W \p{…} \P{…}. If it reports false, p.pos is undefined.
 func (p *parser) classEscape() (set, bool) {
 	p.pos++
 	if !p.more() {

@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// literal is one text. It is searched for by its rarest byte, which in source text is
-// far rarer than the first, or if that is not rare by its two rarest. Without the latter
+// literal is one text to search for. It is searched for by its rarest byte, which in source text is far rarer than
+// the first; if that byte is common in the text, by its two rarest bytes. Without the latter
 // BenchmarkEngine/grep/index takes 1.7 times as long for "return nil", 7 times for (?i).
 type literal struct {
 	text   []byte // lower case when fold
 	fold   bool
 	rare   int  // index of the rarest byte
-	second int  // index of the second rarest byte, or after the text that of the end of its line
-	pairs  bool // it is never looked for by one byte: that is a letter in either case
+	second int  // index of the second rarest byte, or len(text) to look for the end of the line after the text
+	pairs  bool // never search by one byte: the rarest is a letter in either case
 	common int  // for how many more texts the rarest byte counts as common
-	streak int  // for how many it did the last time
-	looks  int  // how often it was looked for in this text by its rarest byte
-	passed int  // how many bytes lay before what was found by that
+	streak int  // what common was set to last
+	looks  int  // how often the rarest byte was found in this text
+	passed int  // how many bytes were skipped before the results of those searches
 
-	// head is what the text begins with, and mask has the bits of it that count.
+	// head is the start of the text, and mask has the bits of it that are compared.
 	head, mask uint64
 
 	before, after Boundary
@@ -63,7 +63,8 @@ func newLiteral(text string, fold bool) literal {
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// between sets the boundaries on either side. Most lines do not end after the text.
+// between sets the required boundaries. If the line must end after the text, the end of the line replaces the second
+// rarest byte, because few occurrences are followed by it.
 func (n *literal) between(before, after Boundary, crlf bool) {
 	n.before, n.after, n.crlf = before, after, crlf
 	if after == LineBoundary {
@@ -71,8 +72,8 @@ func (n *literal) between(before, after Boundary, crlf bool) {
 	}
 }
 
-// stands reports whether the text at a position may be between its edges: where it is
-// for the automaton to know, it may.
+// stands reports whether the boundaries of a text at a position may hold. If only the automaton can decide, it
+// reports true.
 func (n *literal) stands(b []byte, i int) bool {
 	end := i + len(n.text)
 	return (n.before == AnyBoundary || i == 0 || n.isBoundary(n.before, b[i-1])) &&
@@ -86,8 +87,7 @@ func (n *literal) isBoundary(e Boundary, c byte) bool {
 	return c >= utf8.RuneSelf || !IsWord(rune(c))
 }
 
-// index returns the first position at or after from where the text stands between its
-// edges, or -1.
+// index returns the first position at or after from where the text is found with its boundaries, or -1.
 func (n *literal) index(b []byte, from int) int {
 	if n.pairs || n.common > 0 {
 		return n.indexPair(b, from)
@@ -116,16 +116,16 @@ func (n *literal) index(b []byte, from int) int {
 }
 
 const (
-	// commonGap is up to how many bytes from one to the next of a byte it is faster to
-	// look at pairs than to look for it: a look-up takes about 8 ns to begin.
+	// commonGap is up to which average distance, in bytes, of a byte it is faster to look for a pair of bytes than for
+	// that byte: each look-up takes about 8 ns to start.
 	commonGap   = 112
 	judgeByteAt = 16
-	// commonFor is up to for how many texts that holds, the more the longer it has held: one
-	// table of numbers is not typical of the rest of the tree.
+	// commonFor is for how many texts at most a byte counts as common. The number grows each time the byte is found to
+	// be common: a single table of numbers is not typical of the rest of the tree.
 	commonFor = 64
 )
 
-// isCommon decides by how often the rarest byte was found in size bytes whether it is rare.
+// isCommon decides whether the rarest byte is common, by how often it was found in size bytes.
 func (n *literal) isCommon(size int) bool {
 	if n.looks < judgeByteAt || size > n.looks*commonGap {
 		return false
@@ -157,14 +157,13 @@ func (n *literal) at(b []byte, i int) bool {
 const (
 	lowBits  = 0x0101010101010101
 	highBits = 0x8080808080808080
-	// window is at how many positions indexPair looks at once.
+	// window is how many positions indexPair compares at once.
 	window = 32
 )
 
-// indexPair is index where the rarest byte is not rare. It compares the two rarest
-// bytes at a window of positions: of their differences, a byte is zero where both are as
-// in the text. x-1 has the high bit of each zero byte set, and otherwise only of bytes
-// outside of ASCII and of some after a zero byte.
+// indexPair is index for a text whose rarest byte is common. It compares the two rarest bytes at a window of
+// positions: a byte of the differences is zero where both are as in the text. In x-1 the high bit of each zero byte
+// of x is set; it is also set for bytes outside of ASCII and for some bytes after a zero byte.
 func (n *literal) indexPair(b []byte, from int) int {
 	last := len(b) - max(n.rare, n.second) - window
 	if last < from {
@@ -173,12 +172,11 @@ func (n *literal) indexPair(b []byte, from int) int {
 	if i := n.indexWindows(b, from, last); i >= 0 || n.second < len(n.text) {
 		return i
 	}
-	return n.indexEach(b, len(b)-len(n.text)) // the text may end there, without the end of a line
+	return n.indexEach(b, len(b)-len(n.text)) // at its end the text needs no end of a line
 }
 
-// indexWindows is indexPair for the windows that start up to last. The masks leave out the
-// bits that do not count: the case of letters, and what differs between a newline and a
-// carriage return.
+// indexWindows is indexPair for the windows that start at last or before. The masks leave out the bits that make no
+// difference: the case of letters, and those in which a newline and a carriage return differ.
 func (n *literal) indexWindows(b []byte, from, last int) int {
 	c1, m1 := lowBits*uint64(n.text[n.rare]), ^n.foldBits(n.rare)
 	c2, m2 := uint64(lowBits*'\n'), ^uint64(lowBits*('\n'^'\r'))
@@ -202,7 +200,7 @@ func (n *literal) indexWindows(b []byte, from, last int) int {
 	return -1
 }
 
-// part is a part of a window as a number.
+// part returns eight bytes of a window as a number.
 func part(s *[window]byte, k int) uint64 { return binary.LittleEndian.Uint64(s[8*k:]) }
 
 // among returns the first position in a window where the text is, or -1, given the differences there.
@@ -217,7 +215,7 @@ func (n *literal) among(b []byte, i int, differences [window / 8]uint64) int {
 	return -1
 }
 
-// indexEach is index for what is shorter than a window.
+// indexEach is index for texts shorter than a window.
 func (n *literal) indexEach(b []byte, from int) int {
 	for i := from; i+len(n.text) <= len(b); i++ {
 		if n.at(b, i) && n.stands(b, i) {
@@ -227,7 +225,7 @@ func (n *literal) indexEach(b []byte, from int) int {
 	return -1
 }
 
-// foldBits are what makes lower case of a byte of the text, eight times.
+// foldBits returns the bits that make a byte of the text lower case, repeated eight times, or 0.
 func (n *literal) foldBits(i int) uint64 {
 	if n.fold && isLower(n.text[i]) {
 		return lowBits * caseBit

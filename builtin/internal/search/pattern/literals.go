@@ -18,7 +18,7 @@ type Literals struct {
 	Before, After Boundary
 	// Prefix says that every match starts with one of the texts.
 	Prefix bool
-	// Exact says that a line matches if it contains one of the texts with these edges.
+	// Exact says that a line matches if it contains one of the texts with these boundaries.
 	Exact bool
 }
 
@@ -61,16 +61,16 @@ func prefix(re *syntax.Regexp) []string {
 	return run.normal()
 }
 
-// texts are all that a node can match; nil: not known, or too many.
+// texts holds all texts that a node can match. A nil *texts stands for unknown or too many.
 type texts struct {
 	all   []string
 	fold  bool
 	mixed bool // fold holds for some of the letters only
-	// before and after are assertions at either side.
+	// before and after are the assertions on either side.
 	before, after Boundary
 }
 
-// with returns the fold and mixed of t joined with next.
+// with returns the fold and mixed of the concatenation of t and next.
 func (t *texts) with(next *texts) (fold, mixed bool) {
 	mixed = t.mixed || next.mixed || t.fold != next.fold && (!t.fold && t.hasLetters() || !next.fold && next.hasLetters())
 	return t.fold || next.fold, mixed
@@ -168,7 +168,7 @@ func exactClass(re *syntax.Regexp) *texts {
 	return out
 }
 
-// cross joins every text with every one that can follow.
+// cross returns the concatenations of each of the texts with each of next.
 func (t *texts) cross(next *texts) *texts {
 	if t == nil || next == nil || len(t.all)*len(next.all) > maxTexts {
 		return nil
@@ -186,13 +186,13 @@ func (t *texts) cross(next *texts) *texts {
 	return out
 }
 
-// required lists sets of texts; a match contains one of each set.
+// required lists sets of texts. Each match contains one text of each set.
 func required(re *syntax.Regexp) []Literals {
 	if e := exact(re); e != nil && re.Op != syntax.OpConcat {
 		return keep(nil, e)
 	}
 	switch re.Op {
-	case syntax.OpLiteral: // case-folded, with letters outside of ASCII
+	case syntax.OpLiteral: // folds case, and has letters outside of ASCII
 		return requiredFolded(re)
 	case syntax.OpCapture, syntax.OpPlus:
 		return required(re.Sub[0])
@@ -208,7 +208,7 @@ func required(re *syntax.Regexp) []Literals {
 	return nil
 }
 
-// requiredFolded uses the ASCII runs of a folded literal.
+// requiredFolded returns the ASCII parts of a literal that folds case.
 func requiredFolded(re *syntax.Regexp) []Literals {
 	var out []Literals
 	for run := range strings.FieldsFuncSeq(string(re.Rune), func(r rune) bool { return r >= utf8.RuneSelf }) {
@@ -235,7 +235,7 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 			if joined := run.cross(once); joined != nil {
 				joined.before, run = run.before, joined
 			}
-			e = once // what follows comes after one of them
+			e = once // what follows comes after the last repetition
 		}
 		out = keep(out, run)
 		if run = e; e == nil {
@@ -246,8 +246,7 @@ func requiredConcat(subs []*syntax.Regexp) []Literals {
 	return keep(out, run)
 }
 
-// repeated lists the texts that a node matches once or more in sequence; nil: not known,
-// or another kind of node.
+// repeated returns the texts that a node x+ repeats. It returns nil for other nodes, or if the texts are not known.
 func repeated(re *syntax.Regexp) *texts {
 	if re.Op != syntax.OpPlus {
 		return nil
@@ -338,8 +337,7 @@ func (l *Literals) score() int {
 	return worst - 8*len(l.Texts)
 }
 
-// common lists bytes as they are frequent in source text, the most frequent
-// first, counted over the source tree of Go.
+// common lists the bytes of source text, the most frequent first, counted in the source tree of Go.
 const common = " e\tt0r\nnaiso,xlcfudp.1/():mg2\"=hSb_4TA3E{}y6vR\\8OICPDMk5LXF9wNVB7[]U*G-H!W+&Y<z;%|KQ>'qj`$ZJ#^?@"
 
 // Rarity ranks a byte: 0 for the most frequent in source text, 255 for one

@@ -17,27 +17,27 @@ type Matcher struct {
 	prefilter *prefilter
 	beyond    bool // see foldsBeyond
 	isText    bool // the pattern is one text
-	dense     int  // for how many more texts scanning counts as faster: literals were dense
+	dense     int  // for how many more texts literals count as too dense, so that scanning is faster
 
 	text   []byte
 	at     int // start of the next line to look at
 	direct bool
 	hits   []Span
 	hit    int
-	// candidates counts lines that held a literal, skipped the bytes between.
+	// candidates counts the lines that held a literal, skipped the bytes between them.
 	candidates, skipped int
 }
 
 const (
-	// block is how much text is scanned at once without literals, in bytes: a
-	// caller that needs the first line only does not pay for the whole text.
+	// block is how many bytes of text are scanned at once if no literal helps: a caller that needs only the first line
+	// does not pay for the whole text.
 	block = 64 << 10
-	// A line that holds a literal costs about as much as 200 bytes of scanning
-	// (measured); when they are denser than that, scanning is faster.
+	// Judging a line that holds a literal costs about as much as scanning 200 bytes (measured). With fewer bytes between
+	// such lines, scanning is faster.
 	minSkip     = 200
 	judgeSkipAt = 256
-	// denseFor is for how many texts that holds: a file of hexadecimal numbers
-	// is not typical of the rest of the tree.
+	// denseFor is for how many texts literals then count as too dense: a file of hexadecimal numbers is not typical of
+	// the rest of the tree.
 	denseFor = 16
 )
 
@@ -63,8 +63,8 @@ func (m *Matcher) automaton() *dfa {
 	return m.dfa
 }
 
-// Reset starts on a new text, which must not change until the next Reset. plain
-// says that it is known to hold neither a NUL byte nor one of FoldPartners.
+// Reset starts on a new text, which must not change until the next Reset. plain says that the text is known to hold
+// no NUL byte and none of the letters of FoldPartners.
 func (m *Matcher) Reset(text []byte, plain bool) {
 	m.text, m.at = text, 0
 	m.hits, m.hit = m.hits[:0], 0
@@ -80,8 +80,7 @@ func (m *Matcher) Reset(text []byte, plain bool) {
 	}
 }
 
-// Scans reports whether Next looks at every byte of the text, not only at
-// where a literal is.
+// Scans reports whether Next looks at every byte of the text, and not only at lines that hold a literal.
 func (m *Matcher) Scans() bool { return m.direct }
 
 // ScansAll reports whether each text is scanned as a whole for a pattern.
@@ -89,9 +88,8 @@ func ScansAll(p *Pattern) bool {
 	return p.Literals == nil || len(p.Literals.Texts) > maxLiterals
 }
 
-// FoldsBeyond reports whether a letter of something that the pattern requires has another
-// case outside of ASCII: then texts with such a letter (see FoldPartners) need not hold that
-// as it is spelt.
+// FoldsBeyond reports whether a required literal of the pattern has a letter with another case outside of ASCII. A
+// text with such a letter (see FoldPartners) can then match without holding the literal as it is spelt.
 func FoldsBeyond(p *Pattern) bool {
 	return slices.ContainsFunc(p.Required, func(l Literals) bool { return foldsBeyond(&l) })
 }
@@ -154,7 +152,7 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 			return Span{}, false
 		}
 		m.at = s.End + 1
-		// With its newline, which is the end of a line only if no return precedes.
+		// The newline is included: whether the line ends there depends on a preceding carriage return.
 		if m.automaton().find(m.text[s.Start:min(s.End+1, len(m.text))], newline) >= 0 {
 			return s, true
 		}
@@ -162,8 +160,8 @@ func (m *Matcher) nextLiteral() (Span, bool) {
 	return Span{}, false
 }
 
-// Within returns the matches that begin in a line, or in a block of lines, without the
-// empty ones. It leaves alone where [Matcher.Next] and [Matcher.NextMatch] are.
+// Within returns the matches that begin in a line, or in a block of lines, without empty ones. It does not change the
+// position of [Matcher.Next] and [Matcher.NextMatch].
 func (m *Matcher) Within(s Span) iter.Seq[Span] {
 	if m.vm == nil {
 		m.vm = newPikeVM(m.p, m.stop)
@@ -194,10 +192,8 @@ func (m *Matcher) Where(line []byte) (end int) {
 	return max(m.automaton().find(line, newline), 0)
 }
 
-// NextMatch returns the next match, leftmost-first, that starts at or after
-// from. It is for patterns whose matches may span lines. The automaton finds
-// where to look, so that the pikeVM, which is slow, runs over little more than
-// the matches.
+// NextMatch returns the next match, leftmost-first, that starts at or after from. It is for patterns whose matches
+// may span lines. The automaton finds where to look, so that the slow pikeVM has to read little more than the match.
 func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	defer stopped(&ok)
 	if !m.direct && (from == 0 || m.isText) {
@@ -213,7 +209,7 @@ func (m *Matcher) NextMatch(from int) (s Span, ok bool) {
 	return m.vm.find(m.text, fresh, len(m.text))
 }
 
-// textAt is the match of a pattern that is one text, at a position; none if that is -1.
+// textAt returns the match at position i of a pattern that is a single text. There is none if i is -1.
 func (m *Matcher) textAt(i int) (Span, bool) {
 	if i < 0 {
 		return Span{}, false
@@ -221,7 +217,7 @@ func (m *Matcher) textAt(i int) (Span, bool) {
 	return Span{i, i + len(m.p.Literals.Texts[0])}, true
 }
 
-// jump returns what finds the next place where a match can start, if matches
+// jump returns a function that finds the next position at which a match can start. It returns nil if matches do not
 // start with a literal.
 func (m *Matcher) jump() func(from int) int {
 	if m.direct || !m.p.Literals.Prefix {

@@ -159,7 +159,8 @@ func (p *parser) dot() *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpAnyCharNotNL}
 }
 
-// anchor: within lines the ends of the text are those of the line.
+// anchor returns the node of an anchor. If each line is a text of its own, anchors of the text are anchors of the
+// line.
 func (p *parser) anchor(line, text syntax.Op) *syntax.Regexp {
 	if p.flags.multi || p.lines {
 		return &syntax.Regexp{Op: line}
@@ -182,8 +183,8 @@ func (p *parser) literal(pos int, r rune) *syntax.Regexp {
 	return re
 }
 
-// class makes a node of a set, folded by the flags already. Within lines no class has a newline: one that
-// has few members would else be searched for by its members, and the newline found at the end of every line.
+// class returns the node of a set whose case is already folded. If no match spans lines, the newline is removed from
+// the set: a class with few members is searched for by its members, and every line would have the newline.
 func (p *parser) class(pos int, s set) *syntax.Regexp {
 	if p.lines && s.has('\n') {
 		if s = s.minus(set{'\n', '\n'}); len(s) == 0 {
@@ -294,7 +295,7 @@ func (p *parser) group() *syntax.Regexp {
 	if !p.skip(")") {
 		p.fail(start, `For the character write \(.`, "unclosed group: a `(` without `)`")
 	}
-	if re.Op == syntax.OpLiteral { // keeps a repetition or a neighbour from taking it apart
+	if re.Op == syntax.OpLiteral { // so that neither a repetition nor a neighbour splits the literal
 		re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{re}}
 	}
 	return re

@@ -25,8 +25,7 @@ type Pattern struct {
 	Lines bool
 	// CRLF says that a carriage return ends a line too.
 	CRLF bool
-	// Literals: each match contains one of them. Nil when none are known that
-	// would be worth searching for.
+	// Literals are texts of which each match contains one. Nil if none are known that are worth searching for.
 	Literals *Literals
 	// Required are sets of texts; each match contains one of each set.
 	Required []Literals
@@ -148,8 +147,7 @@ func asksNUL(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, asksNUL)
 }
 
-// steps is the size of the program that a node compiles to, about. It is
-// bounded, so that it cannot overflow.
+// steps returns about how large the program of a node is. The result is bounded, so that it cannot overflow.
 func steps(re *syntax.Regexp) int {
 	const most = 1 << 40
 	n := 1

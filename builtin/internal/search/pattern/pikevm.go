@@ -57,7 +57,7 @@ func (m *pikeVM) find(b []byte, from, last int) (s Span, ok bool) {
 		for k, pc := range live {
 			if m.follow(pc, starts[k], r, holds) {
 				s, ok = Span{starts[k], i}, true
-				break // what is less preferred no longer counts
+				break // less preferred threads no longer count
 			}
 		}
 		if !ok && i <= last && m.follow(uint32(m.prog.Start), i, r, holds) {
@@ -83,9 +83,8 @@ func runeAt(b []byte, i int) (rune, int) {
 	return r, size
 }
 
-// follow follows an instruction through those that take no rune, and adds
-// what comes after the rune to the next threads. It reports a match; then
-// everything less preferred is void.
+// follow follows an instruction through those that take no rune, and adds the instructions that take the rune r to
+// the next threads. It reports whether there was a match; then all less preferred threads are void.
 func (m *pikeVM) follow(pc uint32, start int, r rune, holds uint32) bool {
 	if m.cur.mark[pc] == m.cur.gen {
 		return false

@@ -5,13 +5,11 @@ import (
 	"strings"
 )
 
-// maxLiterals is up to how many texts it is faster to look for each of them
-// than to run the automaton.
+// maxLiterals is the number of texts up to which searching for each of them is faster than running the automaton.
 const maxLiterals = 4
 
-// prefilter looks for the first of several texts. Each literal remembers where it
-// was found, so that a text is scanned once for each and not once for each
-// result.
+// prefilter finds the first of several texts. Each literal remembers where it was found last, so that the input is
+// scanned once per literal and not once per result.
 type prefilter struct{ literals []literal }
 
 // newPrefilter returns nil when there are no texts, or too many.

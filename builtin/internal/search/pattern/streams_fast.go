@@ -22,11 +22,9 @@ type stream struct {
 	hits    []Span
 }
 
-// scan appends the lines of b[from:to] with a match to hits; both bounds are
-// the starts of lines, or the ends of the text. The text is cut into four parts
-// at newlines that are run in lockstep: a state's successor depends on a load
-// from memory, and four independent loads are under way at once where a single
-// run would wait for each.
+// scan appends the lines of b[from:to] with a match to hits. Both bounds are starts of lines or ends of the text. The
+// text is cut at newlines into four parts that are processed in lockstep: the next state depends on a load from
+// memory, and the processor makes four independent loads at once where a single stream would wait for each.
 func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 	if to-from < minStreams {
 		l := stream{at: from, end: to, state: d.start[newline], hits: hits}
@@ -41,7 +39,7 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 			end = min(lineEnd(b, max(cut, from+(to-from)*(k+1)/streamCount))+1, to)
 		}
 		ls[k] = stream{at: cut, end: end, state: d.start[newline], hits: ls[k].hits[:0]}
-		if cut == end { // a long line is another's: what has no line matches nothing
+		if cut == end { // an earlier part ends in a long line and took this one: without a line there is no match
 			ls[k].at, ls[k].end = 0, 0
 		}
 		cut = end
@@ -54,15 +52,14 @@ func (d *dfa) scan(b []byte, from, to int, hits []Span) []Span {
 	return hits
 }
 
-// idle is the state of a stream that has ended, while others have not: none leads out
-// of it.
+// idle is the state of a stream that has ended while others have not. No transition leaves it.
 const idle = 0
 
-// lockstep runs the streams until all of them are done. One that has ended goes along
-// with another.
+// lockstep runs the streams until all of them are done. A stream that has ended reads the bytes of another one in
+// state idle.
 func (d *dfa) lockstep(b []byte, ls *[streamCount]stream) {
 	for {
-		live, n := -1, 0 // a stream that has bytes left, and how many all of these have
+		live, n := -1, 0 // the stream with the fewest bytes left, and how many it has
 		for k := range ls {
 			if left := ls[k].end - ls[k].at; left > 0 && (live < 0 || left < n) {
 				live, n = k, left
@@ -129,7 +126,7 @@ func (d *dfa) run(b []byte, l *stream) {
 	}
 }
 
-// special goes over one rune whose transition is not computed or ends a match.
+// special processes one rune whose transition is not computed yet or ends a match.
 func (d *dfa) special(b []byte, l *stream, t uint32) {
 	size := 1
 	if t == unknown {
@@ -140,8 +137,7 @@ func (d *dfa) special(b []byte, l *stream, t uint32) {
 		l.at += size
 		return
 	}
-	// The match ended before b[at], so its line is the one that b[at] ends or
-	// is part of.
+	// The match ended before b[at]: its line is the one that contains b[at] or ends there.
 	s := Span{lineStart(b, l.at), lineEnd(b, l.at)}
 	l.hits = append(l.hits, s)
 	l.at = s.End + 1

@@ -47,12 +47,10 @@ func decode16(raw []byte, order binary.ByteOrder) []byte {
 // decides by it how much of a binary file is still searched as text.
 const Window = 64 << 10
 
-// Limit returns the part of a text that ripgrep searches before it takes the
-// file for binary, and whether it does. A NUL byte ends the search; the lines
-// of earlier buffers have been searched by then, those of the buffer that holds
-// it have not. So the buffer's movement is followed here: it is filled, its
-// complete lines are searched, the rest moves to its start, and it doubles when
-// a line does not fit.
+// Limit returns the part of a text that ripgrep searches before it takes the file for binary, and whether it does so.
+// A NUL byte ends the search: the lines in earlier buffers have been searched by then, those in the buffer with the
+// NUL byte have not. So Limit follows the buffer of ripgrep: it is filled, its complete lines are searched, the rest
+// moves to its start, and it doubles in size if a line does not fit.
 func Limit(b []byte) ([]byte, bool) {
 	nul := bytes.IndexByte(b, 0)
 	if nul < 0 {
