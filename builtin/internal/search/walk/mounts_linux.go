@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounts reports whether what is mounted on, above or below a directory has
-// changed. No event announces that.
+// Mounts reports whether a mount on, above or below a directory has changed. No event announces that.
 type Mounts struct {
 	fd   int
 	root string

@@ -46,8 +46,8 @@ func OpenQueue() (*Queue, error) {
 	return q, nil
 }
 
-// Close ends all watches, and Wait. It returns when ready has, so a caller must
-// not hold what ready waits for.
+// Close ends all watches, and Wait. It returns after the last call of ready has returned, so the caller must not hold
+// a lock that ready waits for.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	q.closed = true
@@ -95,8 +95,8 @@ func (q *Queue) Drain(yield func(Event)) error {
 	}
 }
 
-// read fills the buffer. The lock is not held while events are yielded: what takes
-// it again then would wait for Close, and Close for Drain.
+// read fills the buffer. The lock is not held while events are yielded: if yield took it again, it would wait for
+// Close, and Close for Drain.
 func (q *Queue) read() (int, error) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()

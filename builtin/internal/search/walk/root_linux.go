@@ -64,7 +64,7 @@ func (r *Root) Sub(rel string) (*Root, error) {
 	return &Root{fd: fd, steps: r.steps}, nil
 }
 
-// ID is of the directory that OpenRoot opened.
+// ID returns the ID of the directory that OpenRoot opened.
 func (r *Root) ID() ID { return r.id }
 
 // Local says that the root is on a file system of this machine, where every
