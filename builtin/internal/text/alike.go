@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// maxCutLine is the longest line, in bytes, of which only the part that looks like the text is shown.
+// maxCutLine is the longest line, in bytes, that is cut to the part that looks like the text. A longer line is shown
+// whole.
 const maxCutLine = 64 << 10
 
-// alike sets the error to the first place that looks like old, in the lines have, and reports whether there is one. The
-// place may be a part of its lines.
+// alike looks in the lines have for the first place that looks like old, and reports whether there is one. If so, it
+// sets the error to that place, which may begin and end within a line.
 func (e *NotFoundError) alike(old string, want, have []string) bool {
 	needle := skeleton(old)
 	if needle == "" {
 		return false
 	}
 	var all strings.Builder
-	starts := make([]int, len(have)) // of the lines, in all
+	starts := make([]int, len(have)) // where the skeleton of each line starts in all
 	for i, line := range have {
 		if bare := skeleton(line); bare != "" {
 			if all.Len() > 0 {
@@ -60,7 +61,7 @@ func lineAt(starts []int, offset int) int {
 	return sort.Search(len(starts), func(i int) bool { return starts[i] > offset }) - 1
 }
 
-// ends returns the shortest and the longest beginning of a line that have n bytes of its skeleton.
+// ends returns the shortest and the longest prefix of a line whose skeleton has n bytes.
 func ends(line string, n int) (shortest, longest int) {
 	if len(line) > maxCutLine {
 		return len(line), 0
@@ -76,5 +77,6 @@ func ends(line string, n int) (shortest, longest int) {
 	return runes[min(has(n), len(runes)-1)], runes[max(has(n+1)-1, 0)]
 }
 
-// skeleton is the form that texts share that look alike, disregarding the amount of whitespace and the case of letters.
+// skeleton returns a form that is the same for all texts that look alike, apart from the amount of whitespace and the
+// case of letters.
 func skeleton(s string) string { return strings.ToLower(squeeze(LookAlike(s))) }

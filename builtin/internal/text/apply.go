@@ -19,15 +19,14 @@ func (e *UnmappableError) Error() string {
 		e.Charset, e.Char, e.Char)
 }
 
-// sharedLen is the length from which unchanged bytes are not copied into the
-// new content, but stand in it where they are.
+// sharedLen is the length from which a run of unchanged bytes is not copied: the new content then refers to the
+// memory of the old one.
 const sharedLen = 64 << 10
 
-// Apply returns the content of the file with the replacements of m made, in
-// pieces: what it has in common with a large file is not held twice. Only
-// the bytes in the ranges change, and of those only the lines that differ.
-// The error is an [*UnmappableError] if the charset lacks a character, or says
-// that a range cannot be replaced without touching a byte next to it.
+// Apply returns the content of the file with the replacements of m made. It returns the content in pieces, so that
+// the unchanged parts of a large file are not held twice. Only bytes in the ranges change, and of those only the
+// lines that differ. The error is an [*UnmappableError] if the charset lacks a character, or says that a range cannot
+// be replaced without changing a byte next to it.
 func Apply(t *Text, m *Match) ([][]byte, error) {
 	if t.charset.enc == nil {
 		return t.splice(m, sharedLen), nil
@@ -36,16 +35,16 @@ func Apply(t *Text, m *Match) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A stray lead byte before a range could join the first byte put after it:
-	// what was written must read as what was meant.
+	// A stray lead byte before a range could merge with the first byte of the new text, so the result is decoded and
+	// compared with what was intended.
 	if got := t.With(out).str; got != m.result(t.str) {
 		return nil, fmt.Errorf("the file has bytes next to the edit that are not valid %s and would merge with the new text; nothing was written", t.charset.name)
 	}
 	return [][]byte{out}, nil
 }
 
-// splice makes the replacements in a UTF-8 text. Unchanged stretches of at
-// least so many bytes are shared with it.
+// splice makes the replacements in a UTF-8 text. Unchanged runs of at least that many bytes share the memory of the
+// text.
 func (t *Text) splice(m *Match, shared int) [][]byte {
 	var pieces [][]byte
 	var piece []byte // the last one, still growing
@@ -104,9 +103,8 @@ type change struct {
 	text string
 }
 
-// changes returns the parts in which old and new differ, line by line and
-// without what lines have in common at both ends: charsets with two codes for
-// one character keep the one that the file has.
+// changes returns the parts in which old and new differ, line by line, without the common start and end of each pair
+// of lines. So a character that does not change keeps its code in charsets that have two codes for it.
 func changes(old, new string) []change {
 	var out []change
 	var deleted, inserted []string // the current run of changed lines
@@ -133,8 +131,8 @@ func changes(old, new string) []change {
 	return out
 }
 
-// appendRun appends the changes that replace the deleted lines, which begin at
-// offset at: one for each line if their number stays, else one for all.
+// appendRun appends the changes that replace the deleted lines, which begin at offset at. It appends one change per
+// line if as many lines were inserted as deleted, and otherwise a single one.
 func appendRun(out []change, at int, deleted, inserted []string) []change {
 	if len(deleted) != len(inserted) {
 		deleted, inserted = []string{strings.Join(deleted, "")}, []string{strings.Join(inserted, "")}

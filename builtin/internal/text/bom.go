@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// errMark is returned by [Find] where only the byte order mark would go.
+// errMark is returned by [Find] if the edit would only remove the byte order mark.
 var errMark = errors.New("the byte-order mark at the start of the file is not part of its text, and edits keep it. " +
 	`A command takes it away: sed -i '1s/^\xEF\xBB\xBF//' FILE, or iconv if the file is not UTF-8`)
 
-// findAtMark looks for old at the start of a file with a byte order mark, by which it begins as well: Read shows
-// none, but other programs do. It returns nil, nil if there is no such match.
+// findAtMark looks for an old that begins with a byte order mark, at the start of a file that begins with one too:
+// Read does not show the mark, but other programs do. It returns nil, nil if there is no such match.
 func findAtMark(t *Text, old, new string) (*Match, error) {
 	bare, ok := strings.CutPrefix(old, bomChar)
 	if !ok || t.bom == 0 {

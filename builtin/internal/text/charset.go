@@ -34,13 +34,12 @@ const (
 	// bytes that git looks at (buffer_is_binary in xdiff-interface.c).
 	SniffLen = 8000
 
-	// detectLen bounds the lines given to the statistical detection. Its
-	// verdict does not get better with more than a few thousand characters.
+	// detectLen is how many bytes of lines the statistical detection gets. More than a few thousand characters do not
+	// improve its result.
 	detectLen = 64 << 10
 
-	// utf8Bias is how many valid multi-byte UTF-8 sequences must stand against
-	// one invalid byte for a text to count as damaged UTF-8. In Chinese or
-	// Japanese legacy text at most one pair in eight looks like UTF-8.
+	// utf8Bias is how many valid multi-byte sequences there must be per invalid byte for a text to count as damaged
+	// UTF-8. In Chinese or Japanese legacy text at most one pair in eight looks like UTF-8.
 	utf8Bias = 4
 )
 
@@ -60,9 +59,8 @@ func utf32Charset(big bool) *charset {
 	return &charset{"utf-32le", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), 4, "\xff\xfe\x00\x00"}
 }
 
-// latin1 is the last resort: every byte is a character and comes back as the
-// same byte. (The "iso-8859-1" of the WHATWG index is windows-1252 and does
-// not have that property.)
+// latin1 returns the charset of last resort: every byte is a character, and encodes back to the same byte. (The
+// "iso-8859-1" of the WHATWG index is windows-1252, for which that is not true.)
 func latin1() *charset { return single("iso-8859-1", charmap.ISO8859_1) }
 
 func single(name string, enc encoding.Encoding) *charset {
@@ -123,7 +121,7 @@ func european(name string) []*charset {
 	return nil
 }
 
-// charsetNamed returns the charset that a [Text] or a [Page] has told the name of, nil if there is none.
+// charsetNamed returns the charset whose name a [Text] or a [Page] has returned, or nil if there is none.
 func charsetNamed(name string) *charset {
 	known := []*charset{latin1(), utf16Charset(false), utf16Charset(true), utf32Charset(false), utf32Charset(true)}
 	for _, cs := range append(known, legacy(name)...) {
@@ -174,8 +172,8 @@ func detect(raw []byte) *charset {
 	return centralEuropean(latin1(), lines, raw)
 }
 
-// cyrillicWords reports whether the bytes that are letters in windows-1251 make
-// words. In a Latin script they stand alone among others.
+// cyrillicWords reports whether the bytes that are letters in windows-1251 form words. In a text in Latin letters
+// such bytes stand alone between ASCII letters.
 func cyrillicWords(text []byte) bool {
 	letters, joined := 0, 0
 	for i, b := range text {
@@ -189,10 +187,9 @@ func cyrillicWords(text []byte) bool {
 	return letters > 0 && joined*4 >= letters*3
 }
 
-// western settles what chardet often confuses: windows-1252 and windows-1254 differ
-// in a few letters, which are Icelandic in the one and Turkish in the other. Without
-// any of them a text is taken for the more common one; with several of them it is
-// Turkish unless it has vowels that only Icelandic has.
+// western corrects what chardet often confuses: windows-1252 and windows-1254 differ in a few letters, which are
+// Icelandic in the former and Turkish in the latter. A text without these letters counts as windows-1252, the more
+// common one. A text with several of them is Turkish unless it has vowels that only Icelandic has.
 func western(cs *charset, raw []byte) *charset {
 	if cs.name != "windows-1252" && cs.name != "windows-1254" {
 		return cs
@@ -250,11 +247,10 @@ func utf32ByUnits(raw []byte) *charset {
 	return utf32Charset(big)
 }
 
-// utf16ByParity recognises UTF-16 without a mark: Latin text has its NULs at
-// the odd offsets (little-endian) or the even ones. At least two units, and one in
-// three, must have one, none may stand at the other parity, all must decode to
-// printable characters, and half of those with a NUL be of ASCII, so that binary
-// tables of small numbers do not pass.
+// utf16ByParity recognises UTF-16 without a mark: Latin text has NULs at the odd offsets (little-endian) or at the
+// even ones. At least two units, and one in three, must have a NUL at one parity, and none at the other. All units
+// must decode to printable characters, and half of those with a NUL to ASCII, so that binary tables of small numbers
+// are not taken for text.
 func utf16ByParity(raw []byte) *charset {
 	head := raw[:min(len(raw), SniffLen)&^1]
 	if bytes.IndexByte(head, 0) < 0 {
@@ -280,7 +276,7 @@ func utf16ByParity(raw []byte) *charset {
 		units[i] = uint16(hi)<<8 | uint16(lo)
 	}
 	if len(head) < len(raw) && utf16.IsSurrogate(rune(units[len(units)-1])) {
-		units = units[:len(units)-1] // its other half is after the prefix
+		units = units[:len(units)-1] // the second half of this surrogate pair comes after the prefix
 	}
 	ascii := 0
 	for _, r := range utf16.Decode(units) {
@@ -325,9 +321,8 @@ func countUTF8(raw []byte) (valid, invalid int) {
 	return valid, invalid
 }
 
-// highLines returns the lines of raw that are not pure ASCII, up to
-// detectLen: in source code one comment would drown among thousands of ASCII
-// lines.
+// highLines returns the lines of raw that are not pure ASCII, up to detectLen bytes: in source code a single comment
+// would get lost among thousands of ASCII lines.
 func highLines(raw []byte) []byte {
 	var out []byte
 	for len(raw) > 0 && len(out) < detectLen {
@@ -337,7 +332,7 @@ func highLines(raw []byte) []byte {
 		}
 		raw = raw[len(line):]
 		if i := bytes.IndexFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }); i >= 0 {
-			// A very long line is shown from a little before that character.
+			// Of a very long line, the part that begins shortly before that character is used.
 			line = line[max(0, i-80):]
 			out = append(out, line[:min(len(line), detectLen-len(out))]...)
 		}
@@ -345,7 +340,7 @@ func highLines(raw []byte) []byte {
 	return out
 }
 
-// decodesWhole reports whether every byte of raw means something in cs.
+// decodesWhole reports whether every byte of raw is valid in cs.
 func decodesWhole(cs *charset, raw []byte) bool {
 	dec := cs.enc.NewDecoder()
 	buf := make([]byte, chunkLen)
@@ -361,9 +356,8 @@ func decodesWhole(cs *charset, raw []byte) bool {
 	}
 }
 
-// controlShare is the share of control characters, one in controlShare bytes,
-// from which content that is no valid UTF-8 counts as binary. Compressed data
-// has one in ten, legacy text none.
+// controlShare is the share of control characters (one in controlShare bytes) from which content that is not valid
+// UTF-8 counts as binary. In compressed data it is one in ten; legacy text has none.
 const controlShare = 33
 
 // IsBinary reports whether raw is not text, by its content alone. It looks

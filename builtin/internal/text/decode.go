@@ -9,7 +9,7 @@ import (
 // chunkLen is the decoded length between two marks of a text's map.
 const chunkLen = 16 << 10
 
-// Text is the decoded content of a file, with the way back to its bytes.
+// Text is the decoded content of a file, with a map from its offsets back to the bytes of the file.
 type Text struct {
 	raw     []byte
 	str     string
@@ -36,9 +36,9 @@ func Decode(raw []byte) *Text {
 	return decodeAs(raw, detect(raw), 0)
 }
 
-// DecodeAs is [Decode] of what is known to be text in the charset of that name: it is not guessed from what may be a
-// few characters. A byte order mark, and bytes that mean nothing in it, speak against it. It returns nil if raw is no
-// text then either, see [IsBinary].
+// DecodeAs is [Decode] for raw that is known to be text in the named charset: no charset has to be guessed from a few
+// characters. Decode is used if raw has a byte order mark or bytes that are invalid in the charset. DecodeAs returns
+// nil if raw is then not text, see [IsBinary].
 func DecodeAs(raw []byte, charset string) *Text {
 	if cs := charsetIfFits(raw, charset); cs != nil {
 		return decodeAs(raw, cs, 0)
@@ -49,7 +49,7 @@ func DecodeAs(raw []byte, charset string) *Text {
 	return Decode(raw)
 }
 
-// charsetIfFits returns the charset of that name, unless raw speaks against it.
+// charsetIfFits returns the named charset, or nil if raw has a byte order mark or cannot be in that charset.
 func charsetIfFits(raw []byte, charset string) *charset {
 	if charset == "" || fromBOM(raw) != nil {
 		return nil
@@ -84,7 +84,7 @@ func decodeAs(raw []byte, cs *charset, bom int) *Text {
 // shared returns the bytes as a string without copying them.
 func shared(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
-// decodeMapped decodes chunk by chunk and marks where each begins.
+// decodeMapped decodes chunk by chunk, and sets a mark where each chunk begins.
 func (t *Text) decodeMapped() {
 	dec := t.charset.enc.NewDecoder()
 	var b strings.Builder
@@ -102,12 +102,11 @@ func (t *Text) decodeMapped() {
 	t.str = b.String()
 }
 
-// rawOffset returns the offset in the file of an offset in the string. It is
-// not ok when a single character of the file stands for text on both sides,
-// as with the Big5 codes that decode to a letter and a combining accent.
+// rawOffset returns the offset in the file for an offset in the string. It reports false if the offset lies within a
+// single character of the file: some Big5 codes decode to a letter and a combining accent.
 //
-// near is a place found before, or zero; it is moved to the place found, so
-// that offsets in ascending order are found in one pass.
+// near is a mark to start from, or zero. It is moved to the one found, so that ascending offsets are found in one
+// pass.
 func (t *Text) rawOffset(off int, near *mark) (int, bool) {
 	if t.charset.enc == nil {
 		return off + t.bom, true

@@ -13,23 +13,21 @@ import (
 )
 
 const (
-	// maxDiffInput bounds the text, old and new together, that is compared line
-	// by line, after what both have in common at the ends is set aside. The
-	// comparison needs about 50 bytes for each line.
+	// maxDiffInput bounds the text, old and new together, that is compared line by line; the common start and end of
+	// both do not count. The comparison needs about 50 bytes for each line.
 	maxDiffInput = 64 << 20
 
-	// maxDiffLine is how much of a line a diff shows, in bytes, and diffLead
-	// how much of that precedes the first difference in a longer line.
+	// maxDiffLine is how many bytes of a line a diff shows. diffLead is how many of these precede the first difference
+	// in a longer line.
 	maxDiffLine = 1000
 	diffLead    = 200
 
-	// exactDiffLines is how many lines are compared for the smallest diff. With
-	// more of them a heuristic decides where texts have few distinct lines:
-	// 20,000 lines of 50 kinds take 4 ms instead of 800.
+	// exactDiffLines is up to how many lines the smallest diff is computed. Above that a heuristic is used for texts
+	// with few distinct lines: 20,000 lines of 50 kinds take 4 ms instead of 800.
 	exactDiffLines = 4000
 )
 
-// diffOptions returns how to compare two texts of that size.
+// diffOptions returns the options for comparing two texts of that size.
 func diffOptions(old, new string) []diff.Option {
 	if strings.Count(old, "\n")+strings.Count(new, "\n") > exactDiffLines {
 		return []diff.Option{diff.Fast()}
@@ -47,8 +45,8 @@ func Diff(name, old, new string, context, maxLines int) (out string, complete bo
 	return w.diff(name, 0, old, new, context)
 }
 
-// Diff returns what [Diff] does for the text and the text with the
-// replacements made, by a look at the lines around them only.
+// Diff returns what [Diff] returns for the text before and after the replacements. It only looks at the lines around
+// them.
 func (m *Match) Diff(name string, t *Text, context, maxLines int) (out string, complete bool) {
 	from, end := m.Spans[0].Start, m.Spans[len(m.Spans)-1].End
 	from, end = linesAround(t.str, from, end, context+1)
@@ -66,7 +64,7 @@ func (m *Match) Diff(name string, t *Text, context, maxLines int) (out string, c
 	return w.diff(name, strings.Count(t.str[:from], "\n"), old, new, context)
 }
 
-// linesAround widens a range to whole lines, and by so many more on both sides.
+// linesAround widens a range to whole lines and that many lines more on either side.
 func linesAround(s string, from, end, lines int) (int, int) {
 	for range lines + 1 {
 		from = max(0, strings.LastIndexByte(s[:from], '\n'))
@@ -84,7 +82,8 @@ func linesAround(s string, from, end, lines int) (int, int) {
 	return from, end
 }
 
-// Name is the name of a file on a line. One that holds a control character, or anything that is not UTF-8, is quoted.
+// Name returns the name of a file for display on one line. A name with characters that cannot be printed, or with
+// invalid UTF-8, is quoted.
 func Name(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
@@ -92,7 +91,7 @@ func Name(name string) string {
 	return name
 }
 
-// tooLong is a diff that shows nothing.
+// tooLong writes a diff that only says that the changes are too large to show.
 func (w *diffWriter) tooLong(name string, size int) (string, bool) {
 	w.line("--- ", Name(name))
 	w.line("+++ ", Name(name))
@@ -100,7 +99,7 @@ func (w *diffWriter) tooLong(name string, size int) (string, bool) {
 	return w.b.String(), false
 }
 
-// diff writes the diff of two texts that come after so many lines in which nothing differs.
+// diff writes the diff of two parts of a file. The first above lines of the file are not in these parts.
 func (w *diffWriter) diff(name string, above int, old, new string, context int) (out string, complete bool) {
 	if old == new {
 		return "", true
@@ -130,14 +129,13 @@ func hunks(old, new string, context int) []textdiff.Hunk[string] {
 	return textdiff.Hunks(old, new, append(diffOptions(old, new), diff.Context(context), textdiff.IndentHeuristic())...)
 }
 
-// maxReplaced is up to how many lines, with those around them, a change is examined for being one that [replaced] can
-// tell.
+// maxReplaced is up to how many lines, including those around it, [replaced] handles a change.
 const maxReplaced = 64
 
-// replaced is hunks where some lines stand in the place of others, and nothing has to be searched for: no line is
-// both among those that went and those that came, and the ones around them are others, so that the change cannot as
-// well begin elsewhere. Most edits are like that, and the search takes ten times as long. ok is false where it is
-// needed.
+// replaced is a fast form of hunks for the common case in which one run of lines replaces another, and the result is
+// unambiguous: no line is in both runs, and the lines around them differ from their ends, so that the change cannot
+// begin elsewhere. Most edits are of this kind, and the general search takes ten times as long. ok is false if the
+// general search is needed.
 func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
 	if strings.Count(old, "\n")+strings.Count(new, "\n") > 2*maxReplaced {
 		return h, false
@@ -209,8 +207,8 @@ func differing(old, new string, context int) (first int, oldMid, newMid string) 
 	return strings.Count(old[:start], "\n"), old[start:oldEnd], new[start:newEnd]
 }
 
-// hunkRange formats a range as diff -u does: from line 1, the line before it
-// if it is empty, no length if that is 1.
+// hunkRange formats a range as diff -u does: the first line counted from 1, then the number of lines unless it is 1.
+// An empty range names the line before it.
 func hunkRange(start, n int) string {
 	switch n {
 	case 0:
@@ -262,7 +260,7 @@ func (w *diffWriter) edits(edits []textdiff.Edit[string]) {
 	}
 }
 
-// change writes lines that went and those that came in their place.
+// change writes removed lines and the lines that replace them.
 func (w *diffWriter) change(gone, came []textdiff.Edit[string]) {
 	for i, e := range gone {
 		w.edit(e, sameUntil(e, came, i))
@@ -272,7 +270,7 @@ func (w *diffWriter) change(gone, came []textdiff.Edit[string]) {
 	}
 }
 
-// sameUntil returns how much a line has in common with the one of the other side that has its place.
+// sameUntil returns how many bytes a line has in common with the start of the other side's line at the same index.
 func sameUntil(e textdiff.Edit[string], other []textdiff.Edit[string], i int) int {
 	if i >= len(other) {
 		return 0
@@ -280,7 +278,7 @@ func sameUntil(e textdiff.Edit[string], other []textdiff.Edit[string], i int) in
 	return prefixLen(e.Line, other[i].Line)
 }
 
-// run returns how many edits of a kind come first.
+// run returns how many edits at the start are of the kind.
 func run(edits []textdiff.Edit[string], op diff.Op) int {
 	n := 0
 	for n < len(edits) && edits[n].Op == op {
@@ -289,7 +287,7 @@ func run(edits []textdiff.Edit[string], op diff.Op) int {
 	return n
 }
 
-// edit writes one line; what it shows of a long one is around offset from.
+// edit writes one line. Of a long line it shows the part around offset from.
 func (w *diffWriter) edit(e textdiff.Edit[string], from int) {
 	prefix := " "
 	switch e.Op {
@@ -315,7 +313,7 @@ func (w *diffWriter) edit(e textdiff.Edit[string], from int) {
 	}
 }
 
-// counted is a number of things.
+// counted returns a number with the word for what is counted, in the plural unless it is 1.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -337,8 +335,8 @@ func window(s string, from int) string {
 	return out
 }
 
-// charStart returns the start of the character that has the byte at offset i,
-// i itself if that belongs to none.
+// charStart returns the start of the character that contains the byte at offset i, or i itself if that byte is not
+// part of a character.
 func charStart(s string, i int) int {
 	for back := 0; i < len(s) && back < min(utf8.UTFMax, i+1); back++ {
 		if utf8.RuneStart(s[i-back]) {

@@ -34,11 +34,10 @@ func (cs *charset) roundTrip(s string) ([]byte, bool) {
 
 const bomChar = "\ufeff"
 
-// Encode returns the bytes for content written over the file like: with its
-// charset, byte order mark and line endings, unless content has a mark or
-// carriage returns of its own. The notes say what was kept that content did
-// not have. For a new file like is nil, and content becomes UTF-8 as it is.
-// The error is an [*UnmappableError].
+// Encode returns the bytes of content for writing over the file like: in its charset, with its byte order mark and
+// line endings, unless content has a mark or carriage returns itself. The notes say what of the file was kept that
+// content did not have. For a new file like is nil, and content is encoded as UTF-8 without changes. The error is an
+// [*UnmappableError].
 func Encode(like *Text, content string) (raw []byte, notes []string, err error) {
 	if like == nil || len(like.raw) == 0 || content == "" {
 		return []byte(content), nil, nil

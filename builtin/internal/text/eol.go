@@ -53,7 +53,7 @@ func eolOf(s string) EOL {
 // eolCount counts line feeds, carriage returns, and the pairs of both.
 type eolCount struct{ lf, cr, crlf int }
 
-// add counts a line given without its line feed.
+// add counts the line endings of a line given without its line feed.
 func (c *eolCount) add(line string, ended bool) {
 	c.cr += strings.Count(line, "\r")
 	if ended {
@@ -78,10 +78,9 @@ func (c eolCount) kind() EOL {
 	return Mixed
 }
 
-// eolNear returns the ending to use for text put into s at start: that
-// of the text itself if uniform, else the first ending from start on, else
-// the last one before it. In a mixed text a lone CR is not taken for an
-// ending to imitate: it is more often the trace of a progress display.
+// eolNear returns the line ending for text that is put into s at start. That is uniform, unless it is Mixed; then it
+// is the first ending after start, or the last one before it. In a mixed text a lone CR is not imitated: it is more
+// often left by a progress display.
 func eolNear(s string, start int, uniform EOL) string {
 	if uniform != Mixed {
 		return uniform.sequence()

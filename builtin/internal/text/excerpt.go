@@ -2,13 +2,14 @@ package text
 
 import "strings"
 
-// Limits of what is shown of the places of a text.
+// Limits on how places of a text are shown.
 const (
 	// MaxPlaces is how many places of an old_string that is not unique are shown.
 	MaxPlaces = 5
 	// placeContext is how many lines are shown before and after a place.
 	placeContext = 2
-	// placeLines is up to how many lines a place is shown whole. Of a longer one the lines around its ends are shown.
+	// placeLines is up to how many lines a place is shown whole. Of a longer place only the lines around its ends are
+	// shown.
 	placeLines = 8
 )
 
@@ -20,8 +21,8 @@ type Excerpt struct {
 	Raw         []byte // its bytes in the file
 }
 
-// Excerpt returns the lines of a place and the lines around it. It is not ok if they have no bytes of their own in
-// the file.
+// Excerpt returns the lines of a place and the lines around it. It reports false if the range begins or ends within a
+// single character of the file.
 func (t *Text) Excerpt(sp Span) (e Excerpt, ok bool) {
 	from, end := linesAround(t.str, sp.Start, lastOf(t.str, sp), placeContext)
 	var near mark
@@ -37,7 +38,8 @@ func (t *Text) Excerpt(sp Span) (e Excerpt, ok bool) {
 	return e, true
 }
 
-// lastOf is an offset on the last line of a place: the newline that ends the line if the place has it.
+// lastOf returns an offset on the last line of a place. If the place ends in a newline, that is the offset of this
+// newline.
 func lastOf(s string, sp Span) int {
 	if sp.End > sp.Start && s[sp.End-1] == '\n' {
 		return sp.End - 1
@@ -45,8 +47,8 @@ func lastOf(s string, sp Span) int {
 	return sp.End
 }
 
-// showPlaces returns the lines of places in ascending order, with those around them, numbered as Read does. No line
-// is shown twice.
+// showPlaces returns the lines of places, which are in ascending order, with the lines around them, numbered as Read
+// does. No line is shown twice.
 func showPlaces(s string, places []Span) string {
 	var b strings.Builder
 	line, at, shown := 1, 0, 0
@@ -71,7 +73,7 @@ func showPlaces(s string, places []Span) string {
 	return b.String()
 }
 
-// partsOf is a place, or the two ends of one with many lines.
+// partsOf returns the place itself, or its two ends if it has many lines.
 func partsOf(s string, place Span) []Span {
 	last := lastOf(s, place)
 	if strings.Count(s[place.Start:last], "\n") < placeLines {

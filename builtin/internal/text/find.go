@@ -10,10 +10,10 @@ import (
 // Span is a range of offsets in [Text.String], End excluded.
 type Span struct{ Start, End int }
 
-// MatchKind tells what had to be disregarded for a match. Zero is [Exact].
+// MatchKind says which differences were ignored for a match. The zero value is [Exact].
 type MatchKind uint8
 
-// Exact is a match of the very characters. The others can occur together.
+// Exact is a match of exactly the same characters. The others can be combined.
 const (
 	Exact       MatchKind = 0
 	LineEndings MatchKind = 1 << (iota - 1) // LF against CRLF or CR
@@ -54,21 +54,16 @@ var ErrUnchanged = errors.New("the file already has new_string at that place: th
 // empty.
 var ErrEmpty = errors.New("old_string is empty, but the file is not: give the text to replace, or use Write to replace the whole file")
 
-// Find looks for old in t and prepares its replacement by new. It tries the
-// exact text, then other line endings, then other quotes, then old at the very
-// start without the byte order mark that both have, then old without
-// the line number prefixes of a Read if all its lines have one. A later step
-// is only taken when the ones before found nothing.
+// Find looks for old in t and prepares its replacement by new. It tries these steps in order, each only if those
+// before found nothing: the exact text; other line endings; other quotes; old without its byte order mark at the
+// start of a file with a mark; old without the line number prefixes of a Read, if all its lines have one.
 //
-// If all is set every match is replaced, else there must be exactly one, and
-// overlapping ones count as several, and so do those that Read shows alike
-// although their line endings differ. A match by quotes or without prefixes
-// must be the only one in any case, since it is less certain. A match of all
-// also takes those that differ only in line endings: in a file of mixed
-// endings "all" would otherwise leave some unchanged and not say so.
+// If all is set, every match is replaced. Otherwise there must be exactly one match: overlapping matches count as
+// several, and so do matches that Read shows alike although their line endings differ. A match by quotes or without
+// prefixes must always be the only one, because it is less certain. With all, matches that differ only in line
+// endings are replaced too: in a file with mixed endings some would otherwise stay unchanged without notice.
 //
-// The errors are [*NotFoundError], [*AmbiguousError], [ErrUnchanged] and
-// [ErrEmpty].
+// The errors are [*NotFoundError], [*AmbiguousError], [ErrUnchanged] and [ErrEmpty].
 func Find(t *Text, old, new string, all bool) (*Match, error) {
 	if old == "" {
 		if t.str != "" {
@@ -132,8 +127,8 @@ func find(t *Text, old, new string, all bool) (*Match, error) {
 	return replacement(t, withoutOverlaps(spans), old, new, how)
 }
 
-// alike returns the places that Read shows as it shows old: those with CRLF for its LF too. A caller that gives a CR
-// knows the difference.
+// alike returns the places that Read shows exactly as it shows old: those that may have CRLF where old has LF. If old
+// contains a CR, the caller knows the difference, and alike returns nil.
 func (t *Text) alike(old string) []Span {
 	if t.eol != Mixed || !strings.Contains(old, "\n") || strings.Contains(old, "\r") {
 		return nil
@@ -143,19 +138,18 @@ func (t *Text) alike(old string) []Span {
 	})
 }
 
-// atMark returns the start of a file whose byte order mark old has too, which is no part of the text.
+// atMark returns the range of old at the start of a file, without the byte order mark that both have: the mark is not
+// part of the text.
 func (t *Text) atMark(old string) (Span, bool) {
 	bare, ok := strings.CutPrefix(old, bomChar)
 	return Span{0, len(bare)}, ok && t.bom > 0 && bare != "" && strings.HasPrefix(t.str, bare)
 }
 
-// maxMatches bounds how many matches are replaced at once. Where they stand
-// needs 32 bytes for each.
+// maxMatches bounds how many matches are replaced at once. Their positions need 32 bytes each.
 const maxMatches = 5_000_000
 
-// exactSpans returns all places of old in s, overlapping ones too, but only
-// one more than maxMatches. A match that would begin between the two
-// characters of a CRLF is none: replacing it would tear the line ending.
+// exactSpans returns the places of old in s, including overlapping ones, up to one more than maxMatches. A match that
+// would begin between the two characters of a CRLF does not count: replacing it would split the line ending.
 func exactSpans(s, old string) []Span {
 	var spans []Span
 	for at := 0; ; at++ {
@@ -171,9 +165,8 @@ func exactSpans(s, old string) []Span {
 	}
 }
 
-// spansByEnding returns the places of old, whatever its line endings and those
-// of the text. If the text has but one kind, old is put into it: that is
-// several times faster than folding the text.
+// spansByEnding returns the places of old, with line endings ignored. If the text has only one kind of ending, it is
+// put into old, which is several times faster than folding the text.
 func (t *Text) spansByEnding(old string) []Span {
 	if t.eol == Mixed {
 		return foldedSpans(t.str, old, false)
@@ -181,11 +174,11 @@ func (t *Text) spansByEnding(old string) []Span {
 	return exactSpans(t.str, strings.ReplaceAll(fold(old, false), "\n", t.eol.sequence()))
 }
 
-// foldedSpans returns the places in s that are old once both are folded.
+// foldedSpans returns the places in s that equal old when both are folded.
 func foldedSpans(s, old string, quotes bool) []Span {
 	folded, needle := fold(s, quotes), fold(old, quotes)
 	if folded == s && needle == old {
-		return nil // nothing folds: the exact search has seen it all
+		return nil // nothing folds: the exact search has found all places
 	}
 	spans := exactSpans(folded, needle)
 	starts, ends := make([]int, len(spans)), make([]int, len(spans))
@@ -199,8 +192,8 @@ func foldedSpans(s, old string, quotes bool) []Span {
 	return spans
 }
 
-// withoutOverlaps keeps of overlapping spans the first, as a replacement from
-// left to right does.
+// withoutOverlaps returns the spans without those that overlap an earlier one, as a replacement from left to right
+// would use them.
 func withoutOverlaps(spans []Span) []Span {
 	kept := spans[:1]
 	for _, sp := range spans[1:] {
@@ -214,8 +207,7 @@ func withoutOverlaps(spans []Span) []Span {
 func replacement(t *Text, spans []Span, old, new string, how MatchKind) (*Match, error) {
 	m := &Match{Spans: spans, New: make([]string, len(spans)), MatchKind: how}
 	changed := false
-	// When old and new differ in nothing but endings or quotes, that is what
-	// the edit is about.
+	// If old and new differ only in line endings or quotes, changing these is the purpose of the edit.
 	literal := fold(old, true) == fold(new, true)
 	for i, sp := range spans {
 		with := new
@@ -239,8 +231,8 @@ const maxLineList = 20
 type AmbiguousError struct {
 	Lines     []int     // the lines with a match, from 1; the first maxLineList and one more
 	Count     int       // how many matches there are; counting stops after maxMatches
-	MatchKind MatchKind // what had to be disregarded to find them
-	Places    string    // the first MaxPlaces of them with the lines around, numbered
+	MatchKind MatchKind // which differences were ignored to find them
+	Places    string    // the first MaxPlaces matches with the lines around them, numbered
 }
 
 func newAmbiguous(s string, spans []Span, how MatchKind) *AmbiguousError {
@@ -253,7 +245,7 @@ func newAmbiguous(s string, spans []Span, how MatchKind) *AmbiguousError {
 			continue
 		}
 		if e.Lines = append(e.Lines, line); len(e.Lines) > maxLineList {
-			break // one more than is listed: it becomes an ellipsis
+			break // one more than is listed: Error shows an ellipsis for it
 		}
 	}
 	return e

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A folder walks the places where a text differs from its folded form: there
-// every line ending is "\n" and, if quotes is set, curly quotes are straight.
-// Folding a text and mapping offsets back both use the same walk, so that no
+// A folder finds the places where a text differs from its folded form. In that form every line ending is "\n" and, if
+// quotes is set, curly quotes are straight. Both folding a text and mapping offsets back use a folder, so that no
 // table of positions is needed.
 type folder struct {
 	s      string
@@ -70,8 +69,7 @@ func (f *folder) seekQuote(from int) int {
 // curlyLen is the length of each curly quote in UTF-8.
 const curlyLen = len("\u2018")
 
-// straight returns the straight form of the curly quote that s begins with, 0
-// if it begins with something else.
+// straight returns the straight form of the curly quote that s begins with, or 0 if it begins with another character.
 func straight(s string) byte {
 	r, _ := utf8.DecodeRuneInString(s)
 	switch r {
@@ -83,7 +81,7 @@ func straight(s string) byte {
 	return 0
 }
 
-// fold returns the folded form of s, s itself if there is nothing to fold.
+// fold returns the folded form of s, or s itself if there is nothing to fold.
 func fold(s string, quotes bool) string {
 	f := newFolder(s, quotes)
 	at, width, repl, ok := f.next()

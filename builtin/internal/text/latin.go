@@ -9,18 +9,18 @@ import (
 )
 
 // chardet never proposes a charset of Central Europe or the Baltic: it takes their texts for windows-1252 or
-// windows-1254. What it does not look at is which letters a language has, and that no word has a sign such as ³
-// inside.
+// windows-1254. It does not consider which letters a language has, nor that signs such as ³ do not occur within
+// words. The functions here do.
 
-// A script is a charset with the letters beyond ASCII, in lower case, of languages that are written in it.
+// A script is a charset, with the non-ASCII letters of the languages written in it, in lower case.
 type script struct {
 	name    string
 	decoder *charmap.Charmap
 	letters []string
 }
 
-// westernScripts are what a text in windows-1252 or windows-1254 may be. Languages that are often found in one file
-// stand together.
+// westernScripts are the scripts that a text in windows-1252 or windows-1254 may be in. Languages that often occur in
+// one file share a string.
 var westernScripts = []script{
 	{"windows-1252", charmap.Windows1252, []string{
 		"àâåçéèêëîïôœùûüÿäößìòñ", // French, German, Italian, Dutch, loans in English
@@ -40,10 +40,10 @@ var centralLetters = []string{
 	"ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ", // Polish, Czech, Slovak, Hungarian, Croatian and Slovene, Romanian
 }
 
-// centralEuropean returns the charset of Central Europe or the Baltic of a text that seems to be of the West, or cs
-// if there is no reason to think so: nearly all of its letters must belong to a language there, and a good part of
-// them to none of the West. Letters that are the same in both charsets, such as those in names, say less. The lines
-// are those of raw that are not ASCII.
+// centralEuropean returns the Central European or Baltic charset of a text that was taken for a Western one, or cs if
+// nothing suggests such a charset: nearly all of its letters must belong to one language there, and a good part of
+// them to no Western one. Letters that both charsets encode alike, such as those in names, count less. lines are the
+// lines of raw that are not ASCII.
 func centralEuropean(cs *charset, lines, raw []byte) *charset {
 	switch cs.name {
 	case "windows-1252", "windows-1254", "iso-8859-1":
@@ -75,11 +75,11 @@ func centralEuropean(cs *charset, lines, raw []byte) *charset {
 type highBytes struct {
 	all    int
 	of     [256]int
-	inWord [256]int // those with letters on both sides
+	inWord [256]int // how many of them have letters on both sides
 }
 
 func (h *highBytes) count(raw []byte) {
-	isLetter := func(b byte) bool { return b >= 0xc0 || 'a' <= b|0x20 && b|0x20 <= 'z' } // in every one of these charsets
+	isLetter := func(b byte) bool { return b >= 0xc0 || 'a' <= b|0x20 && b|0x20 <= 'z' } // in each of these charsets
 	for i, b := range raw {
 		if b < utf8.RuneSelf {
 			continue
@@ -92,9 +92,9 @@ func (h *highBytes) count(raw []byte) {
 	}
 }
 
-// foreignCount counts what does not belong into a text of the language that suits it best: letters of others, and
-// signs inside of words, which count twice. If there is another script, only bytes that mean something else in that
-// are examined.
+// foreignCount counts the characters that do not fit the language that suits the text best: letters that it does not
+// have, and signs within words, which count twice. If other is not nil, only bytes are examined that stand for
+// another character in it.
 func (h *highBytes) foreignCount(scripts []script, other *script) int {
 	least := 2 * h.all
 	for _, s := range scripts {
@@ -111,7 +111,7 @@ func (h *highBytes) foreignCount(scripts []script, other *script) int {
 	return least
 }
 
-// betweenLetters are signs that stand inside of words in any language.
+// betweenLetters are signs that occur within words in any language.
 const betweenLetters = "\u00a0\u00ad’‘·–—"
 
 func (h *highBytes) strangeAs(b int, r rune, letters string) int {
@@ -128,7 +128,7 @@ func (h *highBytes) strangeAs(b int, r rune, letters string) int {
 	return h.of[b]
 }
 
-// differing counts the bytes that mean something else in a script than in windows-1252.
+// differing counts the bytes that stand for another character in a script than in windows-1252.
 func (h *highBytes) differing(s *script) (n int) {
 	for b := utf8.RuneSelf; b < len(h.of); b++ {
 		if s.differs(b) {
@@ -138,7 +138,8 @@ func (h *highBytes) differing(s *script) (n int) {
 	return n
 }
 
-// differs reports whether a byte means something else in windows-1252. In no script every byte is examined.
+// differs reports whether a byte stands for another character in the script than in windows-1252. For a nil script it
+// reports true.
 func (s *script) differs(b int) bool {
 	return s == nil || s.decoder.DecodeByte(byte(b)) != charmap.Windows1252.DecodeByte(byte(b))
 }

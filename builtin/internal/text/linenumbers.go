@@ -13,7 +13,7 @@ type Line struct {
 	Hidden int    // characters after Text that were too many to hold
 }
 
-// blanks stand before a line number, so that it takes six columns.
+// blanks is the padding of a line number to six columns.
 const blanks = "      "
 
 // Number writes lines as Read shows them: the line number right-aligned to
@@ -34,8 +34,7 @@ func Number(out *strings.Builder, lines []Line, first, clip int) {
 	}
 }
 
-// clipped returns the first clip characters of a line and the number of those
-// after them.
+// clipped returns the first clip characters of a line, and how many characters follow.
 func clipped(line Line, clip int) (shown string, hidden int) {
 	if clip <= 0 || len(line.Text) <= clip {
 		return line.Text, line.Hidden

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Indistinct returns the form that a line shares with all lines from which it cannot be told by looking: with one
-// character for a letter and its accents, plain spaces, none at the end, and without the characters that do not show.
+// Indistinct returns the same form for all lines that cannot be told apart by looking at them: accents combined with
+// their letters, plain spaces, no spaces at the end, and no invisible characters.
 func Indistinct(s string) string {
 	if isPlain(s) && !strings.Contains(s, "\t") {
 		return strings.TrimRight(s, " ")
@@ -27,8 +27,8 @@ func Indistinct(s string) string {
 	}, norm.NFC.String(s)), " ")
 }
 
-// LookAlike is [Indistinct], and takes as equal what is easily confused: all dashes, all quotes of a kind, letters of
-// other scripts that have the shape of a Latin one, and characters of another width.
+// LookAlike is [Indistinct] for characters that are easily confused too: it makes equal all dashes, all quotes of a
+// kind, letters of other scripts with the shape of a Latin one, and characters of different width.
 func LookAlike(s string) string {
 	if isPlain(s) {
 		return Indistinct(s)
@@ -41,7 +41,7 @@ func LookAlike(s string) string {
 	}, fold(norm.NFKC.String(Indistinct(s)), true)))
 }
 
-// homoglyphs are the letters of the Cyrillic and Greek alphabets that have the shape of a Latin one.
+// homoglyphs replaces Cyrillic and Greek letters by the Latin letters of the same shape.
 var homoglyphs = func() *strings.Replacer {
 	var pairs []string
 	for _, alphabet := range [][2]string{
@@ -56,8 +56,8 @@ var homoglyphs = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// Escaped returns s with each character outside of ASCII, and a space at an end, as JSON escapes it, so that what does
-// not show is seen and can be pasted into an argument.
+// Escaped returns s with non-ASCII characters and spaces at its end in the escapes of JSON, so that invisible
+// characters can be seen, and pasted into an argument.
 func Escaped(s string) string {
 	var b strings.Builder
 	last := len(strings.TrimRight(s, " "))

@@ -9,11 +9,10 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// restyle returns what replaces sp, which matches old: new, in the style of
-// the file. Lines that old and new share keep the very characters of the
-// file; other lines take its line endings and its kind of quotes.
+// restyle returns the replacement for the range sp, which matched old: new in the style of the file. Lines that old
+// and new share keep the characters of the file; other lines get its line endings and its kind of quotes.
 //
-// If literal is set, new is used unchanged.
+// If literal is set, restyle returns new unchanged.
 func restyle(t *Text, sp Span, old, new string, how MatchKind, literal bool) string {
 	if literal {
 		return new
@@ -28,7 +27,7 @@ func restyle(t *Text, sp Span, old, new string, how MatchKind, literal bool) str
 	return newAligner(t.str[sp.Start:sp.End], fold(old, false), eol, how).align(fold(new, false))
 }
 
-// An aligner carries a region of a file over into the text that replaces it.
+// An aligner transfers the style of a region of a file to the text that replaces it.
 type aligner struct {
 	region []string // the lines of the file
 	old    []string // the same lines as the caller typed them, endings "\n"
@@ -91,7 +90,7 @@ func styleOf(region string, plain rune, curly string) quoteStyle {
 	return asTyped
 }
 
-// align returns new with the characters of the file where old and new agree.
+// align returns new, with the file's own characters in the lines that old and new share.
 func (a *aligner) align(new string) string {
 	var b strings.Builder
 	var deleted []int // lines of old that the edits so far removed, not yet paired
@@ -115,13 +114,13 @@ func (a *aligner) align(new string) string {
 	return b.String()
 }
 
-// carry returns the new form of one line: where it begins and ends like the
-// old one it has the characters of the file.
+// carry returns the new form of one line. The start and the end that it has in common with the old line are taken
+// from the file.
 func (a *aligner) carry(i int, line string) string {
 	old, region := a.old[i], a.region[i]
 	p := commonPrefix(old, line)
 	q := commonSuffix(old[p:], line[p:])
-	// Offsets in old and in region meet in the form that both fold to.
+	// Offsets in old are mapped to offsets in region through the folded form, which both share.
 	at := unfold(region, a.quotes, []int{len(fold(old[:p], a.quotes)), len(fold(old[:len(old)-q], a.quotes))})
 	return region[:at[0]] + a.styled(line, p, len(line)-q) + region[at[1]:]
 }
@@ -146,9 +145,9 @@ func (a *aligner) styled(line string, start, end int) string {
 	return b.String()
 }
 
-// quote returns the quote r in the given style. A straight one becomes an
-// opening one at the start of a line, after a space and after an opening
-// bracket, dash or quote, else a closing one, which is also the apostrophe.
+// quote returns the quote r in the given style. If the style is curly, a straight quote becomes an opening one at the
+// start of a line, after a space, and after an opening bracket, dash or quote; otherwise it becomes a closing one,
+// which is also the apostrophe.
 func quote(r, before rune, style quoteStyle, plain, opening, closing rune) rune {
 	switch {
 	case style == allStraight:
@@ -171,7 +170,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// commonSuffix is commonPrefix from the other side.
+// commonSuffix returns the length of the longest common suffix that starts at a character of both.
 func commonSuffix(a, b string) int {
 	n := suffixLen(a, b)
 	for n > 0 && !utf8.RuneStart(a[len(a)-n]) {
@@ -180,8 +179,7 @@ func commonSuffix(a, b string) int {
 	return n
 }
 
-// blockLen is how much is compared at once: whole blocks compare at the speed
-// of memory.
+// blockLen is how many bytes are compared at once: whole blocks are compared at the speed of memory.
 const blockLen = 4 << 10
 
 func prefixLen(a, b string) int {

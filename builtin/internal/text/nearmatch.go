@@ -9,21 +9,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The bounds of a diagnosis: what is examined and what is shown.
+// Limits of a diagnosis: how much is examined, and how much is shown.
 const (
 	maxDiagnosed    = 16 << 20 // bytes of the file
 	maxOldLines     = 200      // lines of the text searched for that decide where it is
-	maxRegionRows   = 40       // lines shown, of both sides together
+	maxRegionRows   = 40       // lines shown, of both texts together
 	leadingRows     = 3        // lines shown before the first that differs
 	maxShownLine    = 240      // characters shown of a line
 	maxCandidates   = 8        // places compared in full
 	minSimilarity   = 0.45     // below this nothing is shown: it would mislead
 	lineTolerance   = 2        // lines that may be missing or added on one side
-	maxSameLines    = 8        // places at which one line of the text counts, such as "}"
+	maxSameLines    = 8        // up to how many places a line counts as a hint: lines such as "}" are everywhere
 	gramTableSize   = 1 << 14  // slots of the set of trigrams, a power of two
 	maxComparedLine = 2000     // bytes of a line that are compared
-	sameKey         = 0.98     // what a line counts that differs in whitespace or case
-	alike           = 0.95     // what a line counts at most that differs in more
+	sameKey         = 0.98     // weight of a line that differs in whitespace or case only
+	alike           = 0.95     // greatest weight of a line that differs in more
 )
 
 // NotFoundError reports that a text to be replaced does not occur, and shows
@@ -33,15 +33,14 @@ type NotFoundError struct {
 	// nothing is like the text.
 	First, Last int
 
-	// Region shows that place in addition to the text, with whitespace made visible
-	// where they differ.
+	// Region shows the lines of that place beside those of the text. Where they differ, whitespace is made visible.
 	Region string
 
-	// Reason is what all differences come down to, if that is known, such as
-	// "only the indentation differs: tabs in the file, spaces in old_string".
+	// Reason says what all differences have in common, or is empty: "only the indentation differs: tabs in the file,
+	// spaces in old_string".
 	Reason string
 
-	// Escaped says that the text is there but for how it was escaped, which is the Reason.
+	// Escaped says that the text was found once an escaping was added or removed. Reason says which.
 	Escaped bool
 
 	Partial bool // the file is so large that only its beginning was compared
@@ -77,7 +76,7 @@ func (e *NotFoundError) Error() string {
 	return b.String()
 }
 
-// charCode finds a character that is shown by its number.
+// charCode matches a character that is shown as its code point.
 var charCode = regexp.MustCompile(`<U\+([0-9A-F]{4})>`)
 
 // diagnose finds the place in t most like old.
@@ -91,7 +90,7 @@ func diagnose(t *Text, old string) *NotFoundError {
 		s, e.Partial = s[:maxDiagnosed], true
 	}
 	want, have := splitLines(old), splitLines(s)
-	if !strings.Contains(old, "\r") { // then line endings are not what differs
+	if !strings.Contains(old, "\r") { // then differing line endings do not matter
 		for i := range have {
 			have[i] = strings.TrimSuffix(have[i], "\r")
 		}
@@ -127,14 +126,13 @@ func splitLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// squeeze returns a line without differences in whitespace.
+// squeeze returns a line with each run of whitespace replaced by one space, and none at its ends.
 func squeeze(line string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// candidates returns the line indices at which want may begin: where lines
-// are equal but for whitespace, weighted by their length, and where a line
-// shares most trigrams with the longest line of want.
+// candidates returns the indices of lines at which want may begin. They are found by lines that are equal apart from
+// whitespace, weighted by length, and by the lines that share most trigrams with the longest line of want.
 func candidates(want, have []string) []int {
 	index := make(map[string][]int, len(want))
 	longest := 0
@@ -164,8 +162,8 @@ func candidates(want, have []string) []int {
 	return highest(votes, maxCandidates)
 }
 
-// key is the form in which lines are compared: without differences in
-// whitespace, in the case of ASCII letters, and in how accents are put on letters.
+// key returns the form in which lines are compared: without differences in whitespace, in the case of ASCII letters,
+// and in how accents are encoded.
 func key(line string) string { return string(appendKey(nil, line)) }
 
 // appendKey appends key(line) to buf.
@@ -185,8 +183,8 @@ func appendKey(buf []byte, line string) []byte {
 	return buf
 }
 
-// highest returns the indices of the n highest values above 0, highest first,
-// the earlier of equal ones first.
+// highest returns the indices of the n highest values above 0, in descending order of value. Among equal values the
+// first comes first.
 func highest(values []float64, n int) []int {
 	var top []int
 	for i, v := range values {
@@ -205,8 +203,8 @@ func highest(values []float64, n int) []int {
 	return top
 }
 
-// similarity compares want with the beginning of have in [0, 1], each line with
-// those about as far from the beginning. Long lines count for more.
+// similarity returns how similar want is to the beginning of have, from 0 to 1. Each line is compared with the lines
+// of have at about the same index. Long lines count for more.
 func similarity(want, have []string) float64 {
 	total, sum := 0.0, 0.0
 	for j, line := range want {
@@ -248,7 +246,7 @@ func gram(a, b, c byte) int {
 	return int((uint32(a)*0x9e3779b1 ^ uint32(b)*0x85ebca6b ^ uint32(c)*0xc2b2ae35) >> 8 & (gramTableSize - 1))
 }
 
-// similarity is the Dice coefficient of the trigrams of line and the set.
+// similarity returns the Dice coefficient of the trigrams of line and those of the set.
 func (g *gramSet) similarity(line []byte) float64 {
 	if g.count == 0 || len(line) < 3 {
 		return 0
@@ -263,7 +261,7 @@ func (g *gramSet) similarity(line []byte) float64 {
 	return 2 * float64(min(shared, g.count)) / float64(n+g.count)
 }
 
-// reason names what all differences between want and have come down to.
+// reason says what all differences between want and have have in common, or returns "".
 func reason(want, have []string) string {
 	if len(have) < len(want) {
 		return ""
@@ -294,7 +292,7 @@ func reason(want, have []string) string {
 	return ""
 }
 
-// indentStyles says when one side indents with tabs and the other does not.
+// indentStyles returns a note if one side indents with tabs and the other does not, otherwise "".
 func indentStyles(want, have []string) string {
 	tabs := func(lines []string) bool {
 		for _, l := range lines {

@@ -9,23 +9,23 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// A region is a place in a file in addition to the text that was searched for.
+// A region compares the text that was searched for with a place in the file.
 type region struct {
 	rows        []row
 	first, last int // its lines in the file, from 1
 }
 
-// row is a line of a region: of the text searched for ('-'), of the file ('+')
-// or of both (' ').
+// row is a line of a region. Its mark is '-' if only the text has the line, '+' if only the file has it, ' ' if both
+// have it.
 type row struct {
 	mark   byte
 	text   string
-	number int // in the file, 0 for '-'
-	differ int // where the lines of a pair begin to differ, -1 if it has no pair
+	number int // its line in the file, 0 for '-'
+	differ int // where the two lines of a pair begin to differ, -1 for a line without a pair
 }
 
-// compareRegion sets want next to the lines of the file around index at, where
-// it may have a few lines more or less.
+// compareRegion compares want with the lines of the file that begin at index at. The place in the file may have a few
+// lines more or fewer.
 func compareRegion(want, have []string, at int) *region {
 	from, to := max(0, at-lineTolerance), min(len(have), at+len(want)+lineTolerance)
 	r := &region{}
@@ -39,7 +39,7 @@ func compareRegion(want, have []string, at int) *region {
 		case diff.Insert:
 			inserted = append(inserted, from+e.LineNoY)
 		case diff.Match:
-			if !matched { // what precedes it in the file is only there by slack
+			if !matched { // lines before the first common one are only in the range because of lineTolerance
 				inserted = inserted[max(0, len(inserted)-len(deleted)):]
 			}
 			r.addRun(want, have, deleted, inserted)
@@ -54,8 +54,8 @@ func compareRegion(want, have []string, at int) *region {
 	return r
 }
 
-// comparePlace sets want next to the lines of a place that looks like it, or the parts of lines, of which the first has
-// that number.
+// comparePlace compares want with a place that looks like it. The first and last lines of place may be parts of
+// lines; number is the number of the first.
 func comparePlace(want, place []string, number int) *region {
 	r := &region{}
 	if len(want) != len(place) {
@@ -87,7 +87,7 @@ func (r *region) add(l row) {
 	r.rows = append(r.rows, l)
 }
 
-// addRun adds lines that differ: in pairs if there are as many on both sides.
+// addRun adds lines that differ: in pairs if both sides have the same number of lines.
 func (r *region) addRun(want, have []string, deleted, inserted []int) {
 	if len(deleted) == len(inserted) {
 		for k, j := range deleted {
@@ -103,7 +103,7 @@ func (r *region) addRun(want, have []string, deleted, inserted []int) {
 	}
 }
 
-// addPair adds a line that was searched for and the one that the file has in its place.
+// addPair adds a line of the text that was searched for, and the line of the file in the same place.
 func (r *region) addPair(want, have string, number int) {
 	p := commonPrefix(want, have)
 	if LookAlike(visible(want)) == LookAlike(visible(have)) {
@@ -114,8 +114,8 @@ func (r *region) addPair(want, have string, number int) {
 	r.add(row{'+', have, number, p})
 }
 
-// markUnlike replaces each character outside of ASCII that visible keeps, except in the first p and the last q bytes,
-// by its number.
+// markUnlike replaces the printable non-ASCII characters of a line by their code points, except in the first p and
+// the last q bytes.
 func markUnlike(line string, p, q int) string {
 	var b strings.Builder
 	b.WriteString(line[:p])
@@ -130,7 +130,7 @@ func markUnlike(line string, p, q int) string {
 	return b.String()
 }
 
-// show returns the rows from a little before the first that differs.
+// show returns the rows, beginning a few before the first that differs.
 func (r *region) show() string {
 	start := 0
 	for start < len(r.rows) && r.rows[start].mark == ' ' {
@@ -166,7 +166,7 @@ func (l row) show(b *strings.Builder) {
 	}
 }
 
-// shorten cuts a long line to a piece that has offset at in it.
+// shorten returns a piece of a long line that contains offset at.
 func shorten(line string, at int) string {
 	runes := []rune(line)
 	if len(runes) <= maxShownLine {
@@ -183,7 +183,7 @@ func shorten(line string, at int) string {
 	return out
 }
 
-// shownFrom returns the first character that shorten shows.
+// shownFrom returns the index of the first character that shorten shows.
 func shownFrom(line string, at int) int {
 	n := len([]rune(line))
 	if n <= maxShownLine {
@@ -202,8 +202,8 @@ func caret(line string, at int) int {
 	return column
 }
 
-// visible replaces the characters that do not show. A single space between
-// two words stays: it can be told from all others.
+// visible replaces invisible characters. A single space between two words stays, because it cannot be mistaken for
+// anything else.
 func visible(s string) string {
 	var b strings.Builder
 	runes := []rune(s)

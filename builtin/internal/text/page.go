@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a page unless its options say otherwise.
+// The limits of a page if its options do not set others.
 const (
 	// DefaultPageLines is how many lines a page has.
 	DefaultPageLines = 2000
@@ -19,12 +19,11 @@ const (
 	// DefaultPageBytes is 25,000 tokens at 3.5 bytes each.
 	DefaultPageBytes = 87_500
 
-	// DefaultLineBytes is how much of one line is held: 2,000 characters of
-	// four bytes each.
+	// DefaultLineBytes is how many bytes of a line are held: 2,000 characters of four bytes each.
 	DefaultLineBytes = 8000
 
-	// DefaultCountBytes is how far after the page lines are counted for the
-	// total. Counting runs at several gigabytes a second.
+	// DefaultCountBytes is up to how many bytes after the page lines are counted for the total. Counting runs at several
+	// gigabytes a second.
 	DefaultCountBytes = 32 << 20
 
 	// readLen is the size of a read: large enough that bytes.Count sets the
@@ -41,7 +40,7 @@ type PageOptions struct {
 	Charset    string // of the file, if it is known; see [DecodeAs]
 	CountBytes int64  // count lines this far after the page; default DefaultCountBytes
 
-	before int // bytes of what precedes a line
+	before int // bytes of the line number and arrow before a line
 }
 
 // Page is a run of lines of a file.
@@ -89,7 +88,7 @@ func readPage(s *lineScanner, o PageOptions) (*Page, error) {
 	return p, nil
 }
 
-// beginPage passes over what lies before the page, and counts its lines.
+// beginPage skips the lines before the page, and counts them.
 func beginPage(s *lineScanner, o *PageOptions) *Page {
 	o.setDefaults()
 	p := &Page{First: o.Offset, BOM: s.at > 0}
@@ -105,7 +104,7 @@ func (p *Page) read(s *lineScanner, o PageOptions) {
 	p.Count = len(p.Lines)
 }
 
-// conclude looks at what lies after the page.
+// conclude counts the lines after the page.
 func (p *Page) conclude(s *lineScanner, o PageOptions) error {
 	p.Total += p.Count
 	p.More = s.fill() || p.End < s.at
@@ -113,7 +112,7 @@ func (p *Page) conclude(s *lineScanner, o PageOptions) error {
 		p.Next = p.First + p.Count
 	}
 	if p.End < s.at {
-		p.Total++ // the line that was too much
+		p.Total++ // the line that did not fit
 	}
 	p.Total += s.skip(math.MaxInt, o.CountBytes)
 	if s.open {
@@ -137,7 +136,7 @@ func (o *PageOptions) setDefaults() {
 		o.LineBytes = DefaultLineBytes
 	}
 	o.before = max(len(blanks), len(strconv.Itoa(o.Offset+o.MaxBytes))) + len("→")
-	o.LineBytes = max(4, o.LineBytes&^3) // whole code units of any charset
+	o.LineBytes = max(4, o.LineBytes&^3) // whole code units in any charset
 	if o.CountBytes <= 0 {
 		o.CountBytes = DefaultCountBytes
 	}
@@ -167,11 +166,11 @@ func (p *Page) collect(s *lineScanner, o PageOptions) []rawLine {
 	return lines
 }
 
-// cutNote is room for what follows a line that is cut, in bytes.
+// cutNote is how many bytes the note at the end of a cut line takes at most.
 const cutNote = len("… [9223372036854775807 more characters on this line]")
 
-// costOf is what a line counts against the bound in bytes: its text, the number before it, its end, and the note that
-// it is cut.
+// costOf returns how many bytes of MaxBytes a line takes: for its text, the number before it, its newline, and the
+// note if it is cut.
 func (o *PageOptions) costOf(length int) int {
 	cost := o.before + length + len("\n")
 	if length > o.LineBytes/utf8.UTFMax { // it may have more characters than are shown
@@ -191,7 +190,7 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	var endings eolCount
 	all := shared(s.held) // nothing writes to it any more
 	valid := plain || utf8.ValidString(all)
-	returns := strings.IndexByte(all, '\r') >= 0 // most files have none, and no line is searched then
+	returns := strings.IndexByte(all, '\r') >= 0 // most files have none, and then no line is searched
 	p.Lines = slices.Grow(p.Lines, len(raw))
 	for _, l := range raw {
 		text := all[l.from:l.to]
@@ -200,7 +199,7 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 		}
 		if l.hidden > 0 {
 			if whole := strings.TrimRight(text, string(utf8.RuneError)); whole != text {
-				text = whole // the last character was cut in two
+				text = whole // the last character was cut in the middle
 				l.hidden++
 			}
 		}
@@ -222,7 +221,7 @@ func (p *Page) decode(raw []rawLine, s *lineScanner) {
 	p.EOL = endings.kind()
 }
 
-// IsASCII reports whether there are only characters of ASCII, which are the same in nearly every charset.
+// IsASCII reports whether b is ASCII, which is the same in nearly every charset.
 func IsASCII(b []byte) bool {
 	const high = 0x8080808080808080
 	for ; len(b) >= 8; b = b[8:] {

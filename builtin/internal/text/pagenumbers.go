@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// NumberPage is [ReadPage] of a file that is in memory, and its lines as [Number] writes them. Of most files no lines
-// are made: they are copied from the file to where they are shown, and Lines is nil.
+// NumberPage returns the page of a file that is in memory, as [ReadPage] does, and its lines as [Number] writes them.
+// For most files it copies the lines directly from the file, and p.Lines is nil.
 func NumberPage(content []byte, o PageOptions, clip int) (shown string, p *Page) {
 	s := scannerOf(content, o.Charset)
 	p = beginPage(s, &o)
@@ -17,11 +17,11 @@ func NumberPage(content []byte, o PageOptions, clip int) (shown string, p *Page)
 		p.read(s, o)
 		shown = p.Numbered(clip)
 	}
-	_ = p.conclude(s, o) // what is in memory can be read
+	_ = p.conclude(s, o) // reading from memory cannot fail
 	return shown, p
 }
 
-// Numbered are the lines of the page as [Number] writes them.
+// Numbered returns the lines of the page as [Number] writes them.
 func (p *Page) Numbered(clip int) string {
 	var out strings.Builder
 	out.Grow(int(p.End-p.Start) + len(p.Lines)*(numberWidth+1))
@@ -30,13 +30,13 @@ func (p *Page) Numbered(clip int) string {
 }
 
 const (
-	// numberWidth is how many bytes stand before a line, up to the last that is padded.
+	// numberWidth is how many bytes precede a line, and lastPadded the last number with that width.
 	numberWidth = len(blanks) + len("→")
 	lastPadded  = 999_999
 )
 
-// copyNumbered passes over the lines of the page and returns them numbered. It returns false, and passes over
-// nothing, if they cannot be copied as they are.
+// copyNumbered consumes the lines of the page and returns them numbered. It returns false, and consumes nothing, if
+// they cannot be copied unchanged.
 func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bool) {
 	near := s.buf[:min(len(s.buf), o.MaxBytes)]
 	if len(near) == 0 || clip <= 0 || clip > o.LineBytes || p.First > lastPadded-len(near) || !s.shownAsIs(near) {
@@ -66,7 +66,7 @@ func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bo
 		next(&number)
 	}
 	switch {
-	case at == len(near) && len(near) < len(s.buf) && p.Count < o.Limit: // the page goes on
+	case at == len(near) && len(near) < len(s.buf) && p.Count < o.Limit: // the page extends beyond near
 		p.Count = 0
 		return "", false
 	case open > 0:
@@ -79,19 +79,19 @@ func (p *Page) copyNumbered(s *lineScanner, o PageOptions, clip int) (string, bo
 	return shared(out), true
 }
 
-// shownAsIs reports whether bytes of a file that are all in memory are shown as they are: they are UTF-8, and their
-// lines end with "\n".
+// shownAsIs reports whether a part of a file is shown unchanged: the file is in memory, and the part is UTF-8 without
+// carriage returns.
 func (s *lineScanner) shownAsIs(part []byte) bool {
 	if !s.inPlace || s.charset.enc != nil || bytes.IndexByte(part, '\r') >= 0 {
 		return false
 	}
-	if s.ascii { // as far as the charset was looked for
+	if s.ascii { // so far as the charset was examined
 		return s.at+int64(len(part)) <= s.judged || IsASCII(part)
 	}
 	return utf8.Valid(part)
 }
 
-// paddedNumber is what precedes the line with a number up to [lastPadded].
+// paddedNumber returns what precedes the line with number n, which is at most [lastPadded].
 func paddedNumber(n int) (number [numberWidth]byte) {
 	digits := strconv.Itoa(n)
 	copy(number[:], blanks)

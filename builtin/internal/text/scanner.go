@@ -16,27 +16,27 @@ type lineScanner struct {
 	buf     []byte // the part of block not yet consumed
 	at      int64  // offset of buf in the file
 	charset *charset
-	ascii   bool   // nothing but ASCII so far: the charset is not known yet
-	judged  int64  // up to where that was looked for
+	ascii   bool   // only ASCII so far: the charset is not known yet
+	judged  int64  // up to which offset the charset was examined
 	newline []byte // one code unit
-	held    []byte // the first bytes of the lines read, each with "\n" after it
-	inPlace bool   // held is memory of the file itself: no line was yet too long to be held whole, and each has its ending
+	held    []byte // the beginnings of the lines read, with "\n" after each
+	inPlace bool   // held is a part of the file in memory: every line so far was held whole
 	open    bool   // the last line consumed has no ending
 	err     error
 }
 
-// rawLines holds the storage of lines that were decoded.
+// rawLines holds the storage of decoded lines for reuse.
 var rawLines sync.Pool // of *[]rawLine
 
-// rawLine is a line as it is in the file.
+// rawLine is a line that is not decoded: held[from:to], without "\n".
 type rawLine struct {
-	from   int // where its first bytes, without "\n", are held
+	from   int // where its beginning is in held
 	to     int
-	hidden int // how many characters follow them
+	hidden int // how many characters follow in the file
 	ended  bool
 }
 
-// blocks holds the storage of scanners: made again for each page, it would be most of what a Read allocates.
+// blocks holds the storage of scanners for reuse: it would be most of what a Read allocates.
 var blocks = sync.Pool{New: func() any { return new([readLen]byte) }}
 
 func newLineScanner(r io.Reader, block []byte, charset string) *lineScanner {
@@ -46,14 +46,14 @@ func newLineScanner(r io.Reader, block []byte, charset string) *lineScanner {
 	return s
 }
 
-// scannerOf scans what is in memory.
+// scannerOf returns a scanner of content in memory.
 func scannerOf(content []byte, charset string) *lineScanner {
 	s := &lineScanner{buf: content, err: io.EOF, inPlace: true}
 	s.begin(charset)
 	return s
 }
 
-// begin finds the charset, which may be known, and passes over the byte order mark.
+// begin finds the charset, unless the given one fits, and skips the byte order mark.
 func (s *lineScanner) begin(charset string) {
 	head := s.buf[:min(len(s.buf), judgedLen)]
 	if s.charset = fromBOM(head); s.charset != nil {
@@ -63,7 +63,7 @@ func (s *lineScanner) begin(charset string) {
 	} else {
 		s.ascii, s.judged = IsASCII(head), int64(len(head))
 		if s.ascii && bytes.IndexByte(head, 0) < 0 {
-			s.charset = utf8Charset() // without a closer look, most files are
+			s.charset = utf8Charset() // most files are UTF-8, so no closer look is needed
 		} else {
 			s.charset = detect(head)
 			s.ascii = s.ascii && s.charset.enc == nil
@@ -78,12 +78,12 @@ func (s *lineScanner) begin(charset string) {
 	s.inPlace = s.inPlace && s.charset.unit == 1
 }
 
-// judgedLen bounds the beginning by which the charset is found. Of what is in memory it is more than a read: what an
-// Edit, which looks at it all, takes for another charset should not be shown in this one.
+// judgedLen bounds the start of a file from which the charset is found. For a file in memory it is larger than one
+// read: an Edit looks at the whole file, and a Read should rarely show it in another charset.
 const judgedLen = 1 << 20
 
-// wholeLines is the part of a head that can be judged: where more follows it ends in the middle of a character,
-// perhaps.
+// wholeLines returns the part of head from which the charset can be found. If more of the file follows, that part
+// ends at the last newline, because head may end within a character.
 func (s *lineScanner) wholeLines(head []byte) []byte {
 	if s.err == nil || len(head) < len(s.buf) {
 		return head[:bytes.LastIndexByte(head, '\n')+1]
@@ -91,13 +91,13 @@ func (s *lineScanner) wholeLines(head []byte) []byte {
 	return head
 }
 
-// known takes the charset of that name unless the head speaks against it.
+// known sets the named charset and reports true, unless head does not fit it.
 func (s *lineScanner) known(head []byte, charset string) bool {
 	s.charset = charsetIfFits(head, charset)
 	return s.charset != nil
 }
 
-// fill makes buf not empty, and returns false at the end of the file.
+// fill reads into buf if it is empty. It returns false at the end of the file.
 func (s *lineScanner) fill() bool {
 	if len(s.buf) > 0 {
 		return true
@@ -118,7 +118,7 @@ func (s *lineScanner) advance(n int) {
 	s.at += int64(n)
 }
 
-// index returns where the first line of b ends, before its ending, or -1.
+// index returns the offset of the first line ending in b, or -1.
 func (s *lineScanner) index(b []byte) int {
 	if len(s.newline) == 1 {
 		return bytes.IndexByte(b, '\n')
@@ -148,8 +148,8 @@ func (s *lineScanner) count(b []byte) int {
 	return n
 }
 
-// skip passes over n lines, or what is left, and returns how many had an
-// ending. It stops early once it has read limit bytes.
+// skip skips n lines, or all that are left, and returns how many had an ending. It stops early once it has read limit
+// bytes.
 func (s *lineScanner) skip(n int, limit int64) (skipped int) {
 	for skipped < n && limit > 0 && s.fill() {
 		limit -= int64(len(s.buf))
@@ -166,7 +166,7 @@ func (s *lineScanner) skip(n int, limit int64) (skipped int) {
 		s.open = false
 	}
 	if limit <= 0 {
-		s.fill() // learn whether the file ends here
+		s.fill() // finds out whether the file ends here
 	}
 	return skipped
 }
@@ -208,7 +208,7 @@ func (s *lineScanner) line(limit int) rawLine {
 	}
 	s.open = false
 	l.to = len(s.held)
-	s.held = append(s.held, '\n') // as detection of the charset expects it
+	s.held = append(s.held, '\n') // detection of the charset expects it
 	return l
 }
 

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/text/encoding/japanese"
 )
 
-// shortJapanese returns Shift-JIS for a text that chardet does not recognise, because it has but a comment of it, and
-// that no Western charset explains; else nil. All of its characters beyond ASCII must be Japanese, and most stand
-// after another one: in what is not Shift-JIS a byte often becomes one together with the letter after it. The lines
-// are those of raw that are not ASCII.
+// shortJapanese returns Shift-JIS for a text with so little Japanese, such as one comment, that chardet does not
+// recognise it, and which no Western charset explains; otherwise nil. All of its non-ASCII characters must be
+// Japanese, and at least half of them must follow another one: in other charsets single bytes often look like
+// Shift-JIS together with the letter after them. lines are the lines of raw that are not ASCII.
 func shortJapanese(lines, raw []byte) *charset {
 	cs := single("shift_jis", japanese.ShiftJIS)
 	if !decodesWhole(cs, raw) {
@@ -36,8 +36,8 @@ func shortJapanese(lines, raw []byte) *charset {
 	return cs
 }
 
-// isJapanese reports whether a character is one of those that two bytes of Shift-JIS stand for in Japanese. The
-// narrow kana, which have one byte, are not: they are letters in other charsets.
+// isJapanese reports whether a character is a Japanese one that Shift-JIS encodes in two bytes. The narrow kana take
+// one byte, and do not count: other charsets have letters at these bytes.
 func isJapanese(r rune) bool {
 	return r >= 0x3000 && r < 0x3100 || r >= 0xff00 && r < 0xff61 || unicode.Is(unicode.Han, r)
 }

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// numberPrefix is what Read puts before each line, see [Number], or with a tab what cat -n and other hosts' tools do.
+// numberPrefix matches what Read puts before each line, see [Number], or the number and tab of cat -n and of other
+// hosts' tools.
 var numberPrefix = regexp.MustCompile(`^[ \t]*([0-9]+)(→|\t)`)
 
-// stripNumbers removes the line number prefixes of s. It is not ok unless every line has one and something is
-// left. Before tabs the numbers must be those of lines that follow one another: what a table has in its first
-// column is no line number. Of a single line even that says little: at is where it must stand, else 0.
+// stripNumbers removes the line number prefixes of s. It reports false unless every line has one and some text is
+// left. Numbers before tabs must be consecutive, because the first column of a table may hold numbers too. For a
+// single line with a tab that is weak evidence: at is then the line where the match must be, otherwise 0.
 func stripNumbers(s string) (bare string, at int, ok bool) {
 	var b strings.Builder
 	next, lines := 0, 0
@@ -35,7 +36,7 @@ func stripNumbers(s string) (bare string, at int, ok bool) {
 	return b.String(), at, b.Len() > 0
 }
 
-// standsAt reports whether a match begins on a line, counted from 1; 0 is any.
+// standsAt reports whether a match begins on the given line, counted from 1. With 0 any line will do.
 func (m *Match) standsAt(t *Text, line int) bool {
 	return line == 0 || strings.Count(t.str[:m.Spans[0].Start], "\n")+1 == line
 }

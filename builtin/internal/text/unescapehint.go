@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescaped are the readings of a text that was escaped once too often, or not as the file is. Each says what
-// the file then differs in.
+// unescaped lists how to read a text that was escaped once too often, or not in the way of the file. Each reason says
+// how the file then differs.
 var unescaped = []struct {
 	read   func(string) string
 	reason string
@@ -25,10 +25,10 @@ var unescaped = []struct {
 	{encodeEscapes("%04X"), `the file has \u00A0 and the like where old_string has the characters themselves`},
 }
 
-// charEscape finds a character that is written by its number.
+// charEscape matches an escaped code point.
 var charEscape = regexp.MustCompile(`\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))`)
 
-// Unescaped replaces numbers of characters, such as \u00a0, by the characters.
+// Unescaped replaces escaped code points, such as \u00a0, by their characters.
 func Unescaped(s string) string {
 	return charEscape.ReplaceAllStringFunc(s, func(escape string) string {
 		n, err := strconv.ParseUint(strings.Trim(escape, `\uUx{}`), 16, 32)
@@ -39,7 +39,7 @@ func Unescaped(s string) string {
 	})
 }
 
-// encodeEscapes replaces characters outside of ASCII by their numbers, in the form of JSON.
+// encodeEscapes returns a function that replaces non-ASCII characters by JSON escapes.
 func encodeEscapes(digits string) func(string) string {
 	return func(s string) string {
 		var b strings.Builder
@@ -56,7 +56,7 @@ func encodeEscapes(digits string) func(string) string {
 	}
 }
 
-// diagnoseEscaped finds old in t as it was probably meant; nil if it is not there.
+// diagnoseEscaped looks for old with another escaping in t. It returns nil if none is found.
 func diagnoseEscaped(t *Text, old string) *NotFoundError {
 	for _, as := range unescaped {
 		meant := as.read(old)
@@ -87,7 +87,7 @@ func escapedError(reason string, first int, lines []string) *NotFoundError {
 	for i, line := range lines[:min(len(lines), maxRegionRows)] {
 		shown := row{' ', strings.TrimSuffix(line, "\r"), first + i, -1}
 		if !isPlain(shown.text) && LookAlike(shown.text) != shown.text {
-			shown.mark = '+' // which shows what else is not seen
+			shown.mark = '+' // rows with this mark show invisible characters
 		}
 		shown.show(&b)
 	}

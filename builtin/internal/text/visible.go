@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Visible returns a text without the characters that are not seen: they can carry words that no person reads. It keeps
-// a joiner or a variation selector where it changes how the letters or the emoji before it look, and makes every line
-// break a newline. removed is how many characters were taken out.
+// Visible returns a text without invisible characters, which can carry words that no person reads. It keeps a joiner
+// or a variation selector where it changes how the letters or the emoji before it look, and replaces every line break
+// by a newline. removed is how many characters were removed.
 func Visible(s string) (visible string, removed int) {
 	if isPlain(s) {
 		return s, 0
@@ -15,7 +15,7 @@ func Visible(s string) (visible string, removed int) {
 	var out strings.Builder
 	out.Grow(len(s))
 	runes := []rune(s)
-	var last, letter rune // the last one that was kept, and the last that is no mark
+	var last, letter rune // the last character kept, and the last one that is not a combining mark
 	for i, r := range runes {
 		next := rune(-1)
 		if i+1 < len(runes) {
@@ -65,7 +65,7 @@ func isInvisible(r rune) bool {
 	switch {
 	case r < 0x7f:
 		return r < ' '
-	case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // Arabic signs, which are seen
+	case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // Arabic signs, which are visible
 		return false
 	case r >= 0xfff0 && r <= 0xfff8, r >= 0xe0000 && r <= 0xe0fff, r == 0x2800:
 		return true
@@ -81,8 +81,8 @@ const (
 	keycap             = '\u20e3'
 )
 
-// shapes reports whether an invisible character changes how the text looks: after last, and before next. letter is the
-// last character before it that is no mark.
+// shapes reports whether an invisible character r changes how the text looks. last and next are the characters before
+// and after it; letter is the last one before it that is not a combining mark.
 func shapes(r, last, letter, next rune) bool {
 	switch {
 	case r == emojiStyle, r == textStyle:
@@ -97,7 +97,7 @@ func shapes(r, last, letter, next rune) bool {
 	return false
 }
 
-// joining are the scripts whose letters take another form next to each other.
+// joining are the scripts whose letters change their form next to each other.
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Mandaic, unicode.Nko, unicode.Mongolian, unicode.Phags_Pa,
 	unicode.Hanifi_Rohingya, unicode.Adlam, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
