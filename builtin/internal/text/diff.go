@@ -140,7 +140,7 @@ func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
 	if strings.Count(old, "\n")+strings.Count(new, "\n") > 2*maxReplaced {
 		return h, false
 	}
-	a, b := linesOf(old), linesOf(new)
+	a, b := splitAfter(old), splitAfter(new)
 	above, below := 0, 0
 	for above < min(len(a), len(b)) && a[above] == b[above] {
 		above++
@@ -169,15 +169,6 @@ func replaced(old, new string, context int) (h textdiff.Hunk[string], ok bool) {
 	add(diff.Insert, came)
 	add(diff.Match, rest[:until])
 	return h, true
-}
-
-// linesOf returns the lines of a text, with their ends.
-func linesOf(s string) []string {
-	lines := strings.SplitAfter(s, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
 }
 
 // differing cuts the common lines off both ends, except for the context, and
