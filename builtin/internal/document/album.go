@@ -37,7 +37,7 @@ func (a *Album) Picture(raw []byte) (Picture, error) {
 	return pic, nil
 }
 
-// unusual replaces what only some encoders write.
+// unusual normalises base64 that only some encoders write.
 var unusual = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "", "-", "+", "_", "/")
 
 // Decode decodes base64 as programs write it: with line breaks, in the alphabet of URLs, without padding, or as a

@@ -24,8 +24,8 @@ func animatedPNG(raw []byte) bool {
 	return false
 }
 
-// animatedGIF reports whether a second image follows the first (GIF89a
-// specification). It is no check of the file: what is odd ends the walk.
+// animatedGIF reports whether a second image follows the first (GIF89a specification). It does not validate the file:
+// at unexpected data it returns false.
 func animatedGIF(raw []byte) bool {
 	const (
 		screen, descriptor = 13, 10 // sizes of the logical screen with the mark, and of an image's header
@@ -43,7 +43,7 @@ func animatedGIF(raw []byte) bool {
 			if images++; images > 1 || i+descriptor > len(raw) {
 				return images > 1
 			}
-			i = skipBlocks(raw, i+descriptor+colors(raw[i+9])+1) // one byte of code size
+			i = skipBlocks(raw, i+descriptor+colors(raw[i+9])+1) // one byte has the code size
 		default:
 			return false
 		}
@@ -51,7 +51,7 @@ func animatedGIF(raw []byte) bool {
 	return false
 }
 
-// colors is the size of the color table that a field of packed bits announces.
+// colors returns the size of the color table that a byte of flags announces.
 func colors(packed byte) int {
 	if packed&0x80 == 0 {
 		return 0
@@ -59,7 +59,7 @@ func colors(packed byte) int {
 	return 3 << (packed&7 + 1)
 }
 
-// skipBlocks passes over blocks that begin with their size, up to an empty one.
+// skipBlocks skips blocks that begin with their size, up to and including an empty one.
 func skipBlocks(raw []byte, i int) int {
 	for i < len(raw) && raw[i] != 0 {
 		i += 1 + int(raw[i])
@@ -82,8 +82,8 @@ func animatedWebP(raw []byte) bool {
 	return len(raw) > flags && string(raw[webpHeader:webpHeader+4]) == "VP8X" && raw[flags]&animationFlag != 0
 }
 
-// decodeWebP decodes a WebP file. The decoder of x/image knows no animations:
-// of those the first frame is handed to it as a file of its own.
+// decodeWebP decodes a WebP file. The decoder of x/image does not read animations: it gets the first frame as a file
+// of its own.
 func decodeWebP(r io.Reader) (image.Image, error) {
 	raw, err := io.ReadAll(r)
 	if err != nil {

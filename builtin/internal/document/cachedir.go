@@ -9,12 +9,10 @@ import (
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
-// staleAge is how old a half-written file must be to be removed: no worker lives
-// so long.
+// staleAge is how old an incomplete file must be to be removed: no worker runs that long.
 const staleAge = time.Hour
 
-// cacheDir makes the directory for compiled programs, and returns it if only
-// the user can write there.
+// cacheDir creates the directory for compiled programs, and returns it if only the user can write to it.
 func cacheDir(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -29,12 +27,12 @@ func cacheDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// removeStale removes what workers that were killed while they wrote have left:
-// files of 20 MB, named so by wazero. One that cannot be removed does no harm.
+// removeStale removes the incomplete files of workers that were killed while they wrote: 20 MB each, named *.tmp by
+// wazero. A file that cannot be removed does no harm.
 func removeStale(dir string) {
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*.tmp"))
 	if err != nil {
-		return // dir has characters that mean something to Glob
+		return // dir contains characters that are special to Glob
 	}
 	for _, name := range left {
 		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > staleAge {

@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// patience is how long a reading without compilation may take before one with it is started too.
+// patience is how long the interpreter may take before a second worker is started, which compiles PDFium.
 const patience = 2 * time.Second
 
-// race reads pages before PDFium is compiled: by an interpreter, which starts in a fraction of a second, and if that
-// takes long by compiling PDFium too. It returns the pages of the worker that is done first.
+// race reads pages while no compiled PDFium is cached. A first worker interprets PDFium, which starts in a fraction
+// of a second. If it takes longer than patience, a second worker compiles PDFium. race returns the pages of the
+// worker that finishes first.
 func (p *Pages) race(ctx context.Context, f *os.File, program string, o request) (*Pages, error) {
 	type answer struct {
 		pages *Pages
@@ -51,8 +52,8 @@ func (p *Pages) race(ctx context.Context, f *os.File, program string, o request)
 	return first.pages, first.err
 }
 
-// isCompiled reports whether a cache has a compiled PDFium. One of another version is taken for it, and compiling
-// takes its time then.
+// isCompiled reports whether a cache has a compiled PDFium, of any version. If it is of another version, the next
+// reading takes the time to compile.
 func isCompiled(cache string) bool {
 	if cache == "" {
 		return false
@@ -69,7 +70,8 @@ func isCompiled(cache string) bool {
 	return false
 }
 
-// A Compiler compiles PDFium for later readings, once. The zero Compiler is ready for use. A nil one does nothing.
+// A Compiler compiles PDFium in the background for later readings, once. The zero Compiler is ready for use. A nil
+// one does nothing.
 type Compiler struct {
 	mu      sync.Mutex
 	started bool
@@ -94,10 +96,10 @@ func (c *Compiler) start(program string, o request) {
 	if err != nil {
 		return
 	}
-	if _, err := cmd.StdinPipe(); err != nil || cmd.Start() != nil { // the pipe ends when this process does
+	if _, err := cmd.StdinPipe(); err != nil || cmd.Start() != nil { // the pipe ends the worker with this process
 		return
 	}
-	c.worker.Go(func() { _ = cmd.Wait() }) // without a result the next reading is as this one
+	c.worker.Go(func() { _ = cmd.Wait() }) // if it fails, the next reading has no compiled PDFium either
 }
 
 // Close ends a compilation that is under way, and starts none from now on.

@@ -11,10 +11,10 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/text"
 )
 
-// Kind is how a file is shown.
+// Kind says how a file is shown.
 type Kind uint8
 
-// The kinds of files. The zero Kind is shown as what it is called, nothing more.
+// The kinds of files. Of a file of the zero Kind only the description is shown.
 const (
 	OtherFile    Kind = iota // binary content that nothing here can show
 	TextFile                 // for [text.ReadPage], in whatever charset
@@ -23,8 +23,8 @@ const (
 	NotebookFile             // for [ParseNotebook]
 )
 
-// DetectBytes is how much of the start of a file [Detect] wants to see, in
-// bytes. With less it still answers, but may take a notebook for text.
+// DetectBytes is how many bytes from the start of a file [Detect] needs. With fewer it still answers, but may take a
+// notebook for text.
 const DetectBytes = 64 << 10
 
 // pdfJunk is how far after the start of a file its "%PDF-" may stand: PDF
@@ -35,7 +35,7 @@ const pdfJunk = 1024
 // kind: "PNG image", "ELF program", "text". The name decides only whether JSON
 // is a notebook.
 func Detect(head []byte, name string) (Kind, string) {
-	// A mark that no text begins with is enough, however little follows.
+	// A signature that text cannot begin with is enough, even if little follows.
 	if f := formatOf(head); f != nil && (head[0] >= utf8.RuneSelf || bytes.IndexByte(head, 0) >= 0 || text.IsBinary(head)) {
 		return ImageFile, f.words
 	}
@@ -51,8 +51,8 @@ func Detect(head []byte, name string) (Kind, string) {
 	return OtherFile, binaryWords(head)
 }
 
-// isPDF reports whether a PDF begins in head, after a line of its own or
-// binary junk: text that only mentions PDF files is not a PDF.
+// isPDF reports whether head has the start of a PDF: at the start of a line, or after binary junk. Text that only
+// mentions PDF files is not a PDF.
 func isPDF(head []byte) bool {
 	const mark = "%PDF-"
 	head = head[:min(len(head), pdfJunk+len(mark)+1)]
@@ -76,11 +76,11 @@ func hasCells(head []byte) bool {
 	return found
 }
 
-// textWords names markup that files of other kinds turn out to be.
+// textWords describes text, and names HTML, XML and JSON, which files of other types may contain.
 func textWords(head []byte) string {
 	start := bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), " \t\r\n")
 	if len(start) == 0 || !strings.ContainsRune("<{[", rune(start[0])) {
-		return "text" // a closer look costs more than all the rest of showing a small file
+		return "text" // most text: a closer look would cost more than showing a small file
 	}
 	switch mimetype.Detect(head).String() {
 	case "text/html; charset=utf-8":
@@ -93,9 +93,8 @@ func textWords(head []byte) string {
 	return "text"
 }
 
-// kindWords names the kinds of content that people meet, by the types of
-// mimetype. A type that is missing is found under its parents ("a zip archive"
-// for a JAR), or named by itself.
+// kindWords describes the common kinds of content by the types of package mimetype. For a type that is missing the
+// description of its parent is used ("a zip archive" for a JAR), or its name.
 var kindWords = map[string]string{
 	"application/x-elf":                             "ELF program",
 	"application/x-executable":                      "ELF program",

@@ -9,12 +9,12 @@ import (
 // The functions of this file return the EXIF metadata of an image, in TIFF format (Exif 2.32, 4.5.2), or nil if it
 // has none.
 
-// exifInJPEG looks through the segments before the image (Exif 2.32, 4.5.4).
+// exifInJPEG looks through the segments before the image data (Exif 2.32, 4.5.4).
 func exifInJPEG(raw []byte) []byte {
 	const app1, startOfScan = 0xe1, 0xda
 	for i := 2; i+4 <= len(raw) && raw[i] == 0xff; {
 		kind, size := raw[i+1], int(binary.BigEndian.Uint16(raw[i+2:]))
-		if kind == 0xff { // a byte that only fills
+		if kind == 0xff { // a fill byte
 			i++
 			continue
 		}
@@ -52,7 +52,7 @@ func exifInWebP(raw []byte) []byte {
 
 func exifInTIFF(raw []byte) []byte { return raw }
 
-// pngChunks walks the chunks of a PNG, which are a type and a content each. The content of the last may be cut short.
+// pngChunks yields the chunks of a PNG: the type and the content of each. The content of the last may be incomplete.
 func pngChunks(raw []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		const header, checksum = 8, 4 // length, type
@@ -67,7 +67,7 @@ func pngChunks(raw []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// orientationIn finds the orientation in the first directory of metadata.
+// orientationIn returns the orientation in the first directory of EXIF metadata.
 func orientationIn(meta []byte) orientation {
 	const fields, tag, short = 12, 0x0112, 3 // the size of an entry; the tag and its type
 	if len(meta) < 8 {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// qualities are tried in this order until the picture is small enough. Text in
-// a picture stays readable down to the last.
+// qualities are tried in this order until the picture is small enough. Text in a picture is readable even with the
+// last.
 var qualities = [...]int{85, 75, 60, 45}
 
 // resize scales, turns and encodes the image until it is within the limits.
@@ -30,8 +30,8 @@ func (s *source) resize() (Picture, error) {
 	}
 }
 
-// encode returns img as PNG, unless it is a photo or becomes too large: then as
-// JPEG, of the best quality that fits.
+// encode returns img as PNG. If it is a photo, or the PNG is too large, encode returns a JPEG of the best quality
+// that fits.
 func (s *source) encode(img *image.RGBA) (data []byte, mime string, changes []string, err error) {
 	var out bytes.Buffer
 	opaque := img.Opaque()
@@ -62,9 +62,9 @@ func (s *source) encode(img *image.RGBA) (data []byte, mime string, changes []st
 	return out.Bytes(), jpegFormat.mime, changes, nil
 }
 
-// scale returns img with the longer side at most as given. Halving again and
-// again is an exact average of four pixels each time: a single step of the fast
-// scaler would skip pixels, and with them the strokes of letters.
+// scale returns img with its longer side at most side pixels long. It halves the image repeatedly, because halving
+// averages exactly four pixels: a single step of the fast scaler would skip pixels, and with them the strokes of
+// letters.
 func scale(img image.Image, side int) *image.RGBA {
 	size := img.Bounds().Size()
 	target := size

@@ -19,20 +19,20 @@ type format struct {
 	words  string // "PNG image"
 	mime   string
 	passed bool // models take it as it is
-	photo  bool // stored with losses already: a few more do not show
+	photo  bool // compressed with losses already: further losses are not noticed
 
 	config func(io.Reader) (image.Config, error)
-	decode func(io.Reader) (image.Image, error) // the first frame
+	decode func(io.Reader) (image.Image, error) // decodes the first frame
 
-	// scratch is how many bytes a pixel decoding takes in addition to the image. Nil: none.
+	// scratch returns how many bytes per pixel decoding takes in addition to the image. Nil: none.
 	scratch func(raw []byte) int64
-	// animated reports whether there is a second frame. Nil: there never is.
+	// animated reports whether there is a second frame. Nil: the format has no animations.
 	animated func(raw []byte) bool
-	// exif returns the metadata in which orientation is looked for. Nil: there never are any.
+	// exif returns the metadata that may hold an orientation. Nil: the format has none.
 	exif func(raw []byte) []byte
 }
 
-// The formats. They are constants in all but name.
+// The formats. They are never modified.
 
 var (
 	pngFormat = &format{words: "PNG image", mime: "image/png", passed: true,
@@ -49,11 +49,11 @@ var (
 		config: tiff.DecodeConfig, decode: tiff.Decode, exif: exifInTIFF}
 )
 
-// formatOf tells the format of an image by the mark at its start, or nil.
+// formatOf returns the format of an image by the signature at its start, or nil.
 func formatOf(head []byte) *format {
 	has := func(mark string) bool { return bytes.HasPrefix(head, []byte(mark)) }
 	switch {
-	case has("\x89PNG"): // what follows tells whether line endings were converted
+	case has("\x89PNG"): // the bytes after it show whether line endings were converted
 		return pngFormat
 	case has("\xff\xd8\xff"):
 		return jpegFormat
@@ -69,8 +69,8 @@ func formatOf(head []byte) *format {
 	return nil
 }
 
-// bmpHeader reports whether the four reserved bytes are zero and the size of
-// the second header is one that exists: "BM" alone is too little to go by.
+// bmpHeader reports whether the four reserved bytes are zero and the second header has a valid size: "BM" alone is
+// not enough.
 func bmpHeader(head []byte) bool {
 	if len(head) < 18 || !bytes.Equal(head[6:10], make([]byte, 4)) || !bytes.Equal(head[15:18], make([]byte, 3)) {
 		return false
@@ -82,7 +82,7 @@ func bmpHeader(head []byte) bool {
 	return false
 }
 
-// bytesPerPixel is what the decoded image takes.
+// bytesPerPixel returns how many bytes a pixel of the decoded image takes.
 func bytesPerPixel(m color.Model) int64 {
 	if _, ok := m.(color.Palette); ok {
 		return 1
@@ -100,8 +100,8 @@ func bytesPerPixel(m color.Model) int64 {
 	return 4
 }
 
-// jpegScratch counts the coefficients that a progressive JPEG keeps for all of
-// its pixels until the last scan: four bytes for each of up to four components.
+// jpegScratch returns the size of the coefficients that decoding a progressive JPEG keeps for all pixels until the
+// last scan: four bytes for each of up to four components.
 func jpegScratch(raw []byte) int64 {
 	const progressive = 0xc2
 	for i := 2; i+4 <= len(raw); {
@@ -129,6 +129,6 @@ func jpegScratch(raw []byte) int64 {
 	return 0
 }
 
-// webpScratch allows for the transforms of lossless images and for alpha, which
-// is stored as one.
+// webpScratch returns the memory for the transforms of a lossless image. The alpha channel takes it too, because WebP
+// stores it as a lossless image.
 func webpScratch([]byte) int64 { return 8 }

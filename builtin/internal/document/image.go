@@ -14,32 +14,31 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/memory"
 )
 
-// Limits of pictures. Models scale larger ones down themselves at best, and at
-// worst refuse the conversation that holds one from then on.
+// Limits of pictures. Models at best scale down a larger picture, and at worst refuse the whole conversation from
+// then on.
 const (
-	// MaxSide is the longer side of a picture, in pixels: the least that a
-	// widely used API takes when a request holds many images.
+	// MaxSide is the longer side of a picture, in pixels: the smallest limit of a widely used API, which applies when a
+	// request has many images.
 	MaxSide = 2000
 
-	// MaxBase64 is the size of a picture as it is sent, in bytes of base64: a
-	// quarter below the 5 MB of the same API, for what else a message holds.
+	// MaxBase64 is the size of a picture as it is sent, in bytes of base64: a quarter below the 5 MB of the same API,
+	// which leaves room for the rest of the message.
 	MaxBase64 = 3_750_000
 
-	// MaxPictures is how much all pictures of one answer hold, in bytes of base64,
-	// so that the message stays one that clients accept.
+	// MaxPictures is how large all pictures of one answer may be together, in bytes of base64, so that clients accept
+	// the message.
 	MaxPictures = 4 * MaxBase64
 
-	// MaxPixels is how many pixels an image may have to be decoded at all. The
-	// largest cameras have 100 million.
+	// MaxPixels is how many pixels an image may have to be decoded. The largest cameras have 100 million.
 	MaxPixels = 120_000_000
 
-	// MaxDecoded is how much memory decoding may take, in bytes, as computed from
-	// the header: 120 million pixels of four bytes.
+	// MaxDecoded is how much memory decoding may take, in bytes, as computed from the header: enough for 120 million
+	// pixels of four bytes.
 	MaxDecoded = 480_000_000
 )
 
-// A Picture is an image that a model can take: PNG, JPEG, GIF or WebP, sound,
-// upright, within [MaxSide] and [MaxBase64].
+// A Picture is an image that a model accepts: a valid PNG, JPEG, GIF or WebP, upright, within [MaxSide] and
+// [MaxBase64].
 type Picture struct {
 	Data []byte
 	MIME string
@@ -51,12 +50,10 @@ type Picture struct {
 	Note string
 }
 
-// Image makes a [Picture] of a PNG, JPEG, GIF, WebP, BMP or TIFF file. A file
-// that is within the limits is passed on as it is, once it has been decoded to
-// be sure that it is sound. Of an animation the first frame is taken.
+// Image makes a [Picture] of a PNG, JPEG, GIF, WebP, BMP or TIFF file. A file within the limits is returned
+// unchanged, after it was decoded to make sure that it is valid. Of an animation only the first frame is used.
 //
-// Its errors say what the content really is, what is wrong with it, or which
-// limit it exceeds.
+// Its errors say what the content really is, what is wrong with it, or which limit it exceeds.
 func Image(raw []byte) (Picture, error) {
 	f := formatOf(raw)
 	if f == nil {
@@ -92,8 +89,8 @@ func Image(raw []byte) (Picture, error) {
 	return src.resize()
 }
 
-// pixelsOf returns how many pixels an image has by its header, at most one more
-// than [MaxPixels]; 0 if it is none.
+// pixelsOf returns how many pixels an image has according to its header, at most one more than [MaxPixels]. It
+// returns 0 if raw is not an image.
 func pixelsOf(raw []byte) int {
 	f := formatOf(raw)
 	if f == nil {
@@ -109,7 +106,7 @@ func pixelsOf(raw []byte) int {
 	return cfg.Width * cfg.Height
 }
 
-// notImage says what content without the mark of an image is.
+// notImage returns an error that says what content without the signature of an image is.
 func notImage(raw []byte) error {
 	if len(raw) == 0 {
 		return errors.New("the file is empty, not an image")
@@ -128,11 +125,11 @@ func damaged(f *format, err error) error {
 	return fmt.Errorf("the file begins as a %s but cannot be decoded: %w", f.words, err)
 }
 
-// largeImage is from what size on the memory of a decoded image is given back at once, in bytes. The process would
-// else keep it for minutes.
+// largeImage is the size in bytes from which the memory of a decoded image is returned to the system at once.
+// Otherwise the process would keep it for minutes.
 const largeImage = 64 << 20
 
-// decodedSize returns how much memory decoding takes, in bytes, and refuses what would take too much.
+// decodedSize returns how many bytes of memory decoding takes. The error says that it would take too much.
 func decodedSize(f *format, cfg image.Config, raw []byte) (int64, error) {
 	w, h := int64(cfg.Width), int64(cfg.Height)
 	if w <= 0 || h <= 0 {
@@ -153,7 +150,7 @@ func decodedSize(f *format, cfg image.Config, raw []byte) (int64, error) {
 	return w * h * each, nil
 }
 
-// A source is a decoded image with what is known of its file.
+// A source is a decoded image, with what is known about its file.
 type source struct {
 	format   *format
 	img      image.Image
@@ -161,8 +158,7 @@ type source struct {
 	animated bool
 }
 
-// asItIs reports whether the file can be passed on untouched. Four-color prints
-// come out inverted from many decoders.
+// asItIs reports whether the file can be passed on unchanged. CMYK images cannot: many decoders show them inverted.
 func (s *source) asItIs(raw []byte) bool {
 	size := s.img.Bounds().Size()
 	return s.format.passed && !s.animated && s.turn == upright && s.img.ColorModel() != color.CMYKModel &&
@@ -171,7 +167,7 @@ func (s *source) asItIs(raw []byte) bool {
 
 func fits(data []byte) bool { return base64.StdEncoding.EncodedLen(len(data)) <= MaxBase64 }
 
-// picture describes data as a picture of s, where changes tell what else was done.
+// picture returns data as a picture of s. changes say what was done to it besides scaling.
 func (s *source) picture(data []byte, mime string, size image.Point, changes []string) Picture {
 	from := s.turn.size(s.img.Bounds().Size())
 	notes := []string{fmt.Sprintf("%s, %d×%d pixels", s.format.words, from.X, from.Y)}

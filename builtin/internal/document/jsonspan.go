@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// JSON is edited by spans: a walk finds where members and elements stand in the
-// file, and only those ranges are written. What is not written cannot change.
+// JSON is edited by spans: the file is searched for the positions of members and elements, and only those ranges are
+// written. Everything else stays unchanged.
 
 // utf8BOM is the byte-order mark that some editors put before JSON.
 var utf8BOM = []byte("\xef\xbb\xbf")
@@ -23,9 +23,9 @@ type member struct {
 	value span
 }
 
-// Both walks below expect valid JSON, with whatever after it.
+// members and elements expect valid JSON, which anything may follow.
 
-// maxMembers is how many members of an object are looked at. A notebook has some dozens; a hostile one could have
+// maxMembers is how many members of an object are read. A notebook has some dozens; a hostile one could have
 // millions.
 const maxMembers = 10_000
 
@@ -61,7 +61,7 @@ func elements(raw []byte, at, most int) []span {
 	return all
 }
 
-// find returns the last member of that name, as readers of JSON take it, or nil.
+// find returns the last member of that name, as JSON parsers do, or nil.
 func find(all []member, name string) *member {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].name == name {
@@ -80,8 +80,7 @@ func skipSpace(raw []byte, i int) int {
 
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
-// skipValue returns the end of the value that starts at raw[i], or len(raw) if
-// it continues after that.
+// skipValue returns the end of the value that starts at raw[i], or len(raw) if the value is incomplete.
 func skipValue(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {
@@ -119,7 +118,7 @@ func skipString(raw []byte, i int) int {
 	return len(raw)
 }
 
-// skipWord passes over a number, true, false or null.
+// skipWord skips a number, true, false or null.
 func skipWord(raw []byte, i int) int {
 	for i < len(raw) && !isSpace(raw[i]) && strings.IndexByte(`,:[]{}"`, raw[i]) < 0 {
 		i++
@@ -135,8 +134,8 @@ func unquote(b []byte) string {
 	return s
 }
 
-// walkObject calls visit with the keys of an object that may be cut off, or no
-// object at all, until visit returns false.
+// walkObject calls visit with the keys of an object until visit returns false. raw may be cut off, or not be an
+// object.
 func walkObject(raw []byte, visit func(key string) bool) {
 	i := skipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {

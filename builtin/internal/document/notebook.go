@@ -14,19 +14,19 @@ import (
 const MaxNotebook = 256 << 20
 
 const (
-	// maxCells is how many cells a notebook may have. Each takes some hundred bytes of memory.
+	// maxCells is how many cells a notebook may have. Each takes several hundred bytes of memory.
 	maxCells = 100_000
-	// maxValue is how long the source of a cell, or one text of an output, may be as it stands in the file, in bytes: a
-	// list of empty lines takes five times as much memory.
+	// maxValue is how many bytes of the file the source of a cell, or one text of an output, may take: in memory a list
+	// of empty lines takes five times as much.
 	maxValue = 16 << 20
-	// maxPicture is how long a picture may be, in bytes of the file.
+	// maxPicture is how many bytes of the file a picture may take.
 	maxPicture = 64 << 20
 )
 
 // A Notebook is a Jupyter notebook of nbformat 4
 // (https://nbformat.readthedocs.io/en/latest/format_description.html).
 type Notebook struct {
-	// Language is what its code cells are written in, or empty.
+	// Language is the language of its code cells, or empty.
 	Language string
 	// Cells are in the order of the file.
 	Cells []Cell
@@ -40,22 +40,21 @@ type Notebook struct {
 
 // A Cell is a cell of a notebook.
 type Cell struct {
-	// ID names it: as the file does, or "cell-3" by its index from 0 if the file
-	// does not.
+	// ID is its id in the file; if it has none there, ID is its index from 0, as in "cell-3".
 	ID string
 	// Type is "code", "markdown" or "raw".
 	Type string
 	// Source is its text.
 	Source string
-	// ExecutionCount is how many runs the kernel counted up to it, 0 if it was not run.
+	// ExecutionCount is the number that the kernel gave to its last run, or 0 if it was not run.
 	ExecutionCount int
 
 	at      span
 	members []member
 }
 
-// ParseNotebook reads a notebook. It keeps raw, which must not be changed.
-// The error says what is wrong, where in the file if that is known.
+// ParseNotebook reads a notebook. It keeps raw, which must not be changed. The error says what is wrong, and where in
+// the file if that is known.
 func ParseNotebook(raw []byte) (*Notebook, error) {
 	if len(raw) > MaxNotebook {
 		return nil, fmt.Errorf("the notebook has %d MB, more than the %d MB that are read", len(raw)>>20, MaxNotebook>>20)
@@ -98,7 +97,7 @@ func ParseNotebook(raw []byte) (*Notebook, error) {
 	return n, nil
 }
 
-// checkJSON says where JSON is broken.
+// checkJSON returns an error that says where raw[start:] is not valid JSON, or nil.
 func checkJSON(raw []byte, start int) error {
 	if json.Valid(raw[start:]) {
 		return nil
@@ -113,7 +112,7 @@ func checkJSON(raw []byte, start int) error {
 	return fmt.Errorf("the notebook is not valid JSON: %w", err)
 }
 
-// checkFormat refuses versions whose cells are of another form.
+// checkFormat returns an error for versions whose cells have another form.
 func (n *Notebook) checkFormat() error {
 	major := 4 // as old files of version 4 that lack it
 	if m := find(n.top, "nbformat"); m != nil {
@@ -135,7 +134,7 @@ func (n *Notebook) checkFormat() error {
 	return nil
 }
 
-// language finds the language in the metadata of the notebook.
+// language returns the language that the metadata of the notebook name, or "".
 func (n *Notebook) language() string {
 	var metadata struct {
 		Kernel struct{ Language string } `json:"kernelspec"`
@@ -151,7 +150,7 @@ func (n *Notebook) language() string {
 	return metadata.Kernel.Language
 }
 
-// cell reads the cell of that index.
+// cell reads the cell with that index.
 func (n *Notebook) cell(index int, at span) (Cell, error) {
 	if n.raw[at.start] != '{' {
 		return Cell{}, fmt.Errorf("cell %d of the notebook is not an object", index)
@@ -184,11 +183,11 @@ func (c *Cell) text(raw []byte, name string) string {
 	return ""
 }
 
-// indexID names a cell without an id.
+// indexID returns the name of a cell that has no id.
 func indexID(index int) string { return "cell-" + strconv.Itoa(index) }
 
-// multiline reads text that nbformat keeps as a string or as a list of lines. It is false for what is longer than
-// maxValue.
+// multiline returns a text that nbformat stores as a string or as a list of lines. It reports false if it is longer
+// than maxValue.
 func multiline(raw []byte) (string, bool) {
 	if len(raw) > maxValue {
 		return "", false
@@ -204,7 +203,7 @@ func multiline(raw []byte) (string, bool) {
 	return "", false
 }
 
-// lookUp finds a cell by its id, or by its index ("cell-3") where no id is so.
+// lookUp returns the index of the cell with that id. If no cell has the id, it may be an index ("cell-3").
 func (n *Notebook) lookUp(id string) (int, error) {
 	found := -1
 	for i, c := range n.Cells {
@@ -231,7 +230,7 @@ func (n *Notebook) lookUp(id string) (int, error) {
 // shownIDs is how many ids an error names.
 const shownIDs = 50
 
-// ids says which cells there are.
+// ids returns a text for errors that lists the ids of the cells.
 func (n *Notebook) ids() string {
 	if len(n.Cells) == 0 {
 		return "it has no cells: insert one without a cell_id"

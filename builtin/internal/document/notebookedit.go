@@ -25,8 +25,8 @@ const (
 type NotebookEdit struct {
 	Mode EditMode
 
-	// CellID is the cell to replace or delete, or after which to insert: an id,
-	// or "cell-3" by the index from 0. Inserting without one is at the start.
+	// CellID is the cell to replace or delete, or the cell to insert after: an id, or its index from 0, as in "cell-3".
+	// Without it a cell is inserted at the start.
 	CellID string
 
 	// CellType is "code", "markdown" or "raw". An insertion requires it; a
@@ -48,13 +48,11 @@ type NotebookResult struct {
 	Cleared   bool   // outputs were removed: they belonged to the old source
 }
 
-// EditNotebook returns raw with one cell changed. All other bytes stay: other
-// cells, unknown members, the order of keys, indentation, line endings, numbers
-// as they are written.
+// EditNotebook returns raw with one cell changed. Everything else stays the same: other cells, unknown members, the
+// order of keys, indentation, line endings, the notation of numbers.
 //
-// A code cell that is replaced loses its outputs and its execution count. An
-// inserted cell gets an id if the notebook is of nbformat 4.5 or later. Errors
-// name what is wrong, and which cells there are.
+// A replaced code cell loses its outputs and its execution count. An inserted cell gets an id if the notebook is of
+// nbformat 4.5 or later. Errors say what is wrong, and list the cells.
 func EditNotebook(raw []byte, e NotebookEdit) ([]byte, NotebookResult, error) {
 	n, err := ParseNotebook(raw)
 	if err != nil {
@@ -100,13 +98,13 @@ func checkType(e NotebookEdit) error {
 	return fmt.Errorf("cell_type is %q: it must be code, markdown or raw", e.CellType)
 }
 
-// A splice writes text over a range of the file.
+// A splice replaces a range of the file by a text.
 type splice struct {
 	at   span
 	text string
 }
 
-// apply writes the splices, which do not overlap.
+// apply returns raw with the splices made, which must not overlap.
 func apply(raw []byte, edits []splice) []byte {
 	slices.SortStableFunc(edits, func(a, b splice) int { return a.at.start - b.at.start })
 	var out []byte
@@ -118,7 +116,7 @@ func apply(raw []byte, edits []splice) []byte {
 	return append(out, raw[end:]...)
 }
 
-// target finds the cell that an edit needs.
+// target returns the index of the cell that an edit names.
 func (n *Notebook) target(e NotebookEdit) (int, error) {
 	if e.CellID == "" {
 		return 0, fmt.Errorf("cell_id is missing: which cell to %s; %s", e.Mode, n.ids())
@@ -154,8 +152,8 @@ func (n *Notebook) replace(e NotebookEdit) ([]splice, NotebookResult, error) {
 	return append(edits, cleared...), res, nil
 }
 
-// clear removes what belongs to the old source and type of a cell. It reports
-// whether there were outputs.
+// clear returns the splices that remove the outputs and other members that belong to the old source and type of a
+// cell. It reports whether there were outputs.
 func (n *Notebook) clear(c Cell, newType string) (edits []splice, outputs bool) {
 	if m := find(c.members, "outputs"); m != nil && n.raw[m.value.start] == '[' {
 		outputs = len(elements(n.raw, m.value.start, 1)) > 0
@@ -177,18 +175,18 @@ func (n *Notebook) clear(c Cell, newType string) (edits []splice, outputs bool) 
 		end := find(c.members, "source").value.end
 		edits = append(edits, splice{span{end, end}, missing})
 	}
-	if c.Type != "code" { // nbformat allows these in the other types only
+	if c.Type != "code" { // nbformat allows these only in the other types
 		edits = append(edits, n.removeKey(c, "attachments")...)
 	}
 	return edits, outputs
 }
 
-// memberText writes a member that follows another one of the cell.
+// memberText returns the text of a member that is added after another one of the cell.
 func (n *Notebook) memberText(c Cell, name, value string) string {
 	return n.comma(n.gapBefore(find(c.members, "source").key.start)) + quote(name) + n.colon() + value
 }
 
-// removeKey removes members of a cell, each with the comma that goes with it.
+// removeKey returns splices that remove members of a cell, each with one of the commas next to it.
 func (n *Notebook) removeKey(c Cell, names ...string) []splice {
 	var edits []splice
 	kept := false // a member before this one stays
@@ -199,9 +197,9 @@ func (n *Notebook) removeKey(c Cell, names ...string) []splice {
 		}
 		at := span{m.key.start, m.value.end}
 		if kept {
-			at.start = c.members[i-1].value.end // with the comma before
+			at.start = c.members[i-1].value.end // with the comma before it
 		} else {
-			at.end = c.members[i+1].key.start // with the comma after: the source follows at some time
+			at.end = c.members[i+1].key.start // with the comma after it: there is one, because source comes later
 		}
 		edits = append(edits, splice{at: at})
 	}
@@ -227,7 +225,7 @@ func (n *Notebook) delete(e NotebookEdit) ([]splice, NotebookResult, error) {
 }
 
 func (n *Notebook) insert(e NotebookEdit) ([]splice, NotebookResult, error) {
-	at := -1 // the cell before the new one
+	at := -1 // the index of the cell before the new one
 	if e.CellID != "" {
 		i, err := n.lookUp(e.CellID)
 		if err != nil {
@@ -277,7 +275,7 @@ func (n *Notebook) newID() string {
 	}
 }
 
-// newCell writes a cell with its keys in the order in which nbformat sorts them.
+// newCell returns the text of a cell, with its keys in the order in which nbformat sorts them.
 func (n *Notebook) newCell(e NotebookEdit, id, keyGap, endGap string) string {
 	type field struct{ name, value string }
 	fields := []field{{"cell_type", quote(e.CellType)}}

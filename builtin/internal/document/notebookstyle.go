@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// New JSON in a notebook takes the format of the JSON around it. A gap is the
-// white space before a key or an element, with or without a line break and
-// indentation.
+// New JSON in a notebook has the format of the JSON around it. A gap is the white space before a key or an element,
+// with or without a line break and indentation.
 
 // addIndent returns the gap one level further in.
 func (n *Notebook) addIndent(gap string) string {
@@ -23,8 +22,7 @@ func (n *Notebook) keyGap(cell int) string {
 	return n.gapBefore(n.Cells[cell].members[0].key.start)
 }
 
-// comma separates what is on lines of its own, or on the same line as the
-// file does elsewhere.
+// comma returns a comma and the gap. If the gap is empty, it adds a space if the file has one after colons.
 func (n *Notebook) comma(gap string) string {
 	if gap == "" && strings.HasSuffix(n.colon(), " ") {
 		gap = " "
@@ -32,14 +30,14 @@ func (n *Notebook) comma(gap string) string {
 	return "," + gap
 }
 
-// colon returns what is between the keys of the file and their values.
+// colon returns what the file has between a key and its value.
 func (n *Notebook) colon() string {
 	first := n.top[0]
 	return string(n.raw[first.key.end:first.value.start])
 }
 
-// list writes source as nbformat does: one string for each line. The gap is the
-// one before the key whose value it is.
+// list returns source as nbformat writes it: a list with one string for each line. gap is the gap before the key of
+// the list.
 func (n *Notebook) list(source, gap string) string {
 	lines := splitLines(source)
 	if len(lines) == 0 {
@@ -84,13 +82,13 @@ func splitLines(s string) []string {
 	return lines
 }
 
-// quote writes a string as JSON with no more escapes than it needs.
+// quote returns a string as JSON, with no more escapes than necessary.
 func quote(s string) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if enc.Encode(s) != nil {
-		return `""` // cannot happen: any string is encoded
+		return `""` // cannot happen: any string can be encoded
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }

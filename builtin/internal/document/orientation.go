@@ -17,8 +17,7 @@ const (
 	turnedRight             // turn it left by 90°
 )
 
-// orientationOf reads the orientation from the metadata of an image. Metadata
-// that cannot be read say nothing.
+// orientationOf returns the orientation in the metadata of an image: upright if they cannot be read.
 func orientationOf(raw []byte, f *format) orientation {
 	if f.exif == nil {
 		return upright
@@ -26,7 +25,7 @@ func orientationOf(raw []byte, f *format) orientation {
 	return orientationIn(f.exif(raw))
 }
 
-// size returns the size that an image of that size has when it is upright.
+// size returns the upright size of an image that is stored with size p.
 func (o orientation) size(p image.Point) image.Point {
 	if o >= transposed {
 		return image.Pt(p.Y, p.X)
@@ -51,8 +50,8 @@ func (o orientation) apply(src *image.RGBA) *image.RGBA {
 	return dst
 }
 
-// from returns which pixel of the stored image, whose last is (w, h), is at
-// (x, y) of the upright one.
+// from returns the position in the stored image of the pixel at (x, y) in the upright one. The last pixel of the
+// stored image is at (w, h).
 func (o orientation) from(x, y, w, h int) (int, int) {
 	switch o {
 	case mirrored:

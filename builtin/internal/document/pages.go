@@ -9,10 +9,9 @@ import (
 // MaxPages is how many pages of a PDF are read at once.
 const MaxPages = 20
 
-// ParsePages reads which pages are asked for: "3", "1-5", or "7-" for what
-// follows. Empty means the first ones. It returns the first and the last page,
-// counted from 1; of an open range the last is as far as [MaxPages] go. The
-// document may well have fewer.
+// ParsePages parses a range of pages: "3", "1-5", or "7-" for that page and those after it. An empty range means the
+// first pages. It returns the first and the last page, counted from 1; an open range has [MaxPages] pages. The
+// document may have fewer.
 func ParsePages(s string) (from, to int, err error) {
 	s = strings.TrimSpace(s)
 	if s == "" {

@@ -21,19 +21,18 @@ const (
 	// DefaultPDFTimeout bounds one reading.
 	DefaultPDFTimeout = 60 * time.Second
 
-	// MaxPDFText is how much text the pages of one answer hold, in bytes: as
-	// much as a page of a text file.
+	// MaxPDFText is how many bytes of text the pages of one answer may have: as many as a page of a text file.
 	MaxPDFText = text.DefaultPageBytes
 
-	// DPI is the resolution at which pages are drawn: text of 8 points is well
-	// readable, and a letter page has 935×1210 pixels.
+	// DPI is the resolution at which pages are drawn: text of 8 points is well readable, and a letter page is 935×1210
+	// pixels large.
 	DPI = 110
 
 	// maxMessage bounds one message of a worker, in bytes: a picture of
 	// [MaxSide] squared that hardly compresses, as base64.
 	maxMessage = 32 << 20
 
-	// waitDelay is how long a killed worker's pipes are waited for.
+	// waitDelay is how long to wait for the pipes of a killed worker.
 	waitDelay = 2 * time.Second
 )
 
@@ -43,25 +42,23 @@ type PDFOptions struct {
 	// are drawn.
 	Draw bool
 
-	// MaxText is how much text the pages have, in bytes; default [MaxPDFText].
-	// The first page is shown whole.
+	// MaxText is how many bytes of text the pages may have; default [MaxPDFText]. The first page is returned whole.
 	MaxText int
 
 	// Timeout bounds the reading; default [DefaultPDFTimeout].
 	Timeout time.Duration
 
-	// CacheDir is where the compiled PDFium is kept: to compile it takes 4 s.
-	// It is created, for the owner only. A program that can write there can run programs as
-	// the user: it must be outside of the directories that a sandbox may write. Empty: nothing
-	// is kept.
+	// CacheDir is where the compiled PDFium is kept, because compiling takes 4 s. It is created, for the owner only. Any
+	// program that can write to it can run programs as the user, so it must be outside of the directories that a sandbox
+	// may write. Empty: nothing is kept.
 	CacheDir string
 
-	// Compiler compiles PDFium after an answer that was read without. Nil: only
-	// answers that take long have it compiled.
+	// Compiler compiles PDFium after an answer that was read without a compiled one. Nil: PDFium is compiled only if an
+	// answer takes long.
 	Compiler *Compiler
 
-	// program is what to run as a worker, instead of this very program. Tests
-	// under the race detector set it: PDFium is 30 times slower there.
+	// program is the worker program to run instead of this one. Tests under the race detector set it: PDFium is 30 times
+	// slower there.
 	program string
 }
 
@@ -71,26 +68,25 @@ type Pages struct {
 	// document has.
 	First, Total int
 
-	// Text is the text of each page read, empty where there is none. It may be
-	// shorter than what was asked for: Notes say how to continue.
+	// Text is the text of each page read, empty if it has none. Fewer pages may have been read than were asked for:
+	// Notes then say how to continue.
 	Text []string
 
-	// Pictures are of pages, as their notes say.
+	// Pictures show pages; their notes say which.
 	Pictures []Picture
 
-	// Notes say what a reader must also know.
+	// Notes say what else the reader must know.
 	Notes []string
 
 	maxText int
 }
 
-// PDF reads the pages from to to, counted from 1, of which the document may have
-// fewer, at most [MaxPages]. The file is read at offsets of its own: f stays
-// where it stands.
+// PDF reads the pages from to to, counted from 1, at most [MaxPages]. The document may have fewer. The offset of f
+// does not change.
 //
-// A worker process does the reading. It is gone when PDF returns, whatever the
-// file did to it. An error says what is wrong with the file or the request;
-// what was read before a worker was lost is returned without one.
+// A worker process reads the file. It has ended when PDF returns, whatever the file made it do. An error says what is
+// wrong with the file or the request. If the worker fails after the first page, PDF returns the pages read so far,
+// with a note and no error.
 func PDF(ctx context.Context, f *os.File, from, to int, o PDFOptions) (*Pages, error) {
 	if from < 1 || to < from || to-from >= MaxPages {
 		return nil, fmt.Errorf("pages %d to %d cannot be read: at most %d at once, counted from 1", from, to, MaxPages)
@@ -130,7 +126,7 @@ func (p *Pages) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
-// finish says how to continue.
+// finish adds a note that says how to continue.
 func (p *Pages) finish(to int) {
 	next := p.First + len(p.Text)
 	if next <= p.Total {
@@ -142,13 +138,13 @@ func (p *Pages) finish(to int) {
 	}
 }
 
-// work runs a worker and takes its pages.
+// work runs a worker and adds the pages that it sends.
 func (p *Pages) work(ctx context.Context, f *os.File, program string, o request) error {
 	cmd, err := workerCommand(ctx, program, o)
 	if err != nil {
 		return err
 	}
-	// The file is the standard input because that is inherited on every system.
+	// The file is passed as standard input because that can be inherited on every system.
 	stderr := &headWriter{limit: 2000}
 	cmd.Stdin, cmd.Stderr = f, stderr
 	out, err := cmd.StdoutPipe()
@@ -160,7 +156,7 @@ func (p *Pages) work(ctx context.Context, f *os.File, program string, o request)
 	}
 	done, takeErr := p.take(&io.LimitedReader{R: out}, o.To-o.From+1)
 	if !errors.Is(takeErr, io.EOF) {
-		cmd.Process.Kill() // its result is not needed any more
+		cmd.Process.Kill() // its result is not needed
 	}
 	waitErr := cmd.Wait()
 	switch {
@@ -187,12 +183,12 @@ func workerCommand(ctx context.Context, program string, o request) (*exec.Cmd, e
 	}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{"toolhost", workerArg, string(arg)}
-	cmd.Env, cmd.WaitDelay = []string{}, waitDelay // an environment is not needed, and may hold secrets
+	cmd.Env, cmd.WaitDelay = []string{}, waitDelay // no environment is needed, and it may hold secrets
 	return cmd, nil
 }
 
-// take reads up to count pages that a worker sends. It reports whether that
-// came to its end, or to that of what an answer may hold.
+// take reads up to count pages that a worker sends. done reports that the worker has sent all, or that the answer is
+// full.
 func (p *Pages) take(out *io.LimitedReader, count int) (done bool, err error) {
 	answers := json.NewDecoder(out)
 	texts, pictures := 0, 0
@@ -233,8 +229,8 @@ func (p *Pages) take(out *io.LimitedReader, count int) (done bool, err error) {
 	}
 }
 
-// picture checks what a worker drew, which may have been turned against us by
-// the file, as any other image. The zero Picture: it drew none.
+// picture checks the picture that a worker drew, like any other image: the file may have taken control of the worker.
+// It returns the zero Picture if there is none.
 func (a *response) picture(number int) (Picture, error) {
 	if len(a.PNG) == 0 {
 		return Picture{}, nil
@@ -258,7 +254,7 @@ func (w *headWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// words returns the first line, which in Go says what was fatal.
+// words returns the first line, which for a Go program is the fatal error.
 func (w *headWriter) words() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(w.buf.String()), "\n")
 	if line == "" {

@@ -16,9 +16,8 @@ const pointsPerInch = 72
 // maxAnnotations is how many annotations of a page are examined.
 const maxAnnotations = 1000
 
-// annotated reports whether a page has form fields or annotations that can be
-// seen: what people fill in or remark is not in the text of a page. Links and
-// the windows of comments do not count.
+// annotated reports whether a page has visible form fields or annotations: what people fill in or remark is not part
+// of the text of a page. Links and the popups of comments do not count.
 func (r *reader) annotated(page requests.Page) bool {
 	count, err := r.lib.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
 	if err != nil {
@@ -60,7 +59,7 @@ func (r *reader) picture(page requests.Page) ([]byte, error) {
 	}
 	defer drawn.CleanupFunc()
 	var out bytes.Buffer
-	// Speed counts here: whichever process started this process encodes again what is too large.
+	// Speed matters here: the parent process encodes the picture again if it is too large.
 	enc := png.Encoder{CompressionLevel: png.BestSpeed}
 	if err := enc.Encode(&out, drawn.Result.RenderedImage); err != nil {
 		return nil, err
@@ -68,8 +67,8 @@ func (r *reader) picture(page requests.Page) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// pixels returns the size of the picture of a page whose size is in points, or
-// zeros if that is no size.
+// pixels returns the size in pixels of the picture of a page, whose size is in points. It returns zeros if that is
+// not a valid size.
 func pixels(width, height float64) (w, h int) {
 	if !(width > 0 && height > 0) || math.IsInf(width, 0) || math.IsInf(height, 0) {
 		return 0, 0

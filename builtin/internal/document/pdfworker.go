@@ -21,9 +21,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// workerArg as the first argument makes this program a worker that reads a PDF:
-// the order follows, the file is the standard input, the answers go to the
-// standard output, one JSON value each.
+// workerArg as the first argument makes this program a worker that reads a PDF. The request is the next argument, the
+// file is the standard input, and the responses go to the standard output, one JSON value each.
 const workerArg = "__pdf"
 
 // Limits of a worker.
@@ -41,7 +40,7 @@ type request struct {
 	From, To int
 	Draw     bool
 	CacheDir string
-	// Interpret reads without compiling PDFium, and Compile does nothing else.
+	// Interpret: read without compiling PDFium. Compile: do nothing but compile it.
 	Interpret, Compile bool
 	Seconds            int // it ends itself then, if it was not ended before
 }
@@ -52,13 +51,13 @@ type response struct {
 	Total int    `json:",omitempty"`
 	Text  string `json:",omitempty"`
 	PNG   []byte `json:",omitempty"`
-	Note  string `json:",omitempty"` // follows "Page n"
+	Note  string `json:",omitempty"` // continues "Page n"
 	Done  bool   `json:",omitempty"`
 	Error string `json:",omitempty"`
 }
 
-// init runs the reader of a PDF file, if this process was started as one, and then does not return. No main function
-// has to call it.
+// init runs the worker if this process was started as one, and does not return then. So no main function has to call
+// it.
 func init() {
 	if len(os.Args) < 2 || os.Args[1] != workerArg {
 		return
@@ -84,7 +83,7 @@ func runWorker(args []string, out *json.Encoder) error {
 		return fmt.Errorf("the PDF reader could not limit itself: %w", err)
 	}
 	if o.Compile {
-		go func() { // until whichever process started this one is gone
+		go func() { // returns when the parent process has ended
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(1)
 		}()
@@ -112,7 +111,7 @@ func runWorker(args []string, out *json.Encoder) error {
 	return r.run(o, out)
 }
 
-// openLibrary compiles PDFium unless it is interpreted, and starts it. It sees no file system.
+// openLibrary compiles or interprets PDFium, and starts it without access to a file system.
 func openLibrary(o request) (pdfium.Pdfium, error) {
 	cfg := wazero.NewRuntimeConfig()
 	if o.Interpret {
@@ -154,7 +153,7 @@ func openError(err error) error {
 type reader struct {
 	lib  pdfium.Pdfium
 	doc  references.FPDF_DOCUMENT
-	draw bool // every page
+	draw bool // draw every page
 }
 
 func (r *reader) run(o request, out *json.Encoder) error {
@@ -180,7 +179,7 @@ func (r *reader) run(o request, out *json.Encoder) error {
 	return nil
 }
 
-// page reads a page, by its index from 0. It reports what fails.
+// page reads the page with an index from 0. Its note says what failed.
 func (r *reader) page(index int) (a response) {
 	loaded, err := r.lib.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: r.doc, Index: index})
 	if err != nil {
@@ -210,7 +209,7 @@ func (r *reader) page(index int) (a response) {
 	return a
 }
 
-// text returns the text of a page, and what must be said of it.
+// text returns the text of a page, and a note about it or "".
 func (r *reader) text(page requests.Page) (text, note string) {
 	loaded, err := r.lib.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
 	if err != nil {
@@ -227,8 +226,7 @@ func (r *reader) text(page requests.Page) (text, note string) {
 	if chars.Count > maxPageText {
 		note = fmt.Sprintf("has %d characters, of which the first %d are shown", chars.Count, maxPageText)
 	}
-	// Room for two units of UTF-16 for each character; PDFium itself knows where
-	// the page ends.
+	// A character takes up to two units of UTF-16; PDFium itself knows where the page ends.
 	got, err := r.lib.FPDFText_GetText(&requests.FPDFText_GetText{
 		TextPage: loaded.TextPage, Count: 2 * min(chars.Count, maxPageText),
 	})
@@ -238,8 +236,8 @@ func (r *reader) text(page requests.Page) (text, note string) {
 	return cleanText(got.Text), note
 }
 
-// cleanText gives the text the line endings of this world, and hyphens where
-// PDFium marks that a word continues in the next line (U+0002, U+FFFE).
+// cleanText returns the text with line endings "\n", and with hyphens where PDFium marks that a word continues on the
+// next line (U+0002, U+FFFE).
 func cleanText(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {

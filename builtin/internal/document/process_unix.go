@@ -6,13 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxData bounds the memory of a worker in addition to that of PDFium: compiling takes
-// 300 MB.
+// maxData bounds the memory of a worker besides that of PDFium itself: compiling takes 300 MB.
 const maxData = 1 << 30
 
-// limitProcess has the system end this process when it runs or grows for too
-// long, also when whichever process started it is gone. A worker that is killed leaves no
-// image of its memory, which holds the file.
+// limitProcess makes the system end this process if it runs too long or takes too much memory, even when its parent
+// is gone. A killed worker writes no core file, because that would contain the PDF.
 func limitProcess(seconds int) error {
 	for resource, limit := range map[int]uint64{
 		unix.RLIMIT_CPU:  4 * uint64(seconds), // of all threads together

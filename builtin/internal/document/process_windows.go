@@ -1,5 +1,5 @@
 package document
 
-// limitProcess does nothing: Windows limits processes by jobs, from outside. The
-// memory of PDFium is bounded all the same, and the timer of a worker ends it.
+// limitProcess does nothing: on Windows processes are limited by jobs, from outside. The memory of PDFium is bounded
+// nevertheless, and the timer of a worker ends it.
 func limitProcess(int) error { return nil }

@@ -13,12 +13,11 @@ import (
 
 // Limits of a rendered notebook.
 const (
-	// MaxOutput is how much of one output is shown, in bytes, unless its cell is
-	// asked for alone.
+	// MaxOutput is how many bytes of one output are shown, unless only its cell is requested.
 	MaxOutput = 8_000
 
-	// maxOutputs is how many outputs of one cell are shown, minOutput the room in
-	// bytes that another one takes at least, with what surrounds it.
+	// maxOutputs is how many outputs of one cell are shown. minOutput is how many bytes of room each further output
+	// takes at least, with the text around it.
 	maxOutputs = 100
 	minOutput  = 500
 )
@@ -77,7 +76,7 @@ func (n *Notebook) Render(o RenderOptions) *Rendered {
 	return r.out
 }
 
-// finish says what a reader must know to continue.
+// finish adds a note that says how to continue.
 func (r *Rendered) finish() {
 	switch {
 	case r.Total == 0:
@@ -96,11 +95,11 @@ type renderer struct {
 	raw       []byte
 	language  string
 	maxOutput int
-	alone     bool // one cell was asked for
+	alone     bool // only one cell was requested
 	text      strings.Builder
 	album     Album
 	number    int // of the cell, counted from 1
-	room      int // for its next output, in bytes
+	room      int // for the next output, in bytes
 	out       *Rendered
 }
 
@@ -142,7 +141,7 @@ func (r *renderer) cell(index int, c *Cell, maxBytes int) {
 
 const strangeOutputs = "[The outputs of this cell are not as nbformat 4 has them and are not shown.]\n"
 
-// wayToSee says how to see what is not shown of a cell.
+// wayToSee returns a text that says how to see what is not shown of a cell.
 func (r *renderer) wayToSee(member string) string {
 	if !r.alone {
 		return fmt.Sprintf("Read with offset=%d and limit=1 shows more of this cell.", r.number)
@@ -150,8 +149,8 @@ func (r *renderer) wayToSee(member string) string {
 	return fmt.Sprintf("Bash with jq '.cells[%d].%s' shows all.", r.number-1, member)
 }
 
-// clipped writes text that ends with a line break, cut in the middle: the end of
-// a long output is where errors are.
+// clipped writes a text and a line break. If it is too long, the middle is left out: errors are at the end of a long
+// output.
 func (r *renderer) clipped(s string, limit int, member string) {
 	if s == "" {
 		return
@@ -173,7 +172,7 @@ func (r *renderer) clipped(s string, limit int, member string) {
 	}
 }
 
-// An output is one of a code cell's. Its values are those of the file: only what is shown of it is decoded.
+// An output is an output of a code cell. Text, Data and Traceback are raw JSON: only what is shown is decoded.
 type output struct {
 	Type      string
 	Name      string // of a stream
@@ -184,7 +183,7 @@ type output struct {
 	Traceback []byte
 }
 
-// readOutput finds the members of an output.
+// readOutput reads the members of an output.
 func readOutput(raw []byte, at span) (o output, ok bool) {
 	if raw[at.start] != '{' {
 		return o, false
@@ -217,7 +216,7 @@ func readOutput(raw []byte, at span) (o output, ok bool) {
 	return o, true
 }
 
-// shortText decodes a string that is no longer than a text of an output may be.
+// shortText decodes a string, or returns "" if it is longer than maxValue.
 func shortText(value []byte) string {
 	if len(value) > maxValue {
 		return ""
@@ -232,7 +231,7 @@ func (r *renderer) output(o output) {
 	case "error":
 		var trace []string
 		if len(o.Traceback) <= maxValue {
-			_ = json.Unmarshal(o.Traceback, &trace) // none: the name of the error tells
+			_ = json.Unmarshal(o.Traceback, &trace) // without a traceback the name of the error is shown
 		}
 		s := strings.Join(trace, "\n")
 		if s == "" {
@@ -244,7 +243,7 @@ func (r *renderer) output(o output) {
 	}
 }
 
-// outputText decodes the text of an output, or says why it does not.
+// outputText returns the decoded text of an output, or says why it is not shown.
 func (r *renderer) outputText(value []byte) string {
 	if len(value) > maxValue {
 		return fmt.Sprintf("[This output has %d MB and is not shown.]", len(value)>>20)
@@ -256,7 +255,7 @@ func (r *renderer) outputText(value []byte) string {
 	return s
 }
 
-// block writes an output that is text.
+// block writes an output as text.
 func (r *renderer) block(kind, s string) {
 	if s == "" {
 		return
@@ -266,14 +265,13 @@ func (r *renderer) block(kind, s string) {
 	r.text.WriteString("</output>\n")
 }
 
-// Of an output in several forms, agents see every picture they can take and the
-// first of these that is there.
+// If an output comes in several forms, every picture is shown, and the first of the text types that it has.
 var (
 	pictureTypes = [...]string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 	textTypes    = [...]string{"text/markdown", "text/plain", "text/latex", "text/html", "application/json", "image/svg+xml"}
 )
 
-// mimeBundle writes an output that is there in several forms.
+// mimeBundle writes an output that comes in several forms.
 func (r *renderer) mimeBundle(data map[string][]byte) {
 	shown := false
 	for _, kind := range pictureTypes {
@@ -300,7 +298,7 @@ func (r *renderer) mimeBundle(data map[string][]byte) {
 	}
 }
 
-// picture adds a picture, or says why there is none.
+// picture adds a picture, or writes why there is none.
 func (r *renderer) picture(kind string, value []byte) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(&r.text, "<output type=%q>"+format+"</output>\n", append([]any{kind}, args...)...)

@@ -1,4 +1,4 @@
 package document
 
-// ownProgram is this very program, also when its file was replaced meanwhile.
+// ownProgram returns a path to the running program, even if its file has been replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }

@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// escapes matches what programs write to command a terminal (ECMA-48): control
-// sequences such as colors, strings such as window titles, and two-character
-// escapes. Of a string without an end only the start is matched. The package
-// x/ansi would do as well, but builds tables when the program starts, for 20 ms.
+// escapes matches the control functions that programs write to a terminal (ECMA-48): control sequences such as
+// colors, strings such as window titles, and two-character escapes. If a string has no end, only its start is
+// matched. Package x/ansi could be used, but it takes 20 ms at the start of the program to build its tables.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
-// plain returns what a terminal would still show of text: escapes and control
-// characters are gone, and of a line that carriage returns draw over again and
-// again, as progress bars do, the last state is left.
+// plain returns what a terminal would show at the end: without escapes and control characters, and with only the last
+// state of a line that carriage returns overwrite, as progress bars do.
 func plain(s string) string {
 	s = escapes.ReplaceAllLiteralString(strings.ReplaceAll(s, "\r\n", "\n"), "")
 	if strings.Contains(s, "\r") {
