@@ -10,30 +10,30 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Bounds of a conversion. A page that is small can be large as Markdown.
+// Limits of a conversion. A small page can become long Markdown.
 const (
 	// The Markdown may be maxGrowth times as long as the page, plus growthRoom bytes.
 	maxGrowth, growthRoom = 8, 64 << 10
-	// maxWork is the most bytes of a page, each counted as often as elements surround it: a line is indented by each of
-	// them.
+	// maxWork bounds the bytes of a page, each multiplied by the number of elements around it: each of them may indent
+	// the line again.
 	maxWork = 256 << 20
-	// nodeWork is what an element or a line counts besides its text.
+	// nodeWork is what an element or a line of text adds to the work besides its length.
 	nodeWork = 16
-	// maxParsed is how many bytes are allocated while a page is parsed, and maxPiece those for one piece of it.
+	// maxParsed is how many bytes may be allocated while a page is parsed, and maxPiece while one piece of it is.
 	maxParsed, maxPiece = 1 << 30, 256 << 20
-	// maxAdded is how many bytes the addresses of links grow by where they are made absolute.
+	// maxAdded is how many bytes are added at most by making the addresses of links absolute.
 	maxAdded = maxBody
-	// maxName is the longest id or name of a language that is shown.
+	// maxName is the longest id, or name of a language, that is shown.
 	maxName = 200
-	// maxSpan is how many columns and rows a cell is repeated in, and maxRepeated how many bytes these copies have in a
-	// page.
+	// maxSpan is up to how many columns and rows a cell is repeated, and maxRepeated how many bytes all these copies in
+	// a page may have.
 	maxSpan, maxRepeated = 20, 1 << 20
-	// A table may have maxColumns columns and, once filled up, four times its own cells plus tableRoom.
+	// A table may have maxColumns columns. Once cells are repeated, it may have four times its own cells plus tableRoom.
 	maxColumns, tableRoom = 1000, 10_000
 )
 
-// A metered reader stops a page that makes the parser allocate too much: it copies unclosed style elements, with
-// their attributes, into each paragraph. All allocations of the process count.
+// A metered reader returns an error when the parser allocates too much for a page: the parser copies unclosed style
+// elements, with their attributes, into each paragraph. It counts all allocations of the process.
 type metered struct {
 	*strings.Reader
 	piece  int // bytes that are read at once
@@ -61,7 +61,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return m.Reader.Read(p[:min(len(p), m.piece)])
 }
 
-// weight is what a node costs to convert: its text, and the addresses in it.
+// weight returns what a node costs to convert, by its text and the addresses in it.
 func weight(n *html.Node) int {
 	size := nodeWork + len(n.Data)
 	if n.Type == html.TextNode {
@@ -73,7 +73,7 @@ func weight(n *html.Node) int {
 	return size
 }
 
-// work is the sum of the weights in n, each times its depth.
+// work returns the sum of the weights in n, each multiplied by its depth.
 func work(n *html.Node, depth int) int {
 	sum := depth * weight(n)
 	for c := n.FirstChild; c != nil && sum <= maxWork; c = c.NextSibling {
@@ -82,12 +82,12 @@ func work(n *html.Node, depth int) int {
 	return sum
 }
 
-// A grid is what a table takes where the spans of its cells are filled.
+// A grid counts the cells of a table, including those that spans add.
 type grid struct {
 	widths []int // of its rows, and of those that spans add
 	row    int   // the row of the cells that follow, from 1
 	cells  int
-	spans  int // the most columns that a cell repeats in other rows
+	spans  int // the sum of the columns of all cells that span several rows
 }
 
 func (g *grid) add(columns, rows int) {
@@ -102,8 +102,8 @@ func (g *grid) add(columns, rows int) {
 	}
 }
 
-// fits reports whether the rows are filled up with few cells. The row of the head can come before others, with its
-// spans.
+// fits reports whether filling the table adds few cells. Cells that span rows may widen other rows, because the row
+// of the head may be moved before others.
 func (g *grid) fits() bool {
 	width := 0
 	for _, w := range g.widths {
@@ -113,7 +113,7 @@ func (g *grid) fits() bool {
 	return width <= maxColumns && width*len(g.widths) <= 4*g.cells+tableRoom
 }
 
-// boundTables bounds how often cells are repeated. Tables that would be filled up with many cells are shown as text.
+// boundTables limits how often cells are repeated. A table with too many repeated cells is replaced by its text.
 func boundTables(doc *html.Node) {
 	grids := map[*html.Node]*grid{}
 	repeated := 0
@@ -161,7 +161,7 @@ func boundTables(doc *html.Node) {
 	}
 }
 
-// span returns how many columns or rows a cell takes, which it bounds.
+// span returns how many columns or rows a cell takes, at most maxSpan, and writes that number into the attribute.
 func span(n *html.Node, name string) int {
 	count, err := strconv.Atoi(strings.TrimSpace(attr(n, name)))
 	if count = min(max(count, 1), maxSpan); hasAttr(n, name) && (err != nil || strconv.Itoa(count) != attr(n, name)) {
@@ -170,7 +170,7 @@ func span(n *html.Node, name string) int {
 	return count
 }
 
-// indentSize returns how long JSON is where it is indented by two blanks.
+// indentSize returns how long JSON is when it is indented by two spaces.
 func indentSize(source string) int {
 	size, depth, quoted := 0, 0, false
 	for i := 0; i < len(source); i++ {
@@ -195,7 +195,7 @@ func indentSize(source string) int {
 	return size
 }
 
-// onlyText shows the text of a page that is not converted.
+// onlyText makes the document of a page that is not converted: it has the page's text.
 func (d *Document) onlyText(source string) {
 	d.Text = ownMarks.Replace(tokenText(source))
 	d.Notes = append(d.Notes, "The page nests too deeply to be converted; this is its text.")

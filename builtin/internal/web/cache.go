@@ -28,7 +28,7 @@ type cached struct {
 	till time.Time
 }
 
-// size is what an entry counts for, in bytes: the body, and a document that was made of it.
+// size returns how many bytes an entry counts for: the body, and a document that was made of it.
 func (c *cached) size() int { return 2*len(c.resp.Body) + 1000 }
 
 // get returns the answer that a caller got for a URL, nil if it has none.
@@ -52,7 +52,7 @@ func (c *cache) remove(at *list.Element) {
 	delete(c.found, c.recent.Remove(at).(*cached).key)
 }
 
-// put keeps an answer, and removes the least used ones where there are too many.
+// put keeps an answer, and removes the least recently used ones if there are too many.
 func (c *cache) put(caller, url string, resp *Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

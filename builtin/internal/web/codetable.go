@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// codeTables replaces tables that have numbers of lines in one column and code in the other, as highlighters make them,
-// by the code.
+// codeTables replaces tables with line numbers in one column and code in the other, as syntax highlighters write
+// them, by the code.
 func (p *page) codeTables() {
 	var tables []*html.Node
 	for n := range p.doc.Descendants() {
@@ -40,10 +40,11 @@ func (p *page) codeTables() {
 	}
 }
 
-// codeClass matches the classes that highlighters give the cell of a line of code.
+// codeClass matches the class that a syntax highlighter gives to a cell with a line of code.
 var codeClass = regexp.MustCompile(`(?i)code|hljs|highlight`)
 
-// numberedCode returns the element with the code of a table, and the code, or nil if the table is another one.
+// numberedCode returns the element that holds the code of such a table, and the code. It returns nil for other
+// tables.
 func numberedCode(table *html.Node) (code *html.Node, source string) {
 	next := 0
 	var lines strings.Builder
@@ -77,8 +78,8 @@ func numberedCode(table *html.Node) (code *html.Node, source string) {
 	return code, lines.String()
 }
 
-// numbers reports whether a cell has the numbers of lines that follow the last one, which it updates. The first may be
-// any.
+// numbers reports whether a cell has line numbers that continue after *last, and updates it. The first number of a
+// table may be any.
 func numbers(cell *html.Node, last *int) bool {
 	shown := strings.Fields(preformatted(cell))
 	if len(shown) == 0 {
@@ -97,7 +98,7 @@ func numbers(cell *html.Node, last *int) bool {
 	return len(shown) > 0
 }
 
-// preformatted returns the text of an element as it stands, with its line breaks.
+// preformatted returns the text of an element with its line breaks.
 func preformatted(n *html.Node) string {
 	var out strings.Builder
 	var walk func(n *html.Node)

@@ -19,7 +19,7 @@ import (
 
 // A Document is the text of an answer as shown to a model.
 type Document struct {
-	// Kind is how it is shown; only a text has more fields than Type.
+	// Kind says how the answer is shown. If it is not a text, only Kind and Type are set.
 	Kind document.Kind
 	// Type is the media type, such as "text/html".
 	Type string
@@ -27,14 +27,14 @@ type Document struct {
 	Title, Date string
 	// Text is the page as Markdown, or unchanged.
 	Text string
-	// Begin is where in Text the fragment of the URL begins, in bytes.
+	// Begin is the offset in Text, in bytes, of the part that the fragment of the URL names.
 	Begin int
-	// Notes are further texts for the reader.
+	// Notes are additional texts for the reader.
 	Notes []string
 
 	markdown bool // Text is Markdown
 	once     sync.Once
-	blocks   []block // of Text, for questions
+	blocks   []block // of Text, for choosing passages
 }
 
 // documents are the documents of one answer.
@@ -48,8 +48,8 @@ type documentKey struct {
 	fragment string
 }
 
-// Document makes the document of an answer. raw requests the whole page instead of its main content; fragment names
-// the part at which it begins.
+// Document returns the document of an answer. raw requests the whole page instead of its main content; fragment is
+// the part of the page at which to begin.
 func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	r.documents.mu.Lock()
 	defer r.documents.mu.Unlock()
@@ -76,13 +76,13 @@ func (r *Response) Document(raw bool, fragment string) (*Document, error) {
 	}
 	d.Text = strings.ReplaceAll(d.Text, beginMark, "")
 	d.Title, d.Date = oneLine(d.Title), oneLine(d.Date)
-	if len(r.documents.all) == 0 { // a caller that names many parts of a page gets none of them kept
+	if len(r.documents.all) == 0 { // only the first is kept: a caller may ask for any number of fragments
 		r.documents.all = map[documentKey]*Document{key: d}
 	}
 	return d, nil
 }
 
-// beginMark marks where the fragment begins. It is a character for private use, which is removed from pages.
+// beginMark marks the beginning of the fragment. It is a private-use character, which is removed from pages.
 const beginMark = "\U0010FFFD"
 
 // oneLine returns a text on one line, at most 300 characters of it, without invisible ones.
@@ -138,8 +138,8 @@ func isHTMLType(t string) bool { return t == "text/html" || t == "application/xh
 
 func isMarkdownType(t string) bool { return t == "text/markdown" || t == "text/x-markdown" }
 
-// looksLikeHTML reports whether a text that is in lower case begins as a page does. Markdown may begin with another
-// element.
+// looksLikeHTML reports whether a text, in lower case, begins as an HTML page does. Markdown may begin with other
+// elements.
 func looksLikeHTML(head string) bool {
 	for strings.HasPrefix(head, "<!--") || strings.HasPrefix(head, "<?xml") {
 		_, rest, ok := strings.Cut(head, ">")
@@ -164,14 +164,14 @@ var metaCharset = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<meta[^>]{1,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]+)|^\s*<\?xml[^>]{1,100}encoding\s*=\s*["']([a-z0-9_:.-]+)`)
 })
 
-// decode returns a body as text: by its byte order mark, as UTF-8 if it is valid, by the charset that the header or
-// else the page names if it fits, and otherwise as Read does.
+// decode returns a body as text. It uses its byte order mark; UTF-8 if the body is valid; the charset that the
+// header, or else the page, names if the body is valid in it; and otherwise the charset that Read would find.
 func decode(body []byte, charset string) string {
 	head := body[:min(len(body), 4096)]
 	if m := metaCharset().FindSubmatch(head); charset == "" && m != nil {
 		charset = string(m[1]) + string(m[2])
 	}
-	escapes := bytes.IndexByte(head, 0x1b) >= 0 // ISO-2022, which is ASCII to look at
+	escapes := bytes.IndexByte(head, 0x1b) >= 0 // ISO-2022 looks like ASCII
 	marked := bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
 	if enc, err := htmlindex.Get(strings.TrimSpace(charset)); err == nil && !marked && (escapes || !utf8.Valid(body)) {
 		if plain, err := enc.NewDecoder().Bytes(body); err == nil && bytes.Count(plain, []byte("\uFFFD")) <= len(plain)/1000 {

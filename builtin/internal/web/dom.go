@@ -35,7 +35,7 @@ func remove(n *html.Node) {
 	}
 }
 
-// unseen are elements whose text is not shown.
+// unseen are the elements whose text is not shown.
 var unseen = []string{"script", "style", "template", "title", "head"}
 
 // eachText calls f for each text that is shown.

@@ -25,11 +25,12 @@ type feedEntry struct {
 	Date      string `xml:"date"`
 }
 
-// fromFeed lists titles and links of a feed, as Markdown. Other XML is not changed.
+// fromFeed replaces a feed by a list of its titles and links, as Markdown. It leaves other XML unchanged and reports
+// false.
 func (d *Document) fromFeed(at *url.URL) (isFeed bool) {
 	source := xml.NewDecoder(strings.NewReader(d.Text))
 	source.Strict, source.Entity = false, xml.HTMLEntity
-	source.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is decoded
+	source.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is decoded already
 	var out strings.Builder
 	title, count, root := "", 0, ""
 	for {

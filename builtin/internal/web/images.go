@@ -7,44 +7,45 @@ import (
 	"unicode/utf8"
 )
 
-// Programs that show Markdown load its images, so an address of an image is a message to its server: that the page was
-// read, and what a model has put into the address. The text of a page is not escaped, so that it can have the syntax
-// of images, too.
+// Programs that show Markdown load its images. So the address of an image sends a message to its server: that the
+// page was read, and whatever a model has put into the address. The text of a page is not escaped, so it may contain
+// the syntax of images too.
 
 const (
-	// maxImage is how long the description or the address of an image is at most, in bytes.
+	// maxImage is how many bytes the description or the address of an image may have.
 	maxImage = 4096
-	// maxScans is how often a text is read at most for the ends of its images; further ones become links.
+	// maxScans is how many times the bytes of a text may be read to find the ends of its images. Images after that
+	// become links.
 	maxScans = 16
-	// textLess stands for a < in the text of a page outside of code, codeImage in code for nothing after the ! of an
-	// image.
+	// textLess stands for a < in text outside of code. codeImage follows the ! of an image in code, and is removed in
+	// the end.
 	textLess, codeImage = "\U0010FFF8", "\U0010FFF9"
 	textGreater         = "\U0010FFFB" // for a > in all text
 	less                = "[<" + textLess + "]"
 )
 
 var (
-	// loader matches the beginning of an element that loads something by its attributes, loading attributes by which
-	// any element does, and opener the beginning of an element or a comment that makes no Markdown of what follows.
+	// loader matches the start of an element that loads something by its attributes. loading matches attributes by which
+	// any element loads something. opener matches the start of an element or a comment in which Markdown is not read.
 	loader = regexp.MustCompile(`(?i)^` + less + `(?:img|image|picture|source|video|audio|track|` +
 		`iframe|frame|object|embed|input|svg|use|link|base|body|meta)[\s/]`)
 	loading = regexp.MustCompile(`(?is)^` + less + `[a-z].*?(?:background|url\s*\(|poster|srcset|src\s*=)`)
 	opener  = regexp.MustCompile(`(?i)^` + less + `(?:[!?]|(?:style|script|pre|textarea|xmp|title)\b)`)
 	picture = regexp.MustCompile(`(?i)^` + less + `(?:img|image)\b`)
 	altText = regexp.MustCompile(`(?is)\balt\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>` + textGreater + `]+))`)
-	// inBrackets replaces the brackets of a description.
+	// inBrackets replaces the characters that must not be in a description.
 	inBrackets = strings.NewReplacer("[", "(", "]", ")", "\n", " ", "|", `\|`)
 )
 
-// withoutImages returns Markdown in which images are replaced by their descriptions. The result has no image, and no
-// element of HTML that loads one.
+// withoutImages returns Markdown with its images replaced by their descriptions. The result has no image, and no HTML
+// element that loads something.
 func withoutImages(s string) string {
 	r := imageRemover{budget: maxScans * len(s)}
 	r.remove(s, &r.out)
 	return r.out.String()
 }
 
-// An imageRemover removes images from one text.
+// An imageRemover removes the images from one text.
 type imageRemover struct {
 	out    strings.Builder
 	budget int // bytes that are still read for the ends of images
@@ -70,7 +71,8 @@ func (r *imageRemover) remove(s string, out *strings.Builder) {
 	}
 }
 
-// describe writes the description of an image, which is none for what stands before it, either.
+// describe writes the description of an image. If a ! precedes it, a space is written first, because ![ would begin
+// an image.
 func describe(out *strings.Builder, alt string) {
 	if strings.HasSuffix(strings.TrimSuffix(out.String(), beginMark), "!") {
 		out.WriteByte(' ')
@@ -104,7 +106,7 @@ func (r *imageRemover) image(s string, out *strings.Builder) (rest string) {
 	return rest
 }
 
-// bracketed returns what is between the bracket that s begins with and the one that closes it.
+// bracketed returns the text between the bracket at the start of s and its closing bracket, and what follows.
 func (r *imageRemover) bracketed(s string, open, closing byte) (inner, rest string, ok bool) {
 	if s == "" || s[0] != open {
 		return "", s, false
@@ -130,8 +132,8 @@ func (r *imageRemover) bracketed(s string, open, closing byte) (inner, rest stri
 	return "", s, false
 }
 
-// element writes the description of the element that s may begin with, if that is an image, and returns what follows
-// it. Another one that loads something is left out, and the beginning of one that hides Markdown is escaped.
+// element processes a < at the start of s, and returns the rest. An image is replaced by its description. Another
+// element that loads something is removed. The < of an element in which Markdown is not read is escaped.
 func (r *imageRemover) element(s string, out *strings.Builder) (rest string) {
 	_, size := utf8.DecodeRuneInString(s)
 	head := s[:min(len(s), maxTagName)]
@@ -154,10 +156,10 @@ func (r *imageRemover) element(s string, out *strings.Builder) (rest string) {
 	return s[size:]
 }
 
-// maxTagName is more than the names of the elements in loader and opener have, in bytes.
+// maxTagName is more than the length of the names in loader and opener, in bytes.
 const maxTagName = 16
 
-// whole returns the start tag that s begins with, "" if it has no end.
+// whole returns the start tag at the start of s, or "" if it has no end.
 func (r *imageRemover) whole(s string) string {
 	for i := 0; i < len(s) && i < maxImage && r.budget > 0; i++ {
 		r.budget--

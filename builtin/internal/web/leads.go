@@ -12,25 +12,26 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Limits of what is said of a page without text of its own.
+// Limits on what is shown of a page without text of its own.
 const (
 	maxLeads   = 10  // addresses
 	maxOwnText = 500 // characters of a document in an attribute
-	noText     = 30  // characters of a page that has no text to speak of
+	noText     = 30  // characters up to which a page counts as having no text
 )
 
 // embedding are the elements that show another document, and the attributes with its address.
 var embedding = map[string]string{"iframe": "src", "object": "data", "embed": "src", "video": "src", "audio": "src", "source": "src"}
 
-// refreshTarget reads the content of a meta element that refreshes the page.
+// refreshTarget matches the content of a meta element that refreshes the page, up to the address.
 var refreshTarget = regexp.MustCompile(`(?i)^\s*(?:[0-9.]+\s*[;,\s]\s*(?:url\s*=\s*)?|url\s*=\s*)["']?\s*([^"'\s]+)`)
 
-// scriptTarget finds the address to which a script leads.
+// scriptTarget matches the part of a script that opens another address.
 var scriptTarget = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:\blocation(?:\.href)?\s*=\s*|\blocation\.(?:replace|assign)\(\s*)["'` + "`" + `]([^"'` + "`" + `\s]{1,1000})["'` + "`" + `]`)
 })
 
-// findLeads notes where a page leads that may have no text of its own.
+// findLeads collects the addresses that the page leads to: by a refresh, by elements that embed a document, and by
+// scripts.
 func (p *page) findLeads() {
 	for n := range p.doc.Descendants() {
 		switch {
@@ -60,10 +61,11 @@ func (p *page) addLead(what, address string) {
 	}
 }
 
-// pictures are the extensions of images, whose addresses are not shown: a client could load them.
+// pictures are the extensions of images. Addresses of images are not shown, because a client could load them.
 var pictures = []string{".apng", ".avif", ".bmp", ".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".tiff", ".webp"}
 
-// lead returns a line with an address of the web, or "". The page itself and an image are none.
+// lead returns a line with an address. It returns "" if the address is not an http or https URL, is that of an image,
+// or is the page itself.
 func (p *page) lead(what, address string) string {
 	u, err := p.base.Parse(strings.TrimSpace(address))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || slices.Contains(pictures, strings.ToLower(path.Ext(u.Path))) {
@@ -96,8 +98,8 @@ func cutText(s string, most int) string {
 	return s
 }
 
-// withLeads adds to the text of a page where it leads: always by a refresh, and by what it embeds if it has little
-// text.
+// withLeads appends to the text of a page the address that it refreshes to, and if the page has little text, the
+// addresses that it embeds or its scripts open.
 func (p *page) withLeads(text string) string {
 	lines := []string{p.refresh}
 	if len(strings.TrimSpace(text)) < noText || p.scripts > 0 && text == p.scripted() {

@@ -23,18 +23,19 @@ import (
 
 // These limits decide which part of a page is shown.
 const (
-	// enoughText is the least number of characters of a chosen article, and of what remains after hidden parts are cut.
+	// enoughText is how many characters an article must have to be chosen, and how many must remain after hidden parts
+	// are removed.
 	enoughText = 500
-	// articleShare is the least share of the words of the page that an article has, and mainShare of those of its main
-	// element.
+	// articleShare is the least share of the words of the page that an article must have, and mainShare the least share
+	// of those of its main element.
 	articleShare, mainShare = .35, .8
-	// keptShare is the least share of the words that remains when what surrounds the content is removed.
+	// keptShare is the least share of the words that must remain when the parts around the content are removed.
 	keptShare = .2
-	// formShare is the largest share of the words of a form that is removed: some pages are one form.
+	// formShare is the largest share of all words that a removed form may have: some pages are a single form.
 	formShare = .3
-	// maxReadable is the longest page of which an article is chosen, in bytes.
+	// maxReadable is the longest page, in bytes, in which an article is looked for.
 	maxReadable = 3 << 20
-	// littleText is how many characters a page that scripts make has at most.
+	// littleText is up to how many characters a page with scripts counts as made by scripts.
 	littleText = 250
 )
 
@@ -84,18 +85,18 @@ func (d *Document) fromHTML(source string, at *url.URL, raw bool, fragment strin
 type page struct {
 	doc         *html.Node
 	at, base    *url.URL // the URL of the page, and what its links are relative to
-	added       int      // bytes, by absolute links
+	added       int      // bytes added by making links absolute
 	title, date string
 	description string
 	headline    string
 	scripts     int
-	refresh     string   // to what page it refreshes, as a line
-	leads       []string // lines about what it embeds, and where its scripts lead
-	ticks       bool     // texts outside of code have the syntax of code
+	refresh     string   // a line with the address that the page refreshes to, or ""
+	leads       []string // lines with the addresses that it embeds or its scripts open
+	ticks       bool     // a text outside of code has the syntax of code
 }
 
-// unmark removes the characters of this package from texts and attributes, where entities may have made them. It looks
-// for texts that begin or end code in Markdown.
+// unmark removes the private-use characters of this package from texts and attributes, in which entities may have
+// produced them. It sets ticks if a text outside of code, or an attribute, could begin or end code in Markdown.
 func (p *page) unmark() {
 	var plain strings.Builder
 	for n := range p.doc.Descendants() {
@@ -112,7 +113,7 @@ func (p *page) unmark() {
 	p.ticks = p.ticks || codeMark.MatchString(plain.String())
 }
 
-// inspect reads the head, and finds the base of links.
+// inspect reads the head of the page, and finds the base of its links.
 func (p *page) inspect() {
 	og := ""
 	for n := range p.doc.Descendants() {
@@ -149,7 +150,7 @@ func (p *page) inspect() {
 	}
 }
 
-// linkedData takes headline and date from JSON-LD.
+// linkedData takes the headline and the date from JSON-LD.
 func (p *page) linkedData(source string) {
 	var one struct{ Headline, DatePublished, Description string }
 	var list []json.RawMessage
@@ -168,7 +169,7 @@ func (p *page) linkedData(source string) {
 	}
 }
 
-// prepare removes invisible parts of the page, and rewrites links, images and headings for display.
+// prepare removes the invisible parts of the page, and rewrites links, images and headings for display.
 func (p *page) prepare(fragment string) {
 	var gone []*html.Node
 	var part *html.Node
@@ -228,8 +229,9 @@ func (p *page) prepare(fragment string) {
 	}
 }
 
-// The characters that the converter writes as entities, and their replacements during the conversion: characters for private use, which
-// are removed from pages. Those of code differ, where the syntax of an image is none.
+// The converter would write these characters as entities, so they are replaced by private-use characters during the
+// conversion. Pages cannot contain these: unmark removes them. Code has other replacements, because the syntax of an
+// image is harmless there.
 var (
 	textIn   = strings.NewReplacer("<", textLess, ">", textGreater, "&", "\U0010FFFC")
 	codeIn   = strings.NewReplacer("<", "\U0010FFFA", ">", textGreater, "&", "\U0010FFFC", "![", "!"+codeImage+"[")
@@ -238,10 +240,11 @@ var (
 		beginMark, "")
 )
 
-// codeMark matches what begins or ends code in Markdown, or a comment, in which there is none.
+// codeMark matches what begins or ends code in Markdown, and the start of a comment or an element in which Markdown
+// is not read.
 var codeMark = regexp.MustCompile("`|~~~|<[!?]|<(?i:script|style|pre|textarea)")
 
-// isCode reports whether a text is code for a program that shows the Markdown of the page: in a block, or on one line
+// isCode reports whether programs that show Markdown will show a text of the page as code: in a block, or on one line
 // in a paragraph.
 func (p *page) isCode(n *html.Node) bool {
 	switch {
@@ -254,7 +257,7 @@ func (p *page) isCode(n *html.Node) bool {
 	return alone && !strings.ContainsAny(n.Data, "\r\n`")
 }
 
-// mark puts the mark of the fragment where its element begins.
+// mark inserts beginMark where the element of the fragment begins.
 func mark(n *html.Node) {
 	note := &html.Node{Type: html.TextNode, Data: beginMark}
 	switch n.Data {
@@ -265,7 +268,7 @@ func mark(n *html.Node) {
 	}
 }
 
-// absolute makes a link absolute, and removes it if it is not an address of the web.
+// absolute makes a link absolute. It removes a link whose address is not on the web.
 func (p *page) absolute(n *html.Node, name string) {
 	if p.added > maxAdded {
 		deleteAttr(n, name)
@@ -284,7 +287,8 @@ func (p *page) absolute(n *html.Node, name string) {
 	setAttr(n, name, whole)
 }
 
-// image replaces an image by its description, or by the name of its file, and reports whether it is shown.
+// image replaces an image by its description, or by the name of its file. It reports false if the image is not worth
+// showing.
 func image(n *html.Node) bool {
 	alt := strings.TrimSpace(attr(n, "alt"))
 	source := cmp.Or(attr(n, "src"), attr(n, "data-src"), attr(n, "data-original"))
@@ -303,10 +307,10 @@ func image(n *html.Node) bool {
 	return true
 }
 
-// maxDescription is how much of the description of an image is shown, in characters.
+// maxDescription is how many characters of the description of an image are shown.
 const maxDescription = 500
 
-// heading adds the id of a heading to its text, and removes the sign that links to it.
+// heading appends the id of a heading to its text, and removes the sign that links to the heading.
 func (p *page) heading(n *html.Node) {
 	id := attr(n, "id")
 	for c := range n.Descendants() {
@@ -328,7 +332,7 @@ func (p *page) heading(n *html.Node) {
 	}
 }
 
-// language gives code the class by which the converter knows its language.
+// language sets the class from which the converter takes the language of code.
 func language(n *html.Node) {
 	for at, up := n, 0; at != nil && up < 3; at, up = at.Parent, up+1 {
 		if weight(at) > 10*maxName {
@@ -345,10 +349,10 @@ func language(n *html.Node) {
 	}
 }
 
-// around are the elements that surround the content of a page, and those that programs use.
+// around are the elements that surround the content of a page, and interactive ones.
 var around = strings.Fields("nav aside footer iframe object embed svg canvas button input select textarea dialog menu audio video noscript")
 
-// cut removes what surrounds the content, if enough content remains.
+// cut removes the parts around the content, and hidden parts, if enough content remains.
 func (p *page) cut() {
 	all := words(p.doc)
 	p.drop(all, keptShare, func(n *html.Node) bool {
@@ -364,7 +368,8 @@ func (p *page) cut() {
 	})
 }
 
-// drop removes the elements that is reports, unless less than a share of all words and too little text remained.
+// drop removes the elements for which is returns true. It removes none if less than the share of all words, and less
+// than enoughText, would remain.
 func (p *page) drop(all int, share float64, is func(*html.Node) bool) {
 	var gone []*html.Node
 	lost := 0
@@ -388,7 +393,8 @@ func (p *page) drop(all int, share float64, is func(*html.Node) bool) {
 	}
 }
 
-// article returns the content of the page: what readability finds if it is enough, or else the page as it was cut.
+// article returns the content of the page: what readability finds if that is enough, otherwise the page as cut left
+// it.
 func (p *page) article(readable bool) *html.Node {
 	all, main := words(p.doc), 0
 	for n := range p.doc.Descendants() {
@@ -424,7 +430,7 @@ func (p *page) restoreHeading(article *html.Node) {
 				remove(n)
 				article.InsertBefore(n, article.FirstChild)
 			}
-			for c := range article.Descendants() { // it makes all of them the second level
+			for c := range article.Descendants() { // readability turns all h1 into h2
 				if c.Data == "h2" && textOf(c) == text {
 					c.Data, c.DataAtom = "h1", atom.H1
 					break
@@ -440,7 +446,7 @@ func (p *page) madeByScripts() bool {
 	return p.scripts > 0 && n < littleText/2 || p.scripts > 2 && n < littleText
 }
 
-// scripted is what is shown of a page without text.
+// scripted returns the text that is shown for a page without text.
 func (p *page) scripted() string {
 	lines := []string{"This page is made by scripts; what the server sent has no text."}
 	for _, line := range []struct{ name, text string }{{"Title", p.title}, {"Headline", p.headline}, {"Description", p.description}, {"Text", textOf(p.doc)}} {

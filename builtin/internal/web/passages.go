@@ -10,25 +10,25 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the choice of passages.
+// Limits on the choice of passages.
 const (
-	// maxBlock is the longest block that is ranked as one, in bytes; longer ones are cut at lines.
+	// maxBlock is the longest block, in bytes. A longer one is split between lines.
 	maxBlock = 3000
-	// gapRoom is what the note on a gap takes, in characters.
+	// gapRoom is how many characters the note on a gap takes.
 	gapRoom = 40
 )
 
 // A View is the part of a text that is shown.
 type View struct {
 	Text string
-	// Total and Shown are how many characters the text has and how many of them are shown.
+	// Total is how many characters the text has, and Shown how many of them are shown.
 	Total, Shown int
-	// Next is the first character that is not shown after the first part; 0: all that follows is shown.
+	// Next is the offset, in characters, of the first gap, or 0 if everything after the first part is shown.
 	Next int
 }
 
-// Show returns the part of the text that fits into limit characters: from the character offset on, or, if offset is 0
-// and there is a question, the blocks that match it best, in order.
+// Show returns the part of the text that fits into limit characters. It begins at the character offset. If offset is
+// 0 and there is a question, it consists of the blocks that match the question best, in order.
 func (d *Document) Show(question string, offset, limit int) View {
 	text, begin, total := d.Text, d.Begin, utf8.RuneCountInString(d.Text)
 	if offset == 0 && begin == 0 && total > limit {
@@ -60,7 +60,7 @@ func (d *Document) Show(question string, offset, limit int) View {
 	return v
 }
 
-// byteOffset returns where the nth character of a text begins.
+// byteOffset returns the offset in bytes of the nth character of a text.
 func byteOffset(text string, n int) int {
 	for i := range text {
 		if n == 0 {
@@ -71,16 +71,16 @@ func byteOffset(text string, n int) int {
 	return len(text)
 }
 
-// A block is a paragraph, a piece of a list, table or of code, with its headings.
+// A block is a paragraph, or a piece of a list, of a table or of code.
 type block struct {
 	from, to int // bytes
 	runes    int
-	section  int            // number of the heading above it
-	words    map[string]int // also those of the headings, which count twice
+	section  int            // the number of the heading above it
+	words    map[string]int // words of the block and its headings; those of headings count twice
 	length   int
 }
 
-// blocksOf splits a Markdown text.
+// blocksOf splits a Markdown text into blocks.
 func blocksOf(text string) []block {
 	var all []block
 	var path [7]string
@@ -125,7 +125,7 @@ func blocksOf(text string) []block {
 		if !fenced && !heading && strings.TrimSpace(line) == "" {
 			end(at)
 		}
-		for at-start > 2*maxBlock { // a line without end
+		for at-start > 2*maxBlock { // a very long line
 			to := start + maxBlock
 			for !utf8.RuneStart(text[to]) {
 				to--
@@ -137,7 +137,7 @@ func blocksOf(text string) []block {
 	return all
 }
 
-// ranked shows the blocks that fit the terms best. It is not ok if none does.
+// ranked returns a view with the blocks that match the terms best. It reports false if none does.
 func ranked(text string, blocks []block, terms []string, total, limit int) (View, bool) {
 	scores := rank(blocks, terms)
 	order := make([]int, len(blocks))
@@ -168,7 +168,7 @@ func ranked(text string, blocks []block, terms []string, total, limit int) (View
 		}
 	}
 	best := order[:min(len(order), maxSpread)]
-	for d := 1; d < len(blocks) && room > gapRoom; d++ { // the room that is left goes to what surrounds the best ones
+	for d := 1; d < len(blocks) && room > gapRoom; d++ { // the rest of the room is for the neighbours of the best blocks
 		for _, i := range best {
 			if scores[i] > 0 {
 				take(i - d)
@@ -215,7 +215,7 @@ func join(text string, blocks []block, chosen map[int]bool, total int) View {
 	return v
 }
 
-// rank returns the scores of the blocks: BM25, and a part of that of their neighbours.
+// rank returns the scores of the blocks: BM25, and a share of the scores of their neighbours.
 func rank(blocks []block, terms []string) []float64 {
 	const k, b = 1.2, .6
 	length, holds := 0.0, map[string]float64{}
@@ -247,7 +247,7 @@ func rank(blocks []block, terms []string) []float64 {
 	return scores
 }
 
-// common are words of questions that are not searched for.
+// common are words that are too common in questions to be searched for.
 var common = strings.Fields(`a about all an and any are as at be by can could do does each every extract find for from get give how i if in information into
 	is it its list me my of on or out page please provide return say show summarize summary tell that the their them then there these this to use used using
 	was we what when where which who why will with would you your content document documentation explain describe details main`)
@@ -263,8 +263,8 @@ func termsOf(question string) []string {
 	return terms
 }
 
-// wordsOf returns the words of a text in the form that is compared: lower case, without common words and endings. Scripts without
-// blanks give pairs of characters.
+// wordsOf returns the words of a text in the form in which they are compared: in lower case, without common words and
+// without endings. In scripts without spaces the words are pairs of characters.
 func wordsOf(text string) []string {
 	var all []string
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
@@ -287,7 +287,7 @@ func wordsOf(text string) []string {
 	return all
 }
 
-// stem cuts the endings of English that make one word several.
+// stem removes English endings, so that the forms of a word become equal.
 func stem(w string) string {
 	for _, end := range []string{"ization", "ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y"} {
 		if rest, ok := strings.CutSuffix(w, end); ok && len(rest) >= 3 {

@@ -29,7 +29,7 @@ type robotsCache struct {
 	till map[string]time.Time
 }
 
-// robotsAllow returns an error if robots.txt of the site denies a hop.
+// robotsAllow returns an error if the robots.txt of the site disallows a hop.
 func (c *Client) robotsAllow(ctx context.Context, r *Request, f guard.Fetch, u *url.URL) error {
 	if f.Own || r.Web.IgnoresRobots() || u.Path == "/robots.txt" {
 		return nil
@@ -58,7 +58,7 @@ func (c *Client) robotsAllow(ctx context.Context, r *Request, f guard.Fetch, u *
 		f.Host, u.EscapedPath())
 }
 
-// fetchRobots fetches the rules of a site, and follows redirects. Rules that cannot be fetched deny nothing.
+// fetchRobots fetches the rules of a site, and follows redirects. If they cannot be fetched, there are no rules.
 func (c *Client) fetchRobots(ctx context.Context, r *Request, u *url.URL) robotsRules {
 	ctx, cancel := context.WithTimeout(ctx, robotsWait)
 	defer cancel()
@@ -91,7 +91,8 @@ type robotsRule struct {
 	allow bool
 }
 
-// parseRobots returns the rules for a program: those of all groups that name it, or of those for every program.
+// parseRobots returns the rules for agent: those of all groups that name it. If none does, it returns those for every
+// program.
 func parseRobots(text []byte, agent string) robotsRules {
 	var own, others robotsRules
 	named, every, inGroup, found := false, false, false, false
@@ -133,8 +134,7 @@ func parseRobots(text []byte, agent string) robotsRules {
 	return others
 }
 
-// normalPath returns a path or pattern with all that can be written plainly, so that two spellings of one path are
-// the same.
+// normalPath returns a path or pattern without escapes, so that different spellings of a path compare equal.
 func normalPath(path string) string {
 	if plain, err := url.PathUnescape(path); err == nil {
 		return plain
@@ -161,7 +161,8 @@ func (rules robotsRules) allow(u *url.URL) bool {
 	return allowed
 }
 
-// robotsMatch reports whether a path begins with a pattern, in which * matches anything, and a last $ the end.
+// robotsMatch reports whether a path begins with a pattern. In the pattern * matches anything, and a $ at the end
+// matches the end of the path.
 func robotsMatch(pattern, path string) bool {
 	pattern, whole := strings.CutSuffix(pattern, "$")
 	parts := strings.Split(pattern, "*")

@@ -67,15 +67,15 @@ type Found struct {
 	Cached   bool
 }
 
-// A Caller is who searches, and what is decided for it.
+// A Caller is the one who searches, with the decisions made for it.
 type Caller struct {
 	Principal string
 	Agent     string                     // what the client calls itself to servers; "" for its own name
-	Keep      func(*url.URL) bool        // reports whether a result is shown
+	Keep      func(*url.URL) bool        // reports whether a result may be shown
 	MayRun    func(command string) error // returns an error if a command must not run
 }
 
-// Search asks the providers in order, the next one if one fails. Results that the caller does not keep are left out.
+// Search asks the providers in order until one answers. Results that caller.Keep does not accept are left out.
 func (c *Client) Search(ctx context.Context, caller Caller, entries []string, q Query) (*Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, SearchTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (c *Client) Search(ctx context.Context, caller Caller, entries []string, q 
 	return nil, fmt.Errorf("the search failed: %w", errors.Join(failed...))
 }
 
-// ask asks one provider, or the cache of the caller.
+// ask returns results of one provider, or from the caller's cache.
 func (c *Client) ask(ctx context.Context, caller Caller, p Provider, q Query) (found []Result, cached bool, err error) {
 	key, err := json.Marshal([]any{p, q})
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Client) ask(ctx context.Context, caller Caller, p Provider, q Query) (f
 	return found, false, nil
 }
 
-// choose returns the results that are wanted, in order, as they are shown.
+// choose returns the wanted results in order, in the form in which they are shown.
 func (q Query) choose(found []Result, keep func(*url.URL) bool) []Result {
 	chosen := []Result{}
 	for _, r := range found {
@@ -157,7 +157,7 @@ func (q Query) choose(found []Result, keep func(*url.URL) bool) []Result {
 	return chosen
 }
 
-// inDomains reports whether a URL is of one of the domains, or below it.
+// inDomains reports whether the host of a URL is one of the domains or below one.
 func inDomains(u *url.URL, domains []string) bool {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	for _, d := range domains {
@@ -169,7 +169,7 @@ func inDomains(u *url.URL, domains []string) bool {
 	return false
 }
 
-// words returns the words of the search, with the domain if there is only one.
+// words returns the words of the search. If only one domain is allowed, they include it.
 func (q Query) words() string {
 	if len(q.Allowed) == 1 {
 		return q.Query + " site:" + strings.TrimPrefix(strings.TrimSpace(q.Allowed[0]), "*.")
@@ -230,7 +230,7 @@ func (p Provider) brave(ctx context.Context, agent string, q Query) ([]Result, e
 	return found, err
 }
 
-// key reads the key. It is not kept, and no error shows it.
+// key returns the key of the provider. It is read each time, and no error contains it.
 func (p Provider) key() (string, error) {
 	key := os.Getenv(p.KeyEnv)
 	if p.KeyFile != "" {
@@ -254,7 +254,7 @@ func (p Provider) key() (string, error) {
 	return key, nil
 }
 
-// getJSON gets JSON from a provider that the user has named, without following redirects.
+// getJSON fetches JSON from a provider that the user has configured. It does not follow redirects.
 func getJSON(ctx context.Context, at *url.URL, agent string, header http.Header, into any) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -268,7 +268,7 @@ func getJSON(ctx context.Context, at *url.URL, agent string, header http.Header,
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok { // without the query
+		if e, ok := errors.AsType[*url.Error](err); ok { // the URL has the query
 			err = e.Err
 		}
 		return 0, fmt.Errorf("%s does not answer: %w", at.Host, err)
@@ -287,7 +287,7 @@ func getJSON(ctx context.Context, at *url.URL, agent string, header http.Header,
 	return resp.StatusCode, nil
 }
 
-// command runs a program of the user, which gets the query as JSON and prints {"results": […]} or the list alone.
+// command runs a program of the user. It gets the query as JSON and prints {"results": […]} or only the list.
 func (p Provider) command(ctx context.Context, q Query) ([]Result, error) {
 	if strings.TrimSpace(p.Command) == "" {
 		return nil, errors.New("its entry in web.search needs a command")
@@ -307,7 +307,7 @@ func (p Provider) command(ctx context.Context, q Query) ([]Result, error) {
 	return answer.Results, nil
 }
 
-// run runs a command of the user with an input, and ends its descendants.
+// run runs a command of the user with an input and returns its output. It ends all descendants of the command.
 func run(ctx context.Context, command string, input []byte) ([]byte, error) {
 	files := make([]*os.File, 4) // its input and output, and our ends of them
 	defer func() {
@@ -342,7 +342,7 @@ func run(ctx context.Context, command string, input []byte) ([]byte, error) {
 	files[0].Close()
 	files[1].Close()
 	go func() {
-		files[2].Write(input) // it need not read it
+		files[2].Write(input) // the command need not read it, so an error does not matter
 		files[2].Close()
 	}()
 	type said struct {

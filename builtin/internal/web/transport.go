@@ -27,8 +27,8 @@ var (
 	errBomb = fmt.Errorf("the answer becomes more than %d times longer when it is decompressed, which this host does not do", maxRatio)
 )
 
-// get fetches one hop into resp, in its turn. An http address is tried over https first, and over http only if the
-// settings open the host and port.
+// get fetches one hop into resp when it is the host's turn. An http address is tried over https first, and over http
+// only if the settings open the host and port.
 func (c *Client) get(ctx context.Context, r *Request, f guard.Fetch, u *url.URL, resp *Response) error {
 	if !f.Own {
 		done, err := c.hosts.wait(ctx, f.Host)
@@ -54,7 +54,7 @@ func (c *Client) get(ctx context.Context, r *Request, f guard.Fetch, u *url.URL,
 	return nil
 }
 
-// failure returns an error that says what failed, and whether this host or the server caused it.
+// failure returns an error that says what failed, and whether this host or the server is the cause.
 func (c *Client) failure(ctx context.Context, f guard.Fetch, err error) error {
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
@@ -83,23 +83,23 @@ func (c *Client) failure(ctx context.Context, f guard.Fetch, err error) error {
 	return fmt.Errorf("%s could not be fetched: %w", f.Host, err)
 }
 
-// exchange makes one request on a connection of its own, to an address that was checked.
+// exchange makes one request on its own connection, to a checked address.
 func (c *Client) exchange(ctx context.Context, r *Request, f guard.Fetch, u *url.URL, resp *Response) error {
 	via, err := c.proxyFor(f, u)
 	if err != nil {
 		return err
 	}
 	if !f.Own {
-		if err := r.Web.Reachable(f); err != nil { // the name, before it is looked up
+		if err := r.Web.Reachable(f); err != nil { // checks the name before it is resolved
 			return err
 		}
 	}
 	transport := &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders, TLSHandshakeTimeout: handshakeTime, TLSClientConfig: c.tls.Clone(),
-		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1 alone: one connection, one answer
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, // no HTTP/2: one answer per connection
 	}
 	if via != nil {
-		transport.Proxy = http.ProxyURL(via) // which resolves the name
+		transport.Proxy = http.ProxyURL(via) // the proxy resolves the name
 	} else {
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return c.connect(ctx, r, f) }
 	}
@@ -130,7 +130,7 @@ func (c *Client) userAgent(r *Request) string {
 	return c.agent
 }
 
-// proxyFor returns the proxy of the environment for a hop, nil for none.
+// proxyFor returns the proxy that the environment names for a hop, or nil.
 func (c *Client) proxyFor(f guard.Fetch, u *url.URL) (*url.URL, error) {
 	if f.Own || c.proxy == nil {
 		return nil, nil
@@ -216,7 +216,7 @@ const (
 	maxHosts  = 1000 // that are remembered
 )
 
-// hosts keep the client from burdening a server.
+// hosts limits the requests to each host.
 type hosts struct {
 	mu  sync.Mutex
 	all map[string]*hostLimit
@@ -227,7 +227,7 @@ type hostLimit struct {
 	rate    *rate.Limiter
 }
 
-// wait waits for the turn of a request to a host. The caller calls done after it.
+// wait waits until a request to a host may be made. The caller calls done after the request.
 func (h *hosts) wait(ctx context.Context, host string) (done func(), err error) {
 	h.mu.Lock()
 	l := h.all[host]

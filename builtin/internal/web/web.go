@@ -28,14 +28,14 @@ const (
 	Timeout = 20 * time.Second
 	// maxBody is the longest body, decoded, in bytes.
 	maxBody = 10 << 20
-	// maxRatio is how many times longer a body may become when it is decoded, once it is longer than ratioFrom.
+	// maxRatio is by what factor a body of more than ratioFrom bytes may grow when it is decompressed.
 	maxRatio  = 100
 	ratioFrom = 1 << 20
 	// maxHeaders bounds the headers of an answer, in bytes.
 	maxHeaders = 64 << 10
 	// maxRedirects is how many redirects are followed.
 	maxRedirects = 5
-	// handshakeTime bounds the connecting, and the handshake of TLS.
+	// handshakeTime bounds connecting, and the handshake of TLS.
 	handshakeTime = 10 * time.Second
 	// accepted is the Accept header.
 	accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1"
@@ -47,7 +47,7 @@ type Client struct {
 	cache  cache
 	robots robotsCache
 	hosts  hosts
-	// searches bounds how many are made.
+	// searches limits the rate of searches.
 	searches *rate.Limiter
 
 	// What tests replace. No setting reaches them.
@@ -72,7 +72,7 @@ func NewClient(agent string) *Client {
 type Request struct {
 	// URL is what to fetch; its fragment is not sent.
 	URL *url.URL
-	// Caller owns what is cached.
+	// Caller owns the cached answers.
 	Caller string
 	// Web holds the settings.
 	Web guard.Web
@@ -86,22 +86,22 @@ type Request struct {
 
 // A Response is the answer of a server.
 type Response struct {
-	// URL is the address of the body; Hops are all that were fetched, including the last one.
+	// URL is the address of the body. Hops are all requests that were made for it, including the last.
 	URL  *url.URL
 	Hops []guard.Fetch
-	// Status and Header are the server's, Body is decoded.
+	// Status and Header are those of the server; Body is decompressed.
 	Status int
 	Header http.Header
 	Body   []byte
 	// Redirect is the target of a redirect that was not followed, or nil.
 	Redirect *url.URL
-	// Cached says that it comes from the cache.
+	// Cached says that the response comes from the cache.
 	Cached bool
 
 	documents *documents
 }
 
-// Parse reads a URL as models write it: without a scheme it is https.
+// Parse parses a URL as models write it: without a scheme it is https.
 func Parse(text string) (*url.URL, error) {
 	text = strings.TrimSpace(text)
 	if head, _, ok := strings.Cut(text, "://"); !ok || strings.ContainsAny(head, "/?#") {
@@ -129,7 +129,7 @@ func Parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// firstPart is a text up to the path, query or fragment that begins in it.
+// firstPart returns the part of a text before the first path, query or fragment.
 func firstPart(text string) string {
 	if i := strings.IndexAny(text, "/?#"); i >= 0 {
 		return text[:i]
@@ -137,7 +137,7 @@ func firstPart(text string) string {
 	return text
 }
 
-// IsLoopback reports whether a host, with or without a port, is this machine.
+// IsLoopback reports whether a host, with or without a port, names this machine.
 func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -145,8 +145,8 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || host == "127.0.0.1" || strings.Trim(host, "[]") == "::1"
 }
 
-// Hop returns the fetching of a URL: by https, unless a task of the caller listens there, or the settings open the
-// host and port as given.
+// Hop returns the fetch of a URL, and the URL: over https, unless a task of the caller listens on that port, or the
+// settings open the host and port as given.
 func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
 	plain := *u
 	plain.Fragment, plain.RawFragment = "", ""
@@ -169,8 +169,8 @@ func (r *Request) Hop(u *url.URL) (guard.Fetch, *url.URL, error) {
 	return f, parsed, err
 }
 
-// Fetch fetches a page, or takes it from the cache of the caller. Its error says whether this host or the server
-// caused it.
+// Fetch fetches a page, or takes it from the caller's cache. Its error says whether this host or the server is the
+// cause.
 func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, errTime)
 	defer cancel()
@@ -211,7 +211,7 @@ func (c *Client) Fetch(ctx context.Context, r Request) (*Response, error) {
 	return resp, nil
 }
 
-// follow returns the hop that a redirect leads to, none if it is not followed.
+// follow returns the hop that a redirect leads to, or none if the redirect is not followed.
 func (c *Client) follow(r *Request, resp *Response, next *url.URL) (guard.Fetch, *url.URL, error) {
 	hop, u, err := r.Hop(next)
 	if err != nil {
@@ -228,7 +228,7 @@ func (c *Client) follow(r *Request, resp *Response, next *url.URL) (guard.Fetch,
 	return guard.Fetch{}, nil, nil
 }
 
-// ShortURL returns a URL as it is shown: at most 500 characters of it, without credentials.
+// ShortURL returns the first 500 characters of a URL for display, without credentials.
 func ShortURL(u *url.URL) string {
 	text := u.Redacted()
 	return text[:min(len(text), 500)]
@@ -236,7 +236,7 @@ func ShortURL(u *url.URL) string {
 
 func bareHost(host string) string { return strings.TrimPrefix(host, "www.") }
 
-// redirect returns where an answer sends the client, nil if it does not.
+// redirect returns the target of an answer that redirects, otherwise nil.
 func redirect(resp *Response) *url.URL {
 	switch resp.Status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
