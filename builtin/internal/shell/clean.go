@@ -7,20 +7,18 @@ import (
 	"github.com/charmbracelet/x/ansi/parser"
 )
 
-// lineMax is how many bytes of one line are held to apply what redraws it. A
-// longer line passes in pieces of this size, so that a flood without a newline
-// needs no more memory than this.
+// lineMax is how many bytes of one line are held, so that a carriage return can redraw it. A longer line is emitted
+// in pieces of this size: a flood of output without newlines needs no more memory.
 const lineMax = 64 << 10
 
 // sequenceMax is how far back the end of a piece is moved so as not to cut
 // an escape sequence; common ones are a few bytes long.
 const sequenceMax = 64
 
-// CleanText returns what a terminal would still show of text, without its colours:
-// escape sequences are removed, of a line that carriage returns draw over again
-// and again only the last state is kept, backspaces take away the character
-// before them, other control characters vanish, and invalid UTF-8 becomes
-// U+FFFD. CR LF becomes LF. Cleaning twice is the same as cleaning once.
+// CleanText returns what a terminal would show of text in the end, without colours. Escape sequences are removed; if
+// carriage returns overwrite a line repeatedly, only its last state is kept; backspaces remove the character before
+// them; other control characters are removed; invalid UTF-8 becomes U+FFFD; CR LF becomes LF. Cleaning twice is the
+// same as cleaning once.
 func CleanText(text string) string {
 	var out bytes.Buffer
 	c := newCleaner(func(p []byte) { out.Write(p) })
@@ -29,8 +27,8 @@ func CleanText(text string) string {
 	return out.String()
 }
 
-// A cleaner cleans a stream. What it emits depends on the bytes alone and not on
-// how they are split into calls of Write.
+// A cleaner cleans a stream. What it emits depends on the bytes alone, and not on how they are split into calls of
+// Write.
 type cleaner struct {
 	emit    func([]byte) // must not keep its argument
 	line    []byte       // the current state of the current line, as it came
@@ -97,7 +95,7 @@ func erases(line []byte) bool {
 	return false
 }
 
-// redraw begins the line again, after a carriage return.
+// redraw begins the current line again, after a carriage return.
 func (c *cleaner) redraw() {
 	c.shown = bytes.Clone(c.state())
 	c.line, c.cr = c.line[:0], false
@@ -155,7 +153,7 @@ func lineEnd(p []byte) int {
 	return n
 }
 
-// isPlain tells for each byte whether it needs no cleaning.
+// isPlain says for each byte whether it needs no cleaning.
 var isPlain = func() (t [256]bool) {
 	for b := 0x20; b < 0x7f; b++ {
 		t[b] = true

@@ -14,14 +14,13 @@ const (
 	progressLines = 5
 	progressBytes = 2 << 10
 
-	// FloodAfter is how much of one output is cleaned as it comes. What follows is
-	// only kept as a raw tail and cleaned at the end: cleaning runs at about
-	// 500 MB/s, and a flood must not occupy the server.
+	// FloodAfter is how many bytes of one output are cleaned as they arrive. Of what follows only a raw tail is kept,
+	// and cleaned at the end: cleaning runs at about 500 MB/s, and a flood must not occupy the server.
 	FloodAfter = 64 << 20
 )
 
-// A Collector takes the output of one command: it counts, cleans, keeps head and
-// tail, and spills the whole.
+// A Collector takes the output of one command. It counts and cleans it, keeps its head and tail, and spills all of
+// it.
 type Collector struct {
 	mu    sync.Mutex
 	bytes int64
@@ -31,9 +30,9 @@ type Collector struct {
 	spill spill
 	drain *ring // raw end of an output longer than cleanMax
 
-	cleanMax int64 // how much is cleaned as it comes
+	cleanMax int64 // how many bytes are cleaned as they arrive
 
-	log  *window       // what a task can still be asked for; nil: no task
+	log  *window       // the end of the output, for reads by offset; nil: no task
 	wake chan struct{} // closed at the next change; nil: nothing waits
 
 	bytesMax int64  // when to call flooded; 0: never
@@ -52,7 +51,7 @@ func NewCollector(limits Limits, open Spill) *Collector {
 	return c
 }
 
-// SpillTo makes the output spill to another place than it would.
+// SpillTo replaces the function that opens the spill.
 func (c *Collector) SpillTo(open Spill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +117,8 @@ func (c *Collector) checkLimit() {
 	}
 }
 
-// Follow begins to keep the last max bytes for reads by offset, those so far too
-// unless some of them are gone, and returns the output so far.
+// Follow begins to keep the last max bytes for reads by offset. They include the output so far, unless part of it is
+// no longer held. Follow returns the output so far and the offset of its end.
 func (c *Collector) Follow(max int) (soFar string, offset int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,16 +132,15 @@ func (c *Collector) Follow(max int) (soFar string, offset int64) {
 	return soFar + string(c.clean.state()), c.win.total
 }
 
-// After returns the output from an offset on, as far as it is still kept, where it
-// begins, the state of the line that is not finished yet, and a channel that is
-// closed when more comes.
+// After returns the output from an offset on, so far as it is still kept, and the offset at which that begins. line
+// is the present state of the last line, which is not finished yet. more is closed when more output comes.
 func (c *Collector) After(offset int64) (text string, from int64, line string, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.log.tail.bytes()
 	first := c.log.total - int64(len(kept))
 	if offset < first && len(kept) == c.log.tail.max {
-		kept = fromLine(kept) // its first line has lost its beginning
+		kept = fromLine(kept) // the beginning of its first line is lost
 		first = c.log.total - int64(len(kept))
 	}
 	from = min(max(offset, first), c.log.total)
@@ -153,7 +151,7 @@ func (c *Collector) After(offset int64) (text string, from int64, line string, m
 	return string(kept), from, string(c.clean.state()), c.wake
 }
 
-// Size returns how much output has come.
+// Size returns how many bytes of output have come.
 func (c *Collector) Size() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +202,7 @@ func (c *Collector) Result() Shown {
 	return res
 }
 
-// join puts the notice of what is missing between head and tail.
+// join puts a notice of what is missing between head and tail.
 func join(head, tail []byte, bytes int64, lines int) string {
 	var b strings.Builder
 	b.Write(head)
@@ -232,13 +230,12 @@ func grouped(n int64) string {
 	return s
 }
 
-// longLine is from how many bytes on a part of a line is shown, rather than left out
-// to end or begin with a whole one: after the headers of a response its body may be
-// all that matters, in one line.
+// longLine is the length in bytes from which a partial line is shown. A shorter one is left out, so that head and
+// tail have whole lines. After the headers of a response, its body may be one long line, and all that matters.
 const longLine = 2000
 
-// wholeLines returns p up to its last newline; if there is none, or much after it,
-// up to its last whole character.
+// wholeLines returns p up to its last newline. If there is none, or it is more than longLine before the end,
+// wholeLines returns p up to its last whole character.
 func wholeLines(p []byte) []byte {
 	if i := bytes.LastIndexByte(p, '\n'); i >= 0 && len(p)-i <= longLine {
 		return p[:i+1]
@@ -254,9 +251,8 @@ func wholeLines(p []byte) []byte {
 	return p
 }
 
-// fromLine returns p from the start of its second line on, because its first one
-// is incomplete; if it has only one, or the first is long, from its first whole
-// character.
+// fromLine returns p from the start of its second line, because the first one is incomplete. If there is no second
+// line, or the first one is long, fromLine returns p from its first whole character.
 func fromLine(p []byte) []byte {
 	if i := bytes.IndexByte(p, '\n'); i >= 0 && i+1 < len(p) && i < longLine {
 		return p[i+1:]

@@ -46,11 +46,10 @@ type Result struct {
 	Unheard   bool   // the command was ended because it had waited too long for a person
 	Duration  time.Duration
 
-	// Dir is the working directory at the end, without symbolic links; "" if it
-	// is not known (the shell was killed, replaced itself by exec, called exit in a
-	// function or with an EXIT trap of its own, or left itself hardly a
-	// descriptor): the old one stays. DirGone says that it is "" because the
-	// directory no longer exists.
+	// Dir is the working directory at the end, without symbolic links, or "" if it is not known. Then the old one stays
+	// in use. It is unknown if the shell was killed, replaced itself by exec, called exit in a function or with an EXIT
+	// trap of its own, or had too few descriptors left. DirGone says that it is "" because the directory no longer
+	// exists.
 	Dir     string
 	DirGone bool
 
@@ -58,8 +57,8 @@ type Result struct {
 	// returned and were ended because of that.
 	Left int
 
-	// Remarks are remarks on a task that has ended, and Execs has one line for each program that was refused, or allowed
-	// by a person. The runner sets neither.
+	// Remarks are remarks on a task that has ended. Execs has a line for each program that was refused, or that a person
+	// allowed. The runner sets neither.
 	Remarks, Execs []string
 
 	// Problem is an error of the runner itself that the reader should know of:
@@ -75,9 +74,8 @@ func (e *DirError) Error() string {
 	return "the shell did not run the command in " + e.Dir + ": " + e.Why
 }
 
-// Run runs a command and returns when it and everything it started has ended. An
-// error means that nothing ran; whatever happens to a command that did start is
-// told in the Result.
+// Run runs a command, and returns when the command and everything it started has ended. An error means that nothing
+// ran. Whatever happens to a command that was started is in the Result.
 func (r *Runner) Run(ctx context.Context, c Command) (*Result, error) {
 	run, err := r.Start(ctx, c)
 	if err != nil {
@@ -162,9 +160,9 @@ func (r *Runner) begin() bool {
 	return true
 }
 
-// handOver gives the command to a shell. A shell started ahead may have been
-// killed by an earlier command meanwhile, which the write tells: it runs nothing
-// before it has read everything, so that another one can safely get the command.
+// handOver gives the command to a shell. An earlier command may have killed a shell that was started ahead. Then
+// writing to it fails, and another shell can safely get the command: a shell runs nothing before it has read the
+// whole message.
 func (r *Runner) handOver(ctx context.Context, c Command) (*shell, error) {
 	var err error
 	for range max(r.cfg.Warm, 0) + 2 {

@@ -8,18 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floodNap is for how long output is left in the pipe while it comes fast: the pipe
-// holds what is written in many times that.
+// floodNap is how long the thread sleeps between two reads of a flood. The pipe has room for what is written in many
+// times that.
 const floodNap = 100 * time.Microsecond
 
-// leanMost is how many naps in a row may bring less than [floodSize] in
-// [floodTime] would.
+// leanMost is how many reads in a row may find less than a flood would bring, which is [floodSize] in [floodTime].
 const leanMost = 20
 
-// drainOutput takes output while it is a flood. A watched pipe wakes a thread at every
-// write, and an immediate read finds little: a gigabyte would take a hundred thousand
-// wake-ups, on the processors that the writers need. Here the thread sleeps for a
-// while and finds much.
+// drainOutput reads the output while it is a flood. A watched pipe wakes a thread at every write, and reading at once
+// finds little: a gigabyte would take a hundred thousand wake-ups, on the processors that the writers need. Here the
+// thread sleeps for a while, and then finds much.
 func (s *shell) drainOutput() {
 	fd, ok := s.pipe.unwatch()
 	if !ok {
@@ -30,7 +28,7 @@ func (s *shell) drainOutput() {
 	for lean := 0; lean < leanMost && !s.pipe.due(); {
 		n, err := syscall.Read(fd, s.buf)
 		if n == 0 && err == nil {
-			return // the end, which the next read will find too
+			return // the end: the next read returns it too
 		}
 		s.take(max(n, 0))
 		if n == len(s.buf) {
@@ -43,7 +41,7 @@ func (s *shell) drainOutput() {
 	}
 }
 
-// unwatch keeps the runtime from watching the pipe, and returns it.
+// unwatch takes the pipe away from the runtime, which then no longer watches it, and returns its descriptor.
 func (o *outputReader) unwatch() (fd int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +59,7 @@ func (o *outputReader) unwatch() (fd int, ok bool) {
 	return fd, true
 }
 
-// watch ends what unwatch began.
+// watch gives the pipe back to the runtime after unwatch.
 func (o *outputReader) watch(fd int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,7 +70,7 @@ func (o *outputReader) watch(fd int) {
 	}
 }
 
-// due reports whether the wait for output is over.
+// due reports whether the deadline for output has passed, or the reader is closed.
 func (o *outputReader) due() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

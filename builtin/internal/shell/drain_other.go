@@ -2,5 +2,5 @@
 
 package shell
 
-// drainOutput does something on Linux only.
+// drainOutput does nothing: it is needed on Linux only.
 func (*shell) drainOutput() {}

@@ -51,16 +51,13 @@ var forced = []string{
 // fallbackPath is the PATH of a server that was started without one.
 const fallbackPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Derive derives the environment of commands from base, usually os.Environ().
-// Taken away are the server's own variables (TOOLHOST_*), everything that changes
-// how bash reads a command (BASH_ENV, ENV, exported functions, SHELLOPTS, PS4,
-// CDPATH and the like), injected libraries (LD_PRELOAD), and the patterns in
-// strip. Set are an editor and a pager that do not wait, a terminal that can do
-// nothing, and PATH and HOME if they are missing; relative entries of PATH are
-// dropped, because an agent can write there. Names that match a pattern in
-// keep are left as they are in base. What is in set comes on top, as far as it would not
-// be taken away; its PATH may name variables. Other secrets of the user stay: commands are
-// expected to work with the user's credentials, and the sandbox guards files.
+// Derive derives the environment of commands from base, usually os.Environ(). It removes the server's own variables
+// (TOOLHOST_*), everything that changes how bash reads a command (BASH_ENV, ENV, exported functions, SHELLOPTS, PS4,
+// CDPATH and the like), injected libraries (LD_PRELOAD), and the patterns in strip. It sets an editor and a pager
+// that do not wait, a terminal without capabilities, and PATH and HOME if they are missing. Relative entries of PATH
+// are dropped, because an agent can write there. Variables that match a pattern in keep stay as they are in base. The
+// variables in set are added last, except those that Derive removes; the PATH in set may refer to variables. Other
+// secrets of the user stay: commands are expected to work with the user's credentials, and the sandbox guards files.
 func Derive(base, set, keep, strip []string) []string {
 	var env []string
 	for _, entry := range base {
@@ -99,9 +96,9 @@ func Derive(base, set, keep, strip []string) []string {
 	return env
 }
 
-// expandPath puts in the values of the variables that a PATH names, such as $PATH:
-// taken literally, "/opt/bin:$PATH" would leave commands without any program. What
-// is not set stays as it is, and is dropped as a relative entry.
+// expandPath replaces the variables in a PATH, such as $PATH, by their values: taken literally, "/opt/bin:$PATH"
+// would leave commands without any program. A variable that is not set stays, and is dropped later as a relative
+// entry.
 func expandPath(entry string, env []string) string {
 	return os.Expand(entry, func(name string) string {
 		if v := lookup(env, name); v != "" {

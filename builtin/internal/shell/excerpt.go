@@ -18,7 +18,7 @@ type Limits struct {
 	SpillMax   int64 // of the whole in its spill
 }
 
-// Spill opens a file for the whole output of one command, and returns its path.
+// A Spill opens a file for the whole output of one command, and returns its path.
 type Spill func() (io.WriteCloser, string, error)
 
 // Shown is the shown part of an output.

@@ -10,17 +10,17 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// drainRounds limits how often the drain after the end of the shell is prolonged
-// because output still arrives. Process substitutions (`exec > >(tee log)`) outlive
-// the shell briefly, but a background process may write forever.
+// drainRounds limits how often the wait for output after the end of the shell is prolonged because output still
+// arrives. Process substitutions (`exec > >(tee log)`) outlive the shell briefly, but a background process may write
+// forever.
 const drainRounds = 10
 
 // afterKill limits the wait for the end of the output after all writers were
 // killed. It is reached only if a process could not be killed.
 const afterKill = time.Second
 
-// nudgeAfter is after what time a shell is checked that may have been stopped.
-// Reading the script takes a running shell a small part of that.
+// nudgeAfter is how long a shell may take to read the script before it is checked whether the shell was stopped. A
+// running shell takes a small part of that.
 const nudgeAfter = 100 * time.Millisecond
 
 // An ending says why a command is over, if it is.
@@ -53,10 +53,10 @@ type Execution struct {
 	concluded bool   // the shell was ended by conclude
 }
 
-// EndProgress ends the calls of [Command].Output.
+// EndProgress stops the calls of [Command].Output.
 func (run *Execution) EndProgress() { run.stop() }
 
-// Leave releases the runner's place of the command, and calls [Command].Left. It is called last.
+// Leave tells the runner that the work for the command is done, and calls [Command].Left. It is called last.
 func (run *Execution) Leave() {
 	run.runner.leave()
 	run.left() // after the runner's work, because it may close the runner
@@ -66,8 +66,8 @@ func (run *Execution) Leave() {
 func (run *Execution) Closed() bool { return run.why == closing }
 
 // Wait waits until the command is over, and reports whether it is. It ends the command after its timeout, or if ctx
-// is done or the runner closes. After window, which is 0 for no limit, or when the gate parts the command from its
-// call, it returns false and the command continues: the caller calls Wait again.
+// is done or the runner closes. It returns false, and the command continues, after window (0: no limit), or when the
+// gate makes the command a task. The caller then calls Wait again.
 func (run *Execution) Wait(ctx context.Context, window time.Duration) bool {
 	if run.why == goesOn {
 		run.why = run.wait(ctx, window)
@@ -75,7 +75,7 @@ func (run *Execution) Wait(ctx context.Context, window time.Duration) bool {
 	return run.why != goesOn
 }
 
-// progress reports the last lines of the output to report when they changed.
+// progress calls report with the last lines of the output when they have changed.
 func (run *Execution) progress(report func(string)) {
 	run.stop = func() {}
 	if report == nil {
@@ -154,7 +154,8 @@ func (run *Execution) wait(ctx context.Context, window time.Duration) ending {
 // heldStep is the interval at which a command after its timeout is checked while it waits for a person.
 const heldStep = 100 * time.Millisecond
 
-// rest returns the rest of a time that started with the command. The time does not pass while a person is asked.
+// rest returns how much is left of a duration that began with the command. Time in which a person is asked does not
+// count.
 func (run *Execution) rest(of time.Duration) time.Duration {
 	return of + run.gate.Held() - time.Since(run.Begun)
 }
@@ -232,9 +233,9 @@ func (run *Execution) Finish() (*Result, error) {
 	where := run.shell.report()
 	status, err := run.shell.status()
 	switch {
-	case why != returned && status.Signal != "": // what it reported then may be from before it came to the command
+	case why != returned && status.Signal != "": // the shell may have made its report before the command began
 		where.dir, where.gone = "", false
-	case where.over && err == nil: // as it reported, even if it was killed before it did
+	case where.over && err == nil: // the shell's own report counts, even if it was killed before it ended
 		status = supervise.Status{ExitCode: where.status}
 	}
 	res.Dir, res.DirGone = where.dir, where.gone
@@ -255,7 +256,7 @@ func (run *Execution) clear() (ended int, problem error) {
 		return 0, nil
 	}
 	if run.concluded {
-		run.shell.pipe.until(time.Now()) // no writer is left
+		run.shell.pipe.until(time.Now()) // no process writes any more
 		<-run.shell.eof
 		return 0, nil
 	}
@@ -264,8 +265,8 @@ func (run *Execution) clear() (ended int, problem error) {
 		run.drain()
 	}
 	ended, problem = run.shell.proc.Kill()
-	// No writer is left, so the pipe holds the rest and then its end: nothing is
-	// lost by the deadline, which is for a process that could not be killed.
+	// All writers have ended, so the pipe holds the rest of the output and then its end. The deadline is only reached if
+	// a process could not be killed.
 	run.shell.pipe.until(time.Now().Add(afterKill))
 	<-run.shell.eof
 	if problem == nil {

@@ -10,16 +10,14 @@ import (
 // rootDir is where shells wait for their script, and where the login shell runs.
 const rootDir = "/"
 
-// The script comes over descriptor 3 and the report goes to 4 at first. Both are
-// moved out of the way of commands that use low descriptors (exec 3>&1, flock 9)
-// or let bash choose one (exec {fd}>file, from 10 on); 18 is within the limits
-// that people set to see what a program does without descriptors. Where the limit
-// is lower already, it is raised as far as an unprivileged process may.
+// At first the script is read from descriptor 3, and the report written to 4. Both are moved, so that they do not
+// collide with commands that use low descriptors (exec 3>&1, flock 9) or let bash choose one (exec {fd}>file, from 10
+// on). 18 is within the limits that people set to see what a program does without descriptors. If the limit is lower
+// already, it is raised as far as an unprivileged process may.
 //
-// The script's descriptor is a socket. The shell sends its last report over it, and then
-// waits to be ended, or for the end of the script, which makes it go on: if it exited
-// at once, the kernel could spend the time of its exit on the processor that
-// the reader of the report needs.
+// The script's descriptor is a socket. The shell sends its last word over it, and then waits until it is ended, or
+// until the script ends; in the latter case it continues. If it exited at once, the kernel could spend the time of
+// its exit on the processor that the reader of the report needs.
 const (
 	scriptFD   = "17"
 	reportFD   = "18"
@@ -30,18 +28,18 @@ const (
 	lastWord   = "{ builtin echo && builtin read -r -u 17; } >&17 || :; "
 )
 
-// plainFiles is how many descriptors a shell has at its last word if its command
-// has opened none and closed none: three, our two, and what keeps standard output and
-// error. The last word is written in a group command, so that the number is always the same.
+// plainFiles is how many descriptors a shell has open at its last word, if its command has opened and closed none:
+// the three standard ones, our two, and the two in which bash saves standard output and error. The last word is
+// written in a group command, so that the number is always the same.
 const plainFiles = 7
 
-// childFiles puts the files of a shell in order.
+// childFiles returns the files of a shell in the order of their descriptors.
 func childFiles(null, out, script, report *os.File) []*os.File {
 	return []*os.File{null, out, out, script, report}
 }
 
-// readNow reads what a pipe holds at this moment, without waiting for more: the
-// descriptor does not block, and the deadline of the file is not asked.
+// readNow reads what a pipe holds at this moment, without waiting for more: the descriptor is non-blocking, and the
+// file's deadline is bypassed.
 func readNow(f *os.File, buf []byte) int {
 	conn, err := f.SyscallConn()
 	if err != nil {

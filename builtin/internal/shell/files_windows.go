@@ -5,8 +5,8 @@ import "os"
 // rootDir is where shells wait for their script, and where the login shell runs.
 const rootDir = `C:\`
 
-// Windows passes only three descriptors on, so the script comes over standard
-// input, and the shell cannot report its working directory.
+// On Windows only three descriptors can be passed on, so the script is sent over standard input, and the shell cannot
+// report its working directory.
 const (
 	scriptFD   = "0"
 	reportFD   = "18"
@@ -20,11 +20,11 @@ const plainFiles = 0 // there are no Finishers
 
 func childFiles(_, out, script, _ *os.File) []*os.File { return []*os.File{script, out, out} }
 
-// readNow reads what a pipe holds. No one has its other end here.
+// readNow reads what a pipe holds. No other process has the write end on this system.
 func readNow(f *os.File, buf []byte) int {
 	n, _ := f.Read(buf)
 	return n
 }
 
-// rootOnly is not known for Windows: bash is looked for in fixed places only.
+// rootOnly returns false: on Windows bash is looked for in fixed places only.
 func rootOnly(string) bool { return false }

@@ -13,16 +13,16 @@ type Gate interface {
 	Judge(ctx context.Context, e *sandbox.Exec) sandbox.ExecVerdict
 	// Connect is a [sandbox.HostJudge].
 	Connect(ctx context.Context, c sandbox.Connection) (allowed bool, why string)
-	// Held is for how long the command has waited for a person: its time does not pass meanwhile.
+	// Held returns how long the command has waited for a person. That time does not count towards its timeout.
 	Held() time.Duration
 	// Spent is closed when the command has waited too long for a person and must be ended.
 	Spent() <-chan struct{}
-	// Parted is closed when the command is to continue as a task, because the question of a program is put to a person
-	// after its call. Nil: that does not happen.
+	// Parted is closed when the command must continue as a task, because a person is to be asked about one of its
+	// programs after the call has returned. Nil: that does not happen.
 	Parted() <-chan struct{}
 }
 
-// ungated is the gate of a command of which no program is judged, and which makes no connections that must be.
+// ungated is the gate of commands whose programs are not judged, and whose connections need no judgement.
 type ungated struct{}
 
 func (ungated) Judge(context.Context, *sandbox.Exec) (v sandbox.ExecVerdict) { return v }

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// harmless are the variables (path.Match patterns) that commands of remote callers get. They say where things are and
-// how programs speak, and hold no credentials. The setting bash.env.pass adds to them.
+// harmless are the variables (path.Match patterns) that commands of remote callers get. They tell where things are
+// and which language and terminal programs should assume, and hold no credentials. The setting bash.env.pass adds to
+// them.
 var harmless = strings.Fields(`
 	PATH HOME USER LOGNAME SHELL HOSTNAME TERM TZ TMPDIR LANG LANGUAGE LC_* LOCALE_ARCHIVE MANPATH INFOPATH CI
 	XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR XDG_CONFIG_DIRS XDG_DATA_DIRS
@@ -28,11 +29,11 @@ var harmless = strings.Fields(`
 	CUDA_HOME CUDA_PATH CUDA_VISIBLE_DEVICES
 `)
 
-// credentials finds the user and password of an address, as in a proxy's.
+// credentials matches the user and password in an address, such as that of a proxy.
 var credentials = regexp.MustCompile(`(^|//)[^/?#\s]*@`)
 
-// Inherited returns what commands get of the host's environment, for [Derive]: all of it, or the variables that hold no
-// credentials and those that match the patterns in pass.
+// Inherited returns the part of the host's environment that commands get, for [Derive]: with all set everything,
+// otherwise the harmless variables without credentials and the variables that match a pattern in pass.
 func Inherited(pass []string, all bool) []string {
 	env := os.Environ()
 	if all {

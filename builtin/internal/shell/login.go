@@ -14,32 +14,29 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// A Login is the look at the PATH of the user's login shell. A server that a desktop
-// program started has a PATH without Homebrew, nvm, cargo and the like. The login
-// shell knows them: it is asked once, in the background.
+// A Login finds the PATH of the user's login shell. A server that was started by a desktop program has a PATH without
+// Homebrew, nvm, cargo and the like, but the login shell knows them. So it is run once, in the background, to print
+// its PATH.
 //
-// It runs in / (direnv and version managers execute what lies in the working
-// directory), as an interactive login shell (many tools add themselves to PATH
-// in the interactive part of .bashrc or .zshrc only), with what is the system's
-// of the inherited PATH (the start-up files call programs by name, and commands
-// may have written to the other directories), under the same supervision as a
-// command. If it does not answer in time, it is killed with everything it
-// started and the inherited PATH stays.
+// It runs in /, because direnv and version managers execute files in the working directory. It runs as an interactive
+// login shell, because many tools add themselves to PATH only in the interactive part of .bashrc or .zshrc. It gets
+// the system's directories of the inherited PATH: start-up files call programs by name, and commands may have written
+// to the other directories. It is supervised like a command. If it does not answer in time, it is killed with
+// everything it started, and the inherited PATH stays in use.
 //
-// Commands wait for the answer only if the inherited PATH is bare, and only for a
-// short time from the start: clients take longer than that to send the first
-// command, and a hanging start-up file must not hold every command for its whole
-// time.
+// Commands wait for the answer only if the inherited PATH is bare, and only for a short time after the start of the
+// server: clients take longer than that to send the first command, and a start-up file that hangs must not delay all
+// commands until the timeout.
 type Login struct {
 	start   supervise.Starter
 	env     []string
 	timeout time.Duration
 	until   time.Time
-	known   chan struct{} // closed when the answer is in use, will not come or is not waited for
+	known   chan struct{} // closed when commands need not wait for the answer any more
 	once    sync.Once
 }
 
-// answerMax bounds what start-up files may print before the answer.
+// answerMax bounds how many bytes start-up files may print before the answer.
 const answerMax = 1 << 20
 
 // Marks around the answer, in case start-up files print as well.
@@ -48,8 +45,8 @@ const (
 	answerEnd   = ">toolhost-path"
 )
 
-// NewLogin returns the look at the login shell of an inherited environment. The shell has the
-// timeout to answer, and commands wait for that no longer than the other duration, from now on.
+// NewLogin returns a Login for an inherited environment. The shell must answer within timeout. Commands wait for the
+// answer for the duration wait at most, counted from now.
 func NewLogin(start supervise.Starter, inherited []string, timeout, wait time.Duration) *Login {
 	l := &Login{start: start, env: inherited, timeout: timeout, until: time.Now().Add(wait), known: make(chan struct{})}
 	if !bare(lookup(inherited, "PATH")) {
@@ -71,7 +68,7 @@ func bare(path string) bool {
 
 var systemDirs = append(filepath.SplitList(fallbackPath), "/usr/games", "/usr/local/games", "/snap/bin")
 
-// systemPath is what is the system's of a PATH.
+// systemPath returns a PATH with only those directories that belong to the system.
 func systemPath(path string) string {
 	dirs := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !slices.Contains(systemDirs, d) })
 	if len(dirs) == 0 {
@@ -80,10 +77,10 @@ func systemPath(path string) string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// Done ends the waiting for the answer.
+// Done says that commands need not wait for the answer any more.
 func (l *Login) Done() { l.once.Do(func() { close(l.known) }) }
 
-// Wait waits for the answer as long as commands do.
+// Wait waits for the answer, but not longer than commands do.
 func (l *Login) Wait(ctx context.Context) {
 	select {
 	case <-l.known:
@@ -99,8 +96,8 @@ func (l *Login) Wait(ctx context.Context) {
 	}
 }
 
-// Join asks the login shell, which is bash if the user has none, and returns the environment with
-// its PATH merged in, and whether that changed anything.
+// Join runs the login shell, which is bash if the user has none. It returns the environment with the login shell's
+// PATH merged in, and whether that changed anything.
 func (l *Login) Join(ctx context.Context, bash string, env []string) ([]string, bool) {
 	return withPath(env, l.ask(ctx, bash, env))
 }
@@ -140,9 +137,9 @@ func (l *Login) ask(ctx context.Context, bash string, env []string) string {
 // all shells.
 const printPath = `printf '` + answerStart + `%s` + answerEnd + `\n' "$PATH"`
 
-// askBash has bash read the start-up files of a login shell and those of an interactive one, as a terminal does
-// either way. The answer is printed at the end, and before a start-up file starts another shell in the place of this
-// one (exec zsh, exec tmux).
+// askBash makes bash read the start-up files of a login shell and those of an interactive one, because a terminal may
+// start either. It prints the answer at the end, and also before a start-up file replaces this shell by another (exec
+// zsh, exec tmux).
 const askBash = `trap '` + `printf "` + answerStart + `%s` + answerEnd + `\n" "$PATH"` + `' EXIT
 exec() {
 	if [ $# -gt 0 ]; then ` + printPath + `; fi
@@ -168,8 +165,8 @@ func askPath(shell string) []string {
 	return []string{shell, "-l", "-i", "-c", printPath}
 }
 
-// readAnswer reads up to the end of the answer: what the start-up files left
-// running may hold the pipe open.
+// readAnswer reads until the end of the answer, and not of the pipe: processes that start-up files left running may
+// hold it open.
 func readAnswer(r io.Reader) string {
 	var got bytes.Buffer
 	buf := make([]byte, 4<<10)
@@ -186,7 +183,7 @@ func readAnswer(r io.Reader) string {
 	return ""
 }
 
-// parseAnswer takes the PATH out of what the login shell printed.
+// parseAnswer finds the PATH in what the login shell printed.
 func parseAnswer(text string) (string, bool) {
 	_, rest, ok := strings.Cut(text, answerStart)
 	if !ok {
@@ -196,10 +193,9 @@ func parseAnswer(text string) (string, bool) {
 	return path, ok
 }
 
-// mergePath joins the login shell's PATH with the inherited one. What only the
-// server has inherited comes first: it was started inside a virtual environment
-// or a development shell. Then the login shell's order. Relative entries are
-// dropped: they would be looked up in the working directory.
+// mergePath merges the login shell's PATH into the inherited one. Directories that only the inherited one has come
+// first, because the server may have been started in a virtual environment or a development shell. The others follow
+// in the login shell's order. Relative entries are dropped: they would be looked up in the working directory.
 func mergePath(inherited, login string) string {
 	theirs := slices.DeleteFunc(filepath.SplitList(login), func(d string) bool { return !filepath.IsAbs(d) })
 	var merged []string

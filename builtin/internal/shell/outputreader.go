@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An outputReader is the end of a pipe at which output is taken, by one goroutine.
+// An outputReader is the read end of a pipe for output. One goroutine reads from it.
 type outputReader struct {
 	mu       sync.Mutex
 	file     *os.File // nil while the pipe is not watched
@@ -14,7 +14,7 @@ type outputReader struct {
 	closed   bool
 }
 
-// read waits for output.
+// read waits for output and reads it.
 func (o *outputReader) read(p []byte) (int, error) { return o.watched().Read(p) }
 
 // readNow reads what is there, without waiting for more.
@@ -26,7 +26,7 @@ func (o *outputReader) watched() *os.File {
 	return o.file
 }
 
-// until sets when to wait no longer.
+// until sets the deadline for reading.
 func (o *outputReader) until(deadline time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -4,8 +4,7 @@ package shell
 
 import "os"
 
-// unwatchedPipe returns a pipe. That its read end need not be watched saves
-// something on Linux only.
+// unwatchedPipe returns a pipe. Leaving its read end unwatched would save nothing on this system.
 func unwatchedPipe() (r, w *os.File, err error) {
 	return os.Pipe()
 }

@@ -10,27 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attendMax is for how long a thread waits for one command. Most commands of an
-// agent have ended by then. The Go scheduler leaves a thread that waits its
-// processor for 10 ms unless others need it.
+// attendMax is how long a thread waits for one command. Most commands of an agent have ended by then. For up to 10 ms
+// the Go scheduler lets a waiting thread keep its processor, unless others need it.
 const attendMax = 3 * time.Millisecond
 
-// pipeSize is what a pipe for output should hold: with the usual 64 KiB a flood
-// takes twice as long.
+// pipeSize is the capacity that a pipe for output is given: with the usual 64 KiB a flood takes twice as long.
 const pipeSize = 1 << 20
 
-// attended is set while a thread waits for a command: the others are waited for as
-// usual, since each thread that waits keeps a processor from the scheduler.
+// attended is set while a thread waits for a command. Goroutines wait for all other commands, because each waiting
+// thread keeps a processor from the scheduler.
 var attended atomic.Bool
 
-// A rawPipe is our ends of a shell that is not watched yet. While the Go runtime
-// watches a descriptor, it is woken by events that do not matter: that the
-// shell has read its script, for one, on the processor that the shell needs.
+// A rawPipe has the server's descriptors of a shell, as long as the runtime does not watch them. A watched descriptor
+// wakes the runtime at events that do not matter, such as that the shell has read its script, on the processor that
+// the shell needs.
 type rawPipe struct{ script, pipe int }
 
-// open makes what a shell gets its script over and what takes its output, and
-// returns the shell's ends of them. The script comes over a socket, so that no other
-// command can open it and put one of its own into a shell that waits.
+// open creates the socket for the script and the pipe for the output, and returns the shell's ends of them. The
+// script is sent over a socket because another command cannot open that, to send its own script to a waiting shell.
 func (s *shell) open() (script, out *os.File, err error) {
 	ours, theirs, err := plainPair()
 	if err != nil {
@@ -45,12 +42,12 @@ func (s *shell) open() (script, out *os.File, err error) {
 		closeRaw(ours, theirs, fds[0], fds[1])
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
-	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSize) // above the user's limit it stays as it is
+	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSize) // no effect above the user's limit
 	s.rawPipe = &rawPipe{script: ours, pipe: fds[0]}
 	return os.NewFile(uintptr(theirs), "script"), os.NewFile(uintptr(fds[1]), "|1"), nil
 }
 
-// plainPair is [supervise.Pair] without files.
+// plainPair returns descriptors as [supervise.Pair] returns files.
 func plainPair() (ours, theirs int, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -67,12 +64,12 @@ func closeRaw(fds ...int) {
 
 func (q *rawPipe) close() { closeRaw(q.script, q.pipe) }
 
-// watched makes files of the descriptors, which the runtime watches.
+// watched returns the descriptors as files, which the runtime watches.
 func (q *rawPipe) watched() (script, pipe *os.File) {
 	return os.NewFile(uintptr(q.script), "script"), os.NewFile(uintptr(q.pipe), "|0")
 }
 
-// write writes what there is room for, and reports how much that was.
+// write writes as many bytes as there is room for, and returns how many.
 func (q *rawPipe) write(text string) (int, error) {
 	n, err := unix.SendmsgN(q.script, []byte(text), nil, nil, unix.MSG_NOSIGNAL)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -81,9 +78,8 @@ func (q *rawPipe) write(text string) (int, error) {
 	return max(n, 0), err
 }
 
-// sendCONT makes a shell go on that was stopped, by an earlier command, while it waited
-// for its script, and has not read all of it therefore. Nothing of its own command
-// runs yet that the signal could reach.
+// sendCONT continues a shell that an earlier command stopped while it waited for its script: such a shell has not
+// read all of the script. The signal cannot reach the shell's own command, because that does not run yet.
 func (s *shell) sendCONT() {
 	conn, err := s.script.SyscallConn()
 	if err != nil {
@@ -96,13 +92,11 @@ func (s *shell) sendCONT() {
 	}
 }
 
-// pollWait waits for the last word of a shell that is not watched, and takes its
-// output meanwhile. It returns false when that takes longer than most commands, or
-// when another is waited for like that.
+// pollWait waits for the last word of a shell that is not watched, and reads its output meanwhile. It returns false
+// if that takes longer than most commands do, or if a thread waits for another command already.
 //
-// The thread itself waits. So the scheduler has nothing to decide between the
-// command and its result, and no thread has to be woken that would look around for
-// something to do.
+// The thread itself waits. So the scheduler has nothing to do between the command and its result, and no other thread
+// has to be woken.
 func (s *shell) pollWait(most time.Duration) (heard bool) {
 	if s.rawPipe == nil || !attended.CompareAndSwap(false, true) {
 		return false
@@ -122,13 +116,13 @@ func (s *shell) pollWait(most time.Duration) (heard bool) {
 			return true
 		}
 		if fds[1].Revents != 0 && s.takeNow() == 0 {
-			return false // a read to the end must wait elsewhere
+			return false // the end of the output must be waited for elsewhere
 		}
 	}
 	return false
 }
 
-// takeNow takes output that is there, and returns how much that was.
+// takeNow takes the output that is there, and returns how many bytes that were.
 func (s *shell) takeNow() int {
 	n, err := syscall.Read(s.rawPipe.pipe, s.buf)
 	if err != nil || n <= 0 {
@@ -138,7 +132,7 @@ func (s *shell) takeNow() int {
 	return n
 }
 
-// takeRest takes the output that is left once there is no writer.
+// takeRest takes the output that is left after all writers have ended.
 func (s *shell) takeRest() {
 	for rest := restMax; rest > 0; {
 		n := s.takeNow()

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// A rawPipe is what a shell has on Linux as long as it is not watched.
+// A rawPipe is used on Linux only.
 type rawPipe struct{}
 
-// open makes what a shell gets its script over and what takes its output, and
-// returns the shell's ends of them.
+// open creates the channel for the script and the pipe for the output, and returns the shell's ends of them.
 func (s *shell) open() (script, out *os.File, err error) {
 	if s.script, script, err = scriptPipe(); err != nil {
 		return nil, nil, err

@@ -37,9 +37,9 @@ const wrapper = openReport +
 	`eval "$REPLY" ` + reportFD + `>&-` + hideScript + `; ` +
 	`{ set -- "$?" "` + reported + `"; set +x; { ` + reportEnd + `builtin trap -p EXIT DEBUG; } >&` + reportFD + `; ` + lastWord + `} 2>/dev/null; builtin exit "$1"`
 
-// rehearsal does once what will be done with the message. Bash asks the system for
-// the state of every signal when it first shows traps, and for memory as it goes.
-// Errors about the directory of the message go into the report.
+// rehearsal does once, ahead of time, what will be done with the message. When bash first shows traps, it asks the
+// system for the state of every signal, and it allocates memory as it goes. Errors about the directory of the message
+// go into the report.
 const rehearsal = `builtin trap -p EXIT >/dev/null; exec 2>&` + reportFD + `; cd -P /; ` +
 	`eval "{ builtin pwd -P; builtin trap -p DEBUG; } >/dev/null` + hideScript + `"; set -- x; set --; `
 
@@ -72,7 +72,7 @@ const (
 func message(dir, text string) string {
 	dir = filepath.Clean(dir)
 	if dir == "/" {
-		dir = "/." // or the separator would begin with it
+		dir = "/." // otherwise the separator would begin with the slash of the directory
 	}
 	body := dir + separator + text
 	kind := plainText
@@ -88,7 +88,7 @@ type finalDir struct {
 	gone    bool   // the directory has been removed
 	refused string // why the shell did not run the command
 	over    bool   // nothing of the command was left to run in the shell itself
-	status  int    // then: its exit status
+	status  int    // its exit status, if over is set
 }
 
 func parseReport(text string) finalDir {

@@ -6,6 +6,6 @@ import (
 	"github.com/toolhost/toolhost/builtin/internal/shell/supervise"
 )
 
-// scriptPipe returns what a shell gets its script over: a socket, so that no other
-// command can open it and put one of its own into a shell that waits.
+// scriptPipe returns the ends of a socket for the script of a shell. Another command cannot open a socket, to send
+// its own script to a waiting shell.
 func scriptPipe() (ours, theirs *os.File, err error) { return supervise.Pair() }

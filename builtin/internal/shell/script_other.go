@@ -4,7 +4,7 @@ package shell
 
 import "os"
 
-// scriptPipe returns what a shell gets its script over.
+// scriptPipe returns the ends of a pipe for the script of a shell.
 func scriptPipe() (ours, theirs *os.File, err error) {
 	theirs, ours, err = os.Pipe()
 	return ours, theirs, err

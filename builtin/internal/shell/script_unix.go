@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endOfScript tells a shell that no more follows. It can still be heard.
+// endOfScript tells a shell that the script has ended. What the shell sends can still be read.
 func endOfScript(ours *os.File) error {
 	conn, err := ours.SyscallConn()
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// reportMax is the most that is read of a report: PATH_MAX is 4,096, and the shell
-// may add a message.
+// reportMax is how many bytes of a report are read at most: PATH_MAX is 4,096, and the shell may add a message.
 const reportMax = 8 << 10
 
 // sendTimeout bounds handing over a script. Bash reads 1 MB in about 15 ms; only
@@ -33,8 +32,8 @@ const restMax = 8 * readMax
 // A shell is a started bash that waits for its script, and then runs it.
 type shell struct {
 	proc    supervise.Process
-	rawPipe *rawPipe          // as long as it is set, what follows is not watched, and both are nil
-	script  *os.File          // our end, over which the last word comes back
+	rawPipe *rawPipe          // until it is nil, script and the file of pipe are nil
+	script  *os.File          // our end, from which the last word is read
 	pipe    *outputReader     // read end of standard output and error
 	dir     *os.File          // read end of the report
 	execs   *sandbox.ExecGate // nil: programs are not judged
@@ -43,12 +42,12 @@ type shell struct {
 	out      *Collector
 	buf      []byte        // takes output
 	eof      chan struct{} // closed when no more output is read
-	lastWord chan struct{} // closed when the shell has said its last word, or ended; nil if it makes no difference
+	lastWord chan struct{} // closed after the shell's last word, or its end; nil if it is not waited for
 
-	listening bool // what it writes is taken as it comes
+	listening bool // a goroutine reads the output
 
-	fast      int       // bytes of output
-	fastSince time.Time // since then
+	fast      int // bytes of output since fastSince
+	fastSince time.Time
 
 	said []byte // what has been read of the report
 }
@@ -94,8 +93,8 @@ func startShell(cfg Config, bash string, env []string) (*shell, error) {
 	return s, nil
 }
 
-// listen takes what the shell will write, until it is closed, and waits for its last
-// word unless that has been heard. Only the first call does anything.
+// listen starts to read what the shell writes, and unless heard is set, to wait for its last word. Only the first
+// call does anything.
 func (s *shell) listen(heard bool) {
 	if s.listening {
 		return
@@ -116,8 +115,7 @@ func (s *shell) listen(heard bool) {
 	}
 }
 
-// collect reads the output until its end; or until the read deadline is set, and
-// then what is there.
+// collect reads the output until its end, or until the deadline for reading; then it reads only what is there.
 func (s *shell) collect() {
 	defer close(s.eof)
 	for {
@@ -141,13 +139,13 @@ func (s *shell) collect() {
 	}
 }
 
-// floodSize in floodTime is a flood, in bytes.
+// Output is a flood if floodSize bytes come within floodTime.
 const (
 	floodSize = 1 << 20
 	floodTime = 10 * time.Millisecond
 )
 
-// floods reports whether output comes that fast, with the n bytes that came just now.
+// floods counts n bytes that have just been read, and reports whether the output is a flood.
 func (s *shell) floods(n int) bool {
 	if s.fast += n; s.fast < floodSize {
 		return false
@@ -158,7 +156,7 @@ func (s *shell) floods(n int) bool {
 	return took < floodTime
 }
 
-// take takes output that was read into the buffer, which grows with what comes.
+// take passes on n bytes that were read into the buffer. If they fill the buffer, it makes the buffer larger.
 func (s *shell) take(n int) {
 	s.out.Write(s.buf[:n])
 	if n == len(s.buf) && n < readMax {
@@ -185,8 +183,7 @@ func (s *shell) waiting() bool {
 	}
 }
 
-// send hands the shell its directory and script. The shell runs nothing before it
-// has read all of it.
+// send hands the shell its directory and script. The shell runs nothing before it has read the whole message.
 func (s *shell) send(dir, text string) error {
 	rest := message(dir, text)
 	if s.rawPipe != nil {
@@ -204,9 +201,8 @@ func (s *shell) send(dir, text string) error {
 	return err
 }
 
-// conclude ends a shell that has said its last word if nothing is left of its
-// command, and reports whether that is so, and whether the command left anything
-// open in it. Else the shell continues.
+// conclude ends a shell that has said its last word, if nothing of its command is left, and reports whether it did.
+// open says that the command left files open in the shell. If conclude did not end the shell, the shell continues.
 func (s *shell) conclude() (open, ok bool) {
 	if p, can := s.proc.(supervise.Finisher); can && s.report().over {
 		if files, ok := p.TryFinish(); ok {
@@ -218,14 +214,15 @@ func (s *shell) conclude() (open, ok bool) {
 	return false, false
 }
 
-// finishScript ends the script of a shell that has reported, or is about to, so that the shell continues without us.
+// finishScript ends the script of a shell that has reported, or is about to. The shell then continues to its end by
+// itself.
 func (s *shell) finishScript() {
 	if _, ok := s.proc.(supervise.Finisher); ok {
 		endOfScript(s.script)
 	}
 }
 
-// status tells how the shell ended, as far as that is known already.
+// status returns how the shell ended, so far as that is known.
 func (s *shell) status() (supervise.Status, error) {
 	if s.waiting() {
 		return supervise.Status{ExitCode: 128 + 9, Signal: "SIGKILL"}, nil
@@ -241,7 +238,7 @@ func (s *shell) report() finalDir {
 	return parseReport(string(s.said))
 }
 
-// discard ends a shell that is not needed any more.
+// discard ends a shell that is no longer needed.
 func (s *shell) discard() error {
 	_, err := s.proc.Kill()
 	s.close()

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// A spill keeps a whole output, up to a cap, once it begins.
+// A spill stores a whole output, up to a limit, once it has begun.
 type spill struct {
 	open      Spill
 	max, left int64
@@ -16,7 +16,7 @@ type spill struct {
 	begun     bool
 }
 
-// begin opens the spill and writes what came before; only the first call counts.
+// begin opens the spill and writes the output so far. Only the first call has an effect.
 func (s *spill) begin(parts ...[]byte) {
 	if s.begun || s.open == nil {
 		return

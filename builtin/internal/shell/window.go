@@ -24,7 +24,7 @@ func (w *window) write(p []byte) {
 	w.tail.write(p[n:])
 }
 
-// text returns what the window holds, and whether something is missing.
+// text returns what the window holds. It reports whether something is missing.
 func (w *window) text() (string, bool) {
 	if w.fits(0) {
 		return string(w.head) + string(w.tail.bytes()), false
@@ -32,26 +32,26 @@ func (w *window) text() (string, bool) {
 	return w.ends().text(), true
 }
 
-// ends are those of a stream that is longer than the window.
+// ends returns the ends of a stream that is longer than the window.
 func (w *window) ends() ends {
 	return ends{head: wholeLines(w.head), tail: fromLine(w.tail.bytes()), bytes: w.total, lines: w.lines}
 }
 
-// The ends of a stream of so many bytes and lines.
+// ends are the beginning and the end of a stream, and the size of the whole stream.
 type ends struct {
 	head, tail []byte
 	bytes      int64
 	lines      int
 }
 
-// text says between the ends what is missing.
+// text returns both ends, with a notice between them of what is missing.
 func (e ends) text() string {
 	gone := e.bytes - int64(len(e.head)) - int64(len(e.tail))
 	lines := e.lines - bytes.Count(e.head, []byte{'\n'}) - bytes.Count(e.tail, []byte{'\n'})
 	return join(e.head, e.tail, gone, lines)
 }
 
-// shorter are ends of some n bytes, in the proportion of [DefaultHead] and [DefaultTail].
+// shorter returns ends of about n bytes, in the proportion of [DefaultHead] and [DefaultTail].
 func (e ends) shorter(n int) ends {
 	const all = DefaultHead + DefaultTail
 	head := min(len(e.head), int(int64(n)*DefaultHead/all))
@@ -59,7 +59,7 @@ func (e ends) shorter(n int) ends {
 	return e
 }
 
-// end returns at least the last n bytes, if there are so many.
+// end returns at least the last n bytes of the stream, so far as the window holds them.
 func (w *window) end(n int) []byte {
 	tail := w.tail.bytes()
 	if len(tail) >= n || !w.fits(0) {
