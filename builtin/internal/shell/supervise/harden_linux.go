@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CloseInherited closes the descriptors from 3 on in every program started from
-// now on. A launcher's descriptors would else reach the commands. It comes first
-// thing in main.
+// CloseInherited marks the descriptors from 3 on, so that they are closed in every program started from now on.
+// Otherwise the descriptors of a launcher would reach the commands. It must be the first call in main.
 func CloseInherited() error {
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		if err := closeOnExecAll(); err != nil {

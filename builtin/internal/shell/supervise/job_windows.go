@@ -80,7 +80,7 @@ func newJob() (windows.Handle, error) {
 	return handle, nil
 }
 
-// enter puts a suspended process into a job and lets it go.
+// enter assigns a suspended process to a job and resumes it.
 func enter(job windows.Handle, pid uint32) error {
 	proc, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
 	if err != nil {
@@ -93,7 +93,7 @@ func enter(job windows.Handle, pid uint32) error {
 	return resume(pid)
 }
 
-// resume resumes the threads of a process, of which a suspended one has one.
+// resume resumes the threads of a process; a suspended one has a single thread.
 func resume(pid uint32) error {
 	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/toolhost/toolhost/guard/sandbox"
 )
 
-// CallVariable is set in every command's environment, to a random identifier of
-// that command. It is how processes are found again whose supervisor was killed.
+// CallVariable is set in every command's environment to a random identifier of that command. By it the processes of a
+// command are found if its supervisor was killed.
 const CallVariable = "TOOLHOST_CALL"
 
 // A Starter starts a process in a new session and without a terminal. The runner
@@ -33,33 +33,29 @@ type Process interface {
 	// Done is closed when the process itself (not its descendants) has ended.
 	Done() <-chan struct{}
 
-	// Wait waits for that and says how the process ended. An error means that
-	// the end is unknown, for instance because the supervisor was killed.
+	// Wait waits for the end of the process, and returns how it ended. An error means that this is not known, for
+	// instance because the supervisor was killed.
 	Wait() (Status, error)
 
 	// Signal sends a signal to the process group of the process. It is no error
 	// if nothing is left to receive it.
 	Signal(os.Signal) error
 
-	// Kill kills the process and all its descendants, those included that have
-	// left its session or whose parent has died, and returns when none is left,
-	// with the number of processes it had to end; Wait has returned then or does
-	// so soon. It may be called at any time, also more than once; the runner calls
-	// it for every process at the end, so that it is the place to release what
-	// belongs to the process. An error says what could not be ended.
+	// Kill kills the process and all its descendants, including those that have left its session or whose parent has
+	// died. It returns when none is left, with the number of processes it had to end; Wait has returned then or does so
+	// soon. It may be called at any time, also more than once. The runner calls it for every process at the end, so Kill
+	// is the place to release what belongs to the process. An error says what could not be ended.
 	Kill() (ended int, err error)
 }
 
-// A Finisher is a Process that can be ended at its last word, before the system
-// has taken it apart, which takes longer than most commands run.
+// A Finisher is a Process that can be ended at its last word, before the kernel has released it, because that takes
+// longer than most commands run.
 type Finisher interface {
 	Process
 
-	// TryFinish ends the process if it has no descendants, and reports whether it did:
-	// then nothing of it runs or can start, Kill need not be called,
-	// and Done is closed soon. If ok is false, nothing was changed, and the caller
-	// must wait for the process. Files is the number of descriptors the
-	// process had open; 0 if it is not known.
+	// TryFinish ends the process if it has no descendants, and reports whether it did. If so, nothing of it runs or can
+	// start, Kill need not be called, and Done is closed soon. Otherwise nothing was changed, and the caller must wait
+	// for the process. files is the number of descriptors that the process had open, or 0 if it is not known.
 	TryFinish() (files int, ok bool)
 }
 

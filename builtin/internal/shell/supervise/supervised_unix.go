@@ -44,7 +44,7 @@ type supervised struct {
 	exit   chan struct{} // closed when status, empty and lost are set
 	status Status
 	empty  bool // no descendant was left when the process ended
-	lost   bool // the supervisor ended without telling how the process did
+	lost   bool // the supervisor ended without reporting how the process ended
 
 	done  chan struct{} // closed when the supervisor has ended and been reaped
 	ended atomic.Int64  // processes it had to kill
@@ -77,8 +77,8 @@ func Start(spec Spec) (Process, error) {
 		Dir:        spec.Dir,
 		Env:        append(slices.Clip(spec.Env), CallVariable+"="+p.call),
 		ExtraFiles: append([]*os.File{theirs}, spec.Files...),
-		// A session of its own: whichever process kills the server's process group does
-		// not kill the supervisor, which then ends the command.
+		// It has its own session: a signal to the server's process group does not reach the supervisor, so it can still end
+		// the command.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := p.cmd.Start(); err != nil {
@@ -117,7 +117,7 @@ func Pair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "server"), nil
 }
 
-// started waits for the supervisor to say that the process runs.
+// started waits for the report that the process runs.
 func (p *supervised) started(spec Spec) error {
 	p.ctl.SetReadDeadline(time.Now().Add(startTimeout))
 	r, err := p.firstReport(spec.Execs)
@@ -131,8 +131,8 @@ func (p *supervised) started(spec Spec) error {
 	return p.ctl.SetReadDeadline(time.Time{})
 }
 
-// firstReport takes the report that the process runs, or why it does not. Before it comes the listener of a process
-// whose programs are judged.
+// firstReport reads the report that the process runs, or why it does not. If programs are judged, a report with the
+// listener comes before it.
 func (p *supervised) firstReport(gate *sandbox.ExecGate) (report, error) {
 	if gate == nil {
 		return readReport(p.ctl)
@@ -170,7 +170,7 @@ func receiveReport(ctl *os.File) (r report, rights []byte, err error) {
 	return decodeReport(b), rights[:max(size, 0)], err
 }
 
-// errNoListener: the supervisor sent a report without a descriptor.
+// errNoListener says that the supervisor sent a report without a descriptor.
 var errNoListener = errors.New("the message has no descriptor")
 
 // parseListener returns the descriptor that came with a report.
@@ -186,7 +186,7 @@ func parseListener(rights []byte) (int, error) {
 	return fds[0], nil
 }
 
-// follow takes the supervisor's reports until it ends, and reaps it.
+// follow processes the supervisor's reports until the supervisor ends, and then reaps it.
 func (p *supervised) follow() {
 	told := false
 	for {

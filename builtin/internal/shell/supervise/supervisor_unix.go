@@ -34,8 +34,8 @@ const (
 	firstFileFD = 4
 )
 
-// Orders are two bytes: what to do, and the signal. The end of the stream is the
-// order to kill as well: the server is gone.
+// Orders are two bytes: what to do, and the signal. The end of the stream is also an order to kill: the server is
+// gone.
 const (
 	orderSignal = 's'
 	orderKill   = 'k'
@@ -68,9 +68,8 @@ func decodeReport(b [reportSize]byte) report {
 	return report{b[0], binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}
 }
 
-// leaving is how long processes may still take to exit after the shell has: many
-// programs close their output, by which the server detects their end,
-// shortly before they exit. They must not be reported as left over.
+// leaving is how long processes may take to exit after the shell has: many programs close their output shortly before
+// they exit, and by its end the server detects theirs. They must not be reported as left over.
 const leaving = 5 * time.Millisecond
 
 // Pauses between two rounds of killing.
@@ -79,15 +78,15 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// init runs the supervisor of a command, if this process was started as one, and then does not return. No main
-// function has to call it, and packages that are initialized later cost its start nothing.
+// init runs the supervisor of a command, if this process was started as one, and does not return then. So no main
+// function has to call it, and packages that are initialized later do not delay it.
 func init() {
 	args := os.Args
 	if len(args) < 2 || args[1] != supervisorArg {
 		return
 	}
-	// For ever: the parent-death signal of the shell is bound to the thread that
-	// starts it (golang/go#27505).
+	// The thread stays locked: the parent-death signal of the shell is sent when the thread that started it ends
+	// (golang/go#27505).
 	runtime.LockOSThread()
 	if len(args) < 4 {
 		syscall.Exit(2)
@@ -104,8 +103,7 @@ func init() {
 	syscall.Exit(0)
 }
 
-// A supervisor starts one process and ends everything that descends from it when
-// it is told to or when the server is gone.
+// A supervisor starts one process, and ends all its descendants on request or when the server is gone.
 type supervisor struct {
 	leader  int
 	reaped  atomic.Bool   // the leader has ended, its id may be used again
@@ -115,8 +113,7 @@ type supervisor struct {
 }
 
 func (s *supervisor) run(files int, argv []string, judged bool) {
-	// The signals that end a Go program are received and dropped, not ignored:
-	// ignored ones would be ignored by the command as well.
+	// The signals that end a Go program are received and dropped. If they were ignored, the command would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	s.empty = make(chan struct{})
 	if err := s.start(files, argv, judged); err != nil {
@@ -149,8 +146,8 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 		return err
 	}
 	if judged {
-		// The listener stays open here: if the server is killed, a program that waits for a verdict keeps waiting until it
-		// is ended.
+		// The listener stays open here: if the server is killed, a program that waits for a verdict keeps waiting until the
+		// supervisor ends it.
 		listener, err := sandbox.ListenExecs()
 		if err != nil {
 			return err
@@ -167,13 +164,13 @@ func (s *supervisor) start(files int, argv []string, judged bool) error {
 	}
 	s.leader = pid
 	for _, fd := range fds {
-		unix.Close(int(fd)) // else the output would never end
+		unix.Close(int(fd)) // otherwise the output would never end
 	}
 	// Do not keep a directory in use that the user may want to remove or unmount.
 	return os.Chdir("/")
 }
 
-// reap waits for children, own and adopted ones, until there are none.
+// reap waits for children, including adopted ones, until there are none.
 func (s *supervisor) reap() {
 	for {
 		var ws syscall.WaitStatus
@@ -196,8 +193,7 @@ func (s *supervisor) reap() {
 	}
 }
 
-// reapEnded waits for the children that have ended already, and reports whether
-// there are none left.
+// reapEnded reaps the children that have ended, and reports whether no child is left.
 func (s *supervisor) reapEnded() bool {
 	for {
 		pid, err := syscall.Wait4(-1, nil, waitAll|syscall.WNOHANG, nil)
@@ -217,7 +213,7 @@ func boolBit(b bool) uint32 {
 	return 0
 }
 
-// report sends a report; a server that is gone needs none.
+// report sends a report. An error does not matter: it means that the server is gone.
 func (s *supervisor) report(r report) {
 	s.talk.Lock()
 	defer s.talk.Unlock()
@@ -259,8 +255,8 @@ func readFull(fd int, p []byte) (int, error) {
 	return total, nil
 }
 
-// end kills all descendants, again and again until none is left, and returns how
-// many it killed. It does not give up: whichever process waits for it does.
+// end kills all descendants, repeatedly until none is left, and returns how many it killed. It has no time limit: the
+// process that waits for it has one.
 func (s *supervisor) end() int {
 	killed := map[processID]bool{}
 	if s.reaped.Load() {
@@ -322,8 +318,7 @@ func descendants(root, leader int) ([]process, error) {
 	return found, nil
 }
 
-// A processID names one process for good: an id is used again, but not with the
-// same start time.
+// A processID identifies one process for good: a process id is used again, but not with the same start time.
 type processID struct {
 	pid   int
 	start uint64

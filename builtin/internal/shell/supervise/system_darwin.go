@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopts: macOS gives orphans to launchd. The supervisor finds its descendants in
-// the process table as long as their parents live, and its process group always.
+// adopts is false: macOS gives orphans to launchd. The supervisor finds its descendants in the process table as long
+// as their parents live, and its process group always.
 const adopts = false
 
 const waitAll = 0
@@ -25,7 +25,7 @@ func leaderAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 // zombie is SZOMB of <sys/proc.h>.
 const zombie = 5
 
-// processes reads the process table, as far as it is the user's own.
+// processes returns the user's own processes in the process table.
 func processes() ([]process, error) {
 	table, err := unix.SysctlKinfoProcSlice("kern.proc.uid", os.Getuid())
 	if err != nil {
@@ -48,8 +48,8 @@ func processes() ([]process, error) {
 
 func (p process) kill() bool { return unix.Kill(p.pid, unix.SIGKILL) == nil }
 
-// killDescendants ends the process group of a command whose supervisor was killed; what has
-// left the group is not found.
+// killDescendants ends the process group of a command whose supervisor was killed. It does not find processes that
+// have left the group.
 func killDescendants(leader int, _ string) (int, error) {
 	err := unix.Kill(-leader, unix.SIGKILL)
 	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EPERM) {

@@ -17,17 +17,17 @@ import (
 // without children proves that nothing is left.
 const adopts = true
 
-// waitAll waits for children whatever signal they end with.
+// waitAll makes a wait include children that end with a signal other than SIGCHLD.
 const waitAll = unix.WALL
 
-// receiveFlags keep a descriptor that comes from the programs that this one starts.
+// receiveFlags make a received descriptor close-on-exec, so that programs started later do not get it.
 const receiveFlags = unix.MSG_CMSG_CLOEXEC
 
-// ownProgram names this program even after its file was replaced.
+// ownProgram returns a path to this program that stays valid if its file is replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// becomeReaper makes this process the parent of all orphans below it. Not being
-// dumpable keeps the command from tracing it and from reaching its descriptors.
+// becomeReaper makes this process the parent of all orphans below it. It also makes it undumpable, so that the
+// command can neither trace it nor open its descriptors.
 func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -86,16 +86,15 @@ func readProcess(pid string) (process, bool) {
 	p.group, _ = strconv.Atoi(fields[group])
 	p.session, _ = strconv.Atoi(fields[session])
 	p.start, _ = strconv.ParseUint(fields[start], 10, 64)
-	// A process that is on its way out needs no killing and is not counted as left
-	// after. But one whose first thread has ended, while others run, looks like a
-	// zombie too.
+	// A process that is exiting need not be killed, and does not count as left over. A process whose first thread has
+	// ended while others run looks like a zombie too, so the number of threads is checked.
 	bits, _ := strconv.ParseUint(fields[flags], 10, 64)
 	leaving := fields[state] == "Z" || fields[state] == "X" || bits&exiting != 0
 	p.ended = leaving && (fields[threads] == "0" || fields[threads] == "1")
 	return p, true
 }
 
-// kill kills this very process and not one that has got its id since.
+// kill kills the process, unless its id belongs to another process by now.
 func (p process) kill() bool {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // before Linux 5.3, or filtered
@@ -143,14 +142,14 @@ func killDescendants(leader int, call string) (int, error) {
 	return len(killed), fmt.Errorf("processes of the command could not be ended within %d attempts", huntMax)
 }
 
-// environment returns what a process was started with; of one whose first thread has
-// ended another thread tells it.
+// environment returns the environment that a process was started with. If its first thread has ended, the environment
+// is read from another thread.
 func environment(pid int) []byte {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if env, err := os.ReadFile(dir + "/environ"); err == nil && len(env) > 0 {
 		return env
 	}
-	threads, _ := os.ReadDir(dir + "/task") // gone, or not ours
+	threads, _ := os.ReadDir(dir + "/task") // fails if the process is gone or not ours
 	for _, t := range threads {
 		if env, err := os.ReadFile(dir + "/task/" + t.Name() + "/environ"); err == nil && len(env) > 0 {
 			return env
@@ -159,7 +158,7 @@ func environment(pid int) []byte {
 	return nil
 }
 
-// ofCall finds the live processes of a command without their supervisor.
+// ofCall returns the live processes of a command whose supervisor is gone.
 func ofCall(leader int, call string) ([]process, error) {
 	all, err := processes()
 	if err != nil {

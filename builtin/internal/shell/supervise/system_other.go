@@ -7,8 +7,7 @@ import "errors"
 // Run does nothing on this system.
 func Run([]string) {}
 
-// Start refuses: on this system nothing is known that would end what a
-// command leaves running.
+// Start returns an error: this system has no known way to end everything that a command leaves running.
 func Start(Spec) (Process, error) {
 	return nil, errors.New("commands cannot be run on this system: there is no way to end everything they start")
 }
