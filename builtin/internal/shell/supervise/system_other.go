@@ -4,9 +4,6 @@ package supervise
 
 import "errors"
 
-// Run does nothing on this system.
-func Run([]string) {}
-
 // Start returns an error: this system has no known way to end everything that a command leaves running.
 func Start(Spec) (Process, error) {
 	return nil, errors.New("commands cannot be run on this system: there is no way to end everything they start")
