@@ -16,9 +16,8 @@ import (
 // made by a shell.
 const DefaultMode fs.FileMode = 0o666
 
-// setID are the bits of a mode that give a program the rights of the owner or the group of its
-// file. A changed file loses them, as the kernel clears them at a write: they were set for the
-// old content.
+// setID are the bits of a mode that give a program the rights of the owner or the group of its file. A changed file
+// loses them, as with any write: they were set for the old content.
 const setID = fs.ModeSetuid | fs.ModeSetgid
 
 // Options says how to replace a file. The zero value replaces or creates it,
@@ -119,9 +118,9 @@ func begin(dir *os.Root, base string, o Options) (*replacement, error) {
 	return r, nil
 }
 
-// openHandle opens the directory of a root itself. The os package tries to poll each file that it opens, and changes
-// its mode to non-blocking and back for that, which takes as long as the opening, unless the file is opened in that
-// mode. Directories and regular files cannot be polled, and the mode has no effect on them.
+// openHandle opens the directory of a root itself. The os package tries to poll each file that it opens. For that it
+// makes the file non-blocking and then blocking again, which takes as long as the opening, unless the file was opened
+// non-blocking. Directories and regular files cannot be polled, and the mode has no effect on them.
 func openHandle(dir *os.Root) (*os.File, error) { return dir.OpenFile(".", os.O_RDONLY|openFlags, 0) }
 
 // A replacement is one call of Replace under way.
@@ -132,8 +131,8 @@ type replacement struct {
 	content   [][]byte
 	current   *os.File    // the file to replace, nil if there is none
 	was       fs.FileInfo // of current
-	key       string      // tells dir from others; "" until it is asked for
-	placed    bool        // the file was changed, and others of the directory may follow
+	key       string      // identifies dir; "" until it is needed
+	placed    bool        // the file was changed, so others in the directory may be soon
 	attrs     attrs       // of current
 	hold      hold        // on current
 	ours      pinned      // the new file
@@ -141,8 +140,8 @@ type replacement struct {
 	Options
 }
 
-// release releases the resources of the replacement. After a change of a file another one in the same directory is
-// likely.
+// release releases the resources of the replacement. If it changed a file, a change in the same directory is likely
+// to follow, so it prepares for that.
 func (r *replacement) release() {
 	r.ours.release()
 	if r.placed && r.Temps.wantsSpare(r.key) {
@@ -224,8 +223,8 @@ func (r *replacement) create() (Outcome, error) {
 	return Outcome{Created: true, Warning: r.syncDir()}, nil
 }
 
-// place gives the temporary file its name unless that is used by now. If the file system supports neither such a
-// rename nor hard links, place only checks before the rename.
+// place gives the temporary file its name, unless that is in use by now. If the file system supports neither a rename
+// that fails then nor hard links, place only checks before the rename.
 func (r *replacement) place(t *temp) error {
 	err := renameNew(r.handle, t.name, r.base)
 	if err == nil {
@@ -334,8 +333,8 @@ func (r *replacement) syncDir() error {
 // path names the file in errors.
 func (r *replacement) path() string { return filepath.Join(r.dirPath(), r.base) }
 
-// dirPath is the current path of the directory: the one by which it was opened, unless it was moved since. The kernel
-// can report it too, but two stats take less time.
+// dirPath returns the current path of the directory: the path by which it was opened, unless it was moved since. The
+// kernel could always be asked, but two stats take less time.
 func (r *replacement) dirPath() string {
 	if path := r.dir.Name(); filepath.IsAbs(path) {
 		named, err := os.Lstat(path)

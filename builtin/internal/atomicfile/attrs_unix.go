@@ -17,7 +17,7 @@ import (
 // openFlags keep an open from following a link or waiting for a FIFO.
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// openInTheWay says that a file can be renamed over while it is open.
+// openInTheWay says whether a file must be closed before it is renamed over.
 const openInTheWay = false
 
 // attrs are the attributes of a file that are carried over.

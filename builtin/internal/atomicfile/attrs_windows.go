@@ -12,12 +12,12 @@ import (
 
 const openFlags = 0
 
-// openInTheWay says that a file cannot be renamed over while it is open: Windows can do that by now, but not on FAT,
-// exFAT and many network drives.
+// openInTheWay says whether a file must be closed before it is renamed over. Windows can rename over an open file by
+// now, but not on FAT, exFAT and many network drives.
 const openInTheWay = true
 
-// attrs is what is carried over: the read-only flag, and whether a rename
-// would part the file from its other hard links.
+// attrs are the attributes that are carried over: the read-only flag, and the number of hard links, from which a
+// rename would separate the file.
 type attrs struct {
 	mode  fs.FileMode
 	links uint64
@@ -45,8 +45,8 @@ func (a attrs) apply(f *os.File) error {
 // identity returns zeros: files are distinguished by their content.
 func identity(fs.FileInfo) (dev, ino uint64) { return 0, 0 }
 
-// ownedByOther relies on the access control list of the journal's directory,
-// which lies in the profile of the user.
+// ownedByOther returns false: the access control list of the journal's directory, which is in the profile of the
+// user, keeps others out.
 func ownedByOther(fs.FileInfo) bool { return false }
 
 func checkWritable(dir *os.File, base string) error {

@@ -58,7 +58,8 @@ func (r *replacement) inPlace(why string) (Outcome, error) {
 	return Outcome{InPlace: true, Why: why}, nil
 }
 
-// makeRoom reserves room for the content, and verifies that no other program wrote while the journal was written.
+// makeRoom reserves room for the content, and verifies that no other program has written to the file while the
+// journal was written.
 func (r *replacement) makeRoom(f *os.File, size int64) error {
 	if err := r.Expect(f); err != nil { // before the time of the file changes
 		return err
@@ -99,8 +100,9 @@ func (r *replacement) saveState(f *os.File) (header, []byte, error) {
 	return h, old, nil
 }
 
-// overwrite replaces the content of f, which has a size, and makes it durable. It writes the end first, as soon as
-// possible after the check of the size, and does not move the end if possible: another program may be appending.
+// overwrite replaces the content of f, whose size is given, and makes it durable. It writes the last piece first, as
+// soon as possible after the size was checked, and truncates the file only if the new content is shorter: another
+// program may be appending.
 func overwrite(f *os.File, size int64, content ...[]byte) error {
 	end := sizeOf(content)
 	if end < size {

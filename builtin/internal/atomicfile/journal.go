@@ -14,12 +14,12 @@ import (
 	"path/filepath"
 )
 
-// An entry of the journal is a file in its directory:
+// An entry of the journal is a file in the journal's directory:
 //
 //	magic, length of the header (4 bytes), header (JSON), old content, new content
 //
-// Its writer holds a lock on it as long as the write is under way. An entry
-// whose lock is free belongs to a process that died.
+// Its writer holds a lock on it as long as the write is under way. An entry that is not locked belongs to a process
+// that died.
 type entry struct {
 	path string
 	file *os.File
@@ -33,7 +33,7 @@ type header struct {
 	Dev uint64 `json:",omitempty"` // identity of the file that is written in place or exchanged
 	Ino uint64 `json:",omitempty"`
 
-	// Set while the temporary file is exchanged for a file.
+	// These are set while the temporary file is exchanged for another file.
 	Target string `json:",omitempty"` // the name of that
 	NewIno uint64 `json:",omitempty"` // of the temporary file; 0 if there is none
 	Back   bool   `json:",omitempty"` // the temporary file is another program's

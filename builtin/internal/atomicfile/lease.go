@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// A program that opens a file for writing in the moment in which it is renamed over writes to the old one, which has no
-// name any more. What it appends is carried over, as if it had come a moment later; what it rewrites stays.
+// A program may open a file for writing at the moment in which the file is renamed over. It then writes to the old
+// file, which has no name any more. What it appends is also appended to the new file, as if it had come a moment
+// later. If it rewrites the file, its content is kept instead of ours.
 
-// How long, and in what steps, Replace waits for a program that has opened the file at that moment: most write within
-// a millisecond, but on a machine under load it can take more than 100.
+// How long, and with which pauses, Replace waits for a program that has opened the file at that moment. Most programs
+// write within a millisecond, but on a machine under load it can take more than 100.
 const (
 	catchUpFor  = time.Second
 	catchUpStep = time.Millisecond
@@ -34,8 +35,8 @@ func (r *replacement) undisturbed() error {
 	return r.Expect(r.current)
 }
 
-// appendTail carries over what another program writes to the file that was renamed over, if it has opened that file
-// and writes within a time. The warning reports what could not be carried over and is lost. The error is
+// appendTail carries over what another program writes to the file that was renamed over, if it has opened that file,
+// and writes within a time. The warning says what could not be carried over and is lost. The error is
 // [errOverwritten], or nil.
 func (r *replacement) appendTail(within time.Duration) (warning, err error) {
 	if !r.hold.wanted() {
@@ -105,7 +106,7 @@ func (r *replacement) appendMore(more []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// yield restores what another program rewrote: the old file itself, if it still has a name.
+// yield restores what another program rewrote. It restores the old file itself, if that still has a name.
 func (r *replacement) yield(content []byte) error {
 	if r.exchanged != nil {
 		stands, err := r.putBack()

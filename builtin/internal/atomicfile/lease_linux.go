@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A hold is a lease, which makes other programs wait when they open a file for writing. What they write to a file
-// that is renamed over is lost.
+// A hold is a lease on a file, which makes other programs wait when they open the file for writing. Without it, what
+// they write to a file that is renamed over would be lost.
 type hold struct {
 	file *os.File // nil where there is none
 	busy bool     // a process has the file open for writing
 }
 
-// leasing are the file systems that refuse a lease only if the file is open for writing.
+// leasing are the file systems on which a lease is refused only if the file is open for writing.
 var leasing = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC,
 }

@@ -4,7 +4,7 @@ package atomicfile
 
 import "os"
 
-// A hold keeps other programs from opening a file for writing, which only Linux can.
+// A hold would keep other programs from opening a file for writing, but only Linux supports that.
 type hold struct{ busy bool }
 
 func holdFile(*os.File) hold { return hold{} }

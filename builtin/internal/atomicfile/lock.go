@@ -36,8 +36,7 @@ type dirLock struct {
 	users int           // holder and waiters; the last one removes the lock
 }
 
-// The pauses between attempts to get a lock that another process holds: the
-// kernel's waiting lock cannot be cancelled.
+// The pauses between attempts to get a lock that another process holds. A blocking flock could not be cancelled.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 25 * time.Millisecond
@@ -73,8 +72,8 @@ func (l *Locks) Lock(ctx context.Context, dir *os.Root, limit time.Duration) (un
 	}, nil
 }
 
-// waitBudget is a context that ends some time after the first wait for
-// it. Few calls wait, and setting a timer wakes a thread.
+// waitBudget is a context that ends a limited time after the first wait. Few calls wait, and setting a timer for each
+// would wake a thread.
 type waitBudget struct {
 	context.Context
 	limit  time.Duration

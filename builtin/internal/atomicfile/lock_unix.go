@@ -26,8 +26,7 @@ func tryLock(f *os.File) (busy bool, err error) {
 	}
 }
 
-// tryLockDir is tryLock for a directory. File systems that lock only what is
-// open for writing, or nothing, are no error: see [Locks].
+// tryLockDir is tryLock for a directory. It is not an error if the file system cannot lock a directory: see [Locks].
 func tryLockDir(f *os.File) (busy bool, err error) {
 	busy, err = tryLock(f)
 	if isAny(err, syscall.EBADF, syscall.ENOLCK, syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP) {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock of f, which ends when f is closed or the process
-// does. busy means that another process has it. Locks of Windows are mandatory,
-// so the byte locked is one that no entry has.
+// tryLock takes the lock of f, which ends when f is closed or the process does. busy means that another process has
+// it. Locks on Windows are mandatory, so the locked byte is beyond the end of every entry.
 func tryLock(f *os.File) (busy bool, err error) {
 	const never = 1 << 30
 	at := &windows.Overlapped{OffsetHigh: never}

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Place puts in the place of what has the name base, or of nothing, a directory, a link or a file, which create makes
-// under a temporary name in dir. A directory that is not empty is not replaced. After an error base is unchanged.
-// Only the field JournalDir of o is used.
+// Place replaces what has the name base, if anything, by a directory, a link or a file that create makes under a
+// temporary name in dir. A directory that is not empty is not replaced. After an error base is unchanged. Only the
+// field JournalDir of o is used.
 func Place(dir *os.Root, base string, o Options, create func(name string) error) error {
 	handle, err := openHandle(dir)
 	if err != nil {
@@ -29,7 +29,7 @@ func Place(dir *os.Root, base string, o Options, create func(name string) error)
 	if err != nil {
 		return err
 	}
-	if err = errors.ErrUnsupported; !info.IsDir() { // what another program puts into a directory must not get another name
+	if err = errors.ErrUnsupported; !info.IsDir() { // files that another program puts into a directory must not move
 		err = exchange(handle, t.name, base)
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A spare is a file without a name. It is created after a change for the next one in the same directory, which gives
-// it a name. To create a file can take ten times as long as to name it: ext4 without a journal examines each file
-// that was removed in the last minute, and every change removes one. No other process sees a spare, and the kernel
-// removes it when it is closed.
+// A spare is a file without a name. It is created after a change, for the next change in the same directory, which
+// gives it a name. Creating a file can take ten times as long as naming one: ext4 without a journal examines each
+// file that was removed in the last minute, and every change removes one. No other process sees a spare, and the
+// kernel removes it when it is closed.
 
 const (
-	// maxSpares bounds the number of directories with a spare, spareAge its age: it keeps its file system from being
-	// unmounted.
+	// maxSpares bounds the number of directories with a spare, and spareAge the age of a spare: while it is open, its
+	// file system cannot be unmounted.
 	maxSpares = 4
 	spareAge  = 10 * time.Second
-	// spareDelay is the time between a change and the creation of the next spare: a goroutine during each change would
+	// spareDelay is the time between a change and the creation of the next spare: a goroutine during the change would
 	// wake a thread.
 	spareDelay = 3 * time.Millisecond
 )
@@ -32,14 +32,14 @@ func (t *Temps) wantsSpare(key string) bool {
 	return !t.closed && t.spares[key] == nil && len(t.spares) < maxSpares
 }
 
-// addSpare makes a spare in a directory, where that is possible.
+// addSpare creates a spare in a directory, if that is possible.
 func (t *Temps) addSpare(handle *os.File, key string) {
 	if !t.wantsSpare(key) {
 		return // another call was faster
 	}
 	f, err := openNameless(handle)
 	if err != nil {
-		return // the file system cannot, or it is full
+		return // the file system does not support it, or is full
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSpare says that there are files without names.
+// canSpare says that this system has files without names.
 const canSpare = true
 
 // openNameless makes a file without a name in a directory.
@@ -21,8 +21,8 @@ func openNameless(dir *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), dir.Name()), nil
 }
 
-// giveName gives it one, which must be free. By its descriptor alone a file may be named by its maker only since
-// Linux 6.10.
+// giveName gives a file without a name a name that must not be in use. Before Linux 6.10 a process without privileges
+// cannot do that by the descriptor alone.
 func giveName(f, dir *os.File, name string) error {
 	err := unix.Linkat(int(f.Fd()), "", int(dir.Fd()), name, unix.AT_EMPTY_PATH)
 	if err == nil || err == unix.EEXIST {
@@ -31,5 +31,5 @@ func giveName(f, dir *os.File, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// linksOf is how many names a file has.
+// linksOf returns how many names a file has.
 func linksOf(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }

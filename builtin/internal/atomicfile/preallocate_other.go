@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// canSpare says that there are no files without names.
+// canSpare says that this system has no files without names.
 const canSpare = false
 
 func openNameless(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }

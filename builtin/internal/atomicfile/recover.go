@@ -18,15 +18,14 @@ type Report struct {
 	Removed  []string // temporary files of processes that died
 	Restored []string // files that were torn or exchanged, and have their content of before again
 
-	// Saved maps each file that was torn or exchanged and then changed by
-	// another program to the place of its old content. Those files were not changed.
+	// Saved has, for each file that was torn or exchanged and then changed by another program, the path at which its old
+	// content was saved. Those files were not changed.
 	Saved map[string]string
 }
 
-// Recover completes the entries of processes that died: it removes their
-// temporary files and restores files that were torn while written in place. A
-// journal that does not exist is empty. Entries of living processes are
-// skipped. Entries that fail stay; the error names all of them.
+// Recover handles the entries of processes that died: it removes their temporary files, and restores files that were
+// torn while written in place. A journal that does not exist is empty. Entries of living processes are skipped.
+// Entries whose recovery fails stay; the error names all of them.
 func Recover(ctx context.Context, journalDir string) (Report, error) {
 	var report Report
 	list, err := os.ReadDir(journalDir)
@@ -52,10 +51,9 @@ func Recover(ctx context.Context, journalDir string) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// Torn reports whether a file may be torn: it was being written in place, and neither
-// its writer nor [Recover] has completed that. Recover skips an entry whose
-// writer seems to live: a child that the writer started just before it was killed holds its
-// locks for a moment longer.
+// Torn reports whether a file may be torn: it was being written in place, and neither its writer nor [Recover] has
+// completed that. Recover skips an entry whose writer seems to be alive: a child that was started just before the
+// writer was killed holds the writer's locks for a moment longer.
 func Torn(journalDir, path string) bool {
 	list, _ := os.ReadDir(journalDir) // what is not there, or not ours, tells of no file
 	return slices.ContainsFunc(list, func(item fs.DirEntry) bool {
@@ -73,7 +71,7 @@ func Torn(journalDir, path string) bool {
 	})
 }
 
-// recoverEntry completes one entry and removes it.
+// recoverEntry handles one entry and removes it.
 func (r *Report) recoverEntry(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|openFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,8 +112,9 @@ func (r *Report) recoverEntry(ctx context.Context, path string) error {
 	return nil
 }
 
-// removeTemp removes a temporary file. Its name is random: nothing else can have it, wherever the directory is now,
-// except what another program had put in the place of the file that was exchanged for it.
+// removeTemp removes a temporary file. Because its name is random, no other file can have the name, even if the
+// directory was moved. There is one exception: the file that came out of an exchange may be one that another program
+// had saved under the target's name. It is not removed.
 func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	if !strings.HasPrefix(h.Base, tempPrefix) || !strings.HasSuffix(h.Base, tempSuffix) {
 		return fmt.Errorf("%q is not the name of a temporary file", h.Base)
@@ -137,9 +136,9 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	}
 	if _, ino := identity(info); h.Target != "" && ino != h.Ino {
 		switch {
-		case ino != h.NewIno: // it came out unexpectedly
+		case ino != h.NewIno: // another program's file came out of the exchange
 			return r.restoreName(ctx, dir, h, h.NewIno, saved)
-		case h.Back: // it was not exchanged yet
+		case h.Back: // the exchange back has not happened
 			return r.restoreName(ctx, dir, h, h.Ino, saved)
 		}
 	}
@@ -150,8 +149,8 @@ func (r *Report) removeTemp(ctx context.Context, h header, saved string) error {
 	return nil
 }
 
-// restoreName gives a file of another program its name again, after a kill between an exchange and the next. The file
-// is saved instead if the name is that of another file by now.
+// restoreName gives a file of another program its name back, after a kill between an exchange and the exchange back.
+// If another file has the name by now, the file is saved instead.
 func (r *Report) restoreName(ctx context.Context, dir *os.Root, h header, placed uint64, saved string) error {
 	var locks Locks
 	unlock, err := locks.Lock(ctx, dir, 0)
@@ -201,8 +200,7 @@ func (r *Report) saveNamed(dir *os.Root, base, name, saved string) error {
 	return r.save(name, saved, content, nil)
 }
 
-// recoverInPlace restores a file whose content is a mixture of its old
-// and its new content.
+// recoverInPlace restores a file whose content is a mixture of old and new content.
 func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, saved string) error {
 	name := filepath.Join(h.Dir, h.Base)
 	dir, err := os.OpenRoot(h.Dir)
@@ -247,9 +245,8 @@ func (r *Report) recoverInPlace(ctx context.Context, h header, old, new []byte, 
 	return nil
 }
 
-// save puts the old content of a file that cannot be restored next to the
-// journal. A file that is gone (cause is fs.ErrNotExist) was removed on
-// purpose by a person, after the crash: its content is saved all the same.
+// save puts the old content of a file that cannot be restored next to the journal. A file that does not exist (cause
+// is fs.ErrNotExist) was removed by a person after the crash; its content is saved nevertheless.
 func (r *Report) save(name, path string, old []byte, cause error) error {
 	if cause != nil && !errors.Is(cause, fs.ErrNotExist) {
 		return cause
@@ -264,9 +261,8 @@ func (r *Report) save(name, path string, old []byte, cause error) error {
 	return nil
 }
 
-// mixesContents reports whether current can be what an interrupted write of new over
-// old leaves: each byte from one of them, or a zero where a block after the
-// old end was allocated and not yet written.
+// mixesContents reports whether an interrupted write of new over old can have left current: each byte is from one of
+// them, or is zero in a block after the old end that was allocated and not yet written.
 func mixesContents(current, old, new []byte) bool {
 	if len(current) > max(len(old), len(new)) {
 		return false

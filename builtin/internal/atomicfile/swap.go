@@ -46,13 +46,13 @@ func (r *replacement) swap(t *temp) error {
 	return nil
 }
 
-// putBack exchanges the names again. A file that another program has saved in the place of
-// the new one meanwhile is the latest: the exchange shows it, and it keeps the name; stands is false then.
+// putBack exchanges the names again. If another program has saved a file in the place of the new one meanwhile, the
+// exchange shows that: this file is the latest and keeps the name, and stands is false.
 func (r *replacement) putBack() (stands bool, err error) {
 	t, placed := r.exchanged, r.ours
 	r.exchanged = nil
 	for stands = true; ; stands = !stands {
-		back, err := pin(r.dir, r.handle, t.name) // so that its inode number is not that of another file
+		back, err := pin(r.dir, r.handle, t.name) // so that its inode number is not used again
 		if err != nil {
 			return false, t.leave(err)
 		}
@@ -90,7 +90,7 @@ func (r *replacement) renameOver(t *temp, old fs.FileInfo) error {
 		return ErrOvertaken
 	}
 	if openInTheWay {
-		r.current.Close() // nothing more is read of it
+		r.current.Close() // it is not read any more
 	}
 	if err := renameIn(r.dir, t.name, r.base); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (r *replacement) takeAway() error {
 	return err
 }
 
-// leave keeps the file with the temporary name: it is another program's, and could not be put back. [Recover] tries
-// again.
+// leave keeps the file under the temporary name: it belongs to another program, and could not be put back. [Recover]
+// tries again.
 func (t *temp) leave(cause error) error {
 	t.gone, t.temps = true, nil
 	t.intent.abandon()
@@ -170,7 +170,7 @@ func (t *temp) leave(cause error) error {
 	return fmt.Errorf("what another program put in its place could not be put back (%w) and is kept as %s", unwrapPath(cause), filepath.Join(t.handle.Name(), t.name))
 }
 
-// A pinned file is kept from being freed, and its inode number from being used again, until it is released.
+// A pinned file is not freed, and its inode number not used again, until it is released.
 type pinned struct {
 	info fs.FileInfo
 	file *os.File // nil where nothing keeps it

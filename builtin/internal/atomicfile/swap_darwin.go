@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange exchanges the names of two files of a directory. Where the file system cannot, the error is
+// exchange exchanges the names of two files in a directory. If the file system does not support that, the error is
 // [errors.ErrUnsupported].
 func exchange(dir *os.File, a, b string) error { return renameAs(dir, a, b, unix.RENAME_SWAP) }
 
-// renameNew renames a file unless there is one of the other name. Where the file system cannot, the error is
+// renameNew renames a file, unless a file has the new name. If the file system does not support that, the error is
 // [errors.ErrUnsupported].
 func renameNew(dir *os.File, from, to string) error { return renameAs(dir, from, to, unix.RENAME_EXCL) }
 
@@ -25,7 +25,8 @@ func renameAs(dir *os.File, from, to string, how uint32) error {
 	return err
 }
 
-// pin describes the file of a name in a directory. APFS does not use an inode number again.
+// pin returns information on the named file in a directory. The file need not be kept open: APFS does not use an
+// inode number again.
 func pin(dir *os.Root, _ *os.File, name string) (pinned, error) {
 	info, err := dir.Lstat(name)
 	return pinned{info: info}, err

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange exchanges the names of two files of a directory. Where the file system cannot, the error is
+// exchange exchanges the names of two files in a directory. If the file system does not support that, the error is
 // [errors.ErrUnsupported].
 func exchange(dir *os.File, a, b string) error { return renameAs(dir, a, b, unix.RENAME_EXCHANGE) }
 
-// renameNew renames a file unless there is one of the other name. Where the file system cannot, the error is
+// renameNew renames a file, unless a file has the new name. If the file system does not support that, the error is
 // [errors.ErrUnsupported].
 func renameNew(dir *os.File, from, to string) error {
 	return renameAs(dir, from, to, unix.RENAME_NOREPLACE)
@@ -28,7 +28,7 @@ func renameAs(dir *os.File, from, to string, how uint) error {
 	return err
 }
 
-// pin pins the file of a name in a directory, whatever it is.
+// pin pins the named file in a directory, whatever its type.
 func pin(_ *os.Root, handle *os.File, name string) (pinned, error) {
 	fd, err := unix.Openat(int(handle.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

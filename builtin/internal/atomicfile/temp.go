@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// The name of a temporary file is hidden, and random between these two.
+// The name of a temporary file is this prefix, random text, and this suffix. It is hidden.
 const (
 	tempPrefix = ".toolhost-"
 	tempSuffix = ".tmp"
@@ -21,20 +21,19 @@ const tempMode fs.FileMode = 0o600
 type temp struct {
 	dir    *os.Root
 	handle *os.File // dir itself
-	key    string   // tells dir from others
+	key    string   // identifies dir
 	name   string
 	file   *os.File // nil once closed
 	intent *entry   // nil without a journal
 	gone   bool     // not yet created, renamed or removed
 	noted  bool     // the record says what it is exchanged for
 
-	// temps takes the name back.
+	// temps gets the name back for reuse.
 	temps *Temps
 	path  string
 }
 
-// newTemp chooses the name of a temporary file, which cannot be guessed, and
-// records it if it can.
+// newTemp chooses a name for a temporary file, which cannot be guessed, and records it in the journal if possible.
 func (r *replacement) newTemp() *temp {
 	t := &temp{dir: r.dir, handle: r.handle, name: tempPrefix + rand.Text() + tempSuffix, gone: true}
 	if r.JournalDir == "" {
@@ -61,7 +60,7 @@ func (r *replacement) newTemp() *temp {
 func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 	f, err := t.open(mode, sizeOf(content) == 0)
 	if errors.Is(err, fs.ErrExist) {
-		t.temps = nil // another process has it; it is not used again
+		t.temps = nil // another process uses this name: do not reuse it
 	}
 	if err != nil {
 		return err
@@ -75,8 +74,8 @@ func (t *temp) write(content [][]byte, mode fs.FileMode) error {
 	return nil
 }
 
-// open creates the file, or gives the name to one that was made ahead, whose time of change is that of the first
-// write: a file that stays empty is created.
+// open creates the file, or names one that was created ahead. The time of change of such a file is that of its first
+// write, so a file that stays empty is always created.
 func (t *temp) open(mode fs.FileMode, empty bool) (*os.File, error) {
 	if mode == tempMode && !empty {
 		if f, err := t.temps.takeSpare(t.key, t.handle, t.name); f != nil || err != nil {
@@ -114,9 +113,9 @@ func (t *temp) remove() error {
 	return nil
 }
 
-// noteSwap records that the temporary name is about to be exchanged with the name base: in, unless it is nil, gets
-// that name, and out is expected to get the temporary name. back says that in is another program's, and is put back.
-// After a kill Recover determines from it whose file has the temporary name.
+// noteSwap records that the temporary name is about to be exchanged with the name base. in gets the name base, unless
+// it is nil, and out is expected to get the temporary name. back says that in belongs to another program, and is put
+// back. After a kill, Recover learns from the record whose file has the temporary name.
 func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
 	if t.intent == nil {
 		return
@@ -127,7 +126,7 @@ func (t *temp) noteSwap(base string, in, out fs.FileInfo, back bool) {
 		_, h.NewIno = identity(in)
 	}
 	t.noted = true
-	_ = t.intent.write(h) // else a kill in the moment of the exchange can lose what another program put there at the same moment
+	_ = t.intent.write(h) // if it fails, a kill during the exchange can lose another program's file
 }
 
 // discard removes the temporary file and its record. If the
@@ -139,7 +138,7 @@ func (t *temp) discard() {
 		return
 	}
 	if t.noted && t.intent.write(header{Dir: t.path, Base: t.name}) != nil {
-		t.temps = nil // the next file of this name must not be taken for this one
+		t.temps = nil // do not reuse the name: its record still describes the exchange
 	}
 	t.noted = false
 	if t.intent != nil && !t.temps.keep(t.path, reserved{t.name, t.intent}) {

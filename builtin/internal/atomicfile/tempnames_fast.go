@@ -24,7 +24,7 @@ type Temps struct {
 	stale   *time.Timer         // fires when no write has needed them for spareAge
 }
 
-// A reserved name is one in the journal: Recover removes its file.
+// A reserved name is one with an entry in the journal: Recover removes its file.
 type reserved struct {
 	name   string
 	intent *entry
@@ -52,7 +52,7 @@ func (t *Temps) take(dir string) (reserved, bool) {
 	return last, true
 }
 
-// keep takes a name back whose file is gone. It reports false if there is no room.
+// keep stores a name for reuse, whose file is gone. It reports false if there is no room.
 func (t *Temps) keep(dir string, r reserved) bool {
 	if t == nil || r.intent == nil || dir == "" {
 		return false
