@@ -66,7 +66,7 @@ type Entry struct {
 	Sandbox    *bool         `json:"sandbox,omitempty"`
 	Sampling   bool          `json:"sampling,omitempty"`
 
-	masks map[string]maskEntry // variables of "env" that the process has sentinels of
+	masks map[string]maskEntry // variables of "env" for which the process gets a sentinel
 }
 
 // An OAuthEntry is the "oauth" of an entry.

@@ -39,8 +39,8 @@ type definition struct {
 // id returns the name of the definition in a record: "tool NAME".
 func (d definition) id() string { return d.kind.word + " " + d.name }
 
-// read decodes a list. All definitions whose names are equal for clients are refused, the invalid ones among them
-// included: which of them a call would reach is up to the server.
+// read decodes a list. If several definitions have names that are equal for clients, all of them are refused,
+// including invalid ones: only the server knows which of them a call would reach.
 func (k kind) read(list []json.RawMessage) []definition {
 	all, same := make([]definition, len(list)), map[string][]string{}
 	for i, raw := range list {

@@ -243,7 +243,7 @@ func lineOf(text string, most int) string {
 	return cleanText(strings.Join(strings.Fields(cleanText(text, maxDescription)), " "), most)
 }
 
-// nameOf returns the name of a field for clients. It is none that a form of this host has.
+// nameOf returns the name of a field for clients. No field of this host's own forms has such a name.
 func nameOf(i int) string { return fmt.Sprintf("field%02d", i+1) }
 
 // params returns the params of elicitation/create for a client.

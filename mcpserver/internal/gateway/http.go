@@ -317,7 +317,7 @@ func beginning(body io.ReadCloser) string {
 // unexpected returns what the server sent besides messages, or "".
 func (w *httpWire) unexpected() string { return w.noise.text() }
 
-// words returns the same for an error.
+// words returns the same text in the form for an error message.
 func (w *httpWire) words() string {
 	if odd := w.unexpected(); odd != "" {
 		return ". Where only messages are expected, it sent:\n" + odd

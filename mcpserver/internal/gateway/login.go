@@ -33,7 +33,7 @@ type login struct {
 	entry *Entry // expanded
 	file  string
 	reach *reach
-	// facts are of the authorization server, after its metadata was read.
+	// facts are the facts about the authorization server; nil before its metadata was read.
 	facts  atomic.Pointer[facts]
 	proofs proofs
 	// supported are the scopes_supported of the server.

@@ -10,7 +10,8 @@ import (
 	"github.com/toolhost/toolhost/builtin"
 )
 
-// A maskEntry is a variable in "env" that the process of a server has a sentinel of: {"mask": ["api.github.com"]}.
+// A maskEntry is a variable in "env" for which the process of a server gets a sentinel instead of the value: {"mask":
+// ["api.github.com"]}.
 type maskEntry struct {
 	// Hosts get the value. Each is one of network.allowedDomains.
 	Hosts []string `json:"mask"`

@@ -48,7 +48,8 @@ func helperCommand(e *Entry, roots []string) guard.HostCommand {
 	return guard.HostCommand{Text: e.HeadersHelper, Dir: dir}
 }
 
-// orRoot returns a directory in which no word names a file of the workspace, if dir is the server's own.
+// orRoot returns dir, or the root directory if dir is empty, which means that the server gets a directory of its own.
+// In the root directory no word names a file of the workspace.
 func orRoot(dir string) string {
 	if dir == "" {
 		return string(filepath.Separator)
@@ -56,8 +57,8 @@ func orRoot(dir string) string {
 	return dir
 }
 
-// program returns the path of the command of an entry. For a server outside of the sandbox it is never found where
-// commands write.
+// program returns the path of the command of an entry. For a server outside of the sandbox it does not look in
+// directories that commands can write to.
 func (e *Entry) program() (string, error) {
 	if strings.ContainsRune(e.Command, filepath.Separator) {
 		return filepath.Abs(e.Command)
@@ -76,8 +77,8 @@ func (e *Entry) program() (string, error) {
 	return path, nil
 }
 
-// workDir returns the directory that a server starts in, "" for one of its own. A server outside of the sandbox starts
-// in the workspace only if its entry says so, or if it names a file there.
+// workDir returns the directory that a server starts in, or "" if it gets a directory of its own. A server outside of
+// the sandbox starts in the workspace only if its entry says so, or if its command line names a file there.
 func (e *Entry) workDir(roots []string) string {
 	if e.Cwd == "" && e.workspace() && len(roots) > 0 &&
 		(e.sandboxed() || namesFileIn(roots[0], append([]string{e.Command}, e.Args...))) {

@@ -88,7 +88,7 @@ type page struct {
 	message, url, id string
 }
 
-// pages are the pages that clients were asked to open, and have not heard of since.
+// pages are the pages that clients were asked to open and that are not done yet.
 type pages struct {
 	mu   sync.Mutex
 	open map[string]func(id string)
@@ -97,7 +97,7 @@ type pages struct {
 // maxOpenPages is how many pages of a connection are remembered.
 const maxOpenPages = 64
 
-// opened records whom to tell when a page is done.
+// opened records the function that tells a client when a page is done.
 func (p *pages) opened(id string, tell func(id string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *pages) opened(id string, tell func(id string)) {
 	p.open[id] = tell
 }
 
-// done tells the client that was asked to open a page that it is done.
+// done tells the client that was asked to open the page that the page is done.
 func (p *pages) done(id string) {
 	p.mu.Lock()
 	tell := p.open[id]
@@ -161,7 +161,8 @@ func (p *page) answer(result json.RawMessage) json.RawMessage {
 // codePages is the error code of a call that needs pages to be opened first.
 const codePages = -32042
 
-// openPages shows the pages that an error of a server names. It returns what became of them, for the error.
+// openPages shows the pages that an error of a server names. It returns a text for the error that says whether the
+// user opened them.
 func (c caller) openPages(ctx context.Context, refusal *rpcError, u *upstream) string {
 	var data struct{ Elicitations []json.RawMessage }
 	if refusal.Code != codePages || json.Unmarshal(refusal.Data, &data) != nil || !c.env.OpensPages || c.env.Elicit == nil {

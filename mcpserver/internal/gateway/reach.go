@@ -41,8 +41,8 @@ func newReach(e *Entry, web func() guard.Web) *reach {
 	return r
 }
 
-// add records addresses of the configured host. One public address is enough for a public server, so a name that
-// changes its address opens nothing.
+// add records addresses of the configured host. A server with one public address counts as public, so a name whose
+// address changes to a private one opens no private network.
 func (r *reach) add(servers ...netip.Addr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

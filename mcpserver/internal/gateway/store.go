@@ -82,8 +82,8 @@ func (s *store) refresh() bool {
 	return true
 }
 
-// openStore reads the record of a server. If there is none, what the trust in the entry accepts will be accepted. If
-// it cannot be read, nothing is accepted.
+// openStore reads the record of a server. If there is none, the first definitions are accepted, unless the entry is
+// that of a project. If it cannot be read, nothing is accepted.
 func openStore(dir string, e *Entry, log *slog.Logger) *store {
 	s := &store{name: e.Name, log: log, pins: e.pins(), all: e.Trust != Project}
 	if dir == "" {
