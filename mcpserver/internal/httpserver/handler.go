@@ -174,7 +174,7 @@ func (d *handler) serveStream(w http.ResponseWriter, r *http.Request, who auth.I
 // listParameter is the query parameter of the endpoint that selects the list of tools.
 const listParameter = "tools"
 
-// post handles a message. Admit enters tool calls in the queue of their scope, in the order of arrival.
+// post handles a message. Admit puts tool calls into the queue of their scope, in the order of arrival.
 func (d *handler) post(w http.ResponseWriter, r *http.Request, message transport.Message, held *lease, who auth.Identity) {
 	m := message.Content()
 	modern := m.Modern(r.Header.Get(mcp.HeaderProtocolVersion))

@@ -39,8 +39,8 @@ type Config struct {
 	// Inherited means that the socket of the listener outlives the server: clients that connect during a shutdown wait
 	// for the next server.
 	Inherited bool
-	// Connections is how many connections the listener has at once, 0 if that is not known. What holds one for long
-	// (streams, requests, messages that are being received) gets a quarter of them each, so that all three leave some.
+	// Connections is how many connections the listener accepts at once, or 0 if that is not known. Streams, requests,
+	// and messages that are being received each may hold a quarter of them, so that some are always left.
 	Connections int
 	// Watch is called when a connection changes its state. It may be nil.
 	Watch func(net.Conn, http.ConnState)
