@@ -145,7 +145,7 @@ func (c *conn) receive(line []byte) (run func()) {
 	return nil
 }
 
-// request admits a request and returns a function that runs it. Admit enters tool calls in the queue of their scope,
+// request admits a request and returns a function that runs it. Admit puts tool calls into the queue of their scope,
 // in the order of arrival.
 func (c *conn) request(message transport.Message, m jsonrpc.Envelope, line []byte) (run func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
@@ -263,8 +263,8 @@ func (c *conn) drain(limit time.Duration) {
 	}
 }
 
-// notify sends a notification that belongs to a request. If the client does not read, it waits with one of a task, and
-// drops others.
+// notify sends a notification that belongs to a request. If the client does not read, a notification of a task waits,
+// and others are dropped.
 func (c *conn) notify(_ context.Context, method string, params map[string]any) {
 	if method != transport.TaskEvent && c.out.Crowded() {
 		return
