@@ -145,12 +145,12 @@ type Message interface {
 	Validate(who auth.Identity) *jsonrpc.Error
 	// MissingRights returns the right to the called tool that the caller lacks, or 0.
 	MissingRights(who auth.Identity) auth.Rights
-	// Admit enters a tool call in the queue of its scope, in the order of arrival. It returns the context of the call.
+	// Admit puts a tool call into the queue of its scope, in the order of arrival. It returns the context of the call.
 	// The caller must call leave after the library has returned. Admit fails if the scope has too many calls.
 	Admit(ctx context.Context, from Peer) (callCtx context.Context, leave func(), err error)
-	// Own handles such a request. It also returns the HTTP status.
+	// Own handles a request for which Named has reported own. It also returns the HTTP status.
 	Own(ctx context.Context) (answer mcp.JSONRPCMessage, status int)
-	// Instead returns what is sent instead of the answer of the library to a tool call, or nil.
+	// Instead returns a message that replaces the answer of the library to a tool call, or nil.
 	Instead() mcp.JSONRPCMessage
 	// Answer handles an admitted request and leaves the queue.
 	Answer(callCtx context.Context) mcp.JSONRPCMessage
