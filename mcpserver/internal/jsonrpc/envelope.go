@@ -167,7 +167,7 @@ const LargestID = 1<<53 - 1
 func usable(id json.RawMessage) json.RawMessage {
 	if len(id) > 0 && id[0] == '"' {
 		if strings.ContainsRune(IDKey(id), utf8.RuneError) && bytes.IndexByte(id, '\\') >= 0 {
-			return nil // half a character, as an escape: others would get the same answer
+			return nil // a lone surrogate, as an escape: it decodes to the same text as others
 		}
 		return id
 	}
