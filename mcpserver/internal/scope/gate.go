@@ -19,23 +19,22 @@ const SiblingWindow = 100 * time.Millisecond
 type GateOptions struct {
 	// Parallel is the most calls that run at once; below 1 it is [DefaultParallel].
 	Parallel int
-	// KeepSiblings leaves the queued siblings of a failed call alone.
+	// KeepSiblings keeps the queued siblings of a failed call in the queue. Otherwise they are refused.
 	KeepSiblings bool
 }
 
-// A Gate orders the calls of one scope: first come, first served, in order of arrival. Use [NewGate].
+// A Gate orders the calls of one scope by arrival. Use [NewGate].
 //
-// A call starts if nothing runs, or if it and all that runs may run concurrently with others. A call that must wait
-// makes everything after it wait, so that what an earlier call changes is seen by a later one. A ticket is
-// taken when a call arrives, before its input is even examined; until its input has been bound, nothing
-// after it starts.
+// A call starts if no call runs, or if it and all running calls may run concurrently. All calls after a waiting call
+// wait too, so that a later call sees the changes of an earlier one. A call gets its ticket when it arrives, before
+// its input is examined. Until it calls Acquire, no call after it starts.
 type Gate struct {
 	opts GateOptions
 
 	mu      sync.Mutex
-	queue   []*Ticket // arrived, not started, in order of arrival
+	queue   []*Ticket // waiting calls in order of arrival
 	running int
-	alone   bool      // what runs is exclusive
+	alone   bool      // the running call may not run concurrently with others
 	aside   int       // calls that others do not wait for: yielded and postponed ones
 	yielded time.Time // when a call has yielded last
 }
@@ -48,18 +47,18 @@ func NewGate(o GateOptions) *Gate {
 	return &Gate{opts: o}
 }
 
-// A RefusedError is the answer to a call whose sibling failed before it could start.
+// A RefusedError is the error of a call whose sibling failed before the call could start.
 type RefusedError struct{ Cause string }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("Cancelled: parallel tool call %s errored. This call did not run; call it again if it is still needed", e.Cause)
 }
 
-// A Ticket is one call's place. Every ticket must be left, whatever became of its call.
+// A Ticket is the place of one call in the queue of a gate. Every ticket must be released, or failed, at the end.
 type Ticket struct {
 	gate    *Gate
 	arrived time.Time
-	start   chan error // receives once: nil to start, or why not
+	start   chan error // receives once: nil if the call may start, otherwise the reason
 
 	// Guarded by gate.mu.
 	bound, concurrent bool
@@ -86,8 +85,8 @@ func (g *Gate) Admit() *Ticket {
 	return t
 }
 
-// Acquire waits for the call's turn. concurrent says whether it may run with others that may. The error is the
-// context's, or a [*RefusedError]; a call that did not enter has left the queue.
+// Acquire waits for the call's turn. concurrent says whether the call may run concurrently with others that may. The
+// error is the cause of the context's end, or a [*RefusedError]; the ticket is then released.
 func (t *Ticket) Acquire(ctx context.Context, concurrent bool) error {
 	t.gate.mu.Lock()
 	if t.state == postponed {
@@ -99,7 +98,7 @@ func (t *Ticket) Acquire(ctx context.Context, concurrent bool) error {
 	t.gate.advance()
 	t.gate.mu.Unlock()
 	select {
-	case err := <-t.start: // as most are: nothing has to be waited for
+	case err := <-t.start: // usually the call can start at once
 		return err
 	default:
 	}
@@ -112,15 +111,15 @@ func (t *Ticket) Acquire(ctx context.Context, concurrent bool) error {
 	}
 }
 
-// Release gives the place up, before or after the call ran. Leaving twice does nothing.
+// Release removes the call from the gate, whether it waits, runs or has ended. A second call does nothing.
 func (t *Ticket) Release() {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
 	t.leave()
 }
 
-// Postpone gives the place of a call up that is not bound yet. The call gets a new one at the end of the queue in
-// Acquire.
+// Postpone removes a call that has not called Acquire yet from the queue. Acquire then puts it at the end of the
+// queue.
 func (t *Ticket) Postpone() {
 	g := t.gate
 	g.mu.Lock()
@@ -134,8 +133,9 @@ func (t *Ticket) Postpone() {
 	g.advance()
 }
 
-// YieldAfter lets later calls start once this call has run for the limit, while it goes on. A call that arrived before
-// another one yielded yields at once, so that several slow calls delay a later one no longer than one does.
+// YieldAfter lets later calls start when this call has run for the limit, although it still runs. If another call has
+// yielded since this one arrived, this one yields at once. So several slow calls delay a later one no longer than one
+// does.
 func (t *Ticket) YieldAfter(limit time.Duration) {
 	g := t.gate
 	g.mu.Lock()
@@ -166,7 +166,7 @@ func (t *Ticket) yield() {
 	t.gate.advance()
 }
 
-// stopRunning no longer counts the call among those that others wait for. The caller holds the lock.
+// stopRunning removes the call from those that others wait for. The caller holds the lock.
 func (t *Ticket) stopRunning() {
 	g := t.gate
 	if g.running--; g.running == 0 {
@@ -174,14 +174,14 @@ func (t *Ticket) stopRunning() {
 	}
 }
 
-// unqueue takes the ticket off the queue. The caller holds the lock.
+// unqueue removes the ticket from the queue. The caller holds the lock.
 func (t *Ticket) unqueue() {
 	g := t.gate
 	g.queue = slices.DeleteFunc(g.queue, func(q *Ticket) bool { return q == t })
 }
 
-// Fail leaves, and refuses the siblings that still wait: the calls that arrived within [SiblingWindow] of
-// this one. cause names the failed call.
+// Fail releases the ticket. Unless KeepSiblings is set, it refuses the siblings that still wait: the calls that
+// arrived within [SiblingWindow] of this one. cause names the failed call.
 func (t *Ticket) Fail(cause string) {
 	g := t.gate
 	g.mu.Lock()
@@ -201,7 +201,7 @@ func (t *Ticket) Fail(cause string) {
 	t.leave()
 }
 
-// leave takes the ticket off the gate. The caller holds the lock.
+// leave removes the ticket from the gate. The caller holds the lock.
 func (t *Ticket) leave() {
 	g := t.gate
 	switch t.state {
@@ -218,7 +218,7 @@ func (t *Ticket) leave() {
 	g.advance()
 }
 
-// advance starts what may start, in order, and stops at the first call that may not. The caller holds the lock.
+// advance starts waiting calls in order, up to the first one that must wait. The caller holds the lock.
 func (g *Gate) advance() {
 	for len(g.queue) > 0 {
 		head := g.queue[0]
@@ -233,12 +233,12 @@ func (g *Gate) advance() {
 	}
 }
 
-// Len is how many calls run or wait.
+// Len returns how many calls run or wait.
 func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.running + g.aside + len(g.queue)
 }
 
-// Idle reports whether nothing runs and nothing waits.
+// Idle reports whether no call runs or waits.
 func (g *Gate) Idle() bool { return g.Len() == 0 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A handle is 128 random bits, the time it was made, and a signature that binds both to
-// the principal, so that it outlives a restart without a store.
+// A handle is 128 random bits, the time it was made, and a signature of both for a principal. So it is valid after a
+// restart, although no handles are stored.
 const (
 	handleRandom = 16 // bytes
 	handleTime   = 8
 	handleMAC    = 16
-	// HandleAge is how long a session handle is good for.
+	// HandleAge is how long a session handle is valid.
 	HandleAge = 7 * 24 * time.Hour
 )
 

@@ -10,20 +10,21 @@ import (
 // principal and never authorises.
 type Key struct {
 	Name string
-	// Exact says that each value is that of one agent's conversation. Its state survives a restart, and what a
-	// person allowed there may be remembered. Otherwise several agents may share it.
+	// Exact says that each value identifies the conversation of one agent. Its state is kept over a restart, and what a
+	// person allows in it may be remembered. Otherwise several agents may share a value.
 	Exact bool
 }
 
 // claudeSession is the key of a session of Claude Code.
 const claudeSession = "claudecode/sessionId"
 
-// knownKeys are the keys that clients are known to send. Claude Code's is shared by the subagents of a session.
+// knownKeys returns the keys that clients are known to send. Claude Code's key is shared by the subagents of a
+// session.
 func knownKeys() []Key {
 	return []Key{{"threadId", true}, {"vscode.conversationId", true}, {"openai/session", true}, {claudeSession, false}}
 }
 
-// allKeys are the keys of a host in the order in which they are looked for: further ones first. They replace
+// allKeys returns the keys of a host in the order in which they are looked for: the further ones first. They replace
 // known ones of the same name.
 func allKeys(further []Key) []Key {
 	return append(slices.Clone(further), slices.DeleteFunc(knownKeys(), func(k Key) bool {
@@ -31,8 +32,7 @@ func allKeys(further []Key) []Key {
 	})...)
 }
 
-// ParseKey reads NAME, NAME=shared or NAME=exact. What is not said to be exact is shared, which is the safe
-// guess.
+// ParseKey parses NAME, NAME=shared or NAME=exact. NAME alone is shared, the safe choice.
 func ParseKey(text string) (Key, error) {
 	name, kind, given := strings.Cut(text, "=")
 	key := Key{Name: name, Exact: kind == "exact"}

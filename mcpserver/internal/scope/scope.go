@@ -1,5 +1,5 @@
-// Package scope finds out which conversation of a principal a call belongs to, and keeps what each has between its
-// calls: what it has read, its working directory, and the order of its calls.
+// Package scope determines which conversation of a principal a call belongs to, and keeps the state of each
+// conversation between its calls: what it has read, its working directory, and the order of its calls.
 package scope
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/toolhost/toolhost/readstate"
 )
 
-// Limits of what is remembered, and of what one scope may hold. Each protects the other callers from one.
+// Limits of what is remembered, and of what one scope may hold. They protect callers from each other.
 const (
 	// Idle is how long a scope that does nothing is remembered.
 	Idle = 24 * time.Hour
-	// MaxScopes is how many scopes are remembered; beyond it the longest idle one goes.
+	// MaxScopes is how many scopes are remembered. Above it, the longest idle one is forgotten.
 	MaxScopes = 10_000
 	// MaxCalls is how many calls of one scope may be queued or running.
 	MaxCalls = 256
 )
 
-// Keys of a request's _meta that tell one conversation of a principal from another.
+// Keys in the _meta of a request that distinguish the conversations of a principal.
 const (
-	// MetaHandle carries a session handle of ours; the value "new" asks for one.
+	// MetaHandle has a session handle that this host has made; the value "new" requests one.
 	MetaHandle = "toolhost/session"
 	NewHandle  = "new"
-	// Argument is the argument of a tool that may carry the handle instead.
+	// Argument is the argument of a tool that may have the handle instead.
 	Argument = "session"
 )
 
-// An identity says whose state a call works on.
+// An identity identifies the scope of a call.
 type identity struct {
 	principal string
 	kind      string // kindHandle, a _meta key, kindSession, process or principal
@@ -50,7 +50,7 @@ const (
 
 func (k identity) String() string { return k.principal + "\x00" + k.kind + "\x00" + k.value }
 
-// label is how the audit log names the scope. Values can be secrets of a client, so a digest is used.
+// label returns the name of the scope in the audit log. Values may be secrets of a client, so it contains a digest.
 func (k identity) label() string {
 	if k.value == "" {
 		return k.kind
@@ -59,12 +59,12 @@ func (k identity) label() string {
 	return fmt.Sprintf("%s:%x", k.kind, sum[:6])
 }
 
-// A Scope is what one conversation keeps between its calls: what it has read, its working directory and
-// the order of its calls.
+// A Scope is the state of one conversation between its calls: what it has read, its working directory and the order
+// of its calls.
 type Scope struct {
 	key   identity
-	Label string // how the audit log names it, without secrets of its client
-	Exact bool   // it is one agent's conversation, and no other's
+	Label string // its name in the audit log, without secrets of its client
+	Exact bool   // it is the conversation of one agent only
 	// Personal says that all its calls come from the client of one person: what the person allows may be remembered.
 	// Several agents may share it.
 	Personal bool
@@ -76,11 +76,11 @@ type Scope struct {
 	element *list.Element
 }
 
-// Principal is whose scope it is.
+// Principal returns the principal that the scope belongs to.
 func (s *Scope) Principal() string { return s.key.principal }
 
-// Conversation identifies the scope over restarts, without secrets of its client; "" where it is not one agent's
-// conversation.
+// Conversation returns a name of the scope that is the same after a restart and contains no secrets of its client. It
+// returns "" if the scope is not that of one agent's conversation.
 func (s *Scope) Conversation() string {
 	if !s.Exact {
 		return ""
@@ -88,7 +88,7 @@ func (s *Scope) Conversation() string {
 	return s.key.principal + " " + s.Label
 }
 
-// Session is the digest of the id of the legacy MCP session that the scope belongs to; "" if it does not belong to one.
+// Session returns the digest of the id of the legacy MCP session that the scope belongs to, or "".
 func (s *Scope) Session() string {
 	if s.key.kind != kindSession {
 		return ""
@@ -97,8 +97,8 @@ func (s *Scope) Session() string {
 	return digest
 }
 
-// Asked names the scope in a question about a call in it. A call that a session was made for will ask for one again
-// when it is repeated.
+// Asked returns the name of the scope in a question about one of its calls. minted says that the call has requested a
+// new session: when it is repeated, it will request another one.
 func (s *Scope) Asked(minted bool) string {
 	key := s.key
 	if minted {
@@ -107,19 +107,19 @@ func (s *Scope) Asked(minted bool) string {
 	return key.String()
 }
 
-// A Config says how scopes are found and what they work with.
+// A Config configures a [Table].
 type Config struct {
 	Seen   *readstate.Store
 	Gate   func() GateOptions
 	Secret []byte // signs handles
-	Keys   []Key  // further ones, which go before the known ones
-	Strict bool   // only exact scopes, except on stdio
+	Keys   []Key  // further keys, which precede the known ones
+	Strict bool   // refuse calls without an exact scope, except on stdio
 }
 
-// A Table holds the scopes in use, the longest idle one last.
+// A Table holds the scopes in use.
 type Table struct {
 	cfg     Config
-	process string // tells this process's stdio scope from another's
+	process string // identifies the stdio scope of this process
 
 	mu     sync.Mutex
 	byKey  map[identity]*Scope
@@ -127,21 +127,21 @@ type Table struct {
 	of     map[string]int // principal → how many scopes it has
 }
 
-// New makes a table without scopes.
+// New returns a table without scopes.
 func New(cfg Config) *Table {
 	cfg.Keys = allKeys(cfg.Keys)
 	return &Table{cfg: cfg, process: rand.Text(), byKey: map[identity]*Scope{}, byUsed: list.New(), of: map[string]int{}}
 }
 
-// ErrBusy refuses a call of a scope that has as many as it may.
+// ErrBusy is the error of a call whose scope has too many calls.
 var ErrBusy = fmt.Errorf("too many calls of this session are queued or running (limit: %d): repeat the call after some have finished", MaxCalls)
 
-// errHandle refuses a handle that was not made here, or too long ago.
+// errHandle is the error for a handle that this host did not make, or that has expired.
 var errHandle = errors.New(`this session handle is unknown or has expired. To get a new one send "` + MetaHandle + `": "` + NewHandle + `" in _meta, ` +
 	`or "` + Argument + `": "` + NewHandle + `" where the tool has that argument`)
 
-// Resolve finds the scope of a call, in the order: handle, a client's own key, the MCP session, the stdio
-// process, the principal. minted is the handle that was made because the call asked for one.
+// Resolve returns the scope of a call. It looks for a handle, a client's own key, the MCP session, the stdio process,
+// and the principal, in this order. minted is the new handle if the call has requested one.
 func (t *Table) Resolve(p string, meta map[string]any, session string, stdio bool) (s *Scope, minted string, err error) {
 	key, exact := t.find(p, meta, session, stdio)
 	if key.kind == kindHandle {
@@ -162,10 +162,10 @@ func (t *Table) Resolve(p string, meta map[string]any, session string, stdio boo
 	return s, minted, nil
 }
 
-// find is the key of a call's scope, as the call names it.
+// find returns the key of the scope that a call names. A handle is not checked yet.
 func (t *Table) find(p string, meta map[string]any, session string, stdio bool) (key identity, exact bool) {
 	if v := meta[MetaHandle]; v != nil {
-		handle, _ := v.(string) // what is none is refused as one that we did not make
+		handle, _ := v.(string) // another type counts as an unknown handle
 		return identity{p, kindHandle, handle}, true
 	}
 	for _, key := range t.cfg.Keys {
@@ -182,7 +182,7 @@ func (t *Table) find(p string, meta map[string]any, session string, stdio bool) 
 	return identity{p, "principal", ""}, false
 }
 
-// short is a value that clients made up, or its digest: what is kept of it must not be as long as they like.
+// short returns a value from a client, or its digest if it is long: the length of what is kept must be limited.
 func short(value string) string {
 	const longest = 128
 	if len(value) <= longest {
@@ -192,7 +192,7 @@ func short(value string) string {
 	return fmt.Sprintf("sha256:%x", sum)
 }
 
-// errShared tells how to say whose conversation a call belongs to.
+// errShared returns an error that tells how a call can name its conversation.
 func (t *Table) errShared() error {
 	var names []string
 	for _, key := range t.cfg.Keys {
@@ -205,7 +205,7 @@ func (t *Table) errShared() error {
 		`Where the tool has an argument "%s", the handle can go there`, MetaHandle, NewHandle, strings.Join(names, ", "), Argument)
 }
 
-// use returns the scope of a key, made on first use, and lets go of what has been idle too long.
+// use returns the scope of a key, creating it if necessary, and forgets scopes that have been idle too long.
 func (t *Table) use(key identity, exact, personal bool) *Scope {
 	now := time.Now()
 	t.mu.Lock()
@@ -226,14 +226,14 @@ func (t *Table) use(key identity, exact, personal bool) *Scope {
 	return s
 }
 
-// Named returns the scope of the calls of one name from the command line.
+// Named returns the scope of the calls with one name on the command line.
 func (t *Table) Named(principal, name string) *Scope {
 	return t.use(identity{principal, "command line", name}, true, true)
 }
 
-// collect forgets idle scopes, the longest idle first. When there are too many, they are those of the principal
-// that has the most: no principal's conversations push out another's. A scope with a call in it stays. The caller holds
-// the lock.
+// collect forgets scopes that have been idle too long. If there are too many scopes, it forgets the longest idle ones
+// of the principal that has the most, so that no principal displaces the conversations of others. A scope with a call
+// in it stays. The caller holds the lock.
 func (t *Table) collect(now time.Time) {
 	for e := t.byUsed.Back(); e != nil && e.Prev() != nil; {
 		s, previous := e.Value.(*Scope), e.Prev()
@@ -248,7 +248,7 @@ func (t *Table) collect(now time.Time) {
 	}
 }
 
-// largestHolder is the principal with the most scopes.
+// largestHolder returns the principal with the most scopes.
 func (t *Table) largestHolder() (p string) {
 	for name, n := range t.of {
 		if n > t.of[p] || n == t.of[p] && name < p {
@@ -275,7 +275,7 @@ func (t *Table) EndSession(principal, session string) {
 	}
 }
 
-// Count tells how many scopes of each kind there are.
+// Count returns how many scopes of each kind there are.
 func (t *Table) Count() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
