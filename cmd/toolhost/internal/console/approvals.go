@@ -10,7 +10,7 @@ import (
 // The pages of questions.
 type approvalPages struct{ *website }
 
-// answer takes a decision.
+// answer records the decision that a form contains.
 func (s approvalPages) answer(w http.ResponseWriter, v pageRequest) {
 	said, err := s.decide(v)
 	s.tell(w, v, said, err, func(text string, failed bool, status int) { livePages(s).showWith(w, v, text, failed, status) })
@@ -41,5 +41,5 @@ func (s approvalPages) show(w http.ResponseWriter, v pageRequest) {
 	s.write(w, v, http.StatusOK, layout{Page: "question", Title: "Question", Body: approvalBody{body, v.PathValue("id")}})
 }
 
-// maxReason bounds what a person tells the agent with a refusal, in bytes.
+// maxReason is how many bytes of explanation a person can give the agent with a refusal.
 const maxReason = 4 << 10

@@ -18,13 +18,13 @@ type auditBody struct {
 	Tools   []*builtin.Def
 	Found   searchResult
 	Periods []string
-	// Sessions are those of this host, to choose from.
+	// Sessions are the sessions of this host that can be chosen.
 	Sessions []agentSession
 
 	short func(path string) string
 }
 
-// periods are the times that a search can go back, as time.ParseDuration reads them; empty is for ever.
+// periods returns how far back a search can go, as time.ParseDuration reads it; "" means without limit.
 func periods() []string { return []string{"", "10m", "1h", "24h", "168h"} }
 
 func (s auditPages) show(w http.ResponseWriter, v pageRequest) {

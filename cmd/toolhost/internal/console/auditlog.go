@@ -25,18 +25,18 @@ const (
 	maxSearched = 64 << 20
 )
 
-// A query says which records to find. Empty fields do not matter.
+// A query says which records to find. An empty field matches every record.
 type query struct {
 	Text, Tool string
-	Verdict    string        // or verdictApproved
+	Verdict    string        // a verdict, or verdictApproved
 	Session    string        // a [sessionKey]
-	Since      time.Duration // at most so long ago
+	Since      time.Duration // the greatest age of a record; 0: any
 }
 
-// verdictApproved is the verdict of a query for what a person, a hook or the classifier has approved.
+// verdictApproved is the verdict in a query for calls that a person, a hook or the classifier has approved.
 const verdictApproved = "approved"
 
-// queryOf returns the query of a form.
+// queryOf returns the query that a form contains.
 func queryOf(v pageRequest) query {
 	since, _ := time.ParseDuration(v.FormValue("since")) // what is no duration is for ever
 	return query{
@@ -53,7 +53,7 @@ func (q query) values() string {
 // A searchResult is the result of a search of the audit log, newest first.
 type searchResult struct {
 	Records   []audit.Record
-	More      bool // older ones would fit too
+	More      bool // there are older records that match
 	Truncated bool // the log goes further back than was searched
 }
 
@@ -67,7 +67,7 @@ func searchAudit(path string, q query) (searchResult, error) {
 		if errors.Is(err, fs.ErrNotExist) && n > 1 || done {
 			return found, nil
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // while it is rotated there is none
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // during a rotation the file does not exist for a moment
 			return found, err
 		}
 		if budget -= searched; budget <= 0 {
@@ -77,7 +77,7 @@ func searchAudit(path string, q query) (searchResult, error) {
 	}
 }
 
-// search searches one file from its end, at most so many bytes. done says that nothing older is wanted.
+// search searches one file from its end, at most budget bytes. done says that no older records are needed.
 func (found *searchResult) search(path string, budget int64, q query) (searched int64, done bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -92,7 +92,7 @@ func (found *searchResult) search(path string, budget int64, q query) (searched 
 	err = backwards(f, from, end, func(line []byte) bool {
 		var r audit.Record
 		if json.Unmarshal(line, &r) != nil {
-			return true // half a record, after a crash
+			return true // an incomplete record, after a crash
 		}
 		if done = q.Since > 0 && time.Since(r.Time) > q.Since; done {
 			return false
@@ -110,7 +110,7 @@ func (found *searchResult) search(path string, budget int64, q query) (searched 
 	return end - from, done, err
 }
 
-// matches reports whether a record has everything that is looked for. Case does not matter.
+// matches reports whether a record matches the query. Case does not matter.
 func (q query) matches(r audit.Record) bool {
 	by, _ := personOf(r)
 	switch {
@@ -127,11 +127,11 @@ func (q query) matches(r audit.Record) bool {
 	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
-// backwards calls do with each line between two offsets, the last one first, until it returns false. What is
-// before the first newline is left out unless it is the beginning of the file.
+// backwards calls do with each line between two offsets, in reverse order, until it returns false. A line that begins
+// before from is left out.
 func backwards(f io.ReaderAt, from, to int64, do func(line []byte) bool) error {
 	const block = 256 << 10
-	var rest []byte // the beginning of a line whose end was in the block after
+	var rest []byte // the beginning of a line that ends in the next block
 	for at := to; at > from; {
 		size := min(block, at-from)
 		at -= size

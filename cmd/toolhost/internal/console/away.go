@@ -24,15 +24,16 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A person who is away from the console gets the first line of a question and a link to it, by a webhook or a topic of
-// ntfy. Every reader of the message can open the link, so it opens nothing by itself: a browser answers only after a
-// person has typed in it, once, the code that the console shows. The link is signed, good until its question ends, and
-// for one browser. No GET changes anything: programs that look at the links of a chat send these.
+// A person who is away from the console gets the first line of a question and a link to it, through a webhook or a
+// topic of ntfy. Anyone who can read the message can open the link, so the link alone does not allow an answer: a
+// browser can answer only after a person has typed in, once, the code that the console shows. The link is signed,
+// valid until its question ends, and bound to one browser. No GET changes anything, because programs that preview the
+// links in a chat send GETs.
 
 const (
-	// linkAge is how long the link to a question without an end is good.
+	// linkAge is how long the link to a question without an end is valid.
 	linkAge = 15 * time.Minute
-	// awayDelay is how long a question that a page shows is not announced.
+	// awayDelay is how long to wait with the announcement of a question that a page shows.
 	awayDelay = 15 * time.Second
 	// sendTime bounds the sending of an announcement, and maxSending how many are sent at once.
 	sendTime, maxSending = 10 * time.Second, 4
@@ -40,7 +41,8 @@ const (
 	maxWrong = 5
 	// browserAge is how long a browser need not type the code again.
 	browserAge = 30 * 24 * time.Hour
-	// secretName is the file of the secret that codes and browsers are derived from, in the state directory.
+	// secretName is the name of the file, in the state directory, with the secret that codes and cookies are derived
+	// from.
 	secretName = "away"
 	// ntfyScheme marks the address of a topic of ntfy.
 	ntfyScheme = "ntfy+"
@@ -51,14 +53,14 @@ type away struct {
 	notify  string // where announcements go, without ntfyScheme
 	ntfy    bool
 	origin  *url.URL
-	secret  []byte // of the state directory: outlives the host
-	key     []byte // of this process: its questions are numbered anew
+	secret  []byte // kept in the state directory, so it outlives the host
+	key     []byte // of this process, because each process numbers its questions from 1
 	client  *http.Client
 	sending chan struct{}
 	log     *slog.Logger
 }
 
-// newAway checks the settings. It returns nil if they announce nothing.
+// newAway checks the settings. It returns nil if they do not ask for announcements.
 func newAway(set settings.Approvals, state string, log *slog.Logger) (*away, error) {
 	if set == (settings.Approvals{}) {
 		return nil, nil
@@ -90,13 +92,13 @@ func newAway(set settings.Approvals, state string, log *slog.Logger) (*away, err
 	return a, nil
 }
 
-// isOrigin reports whether an address is HTTPS, a host and nothing else.
+// isOrigin reports whether an address consists of https and a host only.
 func isOrigin(u *url.URL) bool {
 	rest := strings.Trim(u.Path, "/") + u.RawQuery + u.Fragment
 	return u.Scheme == "https" && u.Host != "" && rest == "" && u.User == nil
 }
 
-// sum returns a keyed digest for a purpose.
+// sum returns a keyed digest of parts, which differs for each purpose.
 func sum(key []byte, purpose string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "%s\x00", purpose)
@@ -106,13 +108,13 @@ func sum(key []byte, purpose string, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// code returns what a person types in a new browser: 40 bits, as ABCD-EFGH.
+// code returns the code that a person types in a new browser: 40 bits, as ABCD-EFGH.
 func (a *away) code() string {
 	text := base32.StdEncoding.EncodeToString(sum(a.secret, "code")[:5])
 	return text[:4] + "-" + text[4:]
 }
 
-// isCode reports whether a person has typed the code.
+// isCode reports whether typed is the code.
 func (a *away) isCode(typed string) bool {
 	plain := func(s string) []byte {
 		return sum(a.key, "typed", []byte(strings.NewReplacer("-", "", " ", "").Replace(strings.ToUpper(s))))
@@ -130,10 +132,10 @@ func (a *away) link(q *question) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, sum(a.key, "link", raw)...))
 }
 
-// errLink answers a link that does not open a question. It tells no more: anyone may try.
+// errLink is the error for a link that does not open a question. It does not say more, because anyone may try.
 var errLink = errors.New("this link opens no question: it was answered, has ended, or is not from this host")
 
-// question returns the number of the question that a token opens now.
+// question returns the number of the question that a token opens at this time.
 func (a *away) question(token string, now time.Time) (uint64, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) != 16+sha256.Size || !hmac.Equal(raw[16:], sum(a.key, "link", raw[:16])) {
@@ -145,14 +147,14 @@ func (a *away) question(token string, now time.Time) (uint64, error) {
 	return binary.BigEndian.Uint64(raw), nil
 }
 
-// newBrowser returns the cookie's value of a browser in which the code was typed.
+// newBrowser returns a cookie value for a browser in which the code was typed.
 func (a *away) newBrowser(now time.Time) string {
 	raw := binary.BigEndian.AppendUint64(nil, uint64(now.Add(browserAge).Unix()))
 	raw = append(raw, rand.Text()...)
 	return base64.RawURLEncoding.EncodeToString(append(raw, sum(a.secret, "browser", raw)...))
 }
 
-// isBrowser reports whether a cookie's value is that of such a browser.
+// isBrowser reports whether a cookie value is one that newBrowser has returned, and has not expired.
 func (a *away) isBrowser(value string, now time.Time) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(value)
 	if err != nil || len(raw) < 8+sha256.Size {
@@ -162,13 +164,13 @@ func (a *away) isBrowser(value string, now time.Time) bool {
 	return hmac.Equal(mac, sum(a.secret, "browser", body)) && uint64(now.Unix()) < binary.BigEndian.Uint64(body)
 }
 
-// formToken returns what the form of a link carries in one browser.
+// formToken returns the token in the form of a link, for one browser.
 func (a *away) formToken(token, browser string) string {
 	return base64.RawURLEncoding.EncodeToString(sum(a.key, "form", []byte(token), []byte{0}, []byte(browser)))
 }
 
-// bind reports whether a browser may answer a question by its link. The first one that a person presses a button in
-// may.
+// bind binds the link of a question to the first browser in which a person presses a button. It reports an error for
+// any other browser.
 func (c *Console) bind(id uint64, browser string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +195,7 @@ func (c *Console) tried(id uint64) {
 	}
 }
 
-// announce sends the first line of a question and its link, without waiting for it.
+// announce sends the first line of a question and its link in the background.
 func (c *Console) announce(ctx context.Context, q *question) {
 	c.mu.Lock()
 	a, watched := c.away, c.pages > 0
@@ -221,7 +223,7 @@ func (c *Console) announce(ctx context.Context, q *question) {
 	}()
 }
 
-// send sends an announcement. Its errors do not hold the address, which is a secret.
+// send sends an announcement. Its errors do not contain the address, which is a secret.
 func (a *away) send(ctx context.Context, q *question) error {
 	link := a.origin.Scheme + "://" + a.origin.Host + address("q", a.link(q))
 	first := unlinked(cmp.Or(q.Asked.Gist, q.Asked.Tool+" asks"))
@@ -249,14 +251,14 @@ func (a *away) send(ctx context.Context, q *question) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 1<<10) // only the status counts
+	_, _ = io.CopyN(io.Discard, resp.Body, 1<<10) // only the status matters
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("%s answered %s", req.URL.Host, resp.Status)
 	}
 	return nil
 }
 
-// unlinked is a line in which no chat program finds a link or its own marks: an agent has written a part of it.
+// unlinked returns a line in which chat programs find neither links nor markup: an agent has written a part of it.
 func unlinked(line string) string {
 	return strings.NewReplacer("://", "[:]//", "`", "'", "<", "‹", ">", "›", "@", "(at)").Replace(line)
 }

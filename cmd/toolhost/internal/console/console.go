@@ -1,11 +1,11 @@
 // Package console serves the pages on which the owner of the machine sees what agents do through a host, approves
 // calls that a rule asks about, stops running calls and undoes changes.
 //
-// A [Console] observes every call of the host. As its asker, it shows the questions that a client cannot show to a
-// person. [Console.Open] serves the pages: on its own loopback address, or on a Unix socket in the state directory
-// that [Forward] connects to one. A code that works once opens them. It is in the state directory, which no contained
-// command can read, and is exchanged for a cookie. If commands are not contained the pages only show, and approve
-// nothing.
+// A [Console] observes every call of the host. As the host's asker, it shows the questions that a client cannot show
+// to a person. [Console.Open] serves the pages: on a loopback address, or on a Unix socket in the state directory,
+// which [Forward] connects to a loopback address. A code that is valid once opens them. The code is in the state
+// directory, which contained commands cannot read, and is exchanged for a cookie. If commands are not contained, the
+// pages only show, and approve nothing.
 package console
 
 import (
@@ -22,27 +22,27 @@ import (
 
 // Limits on the memory of a console, and on its viewers.
 const (
-	// MaxCalls is how many calls the live view goes back.
+	// MaxCalls is how many calls the live view has.
 	MaxCalls = 200
-	// MaxResult bounds what is kept of one result, and of one command, in bytes: of all together 6 MiB. A row shows
-	// the first maxPreview of them; the page of the call shows all.
+	// MaxResult is how many bytes of one result, and of one command, are kept; 6 MiB for all calls. A row shows the
+	// first maxPreview bytes; the page of the call shows all.
 	MaxResult  = 16 << 10
 	maxPreview = 2 << 10
-	// MaxFiles is how many of the files are kept that one call reads or writes, and maxName bounds each of them
-	// and the name of a tool, which callers make up, in bytes.
+	// MaxFiles is how many files of one call are kept. maxName is how many bytes are kept of the path of a file, and of
+	// the name of a tool, which a caller may have made up.
 	MaxFiles = 20
 	maxName  = 4 << 10
-	// maxClient bounds what a client calls itself, in bytes.
+	// maxClient is how many bytes of a client's name are kept.
 	maxClient = 100
-	// MaxWaiting is how many questions may wait at once, and maxOfOne how many about the calls of one principal, three
-	// quarters, so that no one keeps the others from asking; further calls are refused.
+	// MaxWaiting is how many questions may wait at once. maxOfOne is how many of them may be about calls of one
+	// principal: three quarters, so that no principal prevents the questions of others. Further calls are refused.
 	MaxWaiting = 64
 	maxOfOne   = MaxWaiting - MaxWaiting/4
 	// MaxPages is the maximum number of pages that are updated concurrently. A browser needs one for all its tabs.
 	MaxPages = 16
 )
 
-// A Console is what a page shows of the calls of one host, and where its questions wait. Use [New].
+// A Console holds the calls of one host that the pages show, and the questions that wait. Use [New].
 type Console struct {
 	always bool // questions wait although no page is open
 
@@ -50,23 +50,24 @@ type Console struct {
 	calls        []*call         // oldest first
 	sessions     []*agentSession // least recently used first
 	waiting      []*question
-	resolved     []outcome // of questions, oldest first
+	resolved     []outcome // outcomes of questions, oldest first
 	lastQuestion uint64    // the number of the last question
-	version      uint64    // of the call that changed last
+	version      uint64    // the version of the call that changed last
 	pages        int
-	left         time.Time     // when a page was closed last
-	base         string        // the address of the pages; empty when they have none of their own
+	left         time.Time     // when a page was last closed
+	base         string        // the address of the pages; "" if they are served on a socket
 	changed      chan struct{} // closed at the next change
 	asked        chan struct{} // closed at the next change of the questions
 	away         *away         // nil: questions are not announced
 }
 
-// New makes a console that shows nothing yet. With always, questions wait for an answer although no page is open.
+// New returns a console without calls. If always is set, questions wait for an answer even if no page is open.
 func New(always bool) *Console {
 	return &Console{always: always, changed: make(chan struct{}), asked: make(chan struct{})}
 }
 
-// Watch makes the console see the calls of a host with this configuration, and answer for its clients.
+// Watch changes a configuration so that the console observes the calls of the host, and is asked in place of its
+// clients.
 func (c *Console) Watch(cfg *mcpserver.Config) {
 	cfg.Observers = append(cfg.Observers, c)
 	cfg.Asker = c
@@ -78,7 +79,7 @@ func (c *Console) notify() {
 	c.changed = make(chan struct{})
 }
 
-// notifyAsked tells the pages at once that the questions have changed. The caller holds the lock.
+// notifyAsked tells the pages immediately that the questions have changed. The caller holds the lock.
 func (c *Console) notifyAsked() {
 	close(c.asked)
 	c.asked = make(chan struct{})
@@ -89,17 +90,18 @@ func (c *Console) notifyAsked() {
 type notice struct {
 	changed <-chan struct{} // closed at the next change
 	asked   <-chan struct{} // closed when the next question appears or is settled
-	waiting int             // questions now
+	waiting int             // how many questions wait
 }
 
-// next returns the notice of the next change.
+// next returns a notice of the state now, and of the next change.
 func (c *Console) next() notice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return notice{c.changed, c.asked, len(c.waiting)}
 }
 
-// attach counts a page that is kept up to date, if there is room for one. It must leave.
+// attach counts a page that is to be updated. ok is false if there are MaxPages already; otherwise leave must be
+// called when the page is closed.
 func (c *Console) attach() (leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,18 +124,18 @@ const (
 	stateDone    = "done"
 	stateFailed  = "failed"
 	stateRefused = "refused"
-	stateAsked   = "asked" // it was repeated with the answer
+	stateAsked   = "asked" // a person was asked, and another call repeats it with the answer
 )
 
 // A call is one row of the live view.
 type call struct {
 	ID, Version uint64
-	Former      uint64 // the call that was asked about, which this one repeats
+	Former      uint64 // the call that this one repeats with the answer of a person
 	Session     string // the key of its session
 	State       string
 	Record      audit.Record
 	Result      string // its beginning
-	Cut         int    // bytes that are not kept of it
+	Cut         int    // how many bytes of it are not kept
 	Lines       lineCount
 }
 
@@ -154,14 +156,14 @@ func (c *Console) CallBegan(ctx context.Context, info audit.Call) context.Contex
 	return ctx
 }
 
-// CallPlanned shows what a call is about to do.
+// CallPlanned shows the effects that a call is about to have.
 func (c *Console) CallPlanned(_ context.Context, info audit.Call, r audit.Record) {
 	r = bounded(r)
 	c.change(info.ID, func(one *call) { one.State, one.Record = stateRunning, r })
 }
 
-// CallEnded shows how a call ended. A call that comes again with the answer of a person takes the place of the one
-// that was asked about.
+// CallEnded shows how a call ended. If a call was repeated with the answer of a person, it replaces the call that the
+// question was about.
 func (c *Console) CallEnded(_ context.Context, info audit.Call, r audit.Record, result builtin.Result) {
 	r = bounded(r)
 	text := clip(result.Text, MaxResult)
@@ -218,7 +220,7 @@ func bounded(r audit.Record) audit.Record {
 	return r
 }
 
-// change changes a call that the live view still has.
+// change applies do to a call, if the live view still has it.
 func (c *Console) change(id uint64, do func(*call)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +235,7 @@ func (c *Console) change(id uint64, do func(*call)) {
 	}
 }
 
-// recent returns the calls of the live view that a query finds, newest first, at most so many.
+// recent returns the calls of the live view that match a query, newest first, at most most of them.
 func (c *Console) recent(q query, most int) (found []call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,15 +9,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// Bounds of a call whose lines are counted for the list, in files and in bytes of them, and of the counts that are
-// kept.
+// Limits of a call whose lines are counted for the list (files, and bytes in them), and of the counts that are kept.
 const (
 	maxCountedFiles = 50
 	maxCountedBytes = 1 << 20
 	maxCounts       = 1000
 )
 
-// lineCounts keeps how many lines calls changed, by their IDs. What a call changed stays the same.
+// lineCounts keeps how many lines calls have changed, by their IDs. These numbers never change.
 type lineCounts struct {
 	mu  sync.Mutex
 	all map[string]lineCount
@@ -34,7 +33,7 @@ func (l *lineCounts) of(c builtin.ChangedCall, operator mcpserver.Operator) line
 		return lineCount{}
 	}
 	_, diff, err := operator.ShowChange(c.ID)
-	if err != nil { // the page of the call tells it
+	if err != nil { // the page of the call shows the error
 		return lineCount{}
 	}
 	if l.all == nil || len(l.all) == maxCounts {

@@ -8,16 +8,18 @@ import (
 )
 
 const (
-	// settleTime is the least time between two events of calls, so that a busy host does not keep its pages redrawing.
+	// settleTime is the shortest time between two events about calls, so that pages of a busy host do not redraw all the
+	// time.
 	settleTime = 200 * time.Millisecond
-	// heartbeat is how often a page is told that it is up to date, and tasks are polled, whose end sends no notice.
+	// heartbeat is how often a page is told that it is up to date. Tasks are polled as often, because their end causes
+	// no notice.
 	heartbeat = 2 * time.Second
-	// outputWait is how long a request for a task's output waits for some.
+	// outputWait is how long a request for a task's output waits for output.
 	outputWait = 20 * time.Second
 )
 
-// stream tells a page when something has changed; it then fetches what it shows. An event holds the number of
-// questions that wait.
+// stream tells a page when something has changed, so that it fetches its content again. An event contains the number
+// of waiting questions.
 func (s livePages) stream(w http.ResponseWriter, v pageRequest) {
 	leave, ok := s.console.attach()
 	if !ok {
@@ -32,18 +34,18 @@ func (s livePages) stream(w http.ResponseWriter, v pageRequest) {
 	defer context.AfterFunc(s.closing, cancel)()
 	out, tasks := http.NewResponseController(w), taskPages(s)
 	s.console.follow(ctx, tasks.states, func(event string, waiting int) bool {
-		if _, ok := s.sessions.session(v.Request); !ok { // it was left, or grew too old
+		if _, ok := s.sessions.session(v.Request); !ok { // logged out or expired
 			return false
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // give up a page that is gone or does not read
+		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // gives up on a page that is gone or does not read
 		_, err := fmt.Fprintf(w, "event: %s\ndata: %d\n\n", event, waiting)
 		return err == nil && out.Flush() == nil
 	})
 }
 
 // follow calls send at once, after each change and with each heartbeat, until ctx is done or send returns false.
-// Changes within settleTime of an event are sent together; a question is sent at once. also represents what changes
-// without a notice.
+// Changes within settleTime of an event are combined, but a question is sent immediately. also returns a
+// representation of the state whose changes cause no notice.
 func (c *Console) follow(ctx context.Context, also func() string, send func(event string, waiting int) bool) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -51,7 +53,7 @@ func (c *Console) follow(ctx context.Context, also func() string, send func(even
 	last := ""
 	for {
 		n, now := c.next(), also()
-		// Told by comparing, as a change and the tick may come at the same time.
+		// Changes are found by comparing, because a change and the tick may come at the same time.
 		event := "beat"
 		if n.changed != told.changed || now != last {
 			event = "change"

@@ -12,12 +12,12 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// The questions of an agent that are no questions about permissions: AskUserQuestion.
+// Questions of an agent that are not about permissions: AskUserQuestion.
 
-// A form is the question of such a call.
+// A form is such a question.
 type form struct {
 	Message string // begins with a line that the agent cannot leave out
-	Diff    string // what the answer is about. Each label of the one choice is then a button
+	Diff    string // what the question is about, or ""; if set, each label of the only choice is a button
 	Choices []formChoice
 }
 
@@ -28,8 +28,8 @@ const maxDiff = 1 << 20
 type formChoice struct {
 	Name, Words, Title string
 	Labels             []string
-	Several            bool // labels may be chosen
-	Longest            int  // of the words, in characters
+	Several            bool // several labels may be chosen
+	Longest            int  // the greatest length of the words, in characters
 }
 
 // formActions are the answers to a form, and the messages about them.
@@ -48,7 +48,7 @@ func newForm(params json.RawMessage) (f form) {
 			}
 		}
 	}
-	_ = json.Unmarshal(params, &p) // of the host; without questions it can be declined
+	_ = json.Unmarshal(params, &p) // they come from the host; a form without questions can be declined
 	f.Message, f.Diff = p.Message, p.Diff
 	for n := 1; ; n++ {
 		c := formChoice{Name: fmt.Sprint("answer", n), Words: fmt.Sprint("words", n)}
@@ -62,7 +62,8 @@ func newForm(params json.RawMessage) (f form) {
 	}
 }
 
-// answer returns the result of the elicitation. An answer to a part of the questions is an error, and nothing is sent.
+// answer returns the result of the elicitation. If only some of the questions are answered, it returns an error, and
+// nothing is sent.
 func (f form) answer(action string, values url.Values) (string, error) {
 	result := map[string]any{"action": action}
 	if action == "accept" {
@@ -89,7 +90,7 @@ func (f form) answer(action string, values url.Values) (string, error) {
 	return string(raw), err
 }
 
-// formOf shows a question with a form.
+// formOf shows the form of a question.
 func (b liveBody) formOf(id string, q question) g.Node {
 	act := func(label, action string, class g.Node) g.Node {
 		return h.Button(class, h.Name("decision"), h.Value(action), g.If(b.Closed != "", h.Disabled()), g.Text(label))
@@ -110,7 +111,7 @@ func (b liveBody) formOf(id string, q question) g.Node {
 	)
 }
 
-// diffOf shows a question about a diff.
+// diffOf shows the form of a question about a diff.
 func (b liveBody) diffOf(id string, q question) g.Node {
 	shown := clip(q.Form.Diff, maxDiff)
 	return h.Li(h.ID(id), h.Data("v", "waiting"), h.Class("question"),
@@ -128,7 +129,7 @@ func (b liveBody) diffOf(id string, q question) g.Node {
 	)
 }
 
-// fields are those of one question of a form.
+// fields shows the fields of one choice.
 func (c formChoice) fields(id string) g.Node {
 	kind, words := "radio", id+"-"+c.Words
 	if c.Several {

@@ -17,8 +17,8 @@ import (
 // ErrHostEnded is returned by [Forwarder.Serve] when its host has ended.
 var ErrHostEnded = errors.New("the host has ended")
 
-// A Forwarder carries the socket of a console to a loopback address, where a browser can open it. It lets no one
-// in by itself: the console at the other end asks for the code and the cookie.
+// A Forwarder connects a loopback address, which a browser can open, to the socket of a console. It authenticates no
+// one: the console itself asks for the code and the cookie.
 type Forwarder struct {
 	instance Instance
 	dial     func(context.Context) (net.Conn, error)
@@ -26,8 +26,8 @@ type Forwarder struct {
 	log      *slog.Logger
 }
 
-// Forward listens on a loopback address for a console that listens on a socket. dial connects to it; nil: it is on this
-// machine.
+// Forward listens on a loopback address for a console that listens on a socket. dial connects to the socket; nil
+// means that the socket is on this machine.
 func Forward(i Instance, dial func(context.Context) (net.Conn, error), address string, log *slog.Logger) (*Forwarder, error) {
 	if dial == nil {
 		dial = func(ctx context.Context) (net.Conn, error) {
@@ -53,7 +53,7 @@ func (f *Forwarder) URL() string { return "http://" + f.listener.Addr().String()
 // hostLook is the interval at which a forwarder checks that its host still runs.
 const hostLook = 2 * time.Second
 
-// Serve carries requests until ctx is done, or until the host has ended: that is [ErrHostEnded].
+// Serve forwards requests until ctx is done, or until the host has ended; then it returns [ErrHostEnded].
 func (f *Forwarder) Serve(ctx context.Context) error {
 	socket := &http.Transport{
 		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return f.dial(ctx) },
@@ -63,7 +63,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "console"
-			r.Out.Host = r.In.Host // the console judges it
+			r.Out.Host = r.In.Host // the console checks it
 		},
 		Transport: socket, FlushInterval: -1, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
@@ -83,7 +83,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 			return web.Close()
 		case <-look.C:
 			if f.instance.dir == "" {
-				continue // it is on another machine
+				continue // cannot be checked: the host is on another machine
 			}
 			if running, _ := statedir.Running(f.instance.path(".lock"), f.instance.forget); !running {
 				return errors.Join(ErrHostEnded, web.Close())
@@ -92,11 +92,11 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	}
 }
 
-// fullDuplex keeps a form readable while the answer to it is written. Otherwise the server closes it with the
-// first byte of the answer, and the transport, which may not have seen its end yet, gives up the answer.
+// fullDuplex makes a form readable while its response is written. Otherwise the server closes the form at the first
+// byte of the response. If the transport has not read the form to its end by then, it drops the response.
 func fullDuplex(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 can
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 supports it
 		next.ServeHTTP(w, r)
 	})
 }

@@ -24,7 +24,7 @@ type historyBody struct {
 	Calls    []changedCall // newest first
 	More     bool
 	Holdings []builtin.Holding
-	Bounds   string // of what is kept
+	Bounds   string // the limits of the history
 
 	short func(path string) string
 }
@@ -32,7 +32,7 @@ type historyBody struct {
 // A changedCall describes the changes of one call in the roots.
 type changedCall struct {
 	builtin.ChangedCall
-	Lines lineCount // of all files, zero if they were not counted
+	Lines lineCount // of all files; zero if they were not counted
 }
 
 func (s historyPages) show(w http.ResponseWriter, v pageRequest) {
@@ -74,7 +74,7 @@ func (s historyPages) list(v pageRequest) (historyBody, error) {
 	return body, err
 }
 
-// keepRoots leaves of a call what it changed in the roots, and reports whether that is anything. Several hosts share
+// keepRoots removes the files outside of the roots from a call, and reports whether any are left. Several hosts share
 // one history.
 func (s historyPages) keepRoots(c *builtin.ChangedCall) bool {
 	c.Files = slices.DeleteFunc(c.Files, func(f builtin.Change) bool { return !s.inRoots(f.Path) })
@@ -84,7 +84,7 @@ func (s historyPages) keepRoots(c *builtin.ChangedCall) bool {
 	return len(c.Files) > 0
 }
 
-// undoChosen undoes several changes at once, and tells for each file what became of it.
+// undoChosen undoes several changes at once, and shows the result for each file.
 func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 	f := layout{Page: "history", Title: "History"}
 	result, err := s.operator.Undo(v.Context(), builtin.UndoSelection{IDs: v.PostForm["id"]})
@@ -102,7 +102,7 @@ func (s historyPages) undoChosen(w http.ResponseWriter, v pageRequest) {
 	s.showWith(w, v, status, f)
 }
 
-// told describes what became of files, and how many were left as they are.
+// told describes the results for files, and returns how many were not changed.
 func told(files []builtin.Undone) (said string, left int) {
 	var restored, others []string
 	for _, u := range files {
@@ -118,7 +118,7 @@ func told(files []builtin.Undone) (said string, left int) {
 	return strings.TrimSpace(said + listed(others, " ")), len(others)
 }
 
-// maxListed is how many files a sentence names.
+// maxListed is how many files a sentence lists.
 const maxListed = 20
 
 func listed(names []string, separator string) string {
@@ -140,22 +140,23 @@ func (s historyPages) inRoots(path string) bool {
 // A changeBody is the page of one call.
 type changeBody struct {
 	Call  changedCall
-	Diff  []line // the hunks, or the whole file with the lines that were removed
+	Diff  []line // the hunks, or the whole file with the removed lines
 	Lines lineCount
 	Whole bool
-	Force bool // what prevented the undo can be overridden
+	Force bool // the undo was refused for a reason that can be overridden
 
 	short func(path string) string
 }
 
-// changeSlack is how much later than its record a call may have begun to change files.
+// changeSlack is how long after the end of a call, according to its record, a change may have begun that belongs to
+// it.
 const changeSlack = 2 * time.Second
 
-// comparedCommand is how much of a command is compared, in bytes: the history keeps no more of a long one.
+// comparedCommand is how many bytes of two commands are compared: the history keeps no more of a long command.
 const comparedCommand = 1 << 10
 
-// changeOf returns what a call has changed, from the history: the change that began while the call ran, by the same
-// tool in the same scope, of its command or of a file that it wrote.
+// changeOf returns what a call has changed, according to the history: the change that began while the call ran, by
+// the same tool in the same scope, and with the same command or with a file that the call wrote.
 func (s historyPages) changeOf(c call) *changeBody {
 	r := c.Record
 	if c.State != stateDone && c.State != stateFailed || r.Command == "" && len(r.Writes) == 0 {
@@ -211,7 +212,7 @@ func (s historyPages) changeWith(w http.ResponseWriter, v pageRequest, undone []
 	s.write(w, v, status, layout{Page: "change", Title: "Change", Said: said, Failed: failed, Body: body})
 }
 
-// undo restores what the file of a change held before it.
+// undo undoes the changes that a call has made.
 func (s historyPages) undo(w http.ResponseWriter, v pageRequest) {
 	sel := builtin.UndoSelection{IDs: []string{v.PathValue("id")}, Force: v.PostFormValue("force") != ""}
 	result, err := s.operator.Undo(v.Context(), sel)

@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
-// Folder is the directory below the state directory that says which consoles can be opened.
+// Folder is the directory below the state directory that has a file for each console that can be opened.
 const Folder = "console"
 
 // An Instance is a console that can be opened now.
@@ -25,7 +25,7 @@ type Instance struct {
 	Kind  string    `json:"kind"` // stdio or http
 	Roots []string  `json:"roots"`
 	Began time.Time `json:"began"`
-	// URL is where it listens; empty when it listens on a socket in its folder.
+	// URL is the address that it listens on; "" if it listens on a socket in the folder.
 	URL string `json:"url,omitempty"`
 	// Code logs in one browser.
 	Code string `json:"code"`
@@ -36,13 +36,13 @@ type Instance struct {
 // Socket is the path of the socket that a console without a URL listens on.
 func (i Instance) Socket() string { return filepath.Join(i.dir, i.ID+".sock") }
 
-// Link opens a console that listens at url. The code is in the part that browsers do not send.
+// Link returns a link that opens a console listening at url. The code is in the fragment, which browsers do not send.
 func Link(url, code string) string { return url + "/enter#" + code }
 
 // maxInstance bounds the file of an instance, in bytes.
 const maxInstance = 1 << 20
 
-// An instanceFile is the place of an instance on disk.
+// An instanceFile is the file by which an instance is found.
 type instanceFile struct {
 	file Instance
 	mark *statedir.Mark
@@ -50,13 +50,13 @@ type instanceFile struct {
 
 func (i Instance) path(suffix string) string { return filepath.Join(i.dir, i.ID+suffix) }
 
-// openInstanceFile takes the place of an instance. Nothing is written before [instanceFile.write].
+// openInstanceFile reserves the file names of an instance. It does not write the file: see [instanceFile.write].
 func openInstanceFile(state string, i Instance) (*instanceFile, error) {
 	i.dir = filepath.Join(state, Folder)
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return nil, err
 	}
-	_, _ = Find(state) // removes what killed hosts left
+	_, _ = Find(state) // removes what killed hosts have left
 	mark, err := statedir.Own(i.path(".lock"))
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func openInstanceFile(state string, i Instance) (*instanceFile, error) {
 	return &instanceFile{file: i, mark: mark}, nil
 }
 
-// write replaces the file, so that no process reads half of it. Only the owner can read it.
+// write replaces the file atomically. Only the owner can read it.
 func (r *instanceFile) write() error {
 	raw, err := json.Marshal(r.file)
 	if err != nil {
@@ -87,7 +87,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Find lists the consoles that can be opened, oldest first, and removes what killed hosts left.
+// Find returns the consoles that can be opened, oldest first, and removes what killed hosts have left.
 func Find(state string) ([]Instance, error) {
 	dir := filepath.Join(state, Folder)
 	names, err := statedir.Owned(dir, func(name string) error { return Instance{dir: dir, ID: name}.forget() })
@@ -96,7 +96,7 @@ func Find(state string) ([]Instance, error) {
 		i := Instance{dir: dir, ID: name}
 		raw, err := privatefile.Read(i.path(".json"), maxInstance)
 		if err != nil || json.Unmarshal(raw, &i) != nil || i.ID != name {
-			continue // it has just begun or ended
+			continue // it is just starting or ending
 		}
 		all = append(all, i)
 	}

@@ -18,21 +18,21 @@ type layout struct {
 	Waiting     int
 	Kind        string
 	Roots       []string
-	Mode        string // of the settings
+	Mode        string // the mode in the settings
 	Sandbox     string // what contains commands
 	Servers     bool   // other servers are configured
-	Closed      string // why nothing can be approved here; empty where it can
-	Said        string // what became of a form
-	Failed      bool   // and that it had no effect
+	Closed      string // why nothing can be approved here; "" if it can
+	Said        string // the result of a form
+	Failed      bool   // the form had no effect
 	Body        content
 }
 
-// document is a page of the console without the frame.
+// document returns a page of the console without the frame.
 func document(title string, body ...g.Node) g.Node {
 	return scripted(title, h.Script(h.Src("/console.js"), h.Defer()), body...)
 }
 
-// scripted is a document with this script, which may be nil.
+// scripted returns a document with the given script, which may be nil.
 func scripted(title string, script g.Node, body ...g.Node) g.Node {
 	return h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
@@ -49,7 +49,7 @@ func scripted(title string, script g.Node, body ...g.Node) g.Node {
 	))
 }
 
-// document is the whole page.
+// document returns the whole page.
 func (f layout) document() g.Node {
 	said := "say"
 	if f.Failed {
@@ -83,12 +83,12 @@ func (f layout) bar() g.Node {
 	)
 }
 
-// tab is the link to a page, which is marked on that page and on those below it.
+// tab returns the link to a page. It is marked on that page and on the given pages below it.
 func (f layout) tab(href string, name g.Node, pages ...string) g.Node {
 	return h.Li(h.A(h.Href(href), g.If(slices.Contains(pages, f.Page), h.Aria("current", "page")), name))
 }
 
-// count says how many questions wait.
+// count returns the element that shows how many questions wait.
 func (f layout) count() g.Node {
 	return h.Span(h.Class("count"), h.ID("count"), g.If(f.Waiting == 0, g.Attr("hidden")),
 		h.Span(h.Class("unseen"), g.Text(", ")),
@@ -97,7 +97,7 @@ func (f layout) count() g.Node {
 	)
 }
 
-// where describes this host.
+// where returns a description of this host.
 func (f layout) where() g.Node {
 	roots := g.Map(f.Roots, func(root string) g.Node { return after(" ", root) })
 	return h.Div(h.Class("where"),

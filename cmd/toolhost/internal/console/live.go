@@ -15,23 +15,23 @@ import (
 // The live page: questions, sessions, tasks, calls.
 type livePages struct{ *website }
 
-// A liveBody is the first page. With a session in its query it is the page of that session.
+// A liveBody is the start page. If its query has a session, it is the page of that session.
 type liveBody struct {
 	Token    string
 	Closed   string
 	Waiting  []question
 	Resolved []outcome
-	Sessions []agentSession // those that the query is about
+	Sessions []agentSession // the sessions that the query selects
 	All      []agentSession
 	Tasks    []taskView
 	Calls    []call
 	Tools    []*builtin.Def
 	Query    query
-	Planning map[string]bool // by the keys of sessions: those that were put into plan mode
-	Since    uint64          // of calls that have not changed since this version the page has everything already
+	Planning map[string]bool // by session key: the session was put into plan mode
+	Since    uint64          // the page already has the calls that have not changed since this version
 
 	short     func(path string) string
-	answersTo string // the address that takes answers; "": that of the console
+	answersTo string // the address that takes answers; "": the console's
 }
 
 func (s livePages) live(v pageRequest) liveBody {
@@ -69,7 +69,7 @@ func (s livePages) showWith(w http.ResponseWriter, v pageRequest, said string, f
 	s.write(w, v, status, f)
 }
 
-// setMode puts the conversation of a session into plan mode, or back into the mode of the settings.
+// setMode puts the conversation of a session into plan mode, or back into the mode in the settings.
 func (s livePages) setMode(w http.ResponseWriter, v pageRequest) {
 	said, err := s.mode(v.PathValue("session"), v.PostFormValue("mode"))
 	status := http.StatusOK
@@ -84,7 +84,7 @@ func (s livePages) mode(session, mode string) (said string, err error) {
 	if len(all) == 0 || mode != "plan" && mode != "default" {
 		return "", errors.New("there is no such session or mode: nothing was changed")
 	}
-	if err := s.operator.MayAnswer(); err != nil && mode != "plan" { // entering plan mode only forbids more: it needs no check
+	if err := s.operator.MayAnswer(); err != nil && mode != "plan" { // plan mode only forbids more
 		return "", fmt.Errorf("the mode was not changed. %w", err)
 	}
 	if err := mcpserver.Modes(s.host).Set(all[0].Scope, mode == "plan"); err != nil {
@@ -100,11 +100,11 @@ func (s livePages) mode(session, mode string) (said string, err error) {
 func (s livePages) showPart(w http.ResponseWriter, v pageRequest) {
 	var part g.Node
 	if name := v.PathValue("name"); name == "history" {
-		body, _ := historyPages(s).list(v) // the page tells the error
+		body, _ := historyPages(s).list(v) // the page of the history shows the error
 		part = body.list()
 	} else {
 		body := s.live(v)
-		body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // without one the page has nothing yet
+		body.Since, _ = strconv.ParseUint(v.Header.Get(headerSince), 10, 64) // 0 if absent: the page has nothing yet
 		part = body.part(name)
 	}
 	if part == nil {
@@ -114,10 +114,10 @@ func (s livePages) showPart(w http.ResponseWriter, v pageRequest) {
 	render(w, http.StatusOK, part)
 }
 
-// headerSince names the latest version of a call that a page shows.
+// headerSince is the header with the latest version of a call that a page shows.
 const headerSince = "X-Since"
 
-// showCall shows one call with all that is kept of it.
+// showCall shows one call with everything that is kept of it.
 func (s livePages) showCall(w http.ResponseWriter, v pageRequest) {
 	id, err := strconv.ParseUint(v.PathValue("id"), 10, 64)
 	for _, c := range s.console.recent(query{}, MaxCalls) {
@@ -134,7 +134,7 @@ func (s livePages) showCall(w http.ResponseWriter, v pageRequest) {
 	s.gone(w, v, "Call", "This call is no longer kept here. The audit log has it.")
 }
 
-// callBody is the page of a call: its question while that waits, and what the call changed.
+// callBody returns the page of a call, with its question while that waits, and with what the call changed.
 func (s livePages) callBody(v pageRequest, c call) callBody {
 	b := callBody{live: liveBody{Token: v.session.token, short: s.short}, Call: c}
 	if err := s.operator.MayAnswer(); err != nil {

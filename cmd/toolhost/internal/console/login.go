@@ -13,17 +13,18 @@ import (
 const (
 	// SessionAge is the lifetime of a browser session.
 	SessionAge = 12 * time.Hour
-	// maxSessions is how many browsers are let in at once; beyond it the first one in has to enter again.
+	// maxSessions is how many browsers can be logged in at once. Above it, the one that has been logged in longest is
+	// logged out.
 	maxSessions = 16
 )
 
-// errCode answers a code that does not open this console.
+// errCode is the error for a code that does not open this console.
 var errCode = errors.New("this code does not open the console: it was used already, or belongs to another host. Run toolhost console to get a new link")
 
-// A sessionStore lets browsers in. Nothing of it outlives the process.
+// A sessionStore holds the sessions of logged-in browsers, in memory only.
 type sessionStore struct {
 	cookie string            // its name, which differs from that of other consoles on this machine
-	keep   func(code string) // keeps a new code where its owner finds it
+	keep   func(code string) // stores a new code for its owner
 
 	mu       sync.Mutex
 	code     string
@@ -32,7 +33,7 @@ type sessionStore struct {
 
 // A session is a logged-in browser.
 type session struct {
-	token string // what its forms must carry
+	token string // the token that its forms must contain
 	made  time.Time
 }
 
@@ -42,13 +43,14 @@ func newSessionStore(instance string, keep func(code string)) *sessionStore {
 	return d
 }
 
-// renewCode makes a new code, of at least 128 random bits. The caller holds the lock, or is alone.
+// renewCode creates a new code, of at least 128 random bits. The caller holds the lock, unless no other goroutine
+// uses the store yet.
 func (d *sessionStore) renewCode() {
 	d.code = rand.Text()
 	d.keep(d.code)
 }
 
-// login exchanges the code for a cookie. The code is spent then, and a new one takes its place.
+// login exchanges the code for a cookie, and replaces the code by a new one.
 func (d *sessionStore) login(code string) (*http.Cookie, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +68,7 @@ func (d *sessionStore) login(code string) (*http.Cookie, error) {
 	}, nil
 }
 
-// expire forgets sessions that are too old, and the oldest ones when they are too many.
+// expire removes sessions that are too old, and the oldest ones if there are too many.
 func (d *sessionStore) expire() {
 	for {
 		var oldest [sha256.Size]byte
@@ -85,7 +87,7 @@ func (d *sessionStore) expire() {
 	}
 }
 
-// session finds the session of a request.
+// session returns the session of a request.
 func (d *sessionStore) session(r *http.Request) (session, bool) {
 	cookie, err := r.Cookie(d.cookie)
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The page of the agents: those that the tool Agent has started, and what ended ones left in worktrees.
+// The page of agents: those that the tool Agent has started, and the worktrees with the changes of agents that have
+// ended.
 type agentPages struct{ *website }
 
-// An agentsBody is that page.
+// An agentsBody is the page of agents.
 type agentsBody struct {
 	Running []mcpserver.RunningAgent
-	Runner  string // the setting; "" where agents start none
+	Runner  string // the setting; "" if agents cannot be started
 	Kept    []keptTree
 }
 

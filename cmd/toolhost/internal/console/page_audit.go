@@ -37,7 +37,7 @@ func (b auditBody) search(token string) g.Node {
 	)
 }
 
-// choice is a field for one of some values.
+// choice returns a field with several options.
 func choice(name, label string, options ...g.Node) g.Node {
 	return h.Div(h.Label(h.For(name), g.Text(label)), h.Select(h.ID(name), h.Name(name), g.Group(options)))
 }

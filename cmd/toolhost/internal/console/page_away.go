@@ -15,9 +15,9 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The pages of a link to one question. They have a listener of their own, and no address of the console works there.
+// The pages of a link to one question. They have their own listener, on which no other address of the console works.
 
-// An awayPages serves the links.
+// An awayPages serves the links to questions.
 type awayPages struct {
 	*website
 	*away
@@ -42,14 +42,14 @@ func (s *awayPages) routes() http.Handler {
 	return withDeadlines(s.checked(mux), headerTime, writeTime)
 }
 
-// checked sets the headers of each answer, and refuses requests that another page has caused or that are addressed to
-// another name.
+// checked sets the headers of each response. It refuses requests from pages of other sites, and those for another
+// host name.
 func (s *awayPages) checked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
-		w.Header().Set("Referrer-Policy", "no-referrer") // the address is the link
+		w.Header().Set("Referrer-Policy", "no-referrer") // the address contains the link
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "+
 			"frame-ancestors 'none'; base-uri 'none'")
 		if r.Host != s.origin.Host && !isLoopbackHost(r.Host) {
@@ -110,7 +110,7 @@ func (s *awayPages) browser(r *http.Request) (value string, known bool) {
 	return cookie.Value, s.isBrowser(cookie.Value, time.Now())
 }
 
-// answer takes the decision.
+// answer records the decision.
 func (s *awayPages) answer(w http.ResponseWriter, r *http.Request) {
 	token := r.PathValue("token")
 	id, err := s.question(token, time.Now())
@@ -127,7 +127,7 @@ func (s *awayPages) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	form := r.PostForm
-	form.Set("question", strconv.FormatUint(id, 10)) // the link says which, not the form
+	form.Set("question", strconv.FormatUint(id, 10)) // the link determines the question, not the form
 	if form.Get("decision") == mcpserver.AlwaysAllow {
 		form.Set("decision", "")
 	}
@@ -162,7 +162,8 @@ func (s *awayPages) show(w http.ResponseWriter, r *http.Request, status int, id 
 		h.H2(h.Class("unseen"), g.Text("Waiting for you")), b.warning(), h.Ol(h.Class("questions"), b.question(one, false))))
 }
 
-// closed is the page that a link opens: it is the same for all, and shows nothing of the question.
+// closed returns the page of a link for a browser that is not known. It is the same for all questions, and shows
+// nothing of them.
 func (s *awayPages) closed(r *http.Request, said string, asks bool) g.Node {
 	lead := "A call of an agent may wait for your answer."
 	if asks {
@@ -180,12 +181,12 @@ func (s *awayPages) closed(r *http.Request, said string, asks bool) g.Node {
 	)
 }
 
-// over is the page of a link that opens nothing, or nothing more.
+// over returns the page of a link that opens no question, or no longer does.
 func (s *awayPages) over(said string, failed bool) g.Node {
 	return s.page("Question", sentence(said), failed, meta(g.Text("You can close this page.")))
 }
 
-// page is the frame of these pages.
+// page returns a page with the frame of these pages.
 func (s *awayPages) page(title, said string, failed bool, body ...g.Node) g.Node {
 	class := "say"
 	if failed {
@@ -195,7 +196,7 @@ func (s *awayPages) page(title, said string, failed bool, body ...g.Node) g.Node
 		h.Main(h.Class("away"), h.H1(g.Text(title)), g.If(said != "", h.P(h.Class(class), h.Role("status"), text(said))), g.Group(body)))
 }
 
-// listenAway opens the listener of the links, and announces questions from now on.
+// listenAway opens the listener for links, and starts to announce questions.
 func (s *Server) listenAway(cfg Config) error {
 	set := s.operator.Settings().Approvals
 	a, err := newAway(set, cfg.StateDir, cfg.Log)

@@ -23,7 +23,7 @@ func (b liveBody) calls() g.Node {
 	return nothing("calls", "No call yet. Let your agent use one of the tools, and it appears here.")
 }
 
-// call is empty for one that the page has already.
+// call returns the element of a call. It is empty if the page already has the current version.
 func (b liveBody) call(c call) g.Node {
 	id := g.Group{h.ID(fmt.Sprintf("call-%d", c.ID)), h.Data("v", fmt.Sprint(c.Version))}
 	if c.Version <= b.Since {
@@ -49,14 +49,14 @@ func (b liveBody) callSummary(c call) g.Node {
 	)
 }
 
-// what returns one line that describes a call.
+// what returns a line that describes a call.
 func (b liveBody) what(r audit.Record) g.Node { return what(r, b.short) }
 
 func what(r audit.Record, short func(string) string) g.Node {
 	return h.Span(h.Class("what"), code(recordText(r, short)), g.If(summary(r) != "", h.Span(h.Class("meta"), text(" "+summary(r)))))
 }
 
-// decidedBy names the person or rule that approved or refused a call.
+// decidedBy returns the person or rule that approved or refused a call.
 func decidedBy(r audit.Record) g.Node {
 	what, said := personOf(r)
 	if said == "" {
@@ -65,7 +65,7 @@ func decidedBy(r audit.Record) g.Node {
 	return g.Group{h.Span(h.Class("by "+what), text(said)), g.Text(" · ")}
 }
 
-// changed says how many lines were added and removed.
+// changed returns how many lines were added and removed.
 func changed(t lineCount) g.Node {
 	if t == (lineCount{}) {
 		return nil
@@ -115,8 +115,8 @@ func files(name string, paths []string) g.Node {
 	return term(name, g.Map(paths, func(p string) g.Node { return h.Code(h.Class("path"), text(p)) }))
 }
 
-// changesOf leads to the history of the files that a call has written. A path that cannot be shown as it is cannot
-// stand in a form either.
+// changesOf returns a link to the history of the files that a call has written. There is none for a path that cannot
+// be shown unchanged, because a form could not contain it either.
 func (b liveBody) changesOf(c call) g.Node {
 	if c.State != stateDone {
 		return nil
@@ -134,7 +134,7 @@ func (b liveBody) changesOf(c call) g.Node {
 type callBody struct {
 	live   liveBody
 	Call   call
-	Change *changeBody // what it changed; nil: nothing that is kept
+	Change *changeBody // what it changed; nil if nothing of that is kept
 }
 
 // question is the question about the call while it waits.
@@ -146,7 +146,7 @@ func (b callBody) question() g.Node {
 		h.Data("query", url.Values{"id": {b.Call.Record.Question}}.Encode()))
 }
 
-// changes shows what the call changed, to undo it.
+// changes shows what the call changed, with a form to undo it.
 func (b callBody) changes(f layout) g.Node {
 	if b.Change == nil {
 		return b.live.changesOf(b.Call)
@@ -156,7 +156,8 @@ func (b callBody) changes(f layout) g.Node {
 		meta(changed(b.Change.Lines), text(counts(b.Change.Call.Files)+" · "), h.A(h.Href(address("history", b.Change.Call.ID)), g.Text("in the history"))),
 		g.Map(missing(b.Change.Call.ChangedCall), func(note string) g.Node { return h.P(h.Class("note warn"), text(note)) }),
 		b.Change.undo(f.Token),
-		g.If(b.Call.Record.Command != "", scroller("result tall", "What it changed", b.Change.Diff)), // the result of other tools shows it
+		// The results of other tools show the diff themselves.
+		g.If(b.Call.Record.Command != "", scroller("result tall", "What it changed", b.Change.Diff)),
 	}
 }
 

@@ -28,7 +28,7 @@ func (b changeBody) show(f layout) g.Node {
 	}
 }
 
-// undoes names the changes that this one undoes.
+// undoes lists the changes that this change has undone.
 func (b changeBody) undoes() g.Node {
 	if len(b.Call.UndoOf) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func view(name, href string, current bool) g.Node {
 
 func changeLink(id string) g.Node { return h.A(h.Href(address("history", id)), text(id)) }
 
-// undo offers to undo the change, or says why there is nothing to undo.
+// undo returns the form that undoes the change, or says why there is nothing to undo.
 func (b changeBody) undo(token string) g.Node {
 	c := b.Call
 	switch {

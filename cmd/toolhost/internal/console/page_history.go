@@ -31,10 +31,10 @@ func (b historyBody) show(f layout) g.Node {
 	}
 }
 
-// uncovered describes what no undo and no rewind restores.
+// uncovered describes what neither an undo nor a rewind restores.
 const uncovered = "Not kept: what changes in directories that git ignores, in .git, and extended attributes, access lists and owners."
 
-// holding says how much of one caller's changes is kept.
+// holding shows how much of one caller's changes is kept.
 func holding(o builtin.Holding) g.Node {
 	return meta(text(cmp.Or(o.Principal, "unknown")), g.Textf(": %s, %s of at most %s. The oldest go first.",
 		plural(o.Changes, "change"), size(o.Bytes), size(o.Limit)),
@@ -107,7 +107,7 @@ func (b historyBody) call(c changedCall) g.Node {
 	)
 }
 
-// what names a call by its command or its file.
+// what describes a call by its command or its file.
 func (b historyBody) what(c changedCall) string {
 	if first, _, _ := strings.Cut(c.Command, "\n"); first != "" {
 		return first
@@ -118,7 +118,7 @@ func (b historyBody) what(c changedCall) string {
 	return b.short(c.Path)
 }
 
-// names are the first names of files.
+// names returns the names of the first files.
 func (b historyBody) names(files []builtin.Change) string {
 	const most = 3
 	var all []string
@@ -131,7 +131,7 @@ func (b historyBody) names(files []builtin.Change) string {
 	return strings.Join(all, ", ")
 }
 
-// counts says how many files a call changed: "41 changed, 2 created".
+// counts returns how many files a call changed: "41 changed, 2 created".
 func counts(files []builtin.Change) string {
 	var all []string
 	for _, word := range []string{"changed", "created", "removed"} {
@@ -148,7 +148,7 @@ func counts(files []builtin.Change) string {
 	return strings.Join(all, ", ")
 }
 
-// missing lists the parts of a call that are not kept, and so cannot be restored.
+// missing lists the parts of a call's changes that are not kept, and so cannot be restored.
 func missing(c builtin.ChangedCall) []string {
 	var all []string
 	lost := 0
@@ -169,7 +169,7 @@ func missing(c builtin.ChangedCall) []string {
 	return append(all, c.Notes...)
 }
 
-// changeWord names the kind of a change.
+// changeWord returns a word for the kind of a change.
 func changeWord(c builtin.Change) string {
 	switch {
 	case c.Created:
@@ -180,7 +180,7 @@ func changeWord(c builtin.Change) string {
 	return "changed"
 }
 
-// changeBy names the author and the time of a change.
+// changeBy shows the author and the time of a change.
 func changeBy(c builtin.Change) g.Node {
 	return g.Group{text(" by " + c.Tool + " at "), timestamp(c.Time), text(" · " + c.Principal + ", " + c.Scope)}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The first page. Its lists are rendered by themselves too, for its script, which replaces an element of a list
-// when data-v differs.
+// The start page. Its lists can also be requested separately by its script, which replaces the elements of a list
+// whose data-v has changed.
 
 func (b liveBody) show(layout) g.Node {
 	title := g.Node(h.H1(h.Class("unseen"), g.Text("Live")))
@@ -30,14 +30,14 @@ func (b liveBody) show(layout) g.Node {
 	}
 }
 
-// section holds a list that follows the host.
+// section returns a section with a list that is updated.
 func section(part string, title g.Node, class string, before, list g.Node, attributes ...g.Node) g.Node {
 	id := "h-" + part
 	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), title), before,
 		h.Ol(h.Class(class), h.Data("part", part), g.Group(attributes), list))
 }
 
-// filter is the form that says which calls to show. Its script applies it while it is filled in.
+// filter returns the form that selects the calls to show. The script applies it while a person types.
 func (b liveBody) filter() g.Node {
 	return h.Form(h.Method("get"), h.Action("/"), h.Class("search filter"), h.ID("filter"), h.Role("search"), h.Aria("label", "Filter the calls"), plainForm(),
 		h.Div(h.Class("pair"),
@@ -49,7 +49,7 @@ func (b liveBody) filter() g.Node {
 	)
 }
 
-// queryChoices are the fields of a query that have some values.
+// queryChoices returns the fields of a query that have a fixed set of values.
 func queryChoices(q query, tools g.Node, sessions []agentSession) g.Node {
 	anything := h.Option(h.Value(""), g.Text("any"))
 	verdicts := []string{"allow", verdictApproved, "ask", "deny"}
@@ -70,7 +70,7 @@ func (b liveBody) warning() g.Node {
 		g.Text(". Calls that a rule asks about are refused, and the refusal names the rule."))
 }
 
-// part returns one of the lists; nil if none has this name.
+// part returns one of the lists, or nil if there is none with this name.
 func (b liveBody) part(name string) g.Node {
 	switch name {
 	case "questions":
@@ -85,12 +85,12 @@ func (b liveBody) part(name string) g.Node {
 	return nil
 }
 
-// nothing stands for the elements of an empty list.
+// nothing returns the element that an empty list has.
 func nothing(list, said string) g.Node {
 	return h.Li(h.Class("empty"), h.ID(list+"-none"), h.Data("v", "0"), g.Text(said))
 }
 
-// maxAgentsShown is how many sessions the first page shows; the filter names all.
+// maxAgentsShown is how many sessions the start page shows; the filter lists all.
 const maxAgentsShown = 8
 
 func (b liveBody) sessions() g.Node {
@@ -111,7 +111,7 @@ func (b liveBody) session(s agentSession) g.Node {
 	)
 }
 
-// modeSwitch puts the conversation into plan mode, or ends that.
+// modeSwitch returns the form that starts or ends plan mode in the conversation.
 func (b liveBody) modeSwitch(s agentSession) g.Node {
 	mode, label := "plan", "Switch plan mode on"
 	if b.Planning[s.Key] {
@@ -122,7 +122,7 @@ func (b liveBody) modeSwitch(s agentSession) g.Node {
 		h.Span(h.Class("meta"), g.Text("In plan mode nothing is changed: edits are refused, and what commands change is dropped.")))
 }
 
-// counted is a number and what it counts, nothing of what there is none, but for calls.
+// counted returns a number and what it counts, or nil for a number of 0, except that of calls.
 func counted(n int, of, class string) g.Node {
 	switch {
 	case of != "call" && n == 0:
@@ -135,7 +135,7 @@ func counted(n int, of, class string) g.Node {
 	return g.Textf("%d %s", n, of)
 }
 
-// statistics are the numbers of the page of one session.
+// statistics returns the figures on the page of one session.
 func (b liveBody) statistics(s agentSession) g.Node {
 	mean := 0.0
 	if s.Calls > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The questions of the first page.
+// The questions on the start page.
 
 func (b liveBody) questions() g.Node {
 	if len(b.Waiting)+len(b.Resolved) == 0 {
@@ -35,10 +35,11 @@ func resolvedQuestion(o outcome) g.Node {
 		h.Strong(text(o.Tool)), after(" ", o.Gist), text(" "+o.Text+"."))
 }
 
-// manyQuestions is how many questions are shown in full. Of more, all but the first are folded to a line each.
+// manyQuestions is up to how many questions are shown in full. If there are more, all but the first are folded to one
+// line each.
 const manyQuestions = 3
 
-// question shows a question; folded: its summary, which opens the rest.
+// question shows a question. If it is folded, only its summary is visible until a person opens it.
 func (b liveBody) question(q question, folded bool) g.Node {
 	id := fmt.Sprintf("question-%d", q.ID)
 	asked := q.Asked
@@ -67,7 +68,7 @@ func (b liveBody) wholeQuestion(id string, q question) g.Node {
 	)
 }
 
-// askedBy says whose call waits since when, and when it ends by itself if it does.
+// askedBy says who has made the call, when the question was asked, and when it ends by itself, if it does.
 func askedBy(q question, ends string) g.Node {
 	by := "by " + strings.TrimPrefix(clip(q.Asked.Client, 2*maxClient)+", "+q.Asked.Principal, ", ") + ", " + q.Asked.Scope
 	var until g.Node
@@ -77,7 +78,7 @@ func askedBy(q question, ends string) g.Node {
 	return meta(text(by), g.Text(" · since "), timestamp(q.Since), until)
 }
 
-// unusual is the band with what a person should know first.
+// unusual returns a box with what a person should know first.
 func unusual(texts []string) g.Node {
 	if len(texts) == 0 {
 		return nil
@@ -86,7 +87,7 @@ func unusual(texts []string) g.Node {
 }
 
 // effects shows everything that the call would do: its command, and each effect with the rule that applies to it.
-// Those that are allowed already are folded.
+// Effects that are already allowed are folded.
 func effects(q *mcpserver.Question) g.Node {
 	if len(q.Items) == 0 && q.Text == "" {
 		return nil
@@ -95,12 +96,12 @@ func effects(q *mcpserver.Question) g.Node {
 	var asked, allowed []g.Node
 	for _, i := range q.Items {
 		if i.Rule == q.Verdict.Rule {
-			i.Rule, i.Source = "", "" // said below
+			i.Rule, i.Source = "", "" // shown below
 		}
 		switch {
 		case i.Action == guard.Allow:
 			allowed = append(allowed, effect(i))
-		case len(q.Items) > 1 || i.What != "run "+q.Text || i.Rule != "": // else the command above says it
+		case len(q.Items) > 1 || i.What != "run "+q.Text || i.Rule != "": // otherwise the command above says it
 			asked = append(asked, effect(i))
 		}
 	}
@@ -126,8 +127,8 @@ func effect(i guard.Item) g.Node {
 		g.If(len(changes) > 0, h.Pre(h.Class("diff"), rows(changes))), cutNote(i.What), cutNote(whole))
 }
 
-// script is the text that an asked command runs from a file, named from the directory of the command. A long one is
-// folded.
+// script shows the script file that the command in question runs. Its name is relative to the directory of the
+// command. A long script is folded.
 func script(s guard.Script, dir string) g.Node {
 	head := g.Group{code(strings.TrimPrefix(s.File, dir+"/")), g.If(s.Digest != "", h.Span(h.Class("meta"), g.Textf(" SHA-256 %s", clip(s.Digest, shownDigest)))),
 		g.If(s.Note != "", h.Span(h.Class("by"), text(" "+s.Note)))}
@@ -139,7 +140,8 @@ func script(s guard.Script, dir string) g.Node {
 		g.If(s.Cut > 0, h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown.", s.Cut))))
 }
 
-// Of a script: how many lines it may have to be shown unfolded, and how many digits of its digest are shown.
+// openScript is up to how many lines a script is shown unfolded, and shownDigest how many digits of its digest are
+// shown.
 const openScript, shownDigest = 40, 12
 
 func plainIf(kind, text string) []line {
@@ -149,7 +151,7 @@ func plainIf(kind, text string) []line {
 	return plain(kind, clip(text, maxField))
 }
 
-// cutNote says how much of a text is not shown, if something is not.
+// cutNote says how much of a text is not shown. It returns nil if all is.
 func cutNote(whole string) g.Node {
 	if len(whole) <= maxField {
 		return nil
@@ -157,7 +159,7 @@ func cutNote(whole string) g.Node {
 	return h.P(h.Class("note warn"), g.Textf("%d more bytes are not shown.", len(whole)-maxField))
 }
 
-// wholeInput is the input of the call that is asked about, as it came.
+// wholeInput shows the input of the call as it was received.
 func wholeInput(q question) g.Node {
 	inputs := g.Map(q.Input, func(f field) g.Node {
 		return argument(text(f.Name), rows(f.Lines),
@@ -173,7 +175,7 @@ func argument(name, value, note g.Node) g.Node {
 // answerAt returns the address that takes answers.
 func (b liveBody) answerAt() string { return cmp.Or(b.answersTo, "/answer") }
 
-// answers are the forms that answer a question.
+// answers returns the forms for answering a question.
 func (b liveBody) answers(id string, q question) g.Node {
 	number := hidden("question", fmt.Sprint(q.ID))
 	closed := g.If(b.Closed != "", h.Disabled())
@@ -195,7 +197,7 @@ func (b liveBody) answers(id string, q question) g.Node {
 	)
 }
 
-// whatAlways says which rules “Always allow” would remember, or why it is not offered.
+// whatAlways says which rules “Always allow” would add, or why it is not offered.
 func whatAlways(id string, asked mcpserver.OperatorQuestion) g.Node {
 	if len(asked.Always) == 0 {
 		return meta(g.Text("“Always allow” is not offered: "), text(asked.NoAlways+"."))

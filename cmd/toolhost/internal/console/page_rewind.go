@@ -34,7 +34,7 @@ func (b rewindBody) show(f layout) g.Node {
 	}
 }
 
-// warnings say what runs, and what a rewind leaves alone.
+// warnings says which commands run, and what a rewind does not change.
 func (b rewindBody) warnings() g.Node {
 	return g.Group{
 		g.If(b.Refused != "", h.Div(h.Class("note warn"), h.P(text(b.Refused)), h.Ul(g.Map(b.Running, func(c runningCommand) g.Node {
@@ -46,7 +46,7 @@ func (b rewindBody) warnings() g.Node {
 	}
 }
 
-// form offers the rewind that the page shows.
+// form returns the form that does the rewind which the page shows.
 func (b rewindBody) form(token string) g.Node {
 	if len(b.Restored) == 0 && !b.Forced {
 		return h.P(h.Class("note"), g.Text("There is nothing to rewind."))
@@ -61,7 +61,7 @@ func (b rewindBody) form(token string) g.Node {
 	}
 }
 
-// undo offers to undo a rewind that was done.
+// undo returns the form that undoes a rewind.
 func (b rewindBody) undo(token string) g.Node {
 	return g.Group{
 		g.If(b.Refused != "", h.P(h.Class("note bad"), text(b.Refused))),

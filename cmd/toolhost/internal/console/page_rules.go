@@ -30,7 +30,7 @@ func (b rulesBody) show(f layout) g.Node {
 	}
 }
 
-// ask is the form that asks about a call.
+// ask returns the form for asking about a call.
 func (b rulesBody) ask(token string) g.Node {
 	return post("/rules", token, plainForm(),
 		h.Div(h.Class("pair"),
@@ -48,7 +48,7 @@ func tools(all []*builtin.Def, chosen string) g.Node {
 	return g.Map(all, func(d *builtin.Def) g.Node { return option(d.Name, chosen) })
 }
 
-// explained is what the rules say of the call that was asked about, if one was.
+// explained shows what the rules decide on the call that was asked about. It returns nil if there is none.
 func explained(v *guard.Verdict) g.Node {
 	if v == nil {
 		return nil
@@ -81,7 +81,7 @@ func (b rulesBody) inForce(f layout) g.Node {
 
 func (l ruleList) any() bool { return len(l.Entries) > 0 }
 
-// addRule is the form that adds a rule.
+// addRule returns the form that adds a rule.
 func addRule(f layout) g.Node {
 	return post("/rules/change", f.Token, plainForm(), h.Class("search"), h.Aria("label", "Add a rule"),
 		h.Div(h.Class("pair"),
@@ -93,8 +93,8 @@ func addRule(f layout) g.Node {
 	)
 }
 
-// editRule is the form that removes a rule, or puts another in its place. A rule that cannot be shown as it is
-// cannot stand in a form either.
+// editRule returns the form that removes or replaces a rule. There is none for a rule that cannot be shown unchanged,
+// because a form could not contain it either.
 func (l ruleList) editRule(e settings.Entry, f layout) g.Node {
 	if !editable(e) || !slices.Contains(ruleKinds, l.Name) || f.Closed != "" || e.Text != mcpserver.Sanitize(e.Text) {
 		return nil

@@ -17,7 +17,7 @@ func (b serversBody) show(f layout) g.Node {
 	}
 }
 
-// stateClasses are how the states of servers are marked. Others are not.
+// stateClasses are the classes that mark the states of servers. Other states are not marked.
 var stateClasses = map[string]string{"running": " on", "failed": " failed", "parked": " failed", "refused": " refused"}
 
 func (v serverView) show(f layout) g.Node {
@@ -49,7 +49,7 @@ func (v serverView) show(f layout) g.Node {
 	)
 }
 
-// show shows what was accepted and what is offered now.
+// show shows the accepted definition and the present one.
 func (c serverChange) show() g.Node {
 	what, lines := "new since ", plain("add", c.Is)
 	if c.Was != "" {

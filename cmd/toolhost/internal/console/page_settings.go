@@ -12,10 +12,10 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// The page of the settings. It changes none: they are files.
+// The page of the settings. It cannot change them, because they are files.
 type settingsPages struct{ *website }
 
-// A settingsBody is that page.
+// A settingsBody is the page of the settings.
 type settingsBody struct {
 	Values   []settings.Value // set by a file or a flag
 	Defaults []settings.Default
@@ -27,7 +27,7 @@ type awayState struct{ Origin, Code, Wrong string }
 
 func (s settingsPages) show(w http.ResponseWriter, v pageRequest) {
 	b := settingsBody{Away: awayState{Wrong: s.noAway}}
-	// The page of the rules has these.
+	// The page of the rules shows these.
 	elsewhere := map[string]bool{"permissions.allow": true, "permissions.ask": true, "permissions.deny": true}
 	for _, value := range s.operator.Settings().Values {
 		if !elsewhere[value.Name] {
@@ -71,8 +71,8 @@ func (b settingsBody) values() g.Node {
 	})
 }
 
-// shownValue is the value of a setting without what may be a secret: objects hold credentials, and so does the address
-// of a topic.
+// shownValue returns the value of a setting without parts that may be secret: objects may contain credentials, and
+// the address of a topic is a credential.
 func shownValue(v settings.Value) string {
 	switch {
 	case strings.HasPrefix(v.Text, "{") || strings.HasPrefix(v.Text, "["):

@@ -37,7 +37,7 @@ func (b taskBody) show(f layout) g.Node {
 	}
 }
 
-// taskBegun is the state of a task that runs.
+// taskBegun shows the state of a running task.
 func taskBegun(t *builtin.Task) g.Node {
 	return g.Group{h.Span(h.Class("state on"), g.Text("running")), g.Text(" since "), timestamp(t.Begun())}
 }

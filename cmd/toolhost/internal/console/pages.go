@@ -28,14 +28,14 @@ type website struct {
 	sessions *sessionStore
 	cross    *http.CrossOriginProtection
 	kind     string
-	roots    []string                 // without symbolic links, as records name files
-	short    func(path string) string // as a page shows it
+	roots    []string                 // without symbolic links, like the files in records
+	short    func(path string) string // returns a path as a page shows it
 	closing  context.Context          // done when the server closes: streams end
-	counts   lineCounts               // of the history
-	noAway   string                   // why questions are not announced although the settings want it
+	counts   lineCounts               // of calls in the history
+	noAway   string                   // why questions are not announced although the settings ask for it
 }
 
-// show renders a page for a request.
+// write writes a page as the response to a request.
 func (s *website) write(w http.ResponseWriter, v pageRequest, status int, f layout) {
 	f.Token, f.Kind, f.Roots = v.session.token, s.kind, s.operator.Roots()
 	f.Mode, f.Sandbox = s.operator.Settings().DefaultMode, s.operator.Containment()
@@ -52,18 +52,18 @@ func (s *website) gone(w http.ResponseWriter, v pageRequest, title, said string)
 	s.write(w, v, http.StatusNotFound, layout{Page: "gone", Title: title, Said: said, Failed: true, Body: notFound{}})
 }
 
-// render writes a page, or a part of one.
+// render writes a page or a part of one as a response.
 func render(w http.ResponseWriter, status int, page g.Node) {
 	var b bytes.Buffer
-	_ = page.Render(&b) // a buffer takes everything
+	_ = page.Render(&b) // writing to a buffer cannot fail
 
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // only a connection that is gone has none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // fails only if the connection is closed
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // a client that has gone needs no answer
+	_, _ = b.WriteTo(w) // fails if the client is gone
 }
 
-// tell answers a form: the script of a page gets the text alone, and without script the page shows it.
+// tell responds to a form: the script of a page gets only the text; without script the page shows it.
 func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err error, page func(said string, failed bool, status int)) {
 	status := http.StatusOK
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err er
 		page(text, err != nil, status)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // it may have taken long
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // the action may have taken long
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(mcpserver.Sanitize(text)))
@@ -82,7 +82,7 @@ func (s *website) tell(w http.ResponseWriter, v pageRequest, text string, err er
 // showLocked shows the page for a visitor without a session.
 func showLocked(w http.ResponseWriter, status int, said string) { render(w, status, loginPage(said)) }
 
-// asset serves a file that holds no secret.
+// asset returns a handler that serves an embedded file without secrets.
 func asset(name, kind string) http.Handler {
 	content, err := assets.ReadFile("assets/" + name)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,11 +91,12 @@ func asset(name, kind string) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(content) // a client that has gone needs no answer
+		_, _ = w.Write(content) // fails if the client is gone
 	})
 }
 
-// resultLines are the lines of the beginning of a result; where the call writes, a diff is shown as one.
+// resultLines returns the lines of the beginning of a result. If the call writes files, a diff in it is shown as a
+// diff.
 func resultLines(c call, most int) []line {
 	if len(c.Record.Writes) == 0 {
 		return plain("", clip(c.Result, most))
@@ -103,7 +104,7 @@ func resultLines(c call, most int) []line {
 	return diffLines(clip(c.Result, most))
 }
 
-// period names one of the [periods].
+// period returns a text for one of the [periods].
 func period(p string) string {
 	switch p {
 	case "":
@@ -120,7 +121,7 @@ func period(p string) string {
 	return p
 }
 
-// recordText is what a call is about: what its record sums up of its command, or its files.
+// recordText returns what a call is about: the summary of its command, or its files.
 func recordText(r audit.Record, short func(string) string) string {
 	if r.Command != "" {
 		return mcpserver.Sanitize(cmp.Or(r.Summary, r.Command))
@@ -139,7 +140,7 @@ func recordText(r audit.Record, short func(string) string) string {
 	return strings.Join(all, "\n")
 }
 
-// summary is what a record sums up of a call that runs no command: a pattern, a range, the last line of a task.
+// summary returns the summary in a record of a call without a command: a pattern, a range, the last line of a task.
 func summary(r audit.Record) string {
 	if r.Command != "" {
 		return r.LastLine
@@ -147,7 +148,7 @@ func summary(r audit.Record) string {
 	return strings.TrimSpace(r.Summary + " " + r.LastLine)
 }
 
-// shortener makes paths below the first root relative to it, as callers may write them.
+// shortener returns a function that makes paths below the first root relative to it, as callers may write them.
 func shortener(root string) func(string) string {
 	root = strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator)
 	return func(path string) string {
@@ -158,7 +159,7 @@ func shortener(root string) func(string) string {
 	}
 }
 
-// from returns where a rule is written, if that is a file or a flag.
+// from returns the file or flag that a rule comes from, or "" if it is built in.
 func from(source string) string {
 	if source == "built in" {
 		return ""
@@ -182,7 +183,7 @@ func countLines(lines []line) (t lineCount) {
 	return t
 }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence returns s with a capital at the start and a full stop at the end.
 func sentence(s string) string {
 	if s == "" {
 		return s
@@ -197,8 +198,8 @@ func sentence(s string) string {
 	return string(r)
 }
 
-// A taskView is a task with a name that is no key to it: ids of tasks are.
+// A taskView is a task for display. Pages use Key, because knowing the id of a task gives access to it.
 type taskView struct {
 	*builtin.Task
-	Key, Last string // Last is its last line of output
+	Key, Last string // Last is the last line of its output
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// A question waits for the person.
+// A question waits for an answer of the person.
 type question struct {
 	ID    uint64
 	Asked mcpserver.OperatorQuestion
 	Since time.Time
-	Until time.Time // zero: as long as the call waits
-	Input []field   // as the person reads it
-	Form  form      // zero: the question is about a permission
+	Until time.Time // zero: until the call ends
+	Input []field   // as it is shown to the person
+	Form  form      // zero if the question is about a permission
 	reply chan mcpserver.Answer
 
-	browser string // the only one that may answer by its link; "" until one has opened it
-	wrong   int    // codes that were tried at its link
+	browser string // the only browser that may answer by the link; "" until the first has pressed a button
+	wrong   int    // how many wrong codes were tried at the link
 }
 
 // An outcome is the result of a question.
@@ -31,23 +31,24 @@ type outcome struct {
 	ID   uint64
 	Key  string // of the question: [mcpserver.Question.ID]
 	Tool string
-	Gist string // what was asked, in one line
+	Gist string // the question in one line
 	Text string // "was allowed once at 15:04:05"
 	At   time.Time
 }
 
-// maxResolved is how many answered questions are remembered, to show their outcome.
+// maxResolved is how many outcomes of questions are kept to be shown.
 const maxResolved = 256
 
-// Present reports whether a person can answer: a page is open, or was a moment ago, or questions always wait for one,
-// or are announced.
+// Present reports whether a person can answer: a page is or recently was open, questions wait in any case, or they
+// are announced.
 func (c *Console) Present() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.always || c.away != nil || c.pages > 0 || time.Since(c.left) < reconnectTime
 }
 
-// reconnectTime is how long a person counts as present after closing a page: it takes a moment to open another one.
+// reconnectTime is how long a person counts as present after a page was closed, because it takes a moment to open
+// another one.
 const reconnectTime = 5 * time.Second
 
 // Ask shows a question until it is answered or ctx is done.
@@ -91,7 +92,7 @@ func (c *Console) add(ctx context.Context, asked mcpserver.OperatorQuestion) (*q
 	return q, nil
 }
 
-// checkLimit reports why no question about a call of a principal can wait; nil when one can. The caller holds the lock.
+// checkLimit returns an error if no further question about calls of a principal may wait. The caller holds the lock.
 func (c *Console) checkLimit(principal string) error {
 	mine := 0
 	for _, q := range c.waiting {
@@ -108,7 +109,7 @@ func (c *Console) checkLimit(principal string) error {
 	return nil
 }
 
-// decisionText returns how a decision is shown afterwards, "" if it is not a decision.
+// decisionText returns how a decision is described afterwards, or "" if it is not a valid decision.
 func decisionText(decision string, at time.Time) string {
 	switch decision {
 	case mcpserver.AllowOnce:
@@ -123,7 +124,7 @@ func decisionText(decision string, at time.Time) string {
 	return ""
 }
 
-// answer gives a question its answer. The error says why the answer has no effect.
+// answer answers a question. The error says why the answer has no effect.
 func (c *Console) answer(id uint64, decision, reason string) (said string, err error) {
 	text := decisionText(decision, time.Now())
 	if text == "" {
@@ -143,14 +144,14 @@ func (c *Console) answer(id uint64, decision, reason string) (said string, err e
 	return fmt.Sprintf("%s %s.", q.Asked.Tool, text), nil
 }
 
-// find returns a question that waits; nil: it does not.
+// find returns a waiting question, or nil.
 func (c *Console) find(id uint64) *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waits(id)
 }
 
-// one returns a copy of a question that waits.
+// one returns a copy of a waiting question.
 func (c *Console) one(id uint64) (question, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +169,7 @@ func (c *Console) waits(id uint64) *question {
 	return nil
 }
 
-// fill gives the form of a question its answer. The error says why the answer has no effect.
+// fill answers the form of a question. The error says why the answer has no effect.
 func (c *Console) fill(id uint64, action string, values url.Values) (said string, err error) {
 	q := c.find(id)
 	if q != nil && q.Asked.Form == nil {
@@ -188,7 +189,8 @@ func (c *Console) fill(id uint64, action string, values url.Values) (said string
 	return fmt.Sprintf("%s %s.", q.Asked.Tool, text), nil
 }
 
-// resolve takes a question off the list, with what became of it. The error tells that it was settled before.
+// resolve removes a question from the waiting ones and records its outcome. It returns an error if the question was
+// resolved before.
 func (c *Console) resolve(id uint64, text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +212,8 @@ func (c *Console) resolve(id uint64, text string) error {
 	return nil
 }
 
-// showResolvedFor is how long a question is still shown with what became of it, so that nothing moves under a pointer.
+// showResolvedFor is how long a question is still shown, with its outcome, after it was resolved, so that the page
+// does not move under the pointer.
 const showResolvedFor = 20 * time.Second
 
 // outcome returns the outcome of a question.
@@ -221,8 +224,8 @@ func (q *question) outcome(text string) outcome {
 	}
 }
 
-// questions are those that wait, oldest first, and what became of those that were settled just now. With a key
-// they are that one alone, also if it was settled earlier.
+// questions returns the waiting questions, oldest first, and the outcomes of those that were resolved recently. With
+// a key it returns only the question with that key, even if it was resolved earlier.
 func (c *Console) questions(key string) (waiting []question, settled []outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +242,7 @@ func (c *Console) questions(key string) (waiting []question, settled []outcome) 
 	return waiting, settled
 }
 
-// URL returns the page of a question, "" if the pages have no address of their own.
+// URL returns the address of the page of a question, or "" if the pages are served on a socket.
 func (c *Console) URL(id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,21 +15,21 @@ import (
 // maxRewindLines bounds the lines of a diff on the page of a rewind.
 const maxRewindLines = 20_000
 
-// A rewindBody is the page of a rewind: what it would do, or what it did.
+// A rewindBody is the page of a rewind, with what it would do or has done.
 type rewindBody struct {
 	Call      changedCall // the roots become what they were before it
-	Plan      string      // identifies the preview: only what it shows is done
+	Plan      string      // identifies the preview: the rewind does only what it shows
 	Refused   string      // why it needs force, other than conflicts
 	Running   []runningCommand
 	HeadMoved []string         // IDs of calls
-	Restored  []builtin.Undone // also those that would be
+	Restored  []builtin.Undone // restored files, or those that would be restored
 	Left      []builtin.Undone
 	Forced    bool   // force would restore some of Left, or override Refused
-	Diff      []line // of Restored
-	LeftDiff  []line // what force would write as well
-	Cut       bool   // the diffs have more lines
+	Diff      []line // of the files in Restored
+	LeftDiff  []line // what force would write in addition
+	Cut       bool   // the diffs are cut
 	Done      bool
-	IDs       []string // of the rewind in the history, one for each root that it changed
+	IDs       []string // the IDs of the rewind in the history, one for each changed root
 
 	short func(path string) string
 }
@@ -56,7 +56,7 @@ func (s historyPages) findCall(id string) (changedCall, string, error) {
 	return changedCall{}, "", errors.Join(err, fmt.Errorf("call %s changed nothing in the roots of this host", first.ID))
 }
 
-// rewinds undoes everything in the roots since a call, or plans it.
+// rewinds undoes all changes in the roots since a call, or plans that.
 func (s historyPages) rewinds(ctx context.Context, b *rewindBody, sel builtin.UndoSelection) error {
 	for _, root := range s.roots {
 		if s.isNested(root) {
@@ -98,7 +98,7 @@ func (s historyPages) isNested(root string) bool {
 	return false
 }
 
-// preview plans a rewind to before a call.
+// preview plans the rewind to the state before a call.
 func (s historyPages) preview(ctx context.Context, id string) (rewindBody, error) {
 	b := rewindBody{short: s.short}
 	var err error
@@ -134,7 +134,7 @@ func (s historyPages) preview(ctx context.Context, id string) (rewindBody, error
 	return b, nil
 }
 
-// lines are the diffs of files under their names.
+// lines returns the diffs of files, each under the name of the file.
 func (b *rewindBody) lines(files []builtin.Undone) (all []line) {
 	for _, u := range files {
 		if len(all) > maxRewindLines {
@@ -151,7 +151,7 @@ func (b *rewindBody) lines(files []builtin.Undone) (all []line) {
 
 func (s historyPages) showRewind(w http.ResponseWriter, v pageRequest) { s.rewindWith(w, v, "") }
 
-// rewindWith shows the preview, and above it why a rewind was not done.
+// rewindWith shows the preview, and above it why the rewind was not done.
 func (s historyPages) rewindWith(w http.ResponseWriter, v pageRequest, said string) {
 	b, err := s.preview(v.Context(), v.PathValue("id"))
 	if err != nil {
@@ -165,7 +165,7 @@ func (s historyPages) rewindWith(w http.ResponseWriter, v pageRequest, said stri
 	s.write(w, v, status, layout{Page: "rewind", Title: "Rewind", Said: said, Failed: said != "", Body: b})
 }
 
-// rewind does what its preview shows, and nothing if that has changed.
+// rewind does what its preview shows. It does nothing if the preview would now show something else.
 func (s historyPages) rewind(w http.ResponseWriter, v pageRequest) {
 	plan, err := s.preview(v.Context(), v.PathValue("id"))
 	if err != nil {
@@ -177,7 +177,7 @@ func (s historyPages) rewind(w http.ResponseWriter, v pageRequest) {
 		return
 	}
 	b := rewindBody{Call: plan.Call, Done: true, short: s.short}
-	ctx := context.WithoutCancel(v.Context()) // a browser that leaves does not stop it halfway
+	ctx := context.WithoutCancel(v.Context()) // closing the browser must not stop it halfway
 	if err := s.rewinds(ctx, &b, builtin.UndoSelection{Force: v.PostFormValue("force") != ""}); err != nil && len(b.Restored) == 0 {
 		s.rewindWith(w, v, sentence(err.Error()))
 		return

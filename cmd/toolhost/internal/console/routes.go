@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The checks of a request: the right host, no request from another site, a session, and for a change the token of its
-// form.
+// The checks of a request: the right host name, no other site as its origin, a session, and if it changes something,
+// the token of its form.
 
 // A pageRequest is an authenticated request.
 type pageRequest struct {
@@ -18,7 +18,7 @@ type pageRequest struct {
 	session session
 }
 
-// A page answers a visit.
+// A page serves one page.
 type page func(w http.ResponseWriter, v pageRequest)
 
 func (s *website) routes() http.Handler {
@@ -58,19 +58,20 @@ func (s *website) pages() http.Handler {
 	return mux
 }
 
-// withDeadlines waits neither for the rest of what a browser sends, which net/http would read away at any pace before
-// it answers, nor for one that leaves its answer unread. A form that was read, and what lasts, sets another time.
+// withDeadlines sets deadlines for reading a request and for writing its response. Otherwise net/http would wait for
+// a client that sends its body slowly, or does not read the response. A form that was read, and a long response, set
+// other deadlines.
 func withDeadlines(next http.Handler, send, read time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, wire := time.Now(), http.NewResponseController(w)
-		_ = wire.SetReadDeadline(now.Add(send)) // only a connection that is gone has none to set
+		_ = wire.SetReadDeadline(now.Add(send)) // fails only if the connection is closed
 		_ = wire.SetWriteDeadline(now.Add(send + read))
 		next.ServeHTTP(w, r)
 	})
 }
 
-// withoutDeadline lets an answer wait for what it tells of. There is none to a HEAD, which would hold the place of a
-// page.
+// withoutDeadline removes the deadline for reading, for a page that waits for events. It does not call the page for a
+// HEAD request, which would occupy the place of a page.
 func withoutDeadline(p page) page {
 	return func(w http.ResponseWriter, v pageRequest) {
 		if v.Method == http.MethodHead {
@@ -83,7 +84,7 @@ func withoutDeadline(p page) page {
 	}
 }
 
-// checked sets what every answer says, and refuses requests that another page has caused.
+// checked sets the headers of every response, and refuses requests from pages of other sites.
 func (s *website) checked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -105,8 +106,8 @@ func (s *website) checked(next http.Handler) http.Handler {
 	})
 }
 
-// headers are part of every answer. Nothing may be loaded but our own style and script, no page may be shown
-// inside another, and text cannot become HTML in a script.
+// headers are the headers of every response. Only our own style and script may be loaded, no other page may embed one
+// of ours, and a script cannot turn text into HTML.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -119,7 +120,7 @@ var headers = map[string]string{
 	"Permissions-Policy":           "camera=(), microphone=(), geolocation=()",
 }
 
-// authenticated lets in visitors with a session.
+// authenticated serves a page to visitors with a session.
 func (s *website) authenticated(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := s.sessions.session(r)
@@ -144,7 +145,7 @@ func checkToken(p page) page {
 			http.Error(w, "The form cannot be read.", http.StatusBadRequest)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what is decided takes its time
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the action may take long
 		if !v.session.hasToken(v.Request) {
 			http.Error(w, "This form is not from a page of this session: nothing was done. Load the page anew.", http.StatusForbidden)
 			return
@@ -170,7 +171,7 @@ func (s loginPages) enter(w http.ResponseWriter, r *http.Request) {
 
 func (s loginPages) show(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.sessions.session(r); ok {
-		// The code in the link is not needed, and stays good for another browser.
+		// The code in the link is not used, so another browser can still use it.
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}

@@ -33,11 +33,11 @@ type ruleList struct {
 	Entries     []settings.Entry
 }
 
-// An explanation is a call that was asked about, and what the rules say of it.
+// An explanation is a call that a person asks about, and what the rules decide on it.
 type explanation struct {
 	Tool, Input string
 	Verdict     *guard.Verdict
-	Wrong       string // why there is none
+	Wrong       string // why there is no decision
 }
 
 func (s rulesPages) show(w http.ResponseWriter, v pageRequest) {
@@ -80,7 +80,7 @@ func masked(set *settings.Settings) (list []settings.Entry) {
 	return list
 }
 
-// change adds a rule to the owner's own settings, removes one, or puts a narrower one in its place.
+// change adds a rule to the owner's own settings, removes one, or replaces one by a narrower one.
 func (s rulesPages) change(w http.ResponseWriter, v pageRequest) {
 	said, err := s.changed(v)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s rulesPages) changed(v pageRequest) (said string, err error) {
 	return strings.TrimSpace(said + fmt.Sprintf(" Removed from %s: %s.", name, old)), nil
 }
 
-// ruleKinds are the lists of rules that the page changes.
+// ruleKinds are the lists of rules that the page can change.
 var ruleKinds = []string{"allow", "ask", "deny"}
 
 // editable reports whether an entry is in toolhost's own settings of the user, which the page changes.
@@ -136,7 +136,7 @@ func (s rulesPages) explain(v pageRequest) explanation {
 	return e
 }
 
-// inputOf reads an input: JSON, or the text of the one argument that the tool cannot do without.
+// inputOf returns an input: the given JSON, or an object with the text as the only argument that the tool requires.
 func (s rulesPages) inputOf(tool, text string) json.RawMessage {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return json.RawMessage(text)

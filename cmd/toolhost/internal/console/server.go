@@ -25,45 +25,46 @@ const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 32 << 10
-	// maxConnections bounds the connections, so that another user's leave the host its descriptors. A browser has a
-	// few for each page.
+	// maxConnections bounds the connections, so that those of another user do not use up the descriptors of the host. A
+	// browser has a few for each page.
 	maxConnections = 256
-	// maxForm bounds what a form may hold, in bytes.
+	// maxForm is how many bytes a form may have.
 	maxForm = 1 << 20
-	// writeTime bounds how long a browser may leave unread what was sent to it.
+	// writeTime is how long a browser may take to read a response.
 	writeTime = 30 * time.Second
-	// closeTime bounds the wait for requests that run when the console closes.
+	// closeTime is how long to wait for running requests when the console closes.
 	closeTime = time.Second
 )
 
 // A Config says where a console is served.
 type Config struct {
-	// Listen is the loopback address, as host:port; port 0 picks one. [AnyLoopback] is a good default. Empty: a
-	// socket in the state directory, for [Forward].
+	// Listen is the loopback address, as host:port; port 0 lets the system choose one. [AnyLoopback] is a good default.
+	// If Listen is empty, the console listens on a socket in the state directory, for [Forward].
 	Listen string
-	// StateDir is where the way in is kept. It must be one that commands cannot read: the host's own.
+	// StateDir is where the link is stored. It must be the state directory of the host, which commands cannot read.
 	StateDir string
-	// Kind names the transport of the host, for people who choose among several.
+	// Kind is the transport of the host, shown to people who choose between consoles.
 	Kind string
-	// Log receives what goes wrong. It must not be nil.
+	// Log gets warnings and errors. It must not be nil.
 	Log *slog.Logger
 }
 
-// A Server serves the pages of a console. Use [Console.Open], and then always Serve, which releases what Open took.
+// A Server serves the pages of a console. Create it by [Console.Open]. Serve must then be called, because it releases
+// what Open has acquired.
 type Server struct {
 	*website
 	log      *slog.Logger
 	listener net.Listener
 	stop     context.CancelFunc
-	// away serves the links to single questions; nil: there are none.
+	// away serves the links to single questions; nil if there are none.
 	away      net.Listener
 	awayPages http.Handler
 
 	mu       sync.Mutex
-	instance *instanceFile // with the code that is good now
+	instance *instanceFile // has the code that is valid now
 }
 
-// Open makes a console ready to be served: it listens, and writes its link to the state directory.
+// Open prepares a console for Serve: it listens, and writes its link to the state directory.
 func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	operator := host.Operator()
 	s := &Server{log: cfg.Log, website: &website{
@@ -80,7 +81,7 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	if s.listener, err = rec.listen(cfg.Listen); err != nil {
 		return nil, errors.Join(fmt.Errorf("the console cannot listen: %w", err), rec.remove())
 	}
-	if !strings.HasSuffix(cfg.Listen, ":0") { // a port that the system picked is used only once
+	if !strings.HasSuffix(cfg.Listen, ":0") { // a port that the system chose differs each time
 		host.KeepPort(s.listener.Addr())
 	}
 	s.instance = rec
@@ -96,7 +97,7 @@ func (c *Console) Open(host *mcpserver.Host, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// realPaths follows symbolic links, as far as there are any.
+// realPaths returns paths with symbolic links resolved. A path that cannot be resolved stays as it is.
 func realPaths(paths []string) []string {
 	var all []string
 	for _, p := range paths {
@@ -108,7 +109,7 @@ func realPaths(paths []string) []string {
 	return all
 }
 
-// listen opens the address, or the socket of the instance, and notes the address.
+// listen listens on the address, or on the socket of the instance, and records the address.
 func (r *instanceFile) listen(address string) (net.Listener, error) {
 	if address != "" {
 		if err := loopbackOnly(address); err != nil {
@@ -129,16 +130,16 @@ func (r *instanceFile) listen(address string) (net.Listener, error) {
 		}
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o600); err != nil { // the folder is owner-only already
+	if err := os.Chmod(path, 0o600); err != nil { // the folder already keeps other users out
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// maxSocketPath is what the systems allow at least for the path of a socket, in bytes.
+// maxSocketPath is the longest path of a socket that all systems accept, in bytes.
 const maxSocketPath = 103
 
-// keepCode keeps a new code where the owner finds it. The doorkeeper calls it one code at a time.
+// keepCode stores a new code for the owner. The session store calls it with one code at a time.
 func (s *Server) keepCode(code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *Server) keepCode(code string) {
 	}
 }
 
-// URL returns the console's address; empty for a socket. A link from Link opens it once.
+// URL returns the console's address, or "" for a socket. The link that Link returns opens it once.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *Server) Link() string {
 	return Link(s.instance.file.URL, s.instance.file.Code)
 }
 
-// Serve serves the pages until ctx is done, and then takes the way in away.
+// Serve serves the pages until ctx is done, and then removes the link.
 func (s *Server) Serve(ctx context.Context) error {
 	all := map[net.Listener]*http.Server{s.listener: s.webServer(s.routes())}
 	if s.away != nil {
@@ -195,8 +196,8 @@ func (s *Server) webServer(pages http.Handler) *http.Server {
 	}
 }
 
-// AnyLoopback is an address to listen on, with a port that is free. On Linux it is one that nothing else uses: a
-// browser sends a cookie to all ports of an address, and 127.0.0.1 is where commands publish theirs.
+// AnyLoopback returns an address to listen on, with port 0. On Linux it is a random loopback address that nothing
+// else uses: browsers send cookies to all ports of an address, and commands usually listen on 127.0.0.1.
 func AnyLoopback() string {
 	if runtime.GOOS == "linux" {
 		b := make([]byte, 3)
@@ -210,7 +211,7 @@ func AnyLoopback() string {
 	return "127.0.0.1:0"
 }
 
-// loopbackOnly refuses addresses that others can reach.
+// loopbackOnly returns an error for an address that other machines can reach.
 func loopbackOnly(address string) error {
 	if name, _, err := net.SplitHostPort(address); err != nil || !isLoopback(name) {
 		return listen.Usage("%q is not a loopback address such as 127.0.0.1:0, and others must not reach the console", address)
@@ -218,8 +219,8 @@ func loopbackOnly(address string) error {
 	return nil
 }
 
-// isLoopback reports whether a host name, without a port, is this machine's loopback without a look-up: no DNS server
-// can answer for it.
+// isLoopback reports whether a host name, without a port, is a loopback address, or a name that means one without a
+// look-up, so that no DNS server decides about it.
 func isLoopback(name string) bool {
 	ip := net.ParseIP(strings.Trim(name, "[]"))
 	return ip != nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")

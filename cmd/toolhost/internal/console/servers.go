@@ -15,7 +15,7 @@ import (
 // The pages of other MCP servers: all of them, or one.
 type serverPages struct{ *website }
 
-// A serverStatus tells how a server is.
+// A serverStatus is the status of a server.
 type serverStatus struct {
 	Name, Type, File, Trust, State, Reason, Era, Login string
 	Tools                                              int
@@ -33,18 +33,18 @@ type serverChange struct {
 	Copies  []string
 }
 
-// A serverView is a server as its page shows it.
+// A serverView is a server on its page.
 type serverView struct {
 	Status  serverStatus
 	Changes []serverChange
-	Seen    string // identifies the changes: no others are accepted
+	Seen    string // identifies the changes that were shown: only they can be accepted
 	Offered []*builtin.Def
 }
 
 // A serversBody is the page of servers.
 type serversBody struct{ Servers []serverView }
 
-// views returns the servers, or the one of a name.
+// views returns all servers, or only the one with the given name.
 func (s serverPages) views(name string) (all []serverView) {
 	gateway := s.operator.Gateway()
 	for _, status := range gateway.Servers() {
@@ -52,7 +52,7 @@ func (s serverPages) views(name string) (all []serverView) {
 			continue
 		}
 		v := serverView{Status: serverStatus(status)}
-		changes, _ := gateway.Review(status.Name) // one that was removed since has none
+		changes, _ := gateway.Review(status.Name) // fails if the server was removed meanwhile
 		for _, c := range changes {
 			v.Changes = append(v.Changes, serverChange(c))
 		}
@@ -86,7 +86,7 @@ func (s serverPages) restart(w http.ResponseWriter, v pageRequest) {
 	s.act(w, v, name+" is started anew.", func() error { return s.operator.Gateway().Restart(name) })
 }
 
-// accept accepts what the page showed of a server.
+// accept accepts the changes of a server that the page has shown.
 func (s serverPages) accept(w http.ResponseWriter, v pageRequest) {
 	name := v.PathValue("name")
 	s.act(w, v, "What "+name+" offers is accepted.", func() error {
@@ -105,7 +105,7 @@ func (s serverPages) accept(w http.ResponseWriter, v pageRequest) {
 	})
 }
 
-// act does what a form asks for, if forms count.
+// act does what a form asks for, if forms are permitted.
 func (s serverPages) act(w http.ResponseWriter, v pageRequest, said string, do func() error) {
 	err := s.operator.MayAnswer()
 	if err != nil {
@@ -120,9 +120,9 @@ func (s serverPages) act(w http.ResponseWriter, v pageRequest, said string, do f
 	s.showWith(w, v, said, false, http.StatusOK)
 }
 
-// digest identifies what a page showed.
+// digest returns a text that identifies what a page has shown.
 func digest(shown any) string {
-	raw, _ := json.Marshal(shown) // it has texts and times
+	raw, _ := json.Marshal(shown) // cannot fail: it consists of texts and times
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxAgents is how many sessions the live view keeps; the one that was idle longest gives way.
+	// maxAgents is how many sessions the live view keeps. Above it, the longest idle one is dropped.
 	maxAgents = 64
-	// maxSessionTools is how many names of tools a session counts, which callers make up.
+	// maxSessionTools is how many names of tools a session counts, because callers can make them up.
 	maxSessionTools = 32
 )
 
@@ -29,13 +29,13 @@ type agentSession struct {
 	Tools                            []toolCount // in the order of their first calls
 }
 
-// A toolCount is how often a session has called a tool.
+// A toolCount says how often a session has called a tool.
 type toolCount struct {
 	Name  string
 	Calls int
 }
 
-// sessionKey names the session of a record. It is no secret, and tells nothing of the client's.
+// sessionKey returns a name for the session of a record. It is not secret, and reveals nothing about the client.
 func sessionKey(r audit.Record) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{r.Principal, r.Scope, r.Client, r.ClientVersion}, "\x00")))
 	return hex.EncodeToString(sum[:6])
@@ -88,10 +88,10 @@ func (s *agentSession) add(one *call) {
 	}
 }
 
-// byConsole is how records name an answer that was given here.
+// byConsole is the value in records for an answer that was given here.
 const byConsole = "console"
 
-// personOf returns what a person, a hook or the classifier decided about a call, and in words.
+// personOf returns what a person, a hook or the classifier decided about a call, and the same in words.
 func personOf(r audit.Record) (what, said string) {
 	for _, p := range r.Phases {
 		switch p.What {
@@ -108,7 +108,7 @@ func personOf(r audit.Record) (what, said string) {
 	return what, said
 }
 
-// agents returns the sessions, the most recently used first; with a key only that one.
+// agents returns the sessions, the most recently used first. With a key it returns only that session.
 func (c *Console) agents(key string) (all []agentSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

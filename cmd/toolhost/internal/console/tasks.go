@@ -25,7 +25,7 @@ func (s taskPages) list() []taskView {
 	return all
 }
 
-// find returns the task of a key, nil if there is none.
+// find returns the task with a key, or nil.
 func (s taskPages) find(key string) *builtin.Task {
 	for _, t := range s.operator.Tasks() {
 		if taskKey(t) == key {
@@ -43,14 +43,14 @@ func taskKey(t *builtin.Task) string {
 // lastLine returns the last line that a task has written.
 func lastLine(t *builtin.Task) string {
 	const end, most = 1 << 62, 1 << 10
-	ctx := context.Background() // it waits for nothing
+	ctx := context.Background() // it does not wait
 	chunk, _ := t.Output(ctx, end, 0)
 	chunk, _ = t.Output(ctx, max(0, chunk.Next-most), 0)
 	text := strings.TrimRight(chunk.Text+chunk.Line, "\r\n ")
 	return text[strings.LastIndexAny(text, "\r\n")+1:]
 }
 
-// noTask answers a request for a task that is not known any more.
+// noTask is the text for a task that is not known any more.
 const noTask = "There is no such task, or it ended too long ago."
 
 // A taskBody is the page of one task.
@@ -89,7 +89,7 @@ func (s taskPages) showWith(w http.ResponseWriter, v pageRequest, said string, f
 	s.write(w, v, status, f)
 }
 
-// taskEnd says how a task ended.
+// taskEnd returns a text that says how a task ended.
 func taskEnd(c builtin.TaskChunk) string {
 	switch r := c.Result; {
 	case c.Cause != "":
@@ -105,7 +105,7 @@ func taskEnd(c builtin.TaskChunk) string {
 	}
 }
 
-// stopTask ends a task and everything it started.
+// stop ends a task and everything it started.
 func (s taskPages) stop(w http.ResponseWriter, v pageRequest) {
 	err := fmt.Errorf("%s Nothing was stopped", noTask)
 	if task := s.find(v.PathValue("key")); task != nil {
@@ -116,7 +116,7 @@ func (s taskPages) stop(w http.ResponseWriter, v pageRequest) {
 	})
 }
 
-// taskStates identifies the tasks and their states.
+// states returns a text that changes with the tasks and their states.
 func (s taskPages) states() string {
 	var b []byte
 	for _, t := range s.operator.Tasks() {
@@ -125,13 +125,13 @@ func (s taskPages) states() string {
 	return string(b)
 }
 
-// The headers of an answer to a request for a task's output.
+// The headers of the response to a request for the output of a task.
 const (
 	headerNext = "X-Task-Next" // where to read on from
 	headerDone = "X-Task-Done" // how the task ended; absent while it runs
 )
 
-// taskOutput answers with what a task has written from an offset on, as plain text, once there is some.
+// output sends the output of a task from an offset on, as plain text. It waits until there is some.
 func (s taskPages) output(w http.ResponseWriter, v pageRequest) {
 	task := s.find(v.PathValue("key"))
 	from, err := strconv.ParseInt(v.PathValue("from"), 10, 64)
@@ -140,7 +140,7 @@ func (s taskPages) output(w http.ResponseWriter, v pageRequest) {
 		return
 	}
 	chunk, err := task.Output(v.Context(), from, outputWait)
-	if _, ok := s.sessions.session(v.Request); !ok { // it was left, or grew too old, meanwhile
+	if _, ok := s.sessions.session(v.Request); !ok { // logged out or expired meanwhile
 		showLocked(w, http.StatusUnauthorized, "")
 		return
 	}
@@ -161,5 +161,5 @@ func (s taskPages) output(w http.ResponseWriter, v pageRequest) {
 	if chunk.Done {
 		text += mcpserver.Sanitize(chunk.Line)
 	}
-	_, _ = w.Write([]byte(text)) // a client that has gone needs no answer
+	_, _ = w.Write([]byte(text)) // fails if the client is gone
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// A line is one line of a text, and how it is shown: as added, removed, the place of a hunk, or plain.
+// A line is one line of a text, with the way it is shown: as added, as removed, as the head of a hunk, or plain.
 type line struct{ Kind, Text string }
 
-// diffLines tells the lines of a diff apart, from where one begins in text.
+// diffLines returns the lines of a text. If it contains a diff, the lines of the diff have their kinds.
 func diffLines(text string) []line {
 	var all []line
 	rows := strings.Split(strings.TrimSuffix(mcpserver.Sanitize(text), "\n"), "\n")
@@ -49,12 +49,12 @@ func diffKind(row string) string {
 	return ""
 }
 
-// hunkStart matches where a hunk begins and how many lines it has in the new file, or in the old one if that is
-// removed.
+// hunkStart matches the head of a hunk: where it begins in the old and in the new file, and how many lines it has in
+// the new one.
 var hunkStart = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
-// numbered returns the lines of a unified diff, each with its number in the new file, or in the old one for a line
-// that goes. The first character of a line tells what it is: a line of a file may look like the head of a diff.
+// numbered returns the lines of a unified diff, each with its number in the new file, or in the old one for a removed
+// line. Only the first character of a line says what it is: a line of a file may look like the head of a diff.
 func numbered(diff string) (all []line) {
 	old, now, begun := 0, 0, false
 	for row := range strings.Lines(diff) {
@@ -80,14 +80,14 @@ func numbered(diff string) (all []line) {
 		case begun && mark == " ":
 			all = append(all, line{"", fmt.Sprintf("%5d %s", now, row)})
 			old, now = old+1, now+1
-		default: // a remark, such as that the last line has no end
+		default: // a remark, such as that there is no newline at the end
 			all = append(all, line{"hunk", row})
 		}
 	}
 	return all
 }
 
-// inFile puts the hunks of a diff into the whole file that they lead to.
+// inFile returns the new file with the removed lines of a diff, and with its added lines marked.
 func inFile(file, diff []line) (all []line) {
 	at, removed := 0, slices.ContainsFunc(diff, func(l line) bool { return l.Text == "+++ /dev/null" })
 	if removed || len(diff) == 0 {
@@ -103,7 +103,7 @@ func inFile(file, diff []line) (all []line) {
 				continue
 			}
 			start, _ := strconv.Atoi(m[2])
-			if m[3] != "0" { // of no lines: it names the line before it
+			if m[3] != "0" { // if the hunk has no lines in the new file, m[2] is the line before it
 				start--
 			}
 			start = min(max(start, at), len(file))
@@ -120,20 +120,20 @@ func inFile(file, diff []line) (all []line) {
 	return append(all, file[min(at, len(file)):]...)
 }
 
-// A field is one argument of a call, as shown to the person that decides.
+// A field is one argument of a call, as it is shown to the person who decides.
 type field struct {
 	Name  string
 	Lines []line
-	Cut   int // characters that are not shown
+	Cut   int // how many characters are not shown
 }
 
-// maxField bounds how much of one argument is shown, in bytes, and maxFields how many arguments.
+// maxField is how many bytes of one argument are shown, and maxFields how many arguments.
 const (
 	maxField  = 64 << 10
 	maxFields = 32
 )
 
-// fields are the arguments of a call in their order. Text that would replace other text is shown like a diff.
+// fields returns the arguments of a call in their order. If one text replaces another, both are shown like a diff.
 func fields(input json.RawMessage) []field {
 	d := json.NewDecoder(bytes.NewReader(input))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -160,7 +160,7 @@ func fields(input json.RawMessage) []field {
 	return all
 }
 
-// argumentKind tells the arguments of Edit and Write that are removed or added as they stand.
+// argumentKind returns how an argument of Edit or Write is shown, if it is removed or added text.
 func argumentKind(name string) string {
 	switch name {
 	case "old_string":
@@ -179,7 +179,7 @@ func plain(kind, text string) []line {
 	return all
 }
 
-// clip is the beginning of s, of at most so many bytes, without half a character.
+// clip returns the beginning of s, at most most bytes long, without an incomplete character.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -190,7 +190,8 @@ func clip(s string, most int) string {
 	return strings.Clone(s[:most])
 }
 
-// clock is a time of today, or with its date. The script of the page writes it again in the zone of the browser.
+// clock returns the time of day, with the date if it is more than 12 hours away. The script of the page converts it
+// to the time zone of the browser.
 func clock(t time.Time) string {
 	switch now := time.Now(); {
 	case t.IsZero():
@@ -201,7 +202,7 @@ func clock(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// duration is a duration as people read it.
+// duration returns a duration as people read it.
 func duration(millis float64) string {
 	switch d := time.Duration(millis * float64(time.Millisecond)); {
 	case d < time.Second:
