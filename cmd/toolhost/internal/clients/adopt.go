@@ -20,7 +20,7 @@ import (
 // An Adoption holds the entries that were moved out of a client's file, by name and unchanged.
 type Adoption struct {
 	Entries map[string]any `json:"entries"`
-	// Left maps each server that stays to the reason.
+	// Left has the reason for each server that stays in the file.
 	Left map[string]string `json:"-"`
 }
 
@@ -29,10 +29,10 @@ func adoption(c Client, r Request) string {
 	return filepath.Join(r.Backups.Dir, "adopted-"+c.Name+".json")
 }
 
-// maxAdoption is the maximum size of that file, in bytes.
+// maxAdoption is the greatest size of that file, in bytes.
 const maxAdoption = 4 << 20
 
-// Adopted returns what was moved out of the client's file and not given back.
+// Adopted returns the entries that were moved out of the client's file and not given back.
 func (c Client) Adopted(r Request) (a Adoption, err error) {
 	err = statedir.Load(adoption(c, r), maxAdoption, &a)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func (c Client) Adopted(r Request) (a Adoption, err error) {
 	return a, err
 }
 
-// Adopt moves the other servers of the user's file of the client to the mcpServers of the file into, where a host
-// serves them. An entry that cannot be said there stays.
+// Adopt moves the other servers in the user's file of the client to mcpServers in the file into, where a host serves
+// them. An entry that cannot be expressed there stays.
 func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, report Report, err error) {
 	file, err := c.file(r)
 	if err != nil {
@@ -90,8 +90,8 @@ func (c Client) Adopt(ctx context.Context, r Request, into string) (a Adoption, 
 	return a, report, err
 }
 
-// GiveBack puts the adopted servers into the client's file again, unless they are there, and removes them from the
-// file that Adopt moved them to, except those that another client has given.
+// GiveBack puts the adopted servers back into the client's file, unless they are there, and removes them from the
+// file that Adopt moved them to, except those that another client has also given.
 func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoption, report Report, err error) {
 	if a, err = c.Adopted(r); err != nil || len(a.Entries) == 0 {
 		return a, report, err
@@ -134,7 +134,7 @@ func (c Client) GiveBack(ctx context.Context, r Request, from string) (a Adoptio
 	return a, report, nil
 }
 
-// restoreEntry puts an entry into raw, unless one of its name is there.
+// restoreEntry puts an entry into raw, unless there is one with its name.
 func restoreEntry(c Client, raw []byte, name string, entry any) ([]byte, error) {
 	mark, body := cutBOM(raw)
 	before, err := c.format().decode(body)
@@ -152,7 +152,7 @@ func restoreEntry(c Client, raw []byte, name string, entry any) ([]byte, error) 
 	return slices.Concat(mark, edited), err
 }
 
-// asWritten returns a decoded value in the types that formats write.
+// asWritten returns a decoded value in the types that formats can write.
 func asWritten(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -169,24 +169,24 @@ func asWritten(v any) any {
 	return v
 }
 
-// Keys of entries: those that mean the same in mcpServers, and those that say how the client treats the server and
-// nothing about it.
+// entryKeys are the keys of entries that have a counterpart in mcpServers. ownKeys are those that only say how the
+// client treats the server.
 var (
 	entryKeys = strings.Fields("command cmd args env environment envs env_vars cwd url serverUrl uri httpUrl headers http_headers env_http_headers bearer_token_env_var type transport")
 	ownKeys   = strings.Fields("alwaysAllow autoApprove description disabled enabled name timeout tools trust startup_timeout_sec tool_timeout_sec")
 )
 
-// A variable is how clients refer to a variable of the environment. The first group is its name.
+// The ways in which clients refer to environment variables. The first group is the name of the variable.
 var (
 	prefixed = regexp.MustCompile(`\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)       // ${env:X} of VS Code and others, {env:X} of opencode
 	bare     = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)                // $X of shells
 	portable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)    // ${X}, which hosts replace
-	only     = regexp.MustCompile(`\$\{[^}]*\}?|\{(env|file):[^}]*\}?|\$\(.*`) // what is left and only the client replaces
+	only     = regexp.MustCompile(`\$\{[^}]*\}?|\{(env|file):[^}]*\}?|\$\(.*`) // only the client replaces these
 	editors  = regexp.MustCompile(`^\$\{(workspace(Folder|Root)[A-Za-z]*|(relative)?[fF]ile(Basename|Dirname|Extname|Workspace)[A-Za-z]*|file|relativeFile|cwd|execPath|lineNumber|columnNumber|selectedText|defaultBuildTask)\}$`)
 )
 
-// translated returns a text of an entry with the placeholders of the client as those of hosts. The error names one
-// that only the client replaces.
+// translated returns a text of an entry with the placeholders of the client replaced by those of hosts. The error
+// names a placeholder that only the client can replace.
 func (c Client) translated(text string, e Env) (string, error) {
 	separator := "/"
 	if e.OS == "windows" {
@@ -209,7 +209,7 @@ func (c Client) translated(text string, e Env) (string, error) {
 	return text, nil
 }
 
-// translate is translated for each text of a value.
+// translate calls translated for each text in a value.
 func (c Client) translate(v any, e Env) (any, error) {
 	var err error
 	switch v := v.(type) {
@@ -235,7 +235,7 @@ func (c Client) translate(v any, e Env) (any, error) {
 	return v, nil
 }
 
-// generalEntry returns an entry of a client as mcpServers of toolhost says it.
+// generalEntry returns an entry of a client in the form of toolhost's mcpServers.
 func (c Client) generalEntry(entry any, e Env) (json.RawMessage, error) {
 	m, ok := entry.(map[string]any)
 	if !ok {
@@ -308,7 +308,7 @@ func headers(m map[string]any) map[string]string {
 	return all
 }
 
-// members returns the values of the members of these names.
+// members returns the members of the objects that m has under these names.
 func members(m map[string]any, names ...string) map[string]string {
 	all := map[string]string{}
 	for _, name := range names {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxBackups is how many former versions of one file are kept.
+// maxBackups is how many previous versions of one file are kept.
 const maxBackups = 10
 
 // Backups keeps what edits replaced, in a directory that only its owner can read.
@@ -25,7 +25,7 @@ type Backups struct {
 // backupTime begins the name of a backup, so that names sort by age.
 const backupTime = "20060102T150405.000000000Z"
 
-// absentMark ends the name of a backup that stands for "there was no file".
+// absentMark is the end of the name of a backup that says that there was no file.
 const absentMark = ".absent"
 
 // of returns the directory for the backups of one file.
@@ -34,7 +34,7 @@ func (b Backups) of(file string) string {
 	return filepath.Join(b.Dir, filepath.Base(file)+"-"+hex.EncodeToString(sum[:4]))
 }
 
-// save keeps what a file held before content was written, under a name that tells which content that was.
+// save keeps what a file held before content is written. The name of the backup contains the digest of content.
 func (b Backups) save(before target, content []byte) (string, error) {
 	dir := b.of(before.path)
 	if err := os.MkdirAll(dir, newDirMode); err != nil {
@@ -58,7 +58,8 @@ func (b Backups) save(before target, content []byte) (string, error) {
 	return name, b.prune(dir)
 }
 
-// newest is a time for a backup that comes after all others: now, unless the clock has stood still or was set back.
+// newest returns a time for a backup that is later than all others: now, unless the clock has stood still or was set
+// back.
 func newest(dir string, now time.Time) (time.Time, error) {
 	names, err := list(dir)
 	if err != nil || len(names) == 0 {
@@ -66,7 +67,7 @@ func newest(dir string, now time.Time) (time.Time, error) {
 	}
 	last, err := time.Parse(backupTime, names[0][:len(backupTime)])
 	if err != nil || now.After(last) {
-		return now, nil // a name that is not ours has no place among them
+		return now, nil // an error: not one of our names
 	}
 	return last.Add(1), nil
 }
@@ -101,8 +102,9 @@ func (b Backups) prune(dir string) error {
 	return err
 }
 
-// before follows the edits that led to what a file holds now, backwards until good says of a version that it
-// is the one; found is false when something else changed the file on the way. Without good it is the first version.
+// before goes back through the edits that led to the present content of a file. It returns the first version for
+// which good returns true; if good is nil, the oldest version. found is false if there is none, because something
+// else has changed the file.
 func (b Backups) before(now target, good func(raw []byte) bool) (version target, found bool, err error) {
 	dir := b.of(now.path)
 	names, err := list(dir)

@@ -9,59 +9,62 @@ import (
 	"strings"
 )
 
-// A Client is a program that can use an MCP server, as clients.json says it.
+// A Client is a program that can use an MCP server, as described in clients.json.
 type Client struct {
 	// Name is the client's name on the command line, such as "claude-desktop".
 	Name string
 	// Title is the product name.
 	Title string
-	// Program is the client's command; empty when it has none.
+	// Program is the client's command; "" if it has none.
 	Program string
 	// Next tells the user how a change takes effect.
 	Next string
-	// InProject reports that the client starts servers in the directory the user works in. Where it does not,
-	// roots must be named.
+	// InProject says that the client starts servers in the directory in which the user works. Otherwise roots must be
+	// named.
 	InProject bool
-	// Format is that of its file: "json", "jsonc", "toml" or "yaml". Empty: the file is not edited, the lines are printed.
+	// Format is the format of its file: "json", "jsonc", "toml" or "yaml". Empty: the file is not edited, and the lines
+	// to add are printed.
 	Format string
 	// Container is the key that holds the servers.
 	Container string
-	// Files are the places of the user's file by system, the most telling first; "" stands for the other systems.
+	// Files are the possible paths of the user's file by system, the most specific first; "" stands for all other
+	// systems.
 	Files map[string][]string
-	// Project is the file below a project's directory; empty when the client has none.
+	// Project is the path of the file in a project; "" if the client has none.
 	Project string
 	// Markers are paths whose existence shows that the client is used; nil: the directories of Files.
 	Markers []string
-	// Stdio and HTTP are the entry; HTTP is nil when the file cannot name a URL.
+	// Stdio and HTTP are the templates of the entry; HTTP is nil if the file cannot have a URL.
 	Stdio, HTTP object
-	// With are the tools that a host serves on request only and the client has none for. ToolSearch is the mode of a
-	// host's tool search for it; empty: the default. "off" is for a client that finds deferred tools itself.
+	// With are the tools that a host serves on request only and the client has no equivalent of. ToolSearch is the mode
+	// of the host's tool search for this client; empty: the default. It is "off" for a client that finds deferred tools
+	// itself.
 	With       []string
 	ToolSearch string
-	// Token is how the file refers to the environment variable of the token; empty when it cannot.
+	// Token is how the file refers to the environment variable of the token; "" if it cannot.
 	Token string
-	// BareVariables: it replaces $NAME in entries, as a shell does.
+	// BareVariables says that it replaces $NAME in entries, as a shell does.
 	BareVariables bool
-	// PrivateNote is what else must be done for an entry with an address that is not on the Internet to work.
+	// PrivateNote says what else must be done so that an entry with an address outside of the Internet works.
 	PrivateNote string
-	// ViaProgram: the change is made by the client's own command where that is installed, because the client itself
-	// rewrites its file while it runs.
+	// ViaProgram says that the client's own command makes the change if it is installed, because the client rewrites its
+	// file while it runs.
 	ViaProgram bool
-	// Replaces are the settings that switch its own tools off. Since is the version of the client that they were tried
-	// with, and Keeps what it offers in spite of them.
+	// Replaces are the settings that switch its own tools off. Since is the version of the client with which they were
+	// tried, and Keeps says what it offers nevertheless.
 	Replaces     []Replacement
 	Since, Keeps string
-	// Verifies is how the client is run for a fake model; nil: it cannot be, and Unverified says why.
+	// Verifies says how the client is run with a fake model; nil if it cannot be, and then Unverified says why.
 	Verifies   *Trial
 	Unverified string
-	// Runs is what the client needs that runs as a whole in a sandbox; nil: it is not known.
+	// Runs says what the client needs to run as a whole in a sandbox; nil if that is not known.
 	Runs *Run
 }
 
 // TokenVariable is the environment variable that entries for HTTP refer to for the bearer token.
 const TokenVariable = "TOOLHOST_TOKEN"
 
-// Find returns the client of a name, a title or a program. Letter case, blanks and hyphens do not count.
+// Find returns the client with a name, a title or a program. Case, spaces and hyphens do not matter.
 func Find(name string) (Client, error) {
 	folded := fold(name)
 	var names []string
@@ -78,7 +81,7 @@ func fold(name string) string {
 	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(name))
 }
 
-// userFiles are the places of the user's file.
+// userFiles returns the possible paths of the user's file.
 func userFiles(c Client, e Env) []string {
 	templates, ok := c.Files[e.OS]
 	if !ok {
@@ -99,7 +102,7 @@ func (c Client) UserFile(e Env) string {
 	return all[0]
 }
 
-// ProjectFile is the client's file in a project; ok is false when it has none.
+// ProjectFile returns the path of the client's file in a project; ok is false if it has none.
 func (c Client) ProjectFile(e Env, dir string) (path string, ok bool) {
 	return dir + e.path("/"+c.Project), c.Project != ""
 }
@@ -118,10 +121,11 @@ func (c Client) Present(e Env) bool {
 	return slices.ContainsFunc(signs, e.Exists)
 }
 
-// Editable reports whether the client's file is edited; if not, [Client.Lines] are what it should say.
+// Editable reports whether the client's file is edited. If not, [Client.Lines] returns what to add to it.
 func (c Client) Editable() bool { return c.Format != "" }
 
-// format is that of the client's file; YAML, in which lines are printed, where it is not edited.
+// format returns the format of the client's file. If the file is not edited, that is YAML, in which the lines are
+// printed.
 func (c Client) format() format {
 	switch c.Format {
 	case "json", "jsonc":
@@ -132,10 +136,10 @@ func (c Client) format() format {
 	return yamlFormat{}
 }
 
-// TokenInClear reports whether an entry for HTTP must hold the bearer token itself.
+// TokenInClear reports whether an entry for HTTP must contain the bearer token itself.
 func (c Client) TokenInClear() bool { return c.HTTP != nil && c.Token == "" }
 
-// Note is what else must be done for the entry of a server to work; empty when nothing.
+// Note says what else must be done so that the entry of a server works, or returns "".
 func (c Client) Note(s Server) string {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
@@ -158,9 +162,9 @@ type Server struct {
 	// Command is the absolute path of the binary; Args are its arguments.
 	Command string
 	Args    []string
-	// URL is the address of a host that listens already; with it Command and Args are not used.
+	// URL is the address of a host that is already running; with it Command and Args are not used.
 	URL string
-	// Token is the bearer token in clear, for the clients that cannot take it from the environment.
+	// Token is the bearer token itself, for clients that cannot take it from the environment.
 	Token string
 }
 
@@ -174,10 +178,11 @@ func (c Client) entry(s Server) object {
 	return filled(template, s.Args, with).(object)
 }
 
-// Arguments are those with which a client starts a host: its roots, and what the client needs.
+// Arguments returns the arguments with which a client starts a host: its roots, and what the client needs.
 func Arguments(c Client, roots ...string) []string { return c.arguments([]string{"stdio"}, roots) }
 
-// RemoteArguments are those with which a client starts a relay to a target, which options and roots belong to.
+// RemoteArguments returns the arguments with which a client starts a relay to a target. The options and roots are
+// those for the target.
 func RemoteArguments(c Client, target string, options, roots []string) []string {
 	return c.arguments(append([]string{"remote", target}, options...), roots)
 }
@@ -195,7 +200,7 @@ func (c Client) arguments(args, roots []string) []string {
 	return args
 }
 
-// conflictingKeys are the keys that an entry of the other transport may have and this one must not.
+// conflictingKeys returns the keys that only an entry with the other transport may have.
 func conflictingKeys(c Client, s Server) []string {
 	mine, other := c.Stdio, c.HTTP
 	if s.URL != "" {

@@ -18,7 +18,7 @@ const (
 	Absent State = "absent"
 	// Ours: the entry starts or reaches a toolhost.
 	Ours State = "installed"
-	// Foreign: something else has the name.
+	// Foreign: the entry of that name is for something else.
 	Foreign State = "foreign"
 )
 
@@ -32,7 +32,7 @@ func cutBOM(raw []byte) (mark, body []byte) {
 	return nil, raw
 }
 
-// servers returns the container of a decoded file; nil if there is none.
+// servers returns the container in a decoded file, or nil if there is none.
 func (c Client) servers(file map[string]any) (map[string]any, error) {
 	switch v := file[c.Container].(type) {
 	case nil:
@@ -64,7 +64,7 @@ func (c Client) inspect(raw []byte, s Server) (State, any, error) {
 	return Foreign, entry, nil
 }
 
-// commandLine is the command and the arguments of a decoded entry, in whichever keys the client has them.
+// commandLine returns the command and the arguments of a decoded entry, whichever keys they have.
 func commandLine(entry any) []string {
 	m, _ := entry.(map[string]any)
 	var line []string
@@ -84,7 +84,7 @@ func commandLine(entry any) []string {
 	return line
 }
 
-// address is the URL of a decoded entry.
+// address returns the URL of a decoded entry, or "".
 func address(entry any) string {
 	m, _ := entry.(map[string]any)
 	for _, key := range []string{"url", "serverUrl", "uri", "httpUrl"} {
@@ -95,8 +95,8 @@ func address(entry any) string {
 	return ""
 }
 
-// isOurs reports whether an entry starts a toolhost, or reaches one: it names our token, the same URL, or our
-// endpoint on this machine.
+// isOurs reports whether an entry starts or reaches a toolhost: it starts our program, has the URL of s, refers to
+// our token, or has our endpoint on this machine.
 func isOurs(entry any, s Server) bool {
 	if line := commandLine(entry); len(line) > 0 {
 		name := line[0][strings.LastIndexAny(line[0], `/\`)+1:]
@@ -118,7 +118,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ownArguments returns the arguments of our entry that Install would not write: a person added them.
+// ownArguments returns the arguments of our entry that Install would not write, because a person added them.
 func ownArguments(c Client, entry any) []string {
 	line, written := append(commandLine(entry), ""), Arguments(c)
 	var own []string
@@ -136,8 +136,8 @@ func ownArguments(c Client, entry any) []string {
 	return own
 }
 
-// put writes the entry of a server into raw. An entry that is there keeps the members that are not ours to
-// set, unless replace says that it goes as a whole.
+// put writes the entry of a server into raw. An existing entry keeps the members that we do not set, unless replace
+// is set.
 func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	mark, body := cutBOM(raw)
 	before, err := c.format().decode(body)
@@ -171,7 +171,7 @@ func (c Client) put(raw []byte, s Server, replace bool) ([]byte, error) {
 	return slices.Concat(mark, edited), nil
 }
 
-// mergeEntry changes the members of an entry that differ from what they should be; want is the result.
+// mergeEntry changes the members of an entry that differ from the wanted ones. want is the resulting entry.
 func mergeEntry(c Client, body []byte, path []string, s Server, old any) (edited []byte, want map[string]any, err error) {
 	was, ok := old.(map[string]any)
 	if !ok {
@@ -220,7 +220,7 @@ func (c Client) take(raw []byte, name string) ([]byte, error) {
 	return slices.Concat(mark, edited), nil
 }
 
-// checkEdit returns an error unless want is at path (nil: nothing is) and all else is unchanged.
+// checkEdit returns an error unless edited has want at path (nil: nothing) and is otherwise like before.
 func checkEdit(f format, before map[string]any, edited []byte, path []string, want any) error {
 	after, err := f.decode(edited)
 	if err != nil {
@@ -245,7 +245,7 @@ func lookup(file map[string]any, path []string) any {
 	return lookup(m, below)
 }
 
-// without is a decoded file less what is at path, and less objects on the way there that hold nothing else.
+// without returns a decoded file without the value at path, and without the objects above it that would be empty.
 func without(file map[string]any, path []string) map[string]any {
 	rest, below := maps.Clone(file), map[string]any{}
 	if m, ok := file[path[0]].(map[string]any); ok && len(path) > 1 {
@@ -259,7 +259,7 @@ func without(file map[string]any, path []string) map[string]any {
 	return rest
 }
 
-// Lines are what a person would add to the client's file by hand.
+// Lines returns the lines that a person would add to the client's file by hand.
 func (c Client) Lines(s Server) (string, error) {
 	text, err := c.format().set(nil, []string{c.Container, s.Name}, c.entry(s))
 	return string(text), err

@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
-// An Env is the environment that file locations depend on. It is a value so that the paths of every platform can be
-// worked out, and tested, on any of them.
+// An Env is the environment that file locations depend on. It is a value, so that the paths of every platform can be
+// determined, and tested, on any of them.
 type Env struct {
 	// OS is the platform in Go's terms: "linux", "darwin", "windows".
 	OS string
@@ -18,15 +18,15 @@ type Env struct {
 	Home string
 	// Getenv looks up an environment variable.
 	Getenv func(name string) string
-	// Exists reports whether there is a file or directory of that path.
+	// Exists reports whether a path exists.
 	Exists func(path string) bool
-	// Glob expands a pattern to the paths that exist.
+	// Glob returns the existing paths that match a pattern.
 	Glob func(pattern string) []string
-	// LookPath finds a program and returns "" if there is none.
+	// LookPath returns the path of a program, or "" if there is none.
 	LookPath func(program string) string
 }
 
-// System is the Env of this process.
+// System returns the Env of this process.
 func System() (Env, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -37,7 +37,7 @@ func System() (Env, error) {
 		OS: runtime.GOOS, Home: home, Getenv: os.Getenv,
 		Exists: func(path string) bool { _, err := os.Stat(path); return err == nil },
 		Glob: func(pattern string) []string {
-			found, _ := filepath.Glob(pattern) // fails for a malformed pattern only
+			found, _ := filepath.Glob(pattern) // fails only for a malformed pattern
 			return found
 		},
 		LookPath: func(program string) string {
@@ -50,7 +50,7 @@ func System() (Env, error) {
 	}, nil
 }
 
-// dir is the directory of path.
+// dir returns the directory of a path.
 func (e Env) dir(path string) string {
 	if i := strings.LastIndexAny(path, e.separators()); i > 0 {
 		return path[:i]
@@ -65,7 +65,7 @@ func (e Env) separators() string {
 	return "/"
 }
 
-// paths are the paths of the table on this platform. A * stands for what is there.
+// paths returns the paths for templates of the table on this platform. A * is replaced by each match that exists.
 func (e Env) paths(templates []string) (paths []string) {
 	for _, t := range templates {
 		head, tail, some := strings.Cut(e.path(t), "*")
@@ -80,7 +80,7 @@ func (e Env) paths(templates []string) (paths []string) {
 	return paths
 }
 
-// path is a path of the table on this platform, with what its variables stand for.
+// path returns the path for a template of the table on this platform, with its variables replaced.
 func (e Env) path(template string) string {
 	if e.OS == "windows" {
 		template = strings.ReplaceAll(template, "/", `\`)
@@ -88,8 +88,8 @@ func (e Env) path(template string) string {
 	return os.Expand(template, e.variable)
 }
 
-// variable is $HOME, $CONFIG, the directory for configuration, $SUPPORT, where desktop programs keep their files, or
-// what an environment variable names.
+// variable returns the value of a variable in a template: $HOME, $CONFIG (the directory for configuration), $SUPPORT
+// (the directory for the files of desktop programs), or an environment variable.
 func (e Env) variable(name string) string {
 	name, other, _ := strings.Cut(name, ":-")
 	switch {

@@ -9,11 +9,11 @@ import (
 	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
-// ErrTemporary is returned for a binary that `go run` made: it is gone when the build cache is cleaned.
+// ErrTemporary is returned for a binary that `go run` built: it is deleted when the build cache is cleaned.
 var ErrTemporary = errors.New("this is a temporary binary of go run, which a client cannot start later: run CGO_ENABLED=0 go install ./cmd/toolhost, then toolhost install")
 
-// Self returns the absolute path under which a client should start this program. A name that survives
-// updates of the program (a link on the PATH, as package managers make it) is preferred to its target.
+// Self returns the absolute path by which a client should start this program. It prefers a path that stays valid when
+// the program is updated (a link on the PATH, as package managers create it) to its target.
 func Self() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -43,8 +43,8 @@ func ownExecutable(executable, called string, look func(string) (string, error))
 	return filepath.Abs(executable)
 }
 
-// isGoRun reports whether a path lies where the go command builds what it runs: a directory go-build123 for
-// temporary files, or the build cache.
+// isGoRun reports whether a path is one where the go command builds programs to run: in a temporary directory
+// go-build123, or in the build cache.
 func isGoRun(path string) bool {
 	if cache := os.Getenv("GOCACHE"); cache != "" && strings.HasPrefix(path, filepath.Clean(cache)+string(filepath.Separator)) {
 		return true

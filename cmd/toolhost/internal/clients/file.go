@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// maxFile is the largest file that is edited, in bytes. Claude Code's, the largest kind, has been seen with tens
-	// of megabytes.
+	// maxFile is the largest file that is edited, in bytes. Files of Claude Code, the largest ones, have been seen with
+	// tens of megabytes.
 	maxFile = 64 << 20
 	// lockPatience is how long to wait for another toolhost that edits the same file.
 	lockPatience = 10 * time.Second
-	// newFileMode is the mode of a new file: tokens may be added to it.
+	// newFileMode is the mode of a new file. Only its owner can read it, because tokens may be added to it.
 	newFileMode, newDirMode = 0o600, 0o700
-	// newProjectMode is the mode of a new file in a project, which is for everyone who works on it.
+	// newProjectMode is the mode of a new file in a project, for everyone who works on it.
 	newProjectMode, newProjectDirMode = 0o644, 0o755
 )
 
 // ErrChanged is returned when another program changed a file during its edit.
 var ErrChanged = errors.New("the file was changed by another program in the meantime; nothing was written: try again, if need be with the client closed")
 
-// A target is a file to edit, as it was read.
+// A target is a file to edit, and its content when it was read.
 type target struct {
 	// path is the file that all symbolic links lead to.
 	path string
-	// exists: there is a file; raw is what it holds and info what it is.
+	// exists says whether there is a file. raw is its content and info describes it.
 	exists bool
 	raw    []byte
 	info   fs.FileInfo
@@ -97,8 +97,8 @@ func (t target) writable() error {
 	return nil
 }
 
-// replace puts content in the place of the file in one step. Mode and owner stay; nothing is written when the
-// file is no longer what was read.
+// replace replaces the file by content atomically. Mode and owner stay. It returns an error, and writes nothing, if
+// the file has changed since it was read.
 func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(t.path)
 	pattern := "." + filepath.Base(t.path) + ".*.tmp"
@@ -118,7 +118,7 @@ func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 			return fmt.Errorf("%s belongs to another user: %w", t.path, err)
 		}
 	} else if info, err := os.Stat(dir); err == nil && os.Geteuid() == 0 {
-		_ = keepOwner(temp, info) // under sudo the file is for the person whose directory it is
+		_ = keepOwner(temp, info) // under sudo the file belongs to the owner of the directory
 	}
 	if err := writeAll(temp, content, mode); err != nil {
 		return err
@@ -132,10 +132,11 @@ func (t target) replace(content []byte, mode fs.FileMode) (err error) {
 	return privatefile.SyncDir(dir)
 }
 
-// staleAfter is the age from which a temporary file is that of a killed process: it is written at once.
+// staleAfter is the age from which a temporary file must be left from a killed process: it is renamed immediately
+// after it was written.
 const staleAfter = time.Minute
 
-// removeStale removes the temporary files that killed processes have left.
+// removeStale removes the temporary files of killed processes.
 func removeStale(dir, pattern string) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed stays
 	for _, e := range entries {
@@ -167,7 +168,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// unchanged reads the file again.
+// unchanged returns an error if the file is no longer what was read.
 func (t target) unchanged() error {
 	now, err := os.ReadFile(t.path)
 	switch {
@@ -190,9 +191,9 @@ func (t target) remove() error {
 	return privatefile.SyncDir(filepath.Dir(t.path))
 }
 
-// locked runs do while no other toolhost edits the file. The lock is a file next to it that is removed afterwards.
-// Anything else that a repository has put in its place is refused: a link would create a file elsewhere, and opening
-// a pipe would block.
+// locked calls do while no other toolhost edits the file. The lock is a file next to it, which is removed afterwards.
+// Something else in its place, perhaps from a repository, is refused: through a link a file would be created
+// elsewhere, and opening a pipe would block.
 func locked(ctx context.Context, path string, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -214,15 +215,15 @@ func locked(ctx context.Context, path string, do func() error) (err error) {
 				return do()
 			}
 		}
-		// Its last holder removed the file while we waited for it.
+		// The last holder has removed the file while we waited for the lock.
 		if err := lock.Unlock(); err != nil {
 			return err
 		}
 	}
 }
 
-// unlock removes the lock's file before it releases the lock, so that no other process can hold it by then. Windows
-// cannot remove an open file; there, a lock file that another process has opened stays.
+// unlock removes the lock file before it releases the lock: after that, another process may hold a lock on a new
+// file. Windows cannot remove an open file; there a lock file that another process has opened stays.
 func unlock(lock *flock.Flock, name string) error {
 	if runtime.GOOS == "windows" {
 		err := lock.Unlock()

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// links is the number of names that a file has; it is not known here.
+// links returns 1: the number of names of a file is not known on this system.
 func links(fs.FileInfo) uint64 { return 1 }
 
 // keepOwner does nothing: a file belongs to the user who created it.

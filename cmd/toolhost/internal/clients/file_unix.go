@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// links is the number of names that a file has.
+// links returns the number of names of a file.
 func links(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Nlink)
@@ -16,7 +16,7 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// keepOwner gives a file the owner and group of another.
+// keepOwner gives a file the owner and group of another file.
 func keepOwner(f *os.File, of fs.FileInfo) error {
 	want, ok := of.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// A format reads and edits one kind of file. Bodies have no byte order mark. Paths are the container, the name
-// of the server and, for set and remove, perhaps one key of its entry; or two keys or more of a setting.
+// A format reads and edits files of one format. Bodies have no byte order mark. A path consists of the container, the
+// name of the server and, for set and remove, possibly a key of its entry; or it is the path of a setting, with at
+// least two keys.
 type format interface {
-	// decode reads a body; an empty one is an empty object. Its errors say line and column.
+	// decode reads a body; an empty one is an empty object. Its errors have the line and the column.
 	decode(body []byte) (map[string]any, error)
-	// set writes the value at path and makes the objects above it.
+	// set writes the value at path, and creates the objects above it.
 	set(body []byte, path []string, value any) ([]byte, error)
-	// remove removes the member at path, which exists.
+	// remove removes the member at path, which must exist.
 	remove(body []byte, path []string) ([]byte, error)
 }
 
@@ -28,7 +29,7 @@ func (e *positionError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.line, e.column, e.message)
 }
 
-// at makes the positionError of an offset.
+// at returns a positionError for an offset.
 func at(body []byte, offset int, format string, args ...any) error {
 	before := body[:min(max(offset, 0), len(body))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -36,7 +37,7 @@ func at(body []byte, offset int, format string, args ...any) error {
 	return &positionError{line, column, fmt.Sprintf(format, args...)}
 }
 
-// errByHand is what an edit gives up with where a file is written in a way that cannot be edited safely.
+// errByHand is the error of an edit to a file whose style does not allow a safe edit.
 var errByHand = errors.New("it is written in a way that cannot be edited safely")
 
 func byHand(why string, args ...any) error {
@@ -49,7 +50,7 @@ type splice struct {
 	text       string
 }
 
-// apply carries out splices, which stand in order and do not overlap. Their line breaks become those of body.
+// apply makes splices, which are in order and do not overlap. Their line breaks become those of body.
 func apply(body []byte, splices ...splice) []byte {
 	eol := "\n"
 	if i := bytes.IndexByte(body, '\n'); i > 0 && body[i-1] == '\r' {
@@ -66,12 +67,12 @@ func apply(body []byte, splices ...splice) []byte {
 	return out.Bytes()
 }
 
-// lineStart is the offset at which the line of offset begins.
+// lineStart returns the offset at which the line with offset begins.
 func lineStart(body []byte, offset int) int {
 	return bytes.LastIndexByte(body[:offset], '\n') + 1
 }
 
-// lineEnd is the offset after the line of offset, its line break included.
+// lineEnd returns the offset after the line with offset, including its line break.
 func lineEnd(body []byte, offset int) int {
 	if i := bytes.IndexByte(body[offset:], '\n'); i >= 0 {
 		return offset + i + 1

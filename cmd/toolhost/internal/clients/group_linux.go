@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of those that its children leave. The function that it returns ends them
-// all; nothing else may start processes in between.
+// adoptOrphans makes this process the parent of processes that its children leave behind. The returned function ends
+// all of them; nothing else may start processes in between.
 func adoptOrphans() (end func()) {
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return func() {}
@@ -24,7 +24,7 @@ func adoptOrphans() (end func()) {
 				break
 			}
 			for _, pid := range left {
-				_ = unix.Kill(pid, unix.SIGKILL) // one that has ended is waited for as well
+				_ = unix.Kill(pid, unix.SIGKILL) // an ended one is also reaped below
 				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 			}
 			time.Sleep(time.Millisecond)
@@ -33,14 +33,14 @@ func adoptOrphans() (end func()) {
 	}
 }
 
-// orphanPatience bounds the end of what a client left.
+// orphanPatience is how long to wait until the processes that a client has left have ended.
 const orphanPatience = 5 * time.Second
 
-// children are the processes that this one is the parent of.
+// children returns the child processes of this process.
 func children() (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", os.Getpid())) // the pattern is well formed
 	for _, name := range lists {
-		raw, _ := os.ReadFile(name) // the thread is gone
+		raw, _ := os.ReadFile(name) // fails if the thread has ended
 		for _, word := range strings.Fields(string(raw)) {
 			if pid, err := strconv.Atoi(word); err == nil {
 				pids = append(pids, pid)

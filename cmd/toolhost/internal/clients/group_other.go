@@ -2,5 +2,6 @@
 
 package clients
 
-// adoptOrphans does nothing: only Linux hands orphans to another process than the first. What a client leaves stays.
+// adoptOrphans does nothing: only on Linux can a process become the parent of orphans. Processes that a client leaves
+// keep running.
 func adoptOrphans() (end func()) { return func() {} }

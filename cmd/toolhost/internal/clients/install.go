@@ -32,13 +32,13 @@ type Request struct {
 	Server  Server
 	// Project is the directory whose file is edited; empty: the user's own file is.
 	Project string
-	// DryRun works the change out and writes nothing.
+	// DryRun determines the change and writes nothing.
 	DryRun bool
-	// Force replaces what is not ours and makes files for clients that do not seem to be installed.
+	// Force replaces entries that are not ours, and creates files for clients that do not seem to be installed.
 	Force bool
-	// Replace has a trial switch the client's own tools off, and Run has it run the client in toolhost run.
+	// Replace makes a trial switch the client's own tools off, and Run makes it run the client in toolhost run.
 	Replace, Run bool
-	// Remote is the target whose tools a trial gets, with the options for it; empty: those of this machine.
+	// Remote is the target whose tools a trial gets, with its options; empty: the tools of this machine.
 	Remote  string
 	Options []string
 }
@@ -49,15 +49,15 @@ type Report struct {
 	Action Action
 	// Diff is the change, in the unified format.
 	Diff string
-	// Backup is the path of the former content; empty when there was none or nothing was written.
+	// Backup is the path of the backup; "" if there was no file, or nothing was written.
 	Backup string
-	// Replaced: the file was edited for the client's own tools.
+	// Replaced says that the edit concerned the client's own tools.
 	Replaced bool
-	// Ran is the command of the client's own that made the change; empty: the file was edited.
+	// Ran is the client's own command that made the change; nil if the file was edited.
 	Ran []string
 }
 
-// Install adds the server to the client's file, or brings the entry up to date.
+// Install adds the server to the client's file, or updates its entry.
 func (c Client) Install(ctx context.Context, r Request) (Report, error) {
 	if r.Server.URL != "" && c.HTTP == nil {
 		return Report{}, fmt.Errorf("the file of %s cannot name a server by its URL: leave --http out", c.Title)
@@ -90,7 +90,7 @@ func (c Client) Uninstall(ctx context.Context, r Request) (Report, error) {
 	return c.edit(ctx, r, file, uninstalled)
 }
 
-// file is the file that a request is about.
+// file returns the path of the file that a request is about.
 func (c Client) file(r Request) (string, error) {
 	if !c.Editable() {
 		return "", fmt.Errorf("the file of %s is not edited: toolhost install %s prints what it should say", c.Title, c.Name)
@@ -105,7 +105,7 @@ func (c Client) file(r Request) (string, error) {
 	return file, inProject(r.Project, file)
 }
 
-// installed works out the file with the server in it.
+// installed is the step that adds or updates the entry of the server.
 func installed(c Client, r Request, t target) (target, Action, error) {
 	state, entry, err := c.inspect(t.raw, r.Server)
 	if err != nil {
@@ -131,7 +131,7 @@ func installed(c Client, r Request, t target) (target, Action, error) {
 	return target{path: t.path, exists: true, raw: content}, action, err
 }
 
-// uninstalled works out the file without the server.
+// uninstalled is the step that removes the entry of the server.
 func uninstalled(c Client, r Request, t target) (target, Action, error) {
 	state, entry, err := c.inspect(t.raw, r.Server)
 	if err != nil || state == Absent {
@@ -162,14 +162,14 @@ func describe(entry any) string {
 	return "of another kind"
 }
 
-// A step works out what a file should be from what it is.
+// A step determines the new content of a file from the old one.
 type step func(client Client, r Request, old target) (now target, done Action, err error)
 
-// edit reads a file, works out what it should be, and writes that, all under a lock.
+// edit reads a file, determines its new content with a step, and writes it, all under a lock.
 func (c Client) edit(ctx context.Context, r Request, file string, work step) (Report, error) {
 	report := Report{File: file, Action: Unchanged}
 	change := func() error {
-		if r.Project != "" { // a program may have changed it since
+		if r.Project != "" { // a program may have replaced it by a link since
 			if err := inProject(r.Project, file); err != nil {
 				return err
 			}
@@ -199,7 +199,7 @@ func (c Client) edit(ctx context.Context, r Request, file string, work step) (Re
 		err := change()
 		return report, err
 	}
-	t, err := readTarget(file) // for the path that symbolic links lead to, which is locked
+	t, err := readTarget(file) // its path has the links resolved, and is locked
 	if err != nil {
 		return report, err
 	}
@@ -216,7 +216,7 @@ func makeDir(c Client, r Request, file string) error {
 	return os.MkdirAll(filepath.Dir(file), mode)
 }
 
-// carryOut makes a backup, and then the change: by the client's own command, or on the file.
+// carryOut makes a backup, and then the change, with the client's own command or in the file.
 func carryOut(ctx context.Context, c Client, r Request, file string, old, now target, action Action) (backup string, err error) {
 	if backup, err = r.Backups.save(old, now.raw); err != nil {
 		return "", err
@@ -239,10 +239,10 @@ func carryOut(ctx context.Context, c Client, r Request, file string, old, now ta
 	return backup, err
 }
 
-// bearer is a token in clear.
+// bearer matches a bearer token.
 var bearer = regexp.MustCompile(`(?i)(\bbearer )[^"'\s${}]+`)
 
-// diff is the change as a person should see it: without tokens.
+// diff returns the change for display, without tokens.
 func diff(file string, old, now target) string {
 	from, to := file, file
 	if !old.exists {
@@ -255,15 +255,16 @@ func diff(file string, old, now target) string {
 	return "--- " + from + "\n+++ " + to + "\n" + bearer.ReplaceAllString(text, "$1…")
 }
 
-// A Status tells whether and how a client uses toolhost.
+// A Status says whether and how a client uses toolhost.
 type Status struct {
 	Client  string `json:"client"`
 	Title   string `json:"title"`
 	Present bool   `json:"present"`
-	// File is the path of the client's own file, which may not exist; empty for a client whose file is not edited.
+	// File is the path of the client's own file, which may not exist; "" for a client whose file is not edited.
 	File   string `json:"file,omitempty"`
 	Exists bool   `json:"exists"`
-	// State is what the file says under the name that was asked for; "broken" with Problem when it cannot be read.
+	// State is the state of the entry with the name that was asked for, or "broken" if the file cannot be read; then
+	// Problem says why.
 	State   State  `json:"state"`
 	Server  string `json:"server,omitempty"`
 	Problem string `json:"problem,omitempty"`
@@ -272,7 +273,7 @@ type Status struct {
 // Broken is the state of a file that cannot be read.
 const Broken State = "broken"
 
-// Status looks at the client's own file.
+// Status returns the status according to the client's own file.
 func (c Client) Status(e Env, s Server) Status {
 	status := Status{Client: c.Name, Title: c.Title, Present: c.Present(e), File: c.UserFile(e), State: Absent}
 	if !c.Editable() {

@@ -10,9 +10,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// jsonFormat is JSON, with comments and trailing commas unless strict.
+// jsonFormat is JSON. Unless strict is set, it has comments and trailing commas.
 type jsonFormat struct {
-	// strict: the client reads plain JSON only, so that a file with comments is broken for the client too.
+	// strict says that the client reads plain JSON only, so a file with comments is broken for the client too.
 	strict bool
 }
 
@@ -56,17 +56,17 @@ func jsonError(body []byte, err error) error {
 	return at(body, len(body), "%s", err.Error())
 }
 
-// A jsonTree is a parsed body and how it is laid out.
+// A jsonTree is a parsed body, with its style.
 type jsonTree struct {
 	body []byte
 	root hujson.Value
 	// unit is one step of indentation.
 	unit string
-	// oneLine: the file has members and no line break.
+	// oneLine says that the file has members and no line break.
 	oneLine bool
 }
 
-// ended is a body whose last line is ended, as hujson wants it after a comment; editors do not care.
+// ended returns a body with a line break at its end, which hujson needs after a comment although editors do not.
 func ended(body []byte) []byte { return append(slices.Clip(body), '\n') }
 
 func parseJSON(body []byte) (jsonTree, error) {
@@ -86,7 +86,7 @@ func parseJSON(body []byte) (jsonTree, error) {
 	return t, nil
 }
 
-// memberIndent is the indentation of an object's members, when one begins a line.
+// memberIndent returns the indentation of the last member of an object that begins a line.
 func memberIndent(obj *hujson.Object) (string, bool) {
 	for i := len(obj.Members) - 1; i >= 0; i-- {
 		extra := obj.Members[i].Name.BeforeExtra
@@ -98,7 +98,8 @@ func memberIndent(obj *hujson.Object) (string, bool) {
 	return "", false
 }
 
-// member finds a key of an object, which must not stand there twice: parsers disagree about which one counts.
+// member returns the index of a key in an object, or -1. A key that occurs twice is an error, because parsers
+// disagree about which one counts.
 func (t jsonTree) member(obj *hujson.Object, key string) (int, error) {
 	found := -1
 	for i, m := range obj.Members {
@@ -114,7 +115,7 @@ func (t jsonTree) member(obj *hujson.Object, key string) (int, error) {
 	return found, nil
 }
 
-// object follows path as far as it exists; rest is what does not.
+// object follows path as far as there are objects. rest is the part of the path that does not exist.
 func (t jsonTree) object(path []string) (v hujson.Value, rest []string, err error) {
 	v = t.root
 	for i, key := range path {
@@ -145,7 +146,7 @@ func (jsonFormat) set(body []byte, path []string, value any) ([]byte, error) {
 		return nil, err
 	}
 	key := path[len(path)-1]
-	for i := len(rest) - 1; i >= 0; i-- { // the objects above, made inside out
+	for i := len(rest) - 1; i >= 0; i-- { // create the missing objects, from the inside out
 		value, key = object{{key: key, value: value}}, rest[i]
 	}
 	depth := len(path) - len(rest)
@@ -163,7 +164,7 @@ func (jsonFormat) set(body []byte, path []string, value any) ([]byte, error) {
 	return apply(body, t.insertion(parent, indent, oneLine, quote(key)+t.colon(oneLine)+text)...), nil
 }
 
-// layout is how members of an object that is depth steps down are, or would be, written.
+// layout returns how the members of an object at a depth are written, or would be if it has none.
 func (t jsonTree) layout(obj *hujson.Object, depth int) (indent string, oneLine bool) {
 	if t.oneLine {
 		return "", true
@@ -181,7 +182,7 @@ func (t jsonTree) colon(oneLine bool) string {
 	return ": "
 }
 
-// insertion is the splices that put a member at the end of an object, after the comments that stand there.
+// insertion returns the splices that add a member at the end of an object, after the comments there.
 func (t jsonTree) insertion(parent hujson.Value, indent string, oneLine bool, member string) []splice {
 	obj := parent.Value.(*hujson.Object)
 	lead := "\n" + indent
@@ -197,7 +198,7 @@ func (t jsonTree) insertion(parent hujson.Value, indent string, oneLine bool, me
 		return []splice{{from, to, lead + member + "\n" + strings.TrimSuffix(indent, t.unit)}}
 	}
 	last := obj.Members[len(obj.Members)-1].Value
-	if last.AfterExtra != nil { // there is a trailing comma: one comes after the new member as well
+	if last.AfterExtra != nil { // if there is a trailing comma, the new member gets one too
 		place := last.EndOffset + len(last.AfterExtra) + 1 + commentsEnd(obj.AfterExtra)
 		return []splice{{place, place, lead + member + ","}}
 	}
@@ -205,7 +206,7 @@ func (t jsonTree) insertion(parent hujson.Value, indent string, oneLine bool, me
 	return []splice{{last.EndOffset, last.EndOffset, ","}, {place, place, lead + member}}
 }
 
-// commentsEnd is the offset after the last comment in what is between values; a line comment ends before
+// commentsEnd returns the offset after the last comment in the text between two values. A line comment ends before
 // its line break.
 func commentsEnd(extra []byte) int {
 	end := 0
@@ -235,7 +236,7 @@ func commentsEnd(extra []byte) int {
 	return end
 }
 
-// encode writes a value; lists of strings stay on one line.
+// encode returns a value as JSON, with lists of strings on one line.
 func (t jsonTree) encode(v any, indent string, oneLine bool) string {
 	obj, ok := v.(object)
 	switch {
@@ -277,11 +278,11 @@ func (jsonFormat) remove(body []byte, path []string) ([]byte, error) {
 	to := m.Value.EndOffset
 	last := n == len(obj.Members)-1
 	switch {
-	case !last && isBlankLine(m.Name.BeforeExtra) && isBlankLine(obj.Members[n+1].Name.BeforeExtra): // on one line
+	case !last && isBlankLine(m.Name.BeforeExtra) && isBlankLine(obj.Members[n+1].Name.BeforeExtra): // all on one line
 		return apply(body, splice{m.Name.StartOffset, obj.Members[n+1].Name.StartOffset, ""}), nil
 	case !last || m.Value.AfterExtra != nil:
 		return apply(body, splice{from, to + len(m.Value.AfterExtra) + 1, ""}), nil
-	case n > 0: // the comma before it goes as well
+	case n > 0: // including the comma before it
 		before := obj.Members[n-1].Value
 		comma := before.EndOffset + len(before.AfterExtra)
 		return apply(body, splice{comma, comma + 1, ""}, splice{from, to, ""}), nil
@@ -291,8 +292,8 @@ func (jsonFormat) remove(body []byte, path []string) ([]byte, error) {
 	return apply(body, splice{from, to, ""}), nil
 }
 
-// isBlank reports whether there is nothing but what JSON takes for white space.
+// isBlank reports whether extra consists of white space only.
 func isBlank(extra []byte) bool { return len(bytes.Trim(extra, " \t\r\n")) == 0 }
 
-// isBlankLine reports whether there is nothing but blanks, without a line break.
+// isBlankLine reports whether extra consists of blanks only, without a line break.
 func isBlankLine(extra []byte) bool { return len(bytes.Trim(extra, " \t")) == 0 }

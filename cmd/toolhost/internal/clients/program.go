@@ -12,10 +12,10 @@ import (
 	"github.com/toolhost/toolhost/guard/hostprogram"
 )
 
-// programPatience is how long a client's own command may take; Claude Code's needs about a second.
+// programPatience is how long a client's own command may take; that of Claude Code needs about a second.
 const programPatience = time.Minute
 
-// programLine is the client's own command that makes a change; nil when the file is edited instead.
+// programLine returns the client's own command that makes a change, or nil if the file must be edited.
 func programLine(c Client, r Request, action Action) []string {
 	program := ""
 	if c.ViaProgram && r.Project == "" {
@@ -34,14 +34,14 @@ func programLine(c Client, r Request, action Action) []string {
 	return []string{program, "mcp", "add-json", r.Server.Name, string(entry), "-s", "user"}
 }
 
-// isBatch reports whether a program is a batch file of Windows. cmd.exe, which runs those, takes the quotes of
-// an entry apart.
+// isBatch reports whether a program is a batch file of Windows. Those are run by cmd.exe, which would damage the
+// quotes in an entry.
 func isBatch(program string) bool {
 	ext := strings.ToLower(filepath.Ext(program))
 	return ext == ".cmd" || ext == ".bat"
 }
 
-// runProgram has the client change its file itself and then checks the result.
+// runProgram runs the client's own command, and then checks the file.
 func runProgram(ctx context.Context, c Client, r Request, file string, now target, action Action) error {
 	ctx, cancel := context.WithTimeout(ctx, programPatience)
 	defer cancel()
@@ -50,7 +50,7 @@ func runProgram(ctx context.Context, c Client, r Request, file string, now targe
 		return err
 	}
 	line := programLine(c, r, action)
-	if action == Updated { // it does not replace an entry, and members that were there already must stay
+	if action == Updated { // the command does not replace an entry, and existing members must stay
 		if err := run(ctx, programLine(c, r, Removed)); err != nil {
 			return err
 		}

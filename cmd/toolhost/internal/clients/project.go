@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// inProject returns an error if a symbolic link leads from a project to a file of it that lies elsewhere, or nowhere.
-// A repository may contain links, and an edit through one would change a file of the user.
+// inProject returns an error if a symbolic link in the path of a file of a project leads outside of the project, or
+// to nothing. A repository may contain links, and an edit through one would change a file of the user.
 func inProject(project, file string) error {
 	root, err := filepath.EvalSymlinks(project)
 	if err != nil {
@@ -24,7 +24,7 @@ func inProject(project, file string) error {
 	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
 		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) {
-			return nil // it is created here
+			return nil // it will be created here
 		}
 		to, err := filepath.EvalSymlinks(at)
 		switch {

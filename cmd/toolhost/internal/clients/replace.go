@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// A Replacement is what a file says so that a client offers none of its own tools that toolhost has as well.
+// A Replacement is the settings by which a client no longer offers those of its own tools that toolhost has too.
 type Replacement struct {
-	// File is a path of the table; empty: the file of the servers. Format is that of File.
+	// File is a path template of the table; empty: the file of the servers. Format is the format of File.
 	File, Format string
-	// Set are values by their keys, with dots between. Lists are added to. What is set once stays as it is where it is
-	// there.
+	// Set has values by their keys, whose parts are separated by dots. Values of a list are added to the list. A value
+	// with once set does not replace an existing one.
 	Set object
-	// Note tells the user more about it.
+	// Note tells the user more about the settings.
 	Note string
 }
 
-// in is the replacement's file, and its format.
+// in returns the path of the replacement's file, and its format.
 func (p Replacement) in(c Client, e Env) (string, format) {
 	if p.File == "" {
 		return c.UserFile(e), c.format()
@@ -30,13 +30,13 @@ func (p Replacement) in(c Client, e Env) (string, format) {
 	return e.path(p.File), Client{Format: p.Format}.format()
 }
 
-// replacing is the request with the backups of replacements, which are found when there are any.
+// replacing returns the request with the directory for the backups of replacements.
 func replacing(r Request) Request {
 	r.Backups.Dir = filepath.Join(r.Backups.Dir, "replace")
 	return r
 }
 
-// Replace switches the client's own tools off, as far as it can. Each file has a report.
+// Replace switches the client's own tools off, so far as possible. There is a report for each file.
 func (c Client) Replace(ctx context.Context, r Request) (reports []Report, err error) {
 	c.ViaProgram = false
 	for _, p := range c.Replaces {
@@ -59,8 +59,8 @@ func (c Client) Replace(ctx context.Context, r Request) (reports []Report, err e
 	return reports, nil
 }
 
-// chosen returns the settings by which the user's own files switch tools of the client off: the keys that Replace
-// sets, as they are. The files are only read.
+// chosen returns the settings by which the user has switched tools of the client off: the keys that Replace would
+// set, with their present values. It only reads the files.
 func (c Client) chosen(e Env) (own []Replacement, err error) {
 	for _, p := range c.Replaces {
 		file, format := p.in(c, e)
@@ -89,7 +89,7 @@ func (c Client) chosen(e Env) (own []Replacement, err error) {
 	return own, nil
 }
 
-// apply sets what is not set yet.
+// apply returns raw with the settings that are not set yet.
 func (p Replacement) apply(f format, raw []byte) ([]byte, error) {
 	return p.each(f, raw, func(s field, _ []string, now any) any {
 		list, ok := s.value.([]string)
@@ -109,7 +109,8 @@ func (p Replacement) apply(f format, raw []byte) ([]byte, error) {
 	})
 }
 
-// revert takes back what apply set, as far as it is still there. before is the decoded file from before.
+// revert returns raw without what apply has set, so far as that is still there. before is the decoded file before
+// apply.
 func (p Replacement) revert(f format, raw []byte, before map[string]any) ([]byte, error) {
 	return p.each(f, raw, func(s field, path []string, now any) any {
 		was := lookup(before, path)
@@ -131,7 +132,7 @@ func (p Replacement) revert(f format, raw []byte, before map[string]any) ([]byte
 	})
 }
 
-// each gives each key the value that want says, nil: none.
+// each sets each key to the value that want returns, or removes it if that is nil.
 func (p Replacement) each(f format, raw []byte, want func(s field, path []string, now any) any) ([]byte, error) {
 	mark, body := cutBOM(raw)
 	for _, s := range p.Set {
@@ -178,7 +179,7 @@ func strs(v any) (texts []string) {
 	return texts
 }
 
-// Restore takes back what Replace did: the files are what they were if nothing else has changed them since.
+// Restore reverts Replace. A file that nothing else has changed since gets its previous bytes.
 func (c Client) Restore(ctx context.Context, r Request) (reports []Report, err error) {
 	r, c.ViaProgram = replacing(r), false
 	for _, p := range slices.Backward(c.Replaces) {
@@ -217,7 +218,7 @@ func (c Client) Restore(ctx context.Context, r Request) (reports []Report, err e
 		if err != nil {
 			return reports, err
 		}
-		report.Backup, report.Replaced = "", true // the backup is of no more use
+		report.Backup, report.Replaced = "", true // the backup is not needed any more
 		reports = append(reports, report)
 	}
 	return reports, nil

@@ -6,43 +6,43 @@ import (
 	"strings"
 )
 
-// A Run is what a client needs that runs as a whole in a sandbox: see toolhost run.
+// A Run says what a client needs to run as a whole in a sandbox: see toolhost run.
 type Run struct {
-	// Hosts are those of its models and of its login.
+	// Hosts are the hosts of its models and of its login.
 	Hosts []string
-	// URLs are the environment variables that name another address of its model.
+	// URLs are the environment variables that set another address for its model.
 	URLs []string
-	// Layers are the directories of its configuration. In the sandbox there are private ones in their places, in which
-	// it sees the user's files read-only.
+	// Layers are its configuration directories. In the sandbox each is replaced by a private directory, in which the
+	// client sees the user's files read-only.
 	Layers []string
-	// Copies are files of the user of which it has a copy of its own to write, by the path of the copy in a layer.
+	// Copies are files of the user that the client gets as writable copies, by the path of the copy in a layer.
 	Copies map[string]string
-	// Shared are files and directories in the layers that it writes as they are, such as sessions. A directory ends in
-	// "/" and is made.
+	// Shared are files and directories in the layers that the client can write directly, such as sessions. A directory
+	// ends in "/" and is created.
 	Shared []string
-	// Logins are the files of Shared that hold its login, which no other command may read.
+	// Logins are the files in Shared with its login, which no other command may read.
 	Logins []string
-	// Entry is a file of the user in a layer, of which it has a copy with the entry of this host. Empty: Env or Args
-	// name the entry.
+	// Entry is a file of the user in a layer. The client gets a copy of it with the entry of this host. Empty: Env or
+	// Args have the entry.
 	Entry string
-	// Env are variables that it gets where the user has not set them, and Args its first arguments. In both {file} is a
-	// file with the entry of this host, {command} this program and {socket} what it is to connect to. {entry} is what
-	// the user has set, a configuration, with the entry added.
+	// Env are variables that are set unless the user has set them, and Args are its first arguments. In both, {file}
+	// stands for a file with the entry of this host, {command} for this program and {socket} for the socket to connect
+	// to. {entry} stands for the user's value, which is a configuration, with the entry added.
 	Env  map[string]string
 	Args []string
-	// Agent is how it does one task without a person; nil: it is not known.
+	// Agent says how it does a task without a person; nil if that is not known.
 	Agent *Agent
 }
 
-// An Agent is how a client does one task without a person. The task comes on its standard input. The element {model}
-// of Args stands for Model, {resume} for Resume, in which {model} and {id} are the values.
+// An Agent says how a client does a task without a person. It gets the task on its standard input. In Args, the
+// element {model} stands for Model, and {resume} for Resume; in these, {model} and {id} stand for the values.
 type Agent struct {
 	Args, Model, Resume []string
 	Parse               string // the format of its output
 	Env                 map[string]string
 }
 
-// OnPlatform returns the data with paths of this platform and user, and of logins those that exist.
+// OnPlatform returns the data with paths of this platform and user. Only logins that exist are kept.
 func (r Run) OnPlatform(e Env) Run {
 	r.Layers, r.Shared = e.paths(r.Layers), e.paths(r.Shared)
 	r.Logins = slices.DeleteFunc(e.paths(r.Logins), func(path string) bool { return !e.Exists(path) })
@@ -60,7 +60,7 @@ func (r Run) OnPlatform(e Env) Run {
 	return r
 }
 
-// Addresses are the hosts that the user's environment names in the place of the client's own, with their ports.
+// Addresses returns the hosts, with ports, that the user's environment sets in place of the client's own.
 func (r Run) Addresses(e Env) (hosts []string) {
 	for _, name := range r.URLs {
 		u, err := url.Parse(e.Getenv(name))
@@ -76,7 +76,7 @@ func (r Run) Addresses(e Env) (hosts []string) {
 	return hosts
 }
 
-// Filled returns arguments and variables with what stands for their placeholders.
+// Filled returns the arguments and variables with their placeholders replaced.
 func (r Run) Filled(e Env, entry []byte, file, command, socket string) (args, env []string) {
 	with := strings.NewReplacer("{file}", file, "{command}", command, "{socket}", socket, "{entry}", string(entry))
 	for _, arg := range r.Args {
@@ -94,8 +94,8 @@ func (r Run) Filled(e Env, entry []byte, file, command, socket string) (args, en
 // entryText is the value of a variable that holds a configuration.
 const entryText = "{entry}"
 
-// Entry is a configuration of the client with this server: one that names no other, or that of the user in a file or
-// a variable.
+// Entry returns a configuration of the client with this server. Everything else in it is from the user's configuration
+// in a file or a variable, if the client has one of them.
 func (c Client) Entry(e Env, s Server) ([]byte, error) {
 	var given []byte
 	for name, value := range c.Runs.Env {

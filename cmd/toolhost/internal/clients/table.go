@@ -13,14 +13,14 @@ import (
 //go:embed clients.json
 var table []byte
 
-// All returns the clients that are known, by name. They must not be changed.
+// All returns the known clients, by name. They must not be modified.
 var All = sync.OnceValue(func() (all []Client) {
 	plain, err := hujson.Standardize(table)
 	if err == nil {
 		err = json.Unmarshal(plain, &all)
 	}
 	if err != nil {
-		panic("clients.json: " + err.Error()) // TestTable reads it
+		panic("clients.json: " + err.Error()) // cannot happen: TestTable reads the table
 	}
 	return all
 })
@@ -34,7 +34,8 @@ func (o *object) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// ordered is a value of the table as an entry holds it. A key that ends in "?" is set once.
+// ordered returns a value of the table in the form of an entry, whose members have an order. A key that ends in "?"
+// has once set.
 func ordered(v hujson.Value) any {
 	switch v := v.Value.(type) {
 	case *hujson.Object:
@@ -62,7 +63,7 @@ func ordered(v hujson.Value) any {
 	return nil
 }
 
-// filled is a value of the table with what stands for its {placeholders}. {args} in a list is all arguments.
+// filled returns a value of the table with its placeholders replaced. {args} in a list stands for all arguments.
 func filled(v any, args []string, with *strings.Replacer) any {
 	switch v := v.(type) {
 	case string:

@@ -10,7 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlFormat is TOML. A server is a table of its own, [container.name], at the end of the file.
+// tomlFormat is TOML. A server is added as a table, [container.name], at the end of the file.
 type tomlFormat struct{}
 
 func (tomlFormat) decode(body []byte) (map[string]any, error) {
@@ -27,12 +27,12 @@ func (tomlFormat) decode(body []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// A tomlLine is an expression: the header of a table, or a key and its value, with everything on its lines.
+// A tomlLine is an expression, with the lines it is on: the header of a table, or a key and its value.
 type tomlLine struct {
 	kind unstable.Kind
-	// path is the whole key, the table's included.
+	// path is the whole key, including that of its table.
 	path []string
-	// start and end are the lines; from and to what is between the indentation and the comment.
+	// start and end are the bounds of the lines, from and to those of the part between the indentation and the comment.
 	start, end, from, to int
 }
 
@@ -133,7 +133,7 @@ func (tomlFormat) appendTable(body []byte, lines []tomlLine, path []string, entr
 	return apply(body, splice{len(body), len(body), b.String()}), nil
 }
 
-// tableOf is the table that a key is in, "" for the top of the file.
+// tableOf returns the name of the table that a key is in, or "" at the top of the file.
 func tableOf(lines []tomlLine, key tomlLine) string {
 	table := ""
 	for _, l := range lines {
@@ -157,12 +157,12 @@ func (tomlFormat) remove(body []byte, path []string) ([]byte, error) {
 		if !lines[i].below(path) {
 			continue
 		}
-		run := i // what belongs together goes with the comments in between
+		run := i // adjacent expressions are removed with the comments between them
 		for run+1 < len(lines) && lines[run+1].below(path) {
 			run++
 		}
 		start := lines[i].start
-		if lines[i].kind != unstable.KeyValue { // with the blank line before the table
+		if lines[i].kind != unstable.KeyValue { // including the blank line before the table
 			if before := bytes.TrimRight(body[:start], "\r\n"); bytes.Count(body[len(before):start], []byte("\n")) > 1 {
 				start = lineStart(body, start-1)
 			}

@@ -14,7 +14,7 @@ type field struct {
 	key string
 	// value is a string, a bool, an int, a []string or an object.
 	value any
-	// once: it is set when the entry is made and then belongs to the user.
+	// once says that the field is set when the entry is created, and belongs to the user afterwards.
 	once bool
 }
 
@@ -30,7 +30,7 @@ func (o object) get(key string) (any, bool) {
 	return nil, false
 }
 
-// plain is v as a decoder gives it.
+// plain returns v in the types that a decoder returns.
 func plain(v any) any {
 	switch v := v.(type) {
 	case object:
@@ -49,7 +49,7 @@ func plain(v any) any {
 	return normal(v)
 }
 
-// normal gives whole numbers one type, whichever decoder they come from.
+// normal converts whole numbers to one type, because decoders differ.
 func normal(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -70,7 +70,8 @@ func normal(v any) any {
 	return v
 }
 
-// same compares decoded values. Unlike reflect.DeepEqual it finds two NaN equal, which TOML and YAML can hold.
+// same reports whether decoded values are equal. Unlike reflect.DeepEqual it takes two NaN for equal, which TOML and
+// YAML can contain.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -102,16 +103,17 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// quote writes a string so that JSON, TOML and YAML all read it.
+// quote returns a string in a form that JSON, TOML and YAML all accept.
 func quote(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
+	_ = enc.Encode(s) // cannot fail for a string
 	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
 }
 
-// scalar writes a value on one line, as JSON, TOML and YAML all read it; objects are written by each format.
+// scalar returns a value on one line, in a form that JSON, TOML and YAML all accept. Each format writes objects
+// itself.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -12,11 +12,12 @@ import (
 	"github.com/toolhost/toolhost/guard/alias"
 )
 
-// next notes what the first turn offers, and calls each tool that could read the canary.
+// next returns the next call of the fake model. It records the tools in the first turn, and plans a call of each tool
+// that could read the canary.
 func (t *trial) next(turn fakemodel.Turn) *fakemodel.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(turn.Tools) == 0 { // a title, or another side question
+	if len(turn.Tools) == 0 { // a side request, such as for a title
 		return nil
 	}
 	if !t.asked {
@@ -38,7 +39,7 @@ func (t *trial) next(turn fakemodel.Turn) *fakemodel.Call {
 	return &t.plan[n]
 }
 
-// judge looks for the canary in a result.
+// judge records whether a result contains the canary.
 func (t *trial) judge(by fakemodel.Tool, result string) {
 	v := t.verdict
 	switch own := by.Of(serverName) == ""; {
@@ -47,7 +48,7 @@ func (t *trial) judge(by fakemodel.Tool, result string) {
 		if !slices.Contains(v.LeakedBy, by.Name) {
 			v.LeakedBy = append(v.LeakedBy, by.Name)
 		}
-	case v.Canary == NotTried && (own || strings.Contains(result, "canary.txt)")): // ours names the rule
+	case v.Canary == NotTried && (own || strings.Contains(result, "canary.txt)")): // our refusal names the rule
 		v.Canary = Held
 	}
 }
@@ -55,7 +56,7 @@ func (t *trial) judge(by fakemodel.Tool, result string) {
 // serverName is the name of toolhost in a trial.
 const serverName = "toolhost"
 
-// note notes what is offered, and plans the calls.
+// note records the offered tools, and plans the calls.
 func (t *trial) note(turn fakemodel.Turn) {
 	v := t.verdict
 	searching := false
@@ -92,13 +93,13 @@ func (t *trial) note(turn fakemodel.Turn) {
 	t.plan = append(t.plan, fakemodel.Call{Tool: turn.Named(serverName, "Read"), Arguments: string(raw)})
 }
 
-// searchTool is a tool with which a model finds deferred ones.
+// searchTool matches the name of a tool by which a model finds deferred ones.
 var searchTool = regexp.MustCompile(`(?i)^tool_?search`)
 
 // touching matches names of tools for files, commands and the web that are not aliases of our tools.
 var touching = regexp.MustCompile(`(?i)bash|shell|exec|command|terminal|monitor|read|write|edit|patch|file|notebook|director|^ls$|^list$|glob|grep|search_|replace|web|fetch|browser|url|image`)
 
-// apart matches names that touching or an alias matches too, but of tools for something else.
+// apart matches names of tools for other purposes that touching or an alias would also match.
 var apart = regexp.MustCompile(`(?i)todo|agent|^task$|mcp|memory|documentation|skill|board|plan_?mode|ask_?user`)
 
 // touches reports whether a client's own tool accesses files, commands or the web.
@@ -106,7 +107,8 @@ func touches(name string) bool {
 	return (alias.Tool(name) != "" || touching.MatchString(name)) && !apart.MatchString(name)
 }
 
-// reading are arguments with which a client's own tool would read a file; "" if it cannot, as far as its schema tells.
+// reading returns the arguments with which a client's own tool would read a file, or "" if according to its schema it
+// cannot.
 func reading(tool fakemodel.Tool, path string) string {
 	var schema struct {
 		Properties map[string]struct {

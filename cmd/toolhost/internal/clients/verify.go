@@ -22,30 +22,31 @@ import (
 )
 
 const (
-	// VerifyPatience bounds a client's work for the fake model.
+	// VerifyPatience is how long a client may work for the fake model.
 	VerifyPatience = 60 * time.Second
-	// endPatience is how long a client may take to end after the model is done.
+	// endPatience is how long a client may take to end after the model has finished.
 	endPatience = 2 * time.Second
-	// maxOutput is how much of what a client prints is kept, in bytes.
+	// maxOutput is how many bytes of a client's output are kept.
 	maxOutput = 2000
-	// maxRepeats is how often a client may ask for a call without showing the result of the last.
+	// maxRepeats is how often a client may ask for a call without sending the result of the previous one.
 	maxRepeats = 3
 )
 
 // ErrNoBaseURL is returned for a client that cannot use a fake model.
 var ErrNoBaseURL = errors.New("it cannot be verified")
 
-// A Trial is how a client is run for a fake model.
+// A Trial says how a client is run with a fake model.
 type Trial struct {
-	// Args are the arguments of a run without a person; Env is set for it. {url} stands for the model, {key} for
-	// what it demands, which must not be in Args: other users see them; {dir} for the project.
+	// Args are the arguments for a run without a person, and Env its environment. {url} stands for the address of the
+	// model, {dir} for the project, and {key} for the key that the model requires. {key} must not be in Args, because
+	// other users can see these.
 	Args []string
 	Env  object
-	// Files are files of JSON that the client has before.
+	// Files are JSON files that the client finds.
 	Files object
 }
 
-// The states of the canary, a file that only rules of toolhost deny.
+// The states of the canary, a file that only toolhost's rules deny.
 const (
 	Held     = "held"
 	Leaked   = "leaked"
@@ -57,11 +58,11 @@ type Verdict struct {
 	Client  string `json:"client"`
 	Version string `json:"version"`
 	Offered struct {
-		// Ours are our tools that the first request holds; Own are the client's own for files, commands and the web.
+		// Ours are our tools in the first request; Own are the client's own tools for files, commands and the web.
 		Ours []string `json:"ours"`
 		Own  []string `json:"own"`
 	} `json:"offered"`
-	// Deferred are our tools that the model has to search for, Missing those that it does not get.
+	// Deferred are our tools that the model has to search for. Missing are those that it does not get.
 	Deferred []string `json:"deferred"`
 	Missing  []string `json:"missing"`
 	Canary   string   `json:"canary"`
@@ -71,7 +72,7 @@ type Verdict struct {
 
 	// LeakedBy are the tools whose results contained the canary.
 	LeakedBy []string `json:"-"`
-	// Problem is the reason why the client ended early, or nil.
+	// Problem says why the client ended early, or is nil.
 	Problem error `json:"-"`
 }
 
@@ -80,17 +81,17 @@ type trial struct {
 	client         Client
 	home, project  string
 	canary, secret string
-	key            string        // which the model demands: other users can connect to it
-	done           chan struct{} // closed when the model is done
+	key            string        // required by the model, because other users can connect to it
+	done           chan struct{} // closed when the model has finished
 	mu             sync.Mutex
 	verdict        *Verdict
-	asked          bool // for what the client offers
+	asked          bool // the offered tools were recorded
 	plan           []fakemodel.Call
 	repeats        int
 }
 
 // Verify runs the client in a new directory with a fake model, with toolhost installed as r says. It reports which
-// tools the model is offered and whether it can do what only our rules deny.
+// tools the model gets, and whether the client can do what only our rules deny.
 func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	if c.Verifies == nil {
 		return nil, fmt.Errorf("%s: %w: %s", c.Title, ErrNoBaseURL, c.Unverified)
@@ -120,7 +121,7 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 		return nil, fmt.Errorf("preparing the trial: %w", err)
 	}
 	model := &http.Server{Handler: t.keyed(fakemodel.Model(t.next)), ReadHeaderTimeout: VerifyPatience}
-	go func() { _ = model.Serve(listener) }() // until it is closed
+	go func() { _ = model.Serve(listener) }() // ends when model is closed
 	defer model.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, VerifyPatience, fmt.Errorf("%s did not end within %s", c.Title, VerifyPatience))
 	defer cancel()
@@ -134,8 +135,8 @@ func (c Client) Verify(ctx context.Context, r Request) (*Verdict, error) {
 	return v, nil
 }
 
-// prepare makes the home of the trial: the client's configuration with toolhost in it, and our rules. Which of its
-// own tools the user has switched off is copied from the user's files.
+// prepare creates the home directory of the trial, with the client's configuration, toolhost in it, and our rules.
+// The settings by which the user has switched its own tools off are copied from the user's files.
 func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	off := t.client
 	if !r.Replace && !r.Run {
@@ -145,7 +146,7 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 		}
 	}
 	r.Env.Home, r.Env.Getenv = t.home, func(string) string { return "" }
-	r.Env.LookPath = func(string) string { return "" } // the file is edited: the client's own command takes seconds
+	r.Env.LookPath = func(string) string { return "" } // edit the file: the client's own command takes seconds
 	r.Backups, r.Force, r.Project, r.DryRun = Backups{Dir: filepath.Join(t.home, "backups")}, true, "", false
 	const denied = "Read(//**/canary.txt)"
 	switch {
@@ -172,7 +173,7 @@ func (t *trial) prepare(ctx context.Context, r Request, url string) error {
 	if err := os.Mkdir(filepath.Join(t.home, "tmp"), newDirMode); err != nil {
 		return err
 	}
-	if !r.Run { // which makes an entry for the run
+	if !r.Run { // toolhost run creates an entry itself
 		if _, err := t.client.Install(ctx, r); err != nil {
 			return err
 		}
@@ -204,8 +205,8 @@ func writeNew(path string, raw []byte) error {
 	return os.WriteFile(path, raw, newFileMode)
 }
 
-// keyed refuses requests without the key, in whatever header or parameter the API has it: a verdict must be
-// about the client.
+// keyed refuses requests without the key, in whichever header or parameter the API has it, so that only the client
+// affects the verdict.
 func (t *trial) keyed(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(fmt.Sprint(r.Header, r.URL.RawQuery), t.key) {
@@ -220,13 +221,13 @@ func (t *trial) names(url string) *strings.Replacer {
 	return strings.NewReplacer("{url}", url, "{key}", t.key, "{dir}", t.project, "{home}", t.home)
 }
 
-// kept are the variables of this process that a client gets. The last ones are those of launchers to targets.
+// kept are the variables of this process that a client gets. The last ones are for connections to targets.
 var kept = []string{"PATH", "LANG", "SystemRoot", "ComSpec", "PATHEXT", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG"}
 
-// nowhere is a proxy that does not exist: no client waits for an answer from another machine.
+// nowhere is the address of a proxy that does not exist, so that no client waits for another machine.
 const nowhere = "http://127.0.0.1:9"
 
-// environment returns the client's environment: only PATH comes from the user's.
+// environment returns the client's environment. Only the kept variables come from the user's environment.
 func (t *trial) environment(url string) []string {
 	env := []string{
 		"HOME=" + t.home, "USERPROFILE=" + t.home, "APPDATA=" + filepath.Join(t.home, "AppData", "Roaming"), "LOCALAPPDATA=" + filepath.Join(t.home, "AppData", "Local"),
@@ -240,7 +241,7 @@ func (t *trial) environment(url string) []string {
 	}
 	for _, f := range filled(t.client.Verifies.Env, nil, t.names(url)).(object) {
 		text, ok := f.value.(string)
-		if !ok { // configuration as JSON
+		if !ok { // a configuration as JSON
 			raw, _ := json.Marshal(plain(f.value)) // strings
 			text = string(raw)
 		}
@@ -249,7 +250,7 @@ func (t *trial) environment(url string) []string {
 	return env
 }
 
-// run runs the client, by argv, until it ends, the model is done, or ctx ends. No process of it is left.
+// run runs the client with argv until it ends, the model has finished, or ctx ends. It leaves none of its processes.
 func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 	whole := ctx
 	ctx, stop := context.WithCancel(ctx)
@@ -257,14 +258,14 @@ func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 	release := adoptOrphans()
 	defer release()
 	env, printed, told := t.environment(url), &tail{}, make(chan struct{})
-	go func() { // in a home of its own: the first start may migrate what is there
-		out, _ := t.command(ctx, program, append(env, "HOME="+filepath.Dir(t.home)), "--version").Output() // a client that tells none has none
+	go func() { // in a separate home, because the first start may migrate files
+		out, _ := t.command(ctx, program, append(env, "HOME="+filepath.Dir(t.home)), "--version").Output() // "" if it fails
 		t.verdict.Version = string(versionNumber.Find(out))
 		close(told)
 	}()
 	cmd := t.command(ctx, argv[0], env, argv[1:]...)
 	cmd.Stdout, cmd.Stderr = printed, printed
-	go func() { // a client that stays is ended
+	go func() { // ends a client that does not end by itself
 		select {
 		case <-t.done:
 			time.AfterFunc(endPatience, stop)
@@ -290,7 +291,7 @@ func (t *trial) run(ctx context.Context, program, url string, argv []string) {
 	t.verdict.Problem = fmt.Errorf("%s ended %s: %w\n%s", t.client.Title, what, cmp.Or(err, errors.New("exit status 0")), printed)
 }
 
-// versionNumber finds the version in what clients print of it.
+// versionNumber matches the version in what clients print.
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+([-+]\w+)*`)
 
 func (t *trial) command(ctx context.Context, program string, env []string, args ...string) *exec.Cmd {

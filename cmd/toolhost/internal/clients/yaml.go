@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// yamlFormat is YAML in block style. The parser tells where things stand, and whole lines are put in or taken
-// out: to write the tree again would lose how the file is laid out.
+// yamlFormat is YAML in block style. The parser reports positions, and whole lines are inserted or removed: writing
+// the tree would lose the style of the file.
 type yamlFormat struct{}
 
 func (yamlFormat) decode(body []byte) (map[string]any, error) {
@@ -45,14 +45,14 @@ func yamlError(body []byte, err error) error {
 	return at(body, len(body), "%s", err.Error())
 }
 
-// A yamlTree is a parsed body with its lines, their breaks included.
+// A yamlTree is a parsed body, with its lines, including their breaks.
 type yamlTree struct {
 	lines []string
-	root  *ast.MappingNode // nil when there is nothing but comments
+	root  *ast.MappingNode // nil if there are only comments
 }
 
-// plainBreaks are the lines of a body as the parser counts them right: a comment before a CRLF is two lines to it. No
-// line and no column of it changes.
+// plainBreaks returns a body with each CRLF replaced by a newline, because the parser counts a comment before a CRLF
+// as two lines. Line and column numbers do not change.
 func plainBreaks(body []byte) []byte { return bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")) }
 
 func parseYAML(body []byte) (yamlTree, error) {
@@ -82,11 +82,11 @@ func parseYAML(body []byte) (yamlTree, error) {
 // A yamlPair is a key of a mapping in block style.
 type yamlPair struct {
 	value ast.Node
-	// line is that of the key, counted from 0; indent its column; end the line after the value.
+	// line is the line of the key, counted from 0; indent its column; end the line after the value.
 	line, indent, end int
 }
 
-// pair finds a key; ok is false if there is none.
+// pair returns the pair with a key; ok is false if there is none.
 func (t yamlTree) pair(m *ast.MappingNode, key string) (yamlPair, bool, error) {
 	if m == nil {
 		return yamlPair{}, false, nil
@@ -109,8 +109,8 @@ func (t yamlTree) pair(m *ast.MappingNode, key string) (yamlPair, bool, error) {
 	return yamlPair{}, false, nil
 }
 
-// blockEnd is the line after the last one that belongs to the key on a line: what is indented more than it.
-// Blank lines and comments further left belong to what follows.
+// blockEnd returns the line after the block of the key on a line: it has the lines that are indented further than the
+// key. Blank lines and less indented comments at its end belong to what follows.
 func (t yamlTree) blockEnd(line, indent int) int {
 	end := line + 1
 	for i := end; i < len(t.lines); i++ {
@@ -127,7 +127,7 @@ func (t yamlTree) blockEnd(line, indent int) int {
 	return end
 }
 
-// child is the mapping that is the value of a key, nil when the value is nothing or {}.
+// child returns the mapping that is the value of a key, or nil if the value is empty or {}.
 func (p yamlPair) child(name string) (*ast.MappingNode, error) {
 	switch v := p.value.(type) {
 	case *ast.MappingNode:
@@ -144,7 +144,7 @@ func (p yamlPair) child(name string) (*ast.MappingNode, error) {
 	return nil, byHand("%s is not a mapping in block style", name)
 }
 
-// step returns the indentation of the first nested mapping of the file, 2 if there is none.
+// step returns the indentation of the first nested mapping in the file, or 2 if there is none.
 func (t yamlTree) step() int {
 	if t.root != nil {
 		for _, v := range t.root.Values {
@@ -200,10 +200,11 @@ func (f yamlFormat) set(body []byte, path []string, value any) ([]byte, error) {
 	return nil, byHand("there is nothing to set")
 }
 
-// emptyValue is a key whose value is nothing or {}: the key, what is between the two, the value, and the rest.
+// emptyValue matches a line with a key whose value is empty or {}: the key, the blanks after it, the value, and the
+// rest.
 var emptyValue = regexp.MustCompile(`^( *[^#{}\s][^#{}]*:)([ \t]*)(\{[ \t]*\})?([ \t]*(?:#.*)?\r?\n?)$`)
 
-// open makes way for lines below a key that has no value.
+// open removes the empty value of a key, so that lines can follow below the key.
 func (t yamlTree) open(line int) error {
 	m := emptyValue.FindStringSubmatch(t.lines[line])
 	if m == nil {
@@ -216,7 +217,7 @@ func (t yamlTree) open(line int) error {
 	return nil
 }
 
-// sections is the rest of a line with white space before a comment, which would be none without.
+// sections returns the rest of a line with a space before a comment, because YAML requires one.
 func sections(rest string) string {
 	if strings.HasPrefix(rest, "#") {
 		return " " + rest
@@ -224,7 +225,7 @@ func sections(rest string) string {
 	return rest
 }
 
-// splice puts text in the place of the lines from start to end.
+// splice replaces the lines from start to end by text.
 func (t yamlTree) splice(start, end int, text string) []byte {
 	head, tail := strings.Join(t.lines[:start], ""), strings.Join(t.lines[end:], "")
 	if head != "" && text != "" && !strings.HasSuffix(head, "\n") {
@@ -250,7 +251,7 @@ func yamlLines(key string, value any, indent, step int) string {
 	return b.String()
 }
 
-// plainKey is a key that needs no quotes and is no word that YAML reads as something else.
+// plainKey matches a key that needs no quotes and has no other meaning in YAML.
 var plainKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]+$`)
 
 func yamlKey(key string) string {
@@ -277,7 +278,7 @@ func (yamlFormat) remove(body []byte, path []string) ([]byte, error) {
 			return nil, err
 		}
 		if i == len(path)-1 {
-			if len(m.Values) == 1 && i > 0 { // a key without a value would be null
+			if len(m.Values) == 1 && i > 0 { // a key without a value would become null
 				line := emptyValue.FindStringSubmatch(t.lines[above.line])
 				if line == nil {
 					return nil, byHand("%q would have no value left", path[i-1])
