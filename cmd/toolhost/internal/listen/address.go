@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// A UsageError says that an address, or what is asked for with it, cannot be meant, whatever the machine: not that it
-// cannot be had here.
+// A UsageError says that an address, or an option given with it, is invalid on every machine, and not only
+// unavailable on this one.
 type UsageError struct{ error }
 
-// Usage makes an error one of usage.
+// Usage returns a UsageError.
 func Usage(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error itself.
 func (e UsageError) Unwrap() error { return e.error }
 
-// CheckAddress finds what is wrong with a host:port before anything is looked up.
+// CheckAddress returns an error if an address is not a valid host:port. It resolves no names.
 func CheckAddress(address string) error {
 	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
 		return Usage("it is a port without an address: 127.0.0.1:%s is for this machine alone", address)

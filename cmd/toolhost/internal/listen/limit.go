@@ -15,17 +15,19 @@ import (
 
 // Bounds of connections.
 const (
-	// maxConnections is how many connections are open at once: two thousand clients with a stream of events and a
-	// few requests each.
+	// maxConnections is how many connections may be open at once: enough for two thousand clients with an event stream
+	// and a few requests each.
 	maxConnections = 8192
-	// fromOneAddress is the part of them that may come from one address of a network, so that one machine cannot
-	// keep all others out: a quarter. Of IPv6 the whole network counts as one address.
+	// fromOneAddress limits the connections from one network address to a part of all, a quarter, so that one machine
+	// cannot keep all others out. For IPv6 a whole network counts as one address.
 	fromOneAddress = 4
-	// networkBits are what one customer is given of IPv6 at least (RFC 6177): within it addresses cost nothing.
+	// networkBits is the prefix length of the smallest IPv6 network that a customer gets (RFC 6177), who can use all
+	// addresses in it.
 	networkBits = 64
-	// refusals is how many clients are told at once that there is no room; the others see their connection close.
+	// refusals is how many clients at once are sent the answer that there is no room. For other clients the connection
+	// is closed.
 	refusals = 32
-	// refusalTime bounds how long a client may take to read that.
+	// refusalTime is how long a client may take to read that answer.
 	refusalTime = time.Second
 )
 
@@ -33,19 +35,19 @@ const (
 const noRoom = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n" +
 	"Content-Type: text/plain\r\nContent-Length: 37\r\n\r\ntoo many connections, try again later"
 
-// A limiter accepts connections while there is room, or an idle one can be closed for a new one, so that no client
-// can use up all by opening idle connections. It refuses others at once instead of letting them wait.
+// A limiter accepts connections while there is room, or while it can close an idle connection, so that no client can
+// block others with idle connections. Otherwise it refuses connections immediately, instead of letting them wait.
 type limiter struct {
 	net.Listener
 	limit  int
-	plain  bool // an answer can be sent without a handshake
+	plain  bool // an answer can be sent without a TLS handshake
 	log    *slog.Logger
-	notice chan struct{} // a place for each client that is told
+	notice chan struct{} // has an element for each client that is being sent the answer
 
 	mu      sync.Mutex
 	open    int
 	perPeer map[netip.Prefix]int
-	idle    *list.List // of *counted, the one that has rested longest first
+	idle    *list.List // of *trackedConn, the longest idle one first
 }
 
 func newLimiter(l net.Listener, most int, plain bool, log *slog.Logger) *limiter {
@@ -73,7 +75,7 @@ func (l *limiter) Accept() (net.Conn, error) {
 	}
 }
 
-// enter takes a place.
+// enter counts a connection of a peer. It reports false if there is no room for it.
 func (l *limiter) enter(peer netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,14 +87,15 @@ func (l *limiter) enter(peer netip.Prefix) bool {
 	return true
 }
 
-// overShare reports whether a peer has its part already. Peers on this machine, and those of a Unix socket, share one
-// address and have no bound of their own. The caller holds the lock.
+// overShare reports whether a peer already has as many connections as one address may have. Peers on this machine
+// have no such limit, because they share one address, and those of a Unix socket have none. The caller holds the
+// lock.
 func (l *limiter) overShare(peer netip.Prefix) bool {
 	apart := peer.IsValid() && !peer.Addr().IsLoopback()
 	return apart && l.perPeer[peer] >= max(l.limit/fromOneAddress, 1)
 }
 
-// makeRoom closes the connection that has rested longest, if a peer may have its place. It reports whether there was
+// makeRoom closes the longest idle connection, unless the peer may not have another one. It reports whether it closed
 // one.
 func (l *limiter) makeRoom(peer netip.Prefix) bool {
 	l.mu.Lock()
@@ -102,12 +105,12 @@ func (l *limiter) makeRoom(peer netip.Prefix) bool {
 	if refused {
 		return false
 	}
-	_ = first.Value.(*trackedConn).Close() // its client is gone, or comes again
+	_ = first.Value.(*trackedConn).Close() // its client is gone, or connects again
 	return true
 }
 
-// Watch tells a listener of this package what its connections do, as [http.Server.ConnState] does: one without a
-// request rests.
+// Watch tells a listener of this package the state of its connections, as [http.Server.ConnState] gets it. A
+// connection without a request is idle.
 func Watch(conn net.Conn, state http.ConnState) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
@@ -126,8 +129,8 @@ func (l *limiter) leave(peer netip.Prefix) {
 	}
 }
 
-// refuse tells a client that there is no room, if it can be told without a handshake. What the client has sent
-// is read away, because closing a connection with unread bytes would take the answer back.
+// refuse sends a client the answer that there is no room, if that is possible without a TLS handshake. It reads what
+// the client has sent, because closing a connection with unread bytes may discard the answer.
 func (l *limiter) refuse(conn net.Conn) {
 	select {
 	case l.notice <- struct{}{}:
@@ -144,12 +147,13 @@ func (l *limiter) refuse(conn net.Conn) {
 			return
 		}
 		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-			_, _ = io.CopyN(io.Discard, conn, 64<<10) // it ends with the client, or with the time
+			_, _ = io.CopyN(io.Discard, conn, 64<<10) // ends when the client closes, or at the deadline
 		}
 	}()
 }
 
-// remote is what counts as one peer: an IPv4 address or an IPv6 network. It is not valid where there are no addresses.
+// remote returns what counts as one peer: an IPv4 address or an IPv6 network. The result is invalid for a connection
+// without addresses.
 func remote(conn net.Conn) netip.Prefix {
 	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		return network(tcp.AddrPort().Addr())
@@ -163,20 +167,20 @@ func network(addr netip.Addr) netip.Prefix {
 	if addr.Is6() && !addr.IsLoopback() {
 		bits = networkBits
 	}
-	p, _ := addr.Prefix(bits) // it fits the address
+	p, _ := addr.Prefix(bits) // bits fits the address
 	return p
 }
 
-// A trackedConn connection gives its place up when it closes.
+// A trackedConn is a connection that makes room for another one when it is closed.
 type trackedConn struct {
 	net.Conn
 	limiter *limiter
 	leave   func()
 
-	idle *list.Element // in of.resting; guarded by of.mu
+	idle *list.Element // in limiter.idle; guarded by limiter.mu
 }
 
-// setIdle notes that the connection has no request now, or that it has one or is closed.
+// setIdle records that the connection is idle, or that it has a request or is closed.
 func (c *trackedConn) setIdle(resting bool) {
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
@@ -189,8 +193,8 @@ func (c *trackedConn) setIdle(resting bool) {
 	}
 }
 
-// CloseWrite lets net/http end an answer before it takes the connection away from a client that still sends: what is
-// unread would else take the answer back.
+// CloseWrite lets net/http end its answer before it closes a connection whose client still sends: closing with unread
+// bytes may discard the answer.
 func (c *trackedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -203,12 +207,12 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// ownPart is the part of the descriptors that a listener of [Bound] may take.
+// ownPart limits a listener of [Bound] to 1/ownPart of the descriptors.
 const ownPart = 8
 
-// Bound bounds the connections of a listener that this package did not open: at most most are open at once, and a
-// quarter of them from one network address. A refused client gets an answer in plain HTTP. Nothing is logged if log
-// is nil.
+// Bound limits the connections of a listener that this package has not opened: at most most are open at once, and a
+// quarter of them from one network address. A refused client gets an answer in plain HTTP. If log is nil, nothing is
+// logged.
 func Bound(l net.Listener, most int, log *slog.Logger) net.Listener {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

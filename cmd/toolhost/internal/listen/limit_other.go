@@ -4,5 +4,5 @@ package listen
 
 import "math"
 
-// maxDescriptors is how many the process may have open: there is no bound that could be asked for.
+// maxDescriptors returns how many descriptors the process may have open. This system cannot be asked for a limit.
 func maxDescriptors() int { return math.MaxInt32 }

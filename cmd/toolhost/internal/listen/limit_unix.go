@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// maxDescriptors is how many the process may have open.
+// maxDescriptors returns how many descriptors the process may have open.
 func maxDescriptors() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > math.MaxInt32 {

@@ -1,5 +1,5 @@
-// Package listen opens what a server listens on: a TCP address with or without TLS, a Unix socket, or a socket
-// that systemd has opened. It refuses what would put tokens on a network in the clear, and it bounds how many
+// Package listen opens the listener of a server: a TCP address with or without TLS, a Unix socket, or a socket that
+// systemd has opened. It refuses addresses on which tokens would cross a network unencrypted, and it limits how many
 // connections are open at once.
 package listen
 
@@ -15,13 +15,13 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 )
 
-// DefaultAddress is listened on when nothing else is asked for.
+// DefaultAddress is the address that is used if none is configured.
 const DefaultAddress = "127.0.0.1:8377"
 
 // unixPrefix marks an address that is the path of a Unix socket.
 const unixPrefix = "unix:"
 
-// SocketPath returns the path of the Unix socket that an address names, "" if it names none.
+// SocketPath returns the path of the Unix socket in an address, or "" if it is not that of one.
 func SocketPath(address string) string {
 	path, _ := strings.CutPrefix(address, unixPrefix)
 	if path == address {
@@ -33,41 +33,41 @@ func SocketPath(address string) string {
 // A Config configures a listener. The zero value listens on [DefaultAddress], or on the socket that systemd has
 // opened for this process.
 type Config struct {
-	// Address is host:port, or unix:PATH. Port 0 picks one. Empty: see [Config].
+	// Address is host:port, or unix:PATH. With port 0 the system chooses one. Empty: see [Config].
 	Address string
-	// CertFile and KeyFile are PEM files of a certificate chain and its key. Both or neither are given. They
-	// are read again when they change.
+	// CertFile and KeyFile are PEM files with a certificate chain and its key. Both or neither are set. They are read
+	// again when they change.
 	CertFile, KeyFile string
-	// PlainHTTP allows an address that others can reach without TLS.
+	// PlainHTTP permits an address without TLS that other machines can reach.
 	PlainHTTP bool
-	// Hosts are the names under which clients address the server. The first is shown in [Listener.URL].
+	// Hosts are the names by which clients address the server. [Listener.URL] has the first.
 	Hosts []string
-	// maxConnections bounds the open connections. Zero: [maxConnections], or half of the descriptors that the
-	// process may have if that is less.
+	// maxConnections limits the open connections. Zero: the constant maxConnections, or half of the descriptors that the
+	// process may have open if that is less.
 	maxConnections int
-	// Log receives connections that are refused and certificates that cannot be read. Nil: they are not logged.
+	// Log gets refused connections, and certificates that cannot be read. Nil: they are not logged.
 	Log *slog.Logger
 }
 
-// A Listener accepts connections of clients. Closing it removes a Unix socket that it has made.
+// A Listener accepts connections of clients. Closing it removes its Unix socket, unless that was inherited.
 type Listener struct {
 	net.Listener
 	// Connections is how many connections are open at once.
 	Connections int
-	// URL is how a client on this machine, or one that knows the host by its first name, reaches the server:
-	// scheme and authority without a path.
+	// URL is the URL by which a client on this machine, or one that knows the host by its first name, reaches the
+	// server: scheme and authority without a path.
 	URL string
-	// Socket is the path of the Unix socket, if it is one.
+	// Socket is the path of the Unix socket, or "".
 	Socket string
-	// Inherited says that the socket was opened by systemd and outlives this process, so that clients that
-	// connect while it ends wait for the next one.
+	// Inherited says that systemd has opened the socket, which outlives this process: clients that connect when the
+	// process ends wait for the next one.
 	Inherited bool
 
-	closing sync.Mutex // a server that is shut down closes its listener in two places at once
+	closing sync.Mutex // when net/http shuts down, two goroutines close the listener
 	closers []func() error
 }
 
-// Close stops listening. It may be called again.
+// Close stops listening. It may be called more than once.
 func (l *Listener) Close() error {
 	err := l.Listener.Close()
 	l.closing.Lock()
@@ -79,7 +79,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Open listens. Its errors say what to change.
+// Open opens a listener. Its errors say what to change.
 func Open(cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -98,7 +98,7 @@ func Open(cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// open finds the bare socket.
+// open opens the socket without limits and TLS, or returns the inherited one.
 func (c Config) open() (*Listener, error) {
 	inherited, err := inherited()
 	if err != nil {
@@ -134,7 +134,7 @@ func (c Config) open() (*Listener, error) {
 	return &Listener{Listener: l}, nil
 }
 
-// permit refuses what others could read on its way.
+// permit returns an error for an address that others can reach without TLS, unless PlainHTTP is set.
 func (c Config) permit(where net.Addr) error {
 	tcp, ok := where.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() || c.CertFile != "" || c.PlainHTTP {
@@ -144,7 +144,7 @@ func (c Config) permit(where net.Addr) error {
 		"give --tls-cert and --tls-key, listen on a loopback address behind a proxy with TLS, or say --insecure-plain-http", where)
 }
 
-// guard puts the bound on connections, and TLS, before a socket.
+// guard adds the limit on connections, and TLS, to a listener.
 func (c Config) guard(l *Listener) (net.Listener, error) {
 	if err := c.permit(l.Addr()); err != nil {
 		return l.Listener, err
@@ -160,7 +160,7 @@ func (c Config) guard(l *Listener) (net.Listener, error) {
 	return withTLS(limited, c.CertFile, c.KeyFile, c.Log)
 }
 
-// url is the address shown to the user.
+// url returns the URL that is shown to the user.
 func (c Config) url(l *Listener) string {
 	scheme := "http://"
 	if c.CertFile != "" {
@@ -180,8 +180,8 @@ func (c Config) url(l *Listener) string {
 	return scheme + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 }
 
-// inherited returns the one socket that systemd has opened for this process, or nil. It removes the variables
-// for it from the environment, so that no command takes it for its own.
+// inherited returns the only socket that systemd has opened for this process, or nil. It removes systemd's variables
+// for it from the environment, so that no command uses them.
 func inherited() (net.Listener, error) {
 	files := activation.Files(true)
 	if len(files) == 0 {
@@ -200,7 +200,7 @@ func inherited() (net.Listener, error) {
 		return nil, fmt.Errorf("the socket that systemd has opened: %w", err)
 	}
 	if u, ok := l.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // it is systemd's
+		u.SetUnlinkOnClose(false) // the socket belongs to systemd
 	}
 	return l, nil
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUser is the user that connected, as the kernel reports it.
+// peerUser returns the user that has connected, as the kernel reports it.
 func peerUser(conn *net.UnixConn) (uid uint32, known bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -4,5 +4,5 @@ package listen
 
 import "net"
 
-// peerUser is not known here: the modes of the socket and of its directory keep others out.
+// peerUser reports that the user is not known. The modes of the socket and of its directory keep others out.
 func peerUser(*net.UnixConn) (uid uint32, known bool) { return 0, false }

@@ -28,8 +28,8 @@ const probeTime = time.Second
 // lockRetry is how soon a lock is tried again.
 const lockRetry = 10 * time.Millisecond
 
-// openUnix listens on a socket of our own. A lock next to it says whether the one that is there belongs to a
-// process that lives: two that start at once cannot both find the same socket dead.
+// openUnix listens on a socket that it creates. A lock next to it shows whether the existing socket belongs to a live
+// process, so that two servers that start at the same time cannot both replace it.
 func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	if path == "" {
 		return nil, Usage("--listen %s: it names no socket: give a path such as unix:/run/user/1000/toolhost/mcp.sock", unixPrefix)
@@ -46,7 +46,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 		return fail(err)
 	}
 	lock := flock.New(path+".lock", flock.SetPermissions(socketMode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|privatefile.NoWait|privatefile.NoFollow))
-	// A process that a server was just starting when it was killed holds its lock, and its socket, for a moment longer.
+	// If a server is killed while it starts a process, this process holds the lock and the socket for a moment longer.
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	if _, err := lock.TryLockContext(ctx, lockRetry); errors.Is(err, context.DeadlineExceeded) {
@@ -61,7 +61,7 @@ func openUnix(path string, log *slog.Logger) (*Listener, error) {
 	return &Listener{Listener: &peerCredListener{UnixListener: l, log: log}, Socket: path, closers: []func() error{lock.Close}}, nil
 }
 
-// bind makes the socket, in place of one without a listener. The caller holds the lock.
+// bind creates the socket. It replaces one on which no process listens. The caller holds the lock.
 func bind(path string) (*net.UnixListener, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -86,13 +86,13 @@ func bind(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, socketMode); err != nil { // until here the directory keeps others out
+	if err := os.Chmod(path, socketMode); err != nil { // before this the directory keeps others out
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// ownDirectory makes the directory, or checks that no other user can enter it.
+// ownDirectory creates the directory, or checks that no other user can enter it.
 func ownDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -110,13 +110,13 @@ func ownDirectory(dir string) error {
 	return nil
 }
 
-// peerCredListener accepts connections of the user the server runs as, and of root.
+// peerCredListener accepts connections of root and of the user that the server runs as.
 type peerCredListener struct {
 	*net.UnixListener
 	log *slog.Logger
 }
 
-// Accept waits for the next connection of such a peer.
+// Accept waits for the next connection of these users.
 func (l *peerCredListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()

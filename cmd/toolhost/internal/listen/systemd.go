@@ -11,22 +11,22 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// A Notifier tells systemd how the service is. The zero value, and one outside of systemd, does nothing.
+// A Notifier tells systemd the state of the service. The zero value, and one outside of systemd, does nothing.
 type Notifier struct {
 	socket   string
-	watchdog time.Duration // how often systemd wants to hear; 0: never
-	timeout  time.Duration // of a message
+	watchdog time.Duration // the longest interval that systemd permits between two messages; 0: none
+	timeout  time.Duration // for sending a message
 	log      *slog.Logger
 }
 
-// variables are what systemd says to the process that it started. LISTEN_FDS and the others that are read are taken
-// out as they are read; this is the whole list.
+// variables are all the variables that systemd sets for a process. Those that are read are removed when they are
+// read.
 var variables = []string{
 	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES",
 }
 
 // ClearEnvironment removes systemd's variables from the environment, so that no command and no hook can notify
-// systemd in the server's name. A server calls it after [Open] and [NewNotifier], which read them.
+// systemd on behalf of the server. It must be called after [Open] and [NewNotifier], which read them.
 func ClearEnvironment() error {
 	var errs []error
 	for _, name := range variables {
@@ -35,12 +35,12 @@ func ClearEnvironment() error {
 	return errors.Join(errs...)
 }
 
-// notifyTimeout bounds a message to systemd. The end of the server is announced too, and must not wait for a systemd
-// that does not read.
+// notifyTimeout is how long sending a message may take. The end of the server is announced too, and must not wait for
+// a systemd that does not read.
 const notifyTimeout = 2 * time.Second
 
-// NewNotifier removes systemd's variables from the environment, so that no command can notify systemd in the server's
-// name. It must be called before the environment is copied for commands.
+// NewNotifier removes systemd's variables from the environment, so that no command can notify systemd on behalf of
+// the server. It must be called before the environment is copied for commands.
 func NewNotifier(log *slog.Logger) Notifier {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	watchdog, err := daemon.SdWatchdogEnabled(true)
@@ -50,8 +50,8 @@ func NewNotifier(log *slog.Logger) Notifier {
 	return Notifier{socket: socket, watchdog: watchdog, timeout: notifyTimeout, log: log}
 }
 
-// NotifyReady says that clients are served. While healthy says so, the watchdog is fed until ctx is done, if systemd
-// asked for it.
+// NotifyReady tells systemd that clients are served. If systemd wants watchdog messages, they are sent while healthy
+// returns true, until ctx is done.
 func (n Notifier) NotifyReady(ctx context.Context, healthy func() bool) {
 	n.send(daemon.SdNotifyReady)
 	if n.socket == "" || n.watchdog <= 0 {
@@ -73,8 +73,8 @@ func (n Notifier) NotifyReady(ctx context.Context, healthy func() bool) {
 	}()
 }
 
-// NotifyStopping says that the service ends once ctx is done. What it returns is called before the process ends: it
-// waits until that has been said, if it is to be.
+// NotifyStopping tells systemd that the service ends, once ctx is done. The returned function must be called before
+// the process ends. If ctx is done, it waits until the message was sent.
 func (n Notifier) NotifyStopping(ctx context.Context) (told func()) {
 	said := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -94,7 +94,7 @@ func (n Notifier) send(state string) {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
-		err = conn.SetWriteDeadline(time.Now().Add(n.timeout)) // the queue may be full
+		err = conn.SetWriteDeadline(time.Now().Add(n.timeout)) // systemd's queue may be full
 		if err == nil {
 			_, err = conn.Write([]byte(state))
 		}

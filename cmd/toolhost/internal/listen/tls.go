@@ -15,11 +15,11 @@ import (
 	"github.com/toolhost/toolhost/guard/privatefile"
 )
 
-// reloadInterval is how long the state of the certificate's files is cached, so that many handshakes do not cause as
+// reloadInterval is how long the certificate's files are not examined again, so that many handshakes do not cause as
 // many system calls.
 const reloadInterval = time.Second
 
-// A certReloader holds the certificate in use. It looks at the files when a client connects; nothing runs between.
+// A certReloader holds the certificate in use. It examines the files when a client connects, and needs no goroutine.
 type certReloader struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -27,10 +27,10 @@ type certReloader struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	checked time.Time
-	tried   [2]fs.FileInfo // the files that were read last, nil where there was none
+	tried   [2]fs.FileInfo // the files when they were last read, nil for a missing one
 }
 
-// unchanged reports whether a file is as it was.
+// unchanged reports whether a file is the same as before.
 func unchanged(was, now fs.FileInfo) bool {
 	if was == nil || now == nil {
 		return was == now
@@ -38,8 +38,8 @@ func unchanged(was, now fs.FileInfo) bool {
 	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
 }
 
-// withTLS serves TLS 1.2 or later on the connections of l. HTTP/2 is not offered: limits on a client are limits on its
-// connection, which serves one request at a time.
+// withTLS returns a listener that serves TLS 1.2 or later on the connections of l. It does not offer HTTP/2, because
+// the limits for a client are limits on a connection that serves one request at a time.
 func withTLS(l net.Listener, certFile, keyFile string, log *slog.Logger) (net.Listener, error) {
 	k, err := newCertReloader(certFile, keyFile, log)
 	if err != nil {
@@ -71,11 +71,11 @@ func (k *certReloader) stat() (now [2]fs.FileInfo) {
 	return now
 }
 
-// maxPEM bounds a file of PEM, in bytes. Chains have some 10 KB.
+// maxPEM limits the size of a PEM file, in bytes. Chains have about 10 KB.
 const maxPEM = 1 << 20
 
-// load reads the pair. A root may hold the files, and clients wait for their end: a pipe that a command has put there
-// must not hold them up.
+// load reads the certificate and the key. It does not wait if a command has replaced a file by a pipe: the files may
+// be in a root, and clients would have to wait.
 func (k *certReloader) load() (pair tls.Certificate, err error) {
 	var pem [2][]byte
 	for i, name := range []string{k.certFile, k.keyFile} {
@@ -86,7 +86,7 @@ func (k *certReloader) load() (pair tls.Certificate, err error) {
 	return tls.X509KeyPair(pem[0], pem[1])
 }
 
-// validNow returns an error if a certificate is not valid today.
+// validNow returns an error if a certificate is not valid now.
 func validNow(c *x509.Certificate) error {
 	if now := time.Now(); now.Before(c.NotBefore) || now.After(c.NotAfter) {
 		return fmt.Errorf("it is valid from %s to %s", c.NotBefore.Format(time.DateTime), c.NotAfter.Format(time.DateTime))
@@ -94,7 +94,7 @@ func validNow(c *x509.Certificate) error {
 	return nil
 }
 
-// replaces returns why a certificate must not take the place of one in use: all clients would refuse it.
+// replaces returns an error if a certificate must not replace the one in use, because all clients would refuse it.
 func replaces(used, found *x509.Certificate) error {
 	names := func(c *x509.Certificate) (all []string) {
 		for _, ip := range c.IPAddresses {
@@ -114,8 +114,9 @@ func replaces(used, found *x509.Certificate) error {
 	return nil
 }
 
-// certificate is the one in the files if they hold a pair that clients accept, or else the last that was one. A pair
-// that is being replaced does not match for a moment; it is tried again when the files change again.
+// certificate returns the certificate in the files if clients would accept it, and otherwise the last one that they
+// would have accepted. While the two files are being replaced they do not match; they are read again when they change
+// again.
 func (k *certReloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
