@@ -1,10 +1,10 @@
-// Package metrics counts the calls of a host and serves what it knows to Prometheus.
+// Package metrics counts the calls of a host, and serves these counts and the state of the host to Prometheus.
 //
-// It writes the text format itself: the library of Prometheus links protobuf, which every start would pay for
-// with 1.5 MB, also of a host that is not scraped. The tests hold the text to that library's parser and linter,
-// and the names of the process and Go metrics to its collectors.
+// It writes the text format itself. The library of Prometheus links protobuf, which would cost every start 1.5 MB,
+// even if no one scrapes the host. The tests check the text with that library's parser and linter, and compare the
+// names of process and Go metrics with those of its collectors.
 //
-// Labels have few values: tools that are served, verdicts, outcomes, roots. No principal is ever a label.
+// Labels have few values: tools that are served, verdicts, outcomes, roots. A principal is never a label.
 package metrics
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/toolhost/toolhost/mcpserver/audit"
 )
 
-// Buckets are the upper bounds of the ranges of durations, in seconds. They are those of the
-// OpenTelemetry conventions for MCP servers.
+// buckets are the upper bounds of the ranges of durations, in seconds, as in the OpenTelemetry conventions for MCP
+// servers.
 var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// otherTool replaces the names of tools that callers made up.
+// otherTool stands for tools that are not served, whose names callers make up.
 const otherTool = "_other"
 
 // A Metrics is an observer that counts calls. Use [New].
@@ -29,7 +29,7 @@ type Metrics struct {
 	mu        sync.Mutex
 	calls     map[callLabels]uint64
 	durations map[string]*durations // by tool
-	waiting   map[uint64]bool       // the calls in flight; true until their turn
+	waiting   map[uint64]bool       // by id of the call; true until its turn
 	nWaiting  int
 }
 
@@ -42,7 +42,7 @@ type durations struct {
 	sum    float64  // seconds
 }
 
-// New returns an empty count.
+// New returns a Metrics without calls.
 func New() *Metrics {
 	return &Metrics{calls: map[callLabels]uint64{}, durations: map[string]*durations{}, waiting: map[uint64]bool{}}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
-// The metrics of a host. docs/observability.md lists them; a test compares.
+// The metrics of a host. docs/observability.md lists them; a test compares both.
 var (
 	callsTotal     = family{"toolhost_calls_total", counter, "Calls that have ended, by tool, verdict of the rules and outcome."}
 	callDuration   = family{"toolhost_call_duration_seconds", histogram, "How long calls took, waiting for their turn included."}
@@ -45,7 +45,7 @@ var (
 	procStart      = family{"process_start_time_seconds", gauge, "Start time of the process since unix epoch in seconds."}
 )
 
-// Write returns the page of a host at this moment.
+// write returns the page with the metrics of a host.
 func (m *Metrics) write(held mcpserver.Stats, version string) []byte {
 	var p page
 	m.writeCalls(&p)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ticks is the unit of times in /proc: on Linux USER_HZ is 100 on every machine that Go runs on.
+// ticks is how many units of time in /proc are a second: USER_HZ is 100 on every machine on which Go runs Linux
+// programs.
 const ticks = 100
 
 // Fields of /proc/self/stat after the name of the program, counted from the state; see proc_pid_stat(5).
@@ -32,7 +33,7 @@ func writeProcess(p *page) {
 		p.one(procMaxFDs, float64(limit.Cur))
 	}
 	stat, err := os.ReadFile("/proc/self/stat")
-	_, rest, ok := bytes.Cut(stat, []byte(") ")) // the program's own name holds none
+	_, rest, ok := bytes.Cut(stat, []byte(") ")) // the program's name contains no parenthesis
 	fields := bytes.Fields(rest)
 	if err != nil || !ok || len(fields) <= fieldRSS {
 		return
@@ -50,7 +51,7 @@ func writeProcess(p *page) {
 
 func seconds(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// bootTime is when the machine started, in seconds since 1970.
+// bootTime returns when the machine was started, in seconds since 1970.
 func bootTime() (float64, bool) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package metrics
 
-// writeProcess writes nothing here: only Linux tells a process of itself without effort.
+// writeProcess writes nothing: only on Linux are these figures easy to get.
 func writeProcess(*page) {}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// writeRuntime writes what the Go runtime tells, under the names that dashboards know.
+// writeRuntime writes the figures of the Go runtime, under the names that dashboards expect.
 func writeRuntime(p *page) {
 	p.one(goroutines, float64(runtime.NumGoroutine()))
 	p.begin(goInfo)
@@ -24,7 +24,8 @@ func writeRuntime(p *page) {
 	p.one(memSys, float64(m.Sys))
 }
 
-// quantiles of the pauses of the garbage collector: the least, the quarters and the greatest.
+// quantiles is the number of quantiles of the pauses of the garbage collector: the minimum, the quartiles and the
+// maximum.
 const quantiles = 5
 
 func writeCollections(p *page) {

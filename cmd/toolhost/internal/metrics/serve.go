@@ -20,27 +20,27 @@ import (
 // Path is the URL path of the metrics.
 const Path = "/metrics"
 
-// Bounds of the listener: a scrape is small, and takes milliseconds.
+// Limits of the listener: a scrape is small, and takes milliseconds.
 const (
 	headerTime = 5 * time.Second
 	writeTime  = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 16 << 10
-	// maxConnections are plenty for scrapers; without a bound any client of the address could take all descriptors of the
-	// process.
+	// maxConnections is enough for scrapers. Without a limit, any client that can connect could use up the descriptors
+	// of the process.
 	maxConnections = 64
 )
 
-// A Config says where and to whom the metrics are served.
+// A Config says where the metrics are served, and to whom.
 type Config struct {
 	// Address is host:port. Without a host it is the loopback address.
 	Address string
-	// TokenFile holds the bearer token that a scraper presents. Without one only loopback addresses are served,
-	// to every user of this machine.
+	// TokenFile has the bearer token that a scraper must send. Without it only loopback addresses are served, to every
+	// user of this machine.
 	TokenFile string
 	// Version is the value of a metric.
 	Version string
-	// Log receives what goes wrong. It must not be nil.
+	// Log gets warnings and errors. It must not be nil.
 	Log *slog.Logger
 }
 
@@ -52,7 +52,7 @@ type Site struct {
 	token    string
 }
 
-// Listen begins to listen, so that an address that cannot be had is known before anything is served.
+// Listen starts to listen, so that an error is known before anything is served.
 func (m *Metrics) Listen(cfg Config) (*Site, error) {
 	host, port, err := net.SplitHostPort(cfg.Address)
 	if err != nil && !strings.Contains(cfg.Address, ":") {
@@ -84,13 +84,13 @@ func (m *Metrics) Listen(cfg Config) (*Site, error) {
 // URL returns the address of the metrics.
 func (s *Site) URL() string { return "http://" + s.listener.Addr().String() + Path }
 
-// Addr is the address that it listens on.
+// Addr returns the address of the listener.
 func (s *Site) Addr() net.Addr { return s.listener.Addr() }
 
-// Close gives the address free. A site that was served needs none.
+// Close stops listening. It is not needed after Serve.
 func (s *Site) Close() error { return s.listener.Close() }
 
-// Serve answers scrapers until ctx is done. held returns what the host holds.
+// Serve answers scrapers until ctx is done. held returns the state of the host.
 func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
@@ -102,21 +102,21 @@ func (s *Site) Serve(ctx context.Context, held func() mcpserver.Stats) error {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(s.metrics.write(held(), s.cfg.Version)) // a scraper that is gone needs no answer
+		_, _ = w.Write(s.metrics.write(held(), s.cfg.Version)) // fails if the scraper is gone
 	})
 	web := &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 	}
-	defer context.AfterFunc(ctx, func() { _ = web.Close() })() // a scrape that is cut off comes again
+	defer context.AfterFunc(ctx, func() { _ = web.Close() })() // a scraper repeats a scrape that was cut off
 	if err := web.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	return nil
 }
 
-// admit refuses requests that do not come from a scraper: from a web page whose name was rebound to this machine, or
-// without the token.
+// admit refuses requests without the token. If there is none, it refuses those of web pages whose host name was
+// rebound to this machine.
 func (s *Site) admit(r *http.Request) (status int, text string) {
 	if s.token != "" {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

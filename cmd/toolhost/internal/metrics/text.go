@@ -23,18 +23,18 @@ const (
 	summary   = "summary"
 )
 
-// A page is text that is being written.
+// A page is the text under construction.
 type page struct{ bytes.Buffer }
 
-// labels are pairs of name and value.
+// labels are alternating names and values.
 type labels []string
 
-// begin writes the head of a family. Its samples follow.
+// begin writes the head of a family. Its samples must follow.
 func (p *page) begin(f family) {
 	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 }
 
-// escape writes a label's value as the format wants it.
+// escape returns a label's value as the format requires.
 func escape(value string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(value, "\uFFFD"))
 }
@@ -63,14 +63,14 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// one writes a family of one sample without labels.
+// one writes a family with one sample without labels.
 func (p *page) one(f family, value float64) {
 	p.begin(f)
 	p.sample(f.name, nil, value)
 }
 
-// distribution writes the samples of one histogram: counts are those of each bucket alone, the last one of what
-// is over all bounds.
+// distribution writes the samples of a histogram. counts has the number of values in each bucket, and at its end the
+// number of those above all bounds.
 func (p *page) distribution(name string, of labels, bounds []float64, counts []uint64, sum float64) {
 	var all uint64
 	for i, n := range counts {
@@ -85,7 +85,7 @@ func (p *page) distribution(name string, of labels, bounds []float64, counts []u
 	p.sample(name+"_count", of, float64(all))
 }
 
-// truth is 1 for what is so.
+// truth returns 1 for true and 0 for false.
 func truth(b bool) float64 {
 	if b {
 		return 1
@@ -93,5 +93,5 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// sorted are the keys of a map in order, so that a page is the same for the same state.
+// sorted returns the keys of a map in order, so that the page is always the same for the same state.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
