@@ -18,10 +18,10 @@ import (
 // method is the MCP method of every call that is observed.
 const method = "tools/call"
 
-// otherTool replaces the names of tools that callers made up.
+// otherTool stands for tools that are not served, whose names callers make up.
 const otherTool = "_OTHER"
 
-// toolError is the error.type of a result that reports an error.
+// toolError is the error.type for a result that reports an error.
 const toolError = "tool_error"
 
 var _ audit.StageObserver = (*Telemetry)(nil)
@@ -96,12 +96,12 @@ func (t *Telemetry) CallEnded(ctx context.Context, c audit.Call, r audit.Record,
 	}
 	if failed {
 		span.SetAttributes(attribute.String("error.type", toolError))
-		span.SetStatus(codes.Error, outcome) // not the text of the error, which names paths
+		span.SetStatus(codes.Error, outcome) // not the text of the error, which contains paths
 	}
 	span.End()
 }
 
-// common are the attributes of the conventions that spans and metrics share. Each has few values.
+// common returns the attributes of the conventions that both spans and metrics have. Each has few values.
 func common(c audit.Call) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("mcp.method.name", method),

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A signalName is one kind of data. Its value is its part in the names of environment variables.
+// A signalName is a kind of data, by its part in the names of environment variables.
 type signalName string
 
 // The signals that are sent.
@@ -27,18 +27,18 @@ const (
 	defaultTimeout  = 10 * time.Second
 )
 
-// An endpoint says where one signal is sent, and how.
+// An endpoint says where and how one signal is sent.
 type endpoint struct {
 	URL     string
 	Headers map[string]string
 	Timeout time.Duration // of one request
 	Gzip    bool
-	TLS     *tls.Config // nil: that of the system
-	// Delta is the temporality of the metrics that a backend wants as changes.
+	TLS     *tls.Config // nil: the system's
+	// Delta says that the backend wants metrics with delta temporality.
 	Delta bool
 }
 
-// An environment looks up variables, those of one signal before those for all.
+// An environment looks up variables: first the one for the signal, then the one for all signals.
 type environment struct {
 	signal signalName
 	get    func(string) string
@@ -53,7 +53,8 @@ func (e environment) value(name string) (value, variable string) {
 	return e.get(variable), variable
 }
 
-// endpointFromEnv reads the standard environment variables for one signal. ok is false when they do not ask for it.
+// endpointFromEnv reads the standard environment variables for one signal. ok is false if they do not ask for the
+// signal.
 func endpointFromEnv(signal signalName, getenv func(string) string) (cfg endpoint, ok bool, err error) {
 	e := environment{signal, getenv}
 	if !e.asked() {
@@ -91,7 +92,7 @@ func endpointFromEnv(signal signalName, getenv func(string) string) (cfg endpoin
 	return cfg, err == nil, err
 }
 
-// asked reports whether anything asks for the signal: an endpoint, or the exporter by its name.
+// asked reports whether the variables ask for the signal, by an endpoint or by the name of the exporter.
 func (e environment) asked() bool {
 	if strings.EqualFold(e.get("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -103,10 +104,10 @@ func (e environment) asked() bool {
 		endpoint, _ := e.value("ENDPOINT")
 		return endpoint != ""
 	}
-	return false // none, or an exporter that is not here
+	return false // "none", or an exporter that is not supported
 }
 
-// url is the endpoint of the signal as it is given, or the common one with the signal's path.
+// url returns the endpoint of the signal as it is set, or else the common endpoint with the path of the signal.
 func (e environment) url() (string, error) {
 	text, variable := e.value("ENDPOINT")
 	if text == "" {
@@ -127,7 +128,7 @@ func (e environment) url() (string, error) {
 	return u.String(), nil
 }
 
-// parseHeaders reads pairs as in a W3C baggage header: key=value,key=value, percent-encoded.
+// parseHeaders parses pairs as in a W3C baggage header: key=value,key=value, percent-encoded.
 func parseHeaders(text string) (map[string]string, error) {
 	headers := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -144,7 +145,7 @@ func parseHeaders(text string) (map[string]string, error) {
 	return headers, nil
 }
 
-// tls is what the variables say of certificates; nil when they say nothing.
+// tls returns the TLS configuration that the variables ask for, or nil.
 func (e environment) tls() (*tls.Config, error) {
 	var cfg tls.Config
 	ca, variable := e.value("CERTIFICATE")

@@ -10,18 +10,18 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// A message is a protobuf message that is being written. The numbers of its fields are those of the files
-// opentelemetry/proto/*/v1/*.proto, version 1.11. As proto3 wants it, a field with its zero value is left out;
-// the methods whose names begin with "always" are for optional fields and parts of a oneof.
+// A message is a protobuf message under construction. The numbers of fields are those in
+// opentelemetry/proto/*/v1/*.proto, version 1.11. As proto3 requires, a field with its zero value is left out;
+// methods whose names begin with "always" are for optional fields and members of a oneof.
 type message []byte
 
-// A wireType says how a field's value is laid out. https://protobuf.dev/programming-guides/encoding
+// A wireType says how a field's value is encoded. https://protobuf.dev/programming-guides/encoding
 type wireType uint64
 
 const (
 	varint  wireType = 0
 	fixed64 wireType = 1
-	length  wireType = 2 // a length, and as many bytes
+	length  wireType = 2 // a length, and that many bytes
 	fixed32 wireType = 5
 )
 
@@ -112,7 +112,7 @@ func (m *message) anyValue(v attribute.Value) {
 	}
 }
 
-// number01 is a truth value as a number.
+// number01 returns 1 for true and 0 for false.
 func number01(b bool) uint64 {
 	if b {
 		return 1
@@ -120,7 +120,8 @@ func number01(b bool) uint64 {
 	return 0
 }
 
-// exportRequest writes a request to a collector: data of one resource, the same for each signal but for what is in it.
+// exportRequest returns a request to a collector with the data of one resource. The outer structure is the same for
+// all signals; content writes the rest.
 func exportRequest(about *resource.Resource, content func(*message)) (request message) {
 	request.message(1, func(m *message) {
 		m.message(1, func(m *message) { m.attributes(1, about.Attributes()) })

@@ -46,10 +46,10 @@ func (e *metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetr
 	return e.sender.send(ctx, request)
 }
 
-// ForceFlush implements the SDK's interface: nothing is held back here.
+// ForceFlush implements the SDK's interface. The exporter holds nothing back.
 func (e *metricExporter) ForceFlush(context.Context) error { return nil }
 
-// encodeMetrics writes an ExportMetricsServiceRequest.
+// encodeMetrics returns an ExportMetricsServiceRequest.
 func encodeMetrics(rm *metricdata.ResourceMetrics) (request message, err error) {
 	request = exportRequest(rm.Resource, func(m *message) { // ResourceMetrics
 		for _, sm := range rm.ScopeMetrics {
@@ -90,7 +90,7 @@ func (m *message) metric(v metricdata.Metrics) error {
 	return nil
 }
 
-// temporality is a metric's temporality in OTLP.
+// temporality returns a metric's temporality in OTLP.
 func temporality(t metricdata.Temporality) uint64 {
 	switch t {
 	case metricdata.DeltaTemporality:
@@ -155,7 +155,7 @@ func exemplars[N int64 | float64](m *message, field int, all []metricdata.Exempl
 	}
 }
 
-// number writes a value to the field of its kind.
+// number writes a value into the field for its type: double or integer.
 func number[N int64 | float64](m *message, v N, double, integer int) {
 	switch v := any(v).(type) {
 	case int64:

@@ -1,10 +1,10 @@
-// This file and its neighbors config, message, metric and span send what the OpenTelemetry SDK has gathered to a
-// collector, as OTLP over HTTP in protobuf.
+// This file and config.go, message.go, metric.go and span.go send the data of the OpenTelemetry SDK to a collector,
+// as OTLP over HTTP in protobuf.
 //
-// They replace the exporters of the OpenTelemetry project, which import gRPC even for HTTP. With gRPC in the
-// binary the linker can leave out no exported method any more: every start, also of a host that sends nothing,
-// took 5.5 MB and up to 2 ms more, and the binary grew by 14 MB. The tests hold what is sent to what those
-// exporters send. Only what this program records is encoded: spans without links; sums, gauges and histograms.
+// They replace the exporters of the OpenTelemetry project, which import gRPC even for HTTP. With gRPC in the binary,
+// the linker can no longer remove any exported method: every start took 5.5 MB and up to 2 ms more, even of a host
+// that sends nothing, and the binary grew by 14 MB. The tests compare what is sent with what those exporters send.
+// Only what this program records is encoded: spans without links; sums, gauges and histograms.
 
 package telemetry
 
@@ -24,12 +24,12 @@ import (
 	"time"
 )
 
-// Bounds of one export.
+// Limits of one export.
 const (
-	// firstWait and lastWait are the pauses between tries, doubled each time.
+	// firstWait is the pause before the second try, which is doubled for each further try up to lastWait.
 	firstWait = 500 * time.Millisecond
 	lastWait  = 10 * time.Second
-	// maxAnswer is how much of a collector's answer is read, in bytes.
+	// maxAnswer is how many bytes of a collector's answer are read.
 	maxAnswer = 4 << 10
 )
 
@@ -37,7 +37,7 @@ const (
 type sender struct {
 	cfg  endpoint
 	http *http.Client
-	// life ends with the sender; end ends it.
+	// life is done when end is called, at the end of the sender.
 	life context.Context
 	end  context.CancelCauseFunc
 }
@@ -53,16 +53,16 @@ func newSender(cfg endpoint) *sender {
 	return s
 }
 
-// errEnded is returned for messages after the end.
+// errEnded is the error for messages after the end.
 var errEnded = errors.New("the host is closing")
 
-// close gives up what is still being sent: the SDK would try on beyond the end of the host.
+// close cancels what is being sent. Otherwise the SDK would keep trying after the end of the host.
 func (s *sender) close() {
 	s.end(errEnded)
 	s.http.CloseIdleConnections()
 }
 
-// An exporter is what those of all signals have in common.
+// An exporter has what the exporters of all signals share.
 type exporter struct{ sender *sender }
 
 // Shutdown implements the SDK's interfaces.
@@ -71,16 +71,16 @@ func (e *exporter) Shutdown(context.Context) error {
 	return nil
 }
 
-// Close gives up what is still being sent.
+// Close cancels what is being sent.
 func (e *exporter) Close() { e.sender.close() }
 
-// errPassing is an error that may pass: the message is sent again.
+// errPassing is a temporary error, after which the message is sent again.
 type errPassing struct {
 	error
-	wait time.Duration // as the collector asked for; 0: it did not
+	wait time.Duration // as the collector asked for; 0: no answer asked for it
 }
 
-// send posts a message, again and again until the collector takes it, rejects it for good, or ctx is done.
+// send posts a message. It tries until the collector accepts the message or rejects it permanently, or ctx is done.
 func (s *sender) send(ctx context.Context, message []byte) error {
 	body, err := s.packed(message)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 		return transportError(err)
 	}
 	defer resp.Body.Close()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // it only explains
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // only for the text of an error
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // as OTLP says
 		return errPassing{statusError(req.URL, resp, answer), retryAfter(resp.Header.Get("Retry-After"))}
@@ -150,7 +150,7 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// transportError tells a collector that may come up from an address that will never do.
+// transportError returns an errPassing if the collector may be reachable later, and otherwise err itself.
 func transportError(err error) error {
 	var op *net.OpError
 	var name *net.DNSError
@@ -169,7 +169,7 @@ func statusError(u *url.URL, resp *http.Response, answer []byte) error {
 	return err
 }
 
-// retryAfter reads the header's seconds; a date is not waited for.
+// retryAfter returns the seconds in a Retry-After header. It ignores a date.
 func retryAfter(header string) time.Duration {
 	seconds, err := strconv.Atoi(header)
 	if err != nil || seconds < 0 {

@@ -26,7 +26,7 @@ func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan
 	return e.sender.send(ctx, encodeSpans(spans))
 }
 
-// encodeSpans writes an ExportTraceServiceRequest. All spans are of one provider, and so of one resource.
+// encodeSpans returns an ExportTraceServiceRequest. All spans are of one provider, and so of one resource.
 func encodeSpans(spans []sdk.ReadOnlySpan) []byte {
 	return exportRequest(spans[0].Resource(), func(m *message) { // ResourceSpans
 		for _, group := range byScope(spans) {
@@ -39,7 +39,7 @@ func encodeSpans(spans []sdk.ReadOnlySpan) []byte {
 	})
 }
 
-// byScope groups spans by what recorded them, in the order in which that first appears.
+// byScope groups spans by the instrumentation scope that recorded them, in the order of their first spans.
 func byScope(spans []sdk.ReadOnlySpan) [][]sdk.ReadOnlySpan {
 	type key struct {
 		name, version, schema string
@@ -103,7 +103,7 @@ func (m *message) span(s sdk.ReadOnlySpan) {
 	m.fixed32(16, flags)
 }
 
-// kind is a span's kind in OTLP.
+// kind returns a span's kind in OTLP.
 func kind(k trace.SpanKind) int {
 	switch k {
 	case trace.SpanKindInternal:
@@ -120,7 +120,7 @@ func kind(k trace.SpanKind) int {
 	return 0
 }
 
-// status is a span's status in OTLP.
+// status returns a span's status in OTLP.
 func status(c codes.Code) int {
 	switch c {
 	case codes.Ok:

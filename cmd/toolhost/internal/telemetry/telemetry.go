@@ -27,31 +27,31 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// FlushTime bounds how long the end of a host waits for a collector to take what is still to be sent.
+// FlushTime is how long the end of a host waits until a collector has taken the remaining data.
 const FlushTime = 2 * time.Second
 
-// variableDetails asks for data that may reveal a person's work.
+// variableDetails is the variable that asks for data that may reveal a person's work.
 const variableDetails = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// scopeName names what records the spans and metrics.
+// scopeName is the instrumentation scope of the spans and metrics.
 const scopeName = "github.com/toolhost/toolhost/mcpserver"
 
-// Names of the semantic conventions, version 1.40. Their packages are not imported, because each has initialization
-// costs at every start; a test compares the names.
+// Names of the semantic conventions, version 1.40. Their packages are not imported, because each would cost every
+// start time for initialization; a test compares the names.
 const (
 	schemaURL    = "https://opentelemetry.io/schemas/1.40.0"
 	durationName = "mcp.server.operation.duration"
 	durationText = "MCP request or notification duration as observed on the receiver from the time it was received until the result or ack is sent."
 )
 
-// buckets are the bounds that they give for the durations, in seconds.
+// buckets are the bounds for durations in these conventions, in seconds.
 var buckets = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// A Config is what the environment does not say.
+// A Config has what the environment does not say.
 type Config struct {
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
-	// Log gets what cannot be sent, rarely. It must not be nil.
+	// Log gets the errors of sending, at a limited rate. It must not be nil.
 	Log *slog.Logger
 }
 
@@ -62,10 +62,10 @@ type Telemetry struct {
 	details  bool
 	parents  propagation.TraceContext
 	shutdown []func(context.Context) error
-	giveUp   []func() // on what is still being sent
+	giveUp   []func() // cancel what is being sent
 }
 
-// Asked reports whether the environment asks for traces or metrics. It costs next to nothing.
+// Asked reports whether the environment asks for traces or metrics. It takes hardly any time.
 func Asked() bool {
 	for _, name := range []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
@@ -78,8 +78,8 @@ func Asked() bool {
 	return false
 }
 
-// HideSecrets takes out of the environment what would let commands that are run later send to the collector as
-// this host: the headers, and the user and password of an address. Start must have been called before, if it is.
+// HideSecrets removes from the environment what would let later commands send data to the collector as this host: the
+// headers, and the user and password in an address. If Start is used, it must be called before.
 func HideSecrets() {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"} {
 		if text := os.Getenv(name); strings.Contains(text, "@") {
@@ -88,11 +88,11 @@ func HideSecrets() {
 				u.User = nil
 				bare = u.String()
 			}
-			_ = os.Setenv(name, bare) // fails only for names and values that cannot be
+			_ = os.Setenv(name, bare) // fails only for invalid names and values
 		}
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"} {
-		_ = os.Unsetenv(name) // fails only for names that cannot be
+		_ = os.Unsetenv(name) // fails only for invalid names
 	}
 }
 
@@ -108,8 +108,8 @@ func Files() (certificates, keys []string) {
 	return certificates, keys
 }
 
-// Start begins to trace and measure as the environment says. It returns nil if the environment asks for nothing. An
-// error in one variable need not stop the host: the rest works, and the error says what does not.
+// Start starts to trace and measure as the environment says. It returns nil if the environment asks for nothing. An
+// error about one variable need not stop the host: the error says what does not work, and the rest works.
 func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	traces, withTraces, err1 := endpointFromEnv(tracesSignal, os.Getenv)
 	metrics, withMetrics, err2 := endpointFromEnv(metricsSignal, os.Getenv)
@@ -140,8 +140,8 @@ func Start(ctx context.Context, cfg Config) (*Telemetry, error) {
 	return t, wrong
 }
 
-// describe is the resource: this program, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say, which goes
-// before.
+// describe returns the resource: this program, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say, which
+// takes precedence.
 func describe(ctx context.Context, version string) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithTelemetrySDK(),
@@ -169,8 +169,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// A quiet error handler logs what cannot be sent, once until [quietTime] has passed: a collector that is down
-// is no news every five seconds.
+// A quiet error handler logs what cannot be sent as a warning at most once per [quietTime], and otherwise for
+// debugging: a warning every five seconds about a collector that is down would not help.
 type quiet struct {
 	log *slog.Logger
 	now func() time.Time
