@@ -9,15 +9,15 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// A slip is a way to write a file pattern by which it probably misses what is meant.
+// A slip is a common mistake by which a file pattern probably misses what is meant.
 type slip struct {
-	// find reports whether a specifier has the slip, and what it should be if that is known.
+	// find reports whether a specifier has the mistake, and returns what it should be if that is known.
 	find func(spec string) (meant string, found bool)
 	says string
 }
 
-// slips are checked in this order. Patterns that a person may well have meant as written do not count: names with $,
-// spaces, parentheses and letters of any script, escaped wildcards.
+// slips are checked in this order. What a person may well have meant as written is not a slip: names with $, spaces,
+// parentheses, letters of any script, or escaped wildcards.
 var slips = []slip{
 	{disguised, "it has characters that are invisible, or look like others; write it in plain ones"},
 	{quoted, "the quotes are taken for a part of the name; leave them out"},
@@ -29,10 +29,10 @@ var slips = []slip{
 	{mentioned, "the @ is taken for a part of the name; leave it out"},
 }
 
-// addPath adds the patterns of a rule on files, and those that it probably means.
+// addPath adds the patterns of a rule on files, and the patterns that it probably means.
 func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 	err := c.addSpec(l, tool, r)
-	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // a name may begin with one
+	if _, spec, _ := strings.Cut(r.Text, "("); l.strict() && strings.HasPrefix(spec, " ") { // names may begin so
 		other := *r
 		other.Spec = spec[:len(spec)-len(strings.TrimLeft(spec, " "))] + r.Spec
 		bases, text := c.anchor(l, &other)
@@ -56,7 +56,7 @@ func (c *Compiler) addPath(l *List, tool string, r *Rule) error {
 	return err
 }
 
-// maxSlips is how many slips are looked for in one rule.
+// maxSlips is how many slips of one rule are corrected.
 const maxSlips = 4
 
 func disguised(spec string) (string, bool) {
@@ -79,7 +79,8 @@ func quoted(spec string) (string, bool) {
 	return "", false
 }
 
-// enclosed finds parentheses around everything, and one that closes none. A directory may be called (group).
+// enclosed finds parentheses around the whole specifier, and a closing one without an opening one. A directory may be
+// called (group).
 func enclosed(spec string) (string, bool) {
 	if inner, ok := strings.CutSuffix(spec, ")"); ok && strings.Count(spec, ")") > strings.Count(spec, "(") {
 		return inner, true
@@ -88,7 +89,7 @@ func enclosed(spec string) (string, bool) {
 	return inner, len(inner) == len(spec)-2 && strings.ContainsAny(inner, "./*|") && !strings.ContainsAny(inner, "()")
 }
 
-// variables are references to variables of shells. A name may hold a $ as well.
+// variables matches references to shell variables. A $ alone may be part of a name.
 var variables = regexp.MustCompile(`^\$|\$\{|\$\(|(^|/)\$[A-Z_]{2,}(/|$)|%[A-Za-z_]+%|^~[A-Za-z_][A-Za-z0-9_-]*[/\\]`)
 
 func variable(spec string) (meant string, found bool) {
@@ -103,7 +104,7 @@ func variable(spec string) (meant string, found bool) {
 	return meant, strings.Contains(spec, "://") || variables.MatchString(spec)
 }
 
-// expressions are what only regular expressions have.
+// expressions matches syntax that only regular expressions have.
 var expressions = regexp.MustCompile(`^\^|\$/?$|\.\*\\\.|\.\+($|[/\\$)|])|\\[wdsWDSbB]([+*?{\\.]|$)|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\(\?|\)[+*?]|\([^()]*\|[^()]*\)`)
 
 func expression(spec string) (meant string, found bool) {
@@ -122,18 +123,18 @@ func expression(spec string) (meant string, found bool) {
 	return meant, true
 }
 
-// arguments are names that rules on files are written with, as if they were about an argument of the call.
+// arguments matches a name in front of a file pattern, as if the rule were about an argument of the call.
 var arguments = regexp.MustCompile(`^(path|paths|file|files|filename|file_?path|filePath|notebook_path|name|dir|directory|folder|glob|regexp?|pattern):\s*(.*)`)
 
-// separators are backslashes between two names, as on Windows. Before a wildcard, a space or # they are as in
-// .gitignore.
+// separators matches a backslash between two names, as on Windows. Before a wildcard, a space or # a backslash is an
+// escape, as in .gitignore.
 var separators = regexp.MustCompile(`([\w.~:})%-])\\+([\w.])`)
 
 func backslashed(spec string) (meant string, found bool) {
 	if !separators.MatchString(spec) {
 		return "", false
 	}
-	for meant = spec; separators.MatchString(meant); { // neighbours share a character
+	for meant = spec; separators.MatchString(meant); { // again, because neighbouring matches share a character
 		meant = separators.ReplaceAllString(meant, "$1/$2")
 	}
 	return strings.ReplaceAll(meant, `\*`, "/*"), true

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// whole returns the pattern for all that is in a directory where one names no more than
-// the directory: "." and "/" match nothing as they stand.
+// whole returns the pattern for everything in a directory if spec only stands for the directory: "." and "/" match
+// nothing otherwise.
 func whole(spec string) string {
 	switch spec {
 	case ".", "./", "/", "/.", "/./":
@@ -24,8 +24,7 @@ func whole(spec string) string {
 	return spec
 }
 
-// cleanPattern takes ".", ".." and doubled slashes out of the middle of a pattern:
-// the paths it is compared with have none.
+// cleanPattern removes ".", ".." and doubled slashes within a pattern, because the paths to compare have none.
 func cleanPattern(spec string) string {
 	rest := strings.TrimLeft(spec, "/")
 	if !strings.Contains(spec, "/./") && !strings.Contains(spec, "/../") && !strings.HasSuffix(spec, "/..") && !strings.HasSuffix(spec, "/.") && !strings.Contains(rest, "//") {
@@ -46,8 +45,8 @@ func cleanPattern(spec string) string {
 	return dot + lead + strings.TrimLeft(path.Clean(spec), "/") + tail
 }
 
-// aliased returns the pattern by the real name of the directory it begins with, if that leads through a symbolic
-// link. A link that tools could change does not widen an allow rule.
+// aliased returns the pattern with the real name of the directory that it begins with. It reports false if that has
+// no symbolic link. An allow rule is not extended through a link that tools could change.
 func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	if p.bare {
 		return pattern{}, false
@@ -67,14 +66,14 @@ func (c *Compiler) aliased(p pattern, strict bool) (pattern, bool) {
 	return q, true
 }
 
-// holdsBound reports whether a directory is a root or lies above one. A deny rule on a link in the workspace that
-// leads there does not deny the root: otherwise making such a link would lock out everyone.
+// holdsBound reports whether a directory is a root or lies above one. A deny rule does not apply through a link in
+// the workspace to such a directory: otherwise creating a link would deny the whole root.
 func (c *Compiler) holdsBound(dir string) bool {
 	return slices.ContainsFunc(c.Bounds, func(b pathname.Place) bool { return pathname.Within(pathname.Slashed(b.Real), dir) })
 }
 
-// Redirected returns an error if dir leads to real by a link in one of the directories that tools write in: they
-// could change the link, so that an entry that opens dir would open any directory. Both names are slashed.
+// Redirected returns an error if dir leads to real through a link in one of the directories that tools can write to:
+// tools could change the link, so an entry that opens dir could open any directory. Both names are slashed.
 func Redirected(dir, real string, writable []pathname.Place) error {
 	for _, w := range writable {
 		for _, name := range w.Names() {
@@ -88,8 +87,7 @@ func Redirected(dir, real string, writable []pathname.Place) error {
 
 var errRedirected = errors.New("it is a symbolic link in the workspace, which tools could lead elsewhere, so it opens nothing: name the directory itself")
 
-// resolved returns the real name of a slash path; each directory is asked for
-// once.
+// resolved returns the real name of a slash path. It resolves each directory once.
 func (c *Compiler) resolved(name string) string {
 	if name == "" || name == "/" || pathname.IsVolume(name) {
 		return name
@@ -103,7 +101,7 @@ func (c *Compiler) resolved(name string) string {
 	parent, base := c.resolved(parentDir(name)), path.Base(name)
 	var at string
 	var err error
-	if parent == "" || c.lost[parentDir(name)] { // there may be links in it
+	if parent == "" || c.lost[parentDir(name)] { // then name may have links in it
 		at, _, err = realpath.Follow(pathname.Native(parent + "/" + base))
 	} else {
 		at, _, err = realpath.FollowFrom(pathname.Native(parent), base)

@@ -8,17 +8,17 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/command"
 )
 
-// An argRule is a rule of several words that is looked for whatever options stand among them:
-// "npm run deploy" is in `npm run --silent deploy`, and "rm -rf" in `rm -r x --force`.
+// An argRule is a rule of several words that applies whatever options stand between them: "npm run deploy" applies to
+// `npm run --silent deploy`, and "rm -rf" to `rm -r x --force`.
 type argRule struct {
 	options  []string // as [optionSet] gives them
 	operands []string
 	open     bool   // ends in *: further operands may follow
-	begins   string // how an option or the last operand begins; "" if none ends in *
+	begins   string // prefix of an option or of the last operand, if that ends in *; otherwise ""
 	rule     *Rule
 }
 
-// addArgRule notes a rule of several words.
+// addArgRule adds a rule of several words.
 func (c *Commands) addArgRule(spec string, r *Rule) {
 	for word := range strings.FieldsSeq(strings.ReplaceAll(spec, "*", " ")) {
 		if strings.HasPrefix(word, "--") && len(word) > len("--") && !slices.Contains(c.longs, word) {
@@ -54,8 +54,8 @@ func first(words []string) string {
 	return words[0]
 }
 
-// matchArgs returns the rule that matches the words of a command, and one that may
-// match, depending on what a word of it becomes.
+// matchArgs returns the rule that matches the words of a command. If there is none, maybe is a rule that may match,
+// depending on the value of a word that is not known.
 func (c *Commands) matchArgs(words []command.Word) (match, maybe *Rule) {
 	rules := c.argRules[path.Base(words[0].Text)]
 	if len(rules) == 0 {
@@ -73,24 +73,24 @@ func (c *Commands) matchArgs(words []command.Word) (match, maybe *Rule) {
 	return nil, maybe
 }
 
-// An operand is a word that is no option.
+// An operand is a word that is not an option.
 type operand struct {
 	text    string
-	value   bool // follows an option, whose value it may be
-	takes   bool // follows an option whose value it is, as far as the tables of package command tell
-	unknown bool // may become any word
+	value   bool // follows an option, so it may be the option's value
+	takes   bool // is the value of an option, according to the tables of package command
+	unknown bool // its text is not known
 }
 
-// A parsedArgs is a command, taken apart.
+// A parsedArgs is a command, split into options and operands.
 type parsedArgs struct {
 	program  string
 	options  map[string]bool
 	operands []operand
 	tail     bool // options follow the last operand
-	unknown  bool // a word may be an option
+	unknown  bool // a word whose text is not known may be an option
 }
 
-// matches reports whether the rule applies to the command, and whether that is sure.
+// matches reports whether the rule applies to the command, or may apply; sure says which.
 func (l argRule) matches(t parsedArgs) (matches, sure bool) {
 	if l.undecided(t) {
 		return true, false
@@ -114,7 +114,7 @@ func (l argRule) matches(t parsedArgs) (matches, sure bool) {
 		case len(rest) == 0:
 			return false, false
 		case is(rest[0]):
-		case rest[0].unknown && strings.Trim(want, "abcdefghijklmnopqrstuvwxyz0123456789:-_") == "": // not a file
+		case rest[0].unknown && strings.Trim(want, "abcdefghijklmnopqrstuvwxyz0123456789:-_") == "": // a name, not a file
 			sure = false
 		default:
 			return false, false
@@ -126,13 +126,13 @@ func (l argRule) matches(t parsedArgs) (matches, sure bool) {
 		return l.matchPrefix(t, rest), sure
 	case l.open:
 		return true, sure
-	case len(l.options) == 0: // without wildcard it is about exactly these words
+	case len(l.options) == 0: // a rule without wildcard means exactly these words
 		return len(rest) == 0 && !t.tail, sure
 	}
 	return !slices.ContainsFunc(rest, func(o operand) bool { return !o.value }), sure
 }
 
-// undecided reports whether only the settings of the program tell which subcommand the command is.
+// undecided reports whether the subcommand depends on the settings of the program.
 func (l argRule) undecided(t parsedArgs) bool {
 	i := slices.IndexFunc(t.operands, func(o operand) bool { return !o.takes })
 	if i < 0 || isOption(l.begins) && len(l.operands) == 0 {
@@ -142,7 +142,7 @@ func (l argRule) undecided(t parsedArgs) bool {
 	return perhaps && !same
 }
 
-// matchPrefix reports whether an option, or the next operand, begins as the rule says: "git push --force*" applies
+// matchPrefix reports whether an option, or the next operand, has the prefix of the rule: "git push --force*" applies
 // to `git push origin --force-with-lease`.
 func (l argRule) matchPrefix(t parsedArgs, rest []operand) bool {
 	if isOption(l.begins) {
@@ -205,15 +205,15 @@ func parseArgs(words []command.Word) parsedArgs {
 	return t
 }
 
-// asksHelp reports whether an option makes a program say something and do nothing.
+// asksHelp reports whether an option makes a program only print something.
 func asksHelp(option string) bool {
 	return slices.Contains([]string{"-h", "--help", "-v", "-V", "--version"}, option)
 }
 
 func isOption(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-// optionSet returns the options in one word, long ones without value, short
-// ones one by one, and those with two names by the long one.
+// optionSet returns the options in one word: a long one without its value, short ones one by one. A short option that
+// also has a long name is returned by that.
 func optionSet(program, sub, word string) (out []string) {
 	if strings.HasPrefix(word, "--") {
 		name, _, _ := strings.Cut(word, "=")
@@ -230,10 +230,10 @@ func optionSet(program, sub, word string) (out []string) {
 	return out
 }
 
-// taking are the short options of programs that take a value, which ends a cluster.
+// taking has the short options of programs that take a value. In a cluster, the value follows such an option.
 var taking = map[string]string{"git": "mFCct", "curl": "oXHdAeubFTwx", "sort": "okStT", "sed": "ie", "grep": "efmABCdD"}
 
-// cluster returns the letters of -abc, without what is the value of one of them.
+// cluster returns the letters of -abc, up to the first one whose value follows.
 func cluster(program, word string) (letters []string) {
 	for _, c := range word[1:] {
 		letters = append(letters, string(c))
@@ -244,8 +244,8 @@ func cluster(program, word string) (letters []string) {
 	return letters
 }
 
-// optionNames are the options that people deny and that have two names; of git that
-// has another meaning in each subcommand.
+// optionNames has the options with two names that people deny. The meaning of git's options depends on the
+// subcommand.
 var optionNames = [...]struct{ programs, subs, short, long string }{
 	{"rm cp grep", "", "rR", "--recursive"},
 	{"chmod chown chgrp", "", "R", "--recursive"},
@@ -277,8 +277,8 @@ func longOption(program, sub, letter string) string {
 
 func hasWord(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
 
-// expandLongOptions writes long options out that are abbreviated, and short ones for which
-// rules use the long name.
+// expandLongOptions replaces abbreviations of long options, and short options for which rules have the long name, by
+// the long names.
 func expandLongOptions(words []command.Word, longs []string) (out []command.Word, changed bool) {
 	program, sub, ended := path.Base(words[0].Text), "", false
 	for i, w := range words {
@@ -298,8 +298,8 @@ func expandLongOptions(words []command.Word, longs []string) (out []command.Word
 	return out, changed
 }
 
-// expandOptions returns an option with the long names that rules use; what else is in a
-// cluster of short ones stays one.
+// expandOptions returns the options in one word, those that rules have by the long name with that name. The rest of a
+// cluster of short options stays one word.
 func expandOptions(program, sub, word string, longs []string) (out []string) {
 	if strings.HasPrefix(word, "--") {
 		name, value, has := strings.Cut(word, "=")
@@ -320,8 +320,8 @@ func expandOptions(program, sub, word string, longs []string) (out []string) {
 	return out
 }
 
-// abbreviated returns the option that a name is the start of, as getopt reads it. One
-// that ends before a "-" may be an option of its own: --force, --force-with-lease.
+// abbreviated returns the long option that name abbreviates, as getopt would find it, or name itself. A name up to a
+// "-" may be an option of its own: --force, --force-with-lease.
 func abbreviated(program, name string, longs []string) string {
 	if len(name) <= len("--x") || slices.Contains(longs, name) {
 		return name

@@ -8,13 +8,14 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// An added pattern is one that was added to a matcher.
+// An added is a pattern, with the matcher to which it was added.
 type added struct {
 	matcher *Matcher
 	pattern pattern
 }
 
-// idle says that a "!" pattern takes nothing back, nil if it may.
+// idle returns an error if a "!" pattern has no effect, because no pattern before it in the same file can match.
+// Otherwise it returns nil.
 func (m *Matcher) idle(p pattern) error {
 	if !p.carves || slices.ContainsFunc(m.rules, func(r *Rule) bool { return r.file == p.rule.file }) {
 		return nil
@@ -22,7 +23,7 @@ func (m *Matcher) idle(p pattern) error {
 	return fmt.Errorf("the rule %q excepts nothing: the rule that it is an exception to must be before it, in the same file", p.rule.Text)
 }
 
-// warnCancelled warns of the rules that "!" patterns after them leave nothing to match.
+// warnCancelled warns of rules that have no effect because of "!" patterns after them.
 func (c *Compiler) warnCancelled(l *List) {
 	cancelled := map[*Rule]bool{}
 	var rules []*Rule
@@ -46,7 +47,7 @@ func (c *Compiler) warnCancelled(l *List) {
 	}
 }
 
-// sample returns a path that the pattern matches, and that no other is likely to name.
+// sample returns a path that the pattern matches, and that other patterns are unlikely to name.
 func (p pattern) sample() string {
 	const some = "toolhost-sample"
 	name := p.base
@@ -66,7 +67,7 @@ func (p pattern) sample() string {
 			case '?':
 				e = e[:i] + "t" + rest
 			case '\\':
-				return name + "/" + e // not told apart from wildcards by what follows
+				return name + "/" + e // an escaped character cannot be distinguished from a wildcard
 			default:
 				end := strings.IndexByte(rest, ']')
 				e = e[:i] + rest[:1] + rest[end+1:]

@@ -15,42 +15,40 @@ import (
 type Commands struct {
 	kind  Kind
 	count int
-	// exact rules have no wildcard; the key is what they match.
+	// exact has the rules without wildcards, by the text that they match.
 	exact map[string]*Rule
-	// prefix rules end in " *" and have no other wildcard: they match their key,
-	// and it followed by a space.
+	// prefix has the rules whose only wildcard is a final " *", by the text before it. They match that text, alone or
+	// followed by a space.
 	prefix  map[string]*Rule
 	longest int // length of the longest prefix
-	// globs are the rules with wildcards that are not at the end only, by their first word; those
-	// whose first word has a wildcard are under "".
+	// globs has the other rules with wildcards, by their first word, or under "" if that has a wildcard.
 	globs map[string][]globRule
-	// argRules are the deny and ask rules of several words, by program: they are looked
-	// for among whatever options the command has.
+	// argRules has the deny and ask rules of several words, by program. They apply whatever options stand between the
+	// words.
 	argRules map[string][]argRule
 	// longs are the long options that deny and ask rules name.
 	longs []string
-	// whole are the rules that hold a separator, which only a whole command line
-	// can match.
+	// whole has the rules that contain a separator. Only a whole command line can match them.
 	whole []globRule
-	// programs are those that the rules name.
+	// programs has the names of programs in the rules.
 	programs programs
 }
 
-// A globRule has wildcards that are not at the end only.
+// A globRule is a rule with wildcards other than a final " *".
 type globRule struct {
 	head    string // the text before the first *
 	pattern string
 	rule    *Rule
 }
 
-// errNoCommand says that a rule names every command, or none.
+// errNoCommand says that a rule means every command, or none.
 var errNoCommand = errors.New("names no command; write Bash for every command")
 
 func newCommands(kind Kind) *Commands {
 	return &Commands{kind: kind, exact: map[string]*Rule{}, prefix: map[string]*Rule{}, globs: map[string][]globRule{}, argRules: map[string][]argRule{}}
 }
 
-// Empty reports whether there is no rule.
+// Empty reports whether there are no rules.
 func (c *Commands) Empty() bool { return c.count == 0 }
 
 // add indexes a rule whose specifier is not empty.
@@ -61,11 +59,11 @@ func (c *Commands) add(r *Rule) error {
 		if c.kind != Allow {
 			spec = strings.TrimSpace(head) + " *"
 			if strings.HasSuffix(head, "*") && !strings.HasSuffix(head, `\*`) {
-				spec = head // "rm *:*" is about "rm x" too, which has one argument
+				spec = head // "rm *:*" also means "rm x", which has a single argument
 			}
 		}
 	}
-	if plain := strings.ReplaceAll(spec, `\\`, `\`); plain != spec { // as clients save a backslash
+	if plain := strings.ReplaceAll(spec, `\\`, `\`); plain != spec { // clients save a backslash as two
 		other := *r
 		other.Spec = plain
 		if err := c.add(&other); err != nil {
@@ -76,7 +74,7 @@ func (c *Commands) add(r *Rule) error {
 	if strings.TrimSpace(strings.Trim(spec, "* ")) == "" {
 		return fmt.Errorf("the rule %q %w", r.Text, errNoCommand)
 	}
-	if name, rest, _ := strings.Cut(spec, " "); c.kind != Allow && isSystemProgram(name) { // rm runs /bin/rm
+	if name, rest, _ := strings.Cut(spec, " "); c.kind != Allow && isSystemProgram(name) { // the command rm runs /bin/rm
 		other := *r
 		other.Spec = strings.TrimSuffix(path.Base(name)+" "+rest, " ")
 		if err := c.add(&other); err != nil {
@@ -113,7 +111,7 @@ func (c *Commands) add(r *Rule) error {
 	return c.addWhole(spec, stars, r)
 }
 
-// isSystemProgram reports whether a rule names a program by where it lies as a rule.
+// isSystemProgram reports whether a name in a rule is the usual path of a program of the system.
 func isSystemProgram(name string) bool {
 	return slices.Contains([]string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}, path.Dir(name)) && !strings.Contains(name, "*")
 }
@@ -129,7 +127,7 @@ func newGlobRule(spec string, r *Rule) globRule {
 	return globRule{head: strings.TrimSuffix(head, `\`), pattern: spec, rule: r}
 }
 
-// addWhole notes rules that hold several commands.
+// addWhole adds a rule that contains several commands.
 func (c *Commands) addWhole(spec string, stars int, r *Rule) error {
 	if !strings.ContainsAny(spec, "|;&\n<>`$") {
 		return nil
@@ -151,7 +149,7 @@ func (c *Commands) addWhole(spec string, stars int, r *Rule) error {
 	return nil
 }
 
-// Text returns the rule that matches one text.
+// Text returns the rule that matches a text.
 func (c *Commands) Text(text string) *Rule {
 	if r := c.naming(text); r != nil {
 		return r
@@ -159,8 +157,7 @@ func (c *Commands) Text(text string) *Rule {
 	return matchGlobs(c.globs[""], text)
 }
 
-// naming returns the rule that matches one text and names its program: one
-// whose first word has no wildcard.
+// naming returns the rule that matches a text and whose first word has no wildcard, so that it names a program.
 func (c *Commands) naming(text string) *Rule {
 	if r := c.exact[text]; r != nil {
 		return r
@@ -175,7 +172,7 @@ func (c *Commands) naming(text string) *Rule {
 	return matchGlobs(c.globs[first], text)
 }
 
-// begins returns the rule with a wildcard at its end alone that matches the beginning of a text.
+// begins returns the rule without wildcards except a final one that matches the beginning of a text.
 func (c *Commands) begins(text string) *Rule {
 	for i := 0; i <= min(len(text), c.longest); i++ {
 		if i < len(text) && text[i] != ' ' {
@@ -197,8 +194,8 @@ func matchGlobs(globs []globRule, text string) *Rule {
 	return nil
 }
 
-// Line returns the rule that matches the command line as a whole: exactly for
-// allow, with wildcards for deny and ask.
+// Line returns the rule that matches the whole command line: an allow rule without wildcards, or a deny or ask rule
+// with or without.
 func (c *Commands) Line(text string) *Rule {
 	text = strings.TrimSpace(text)
 	if c.kind == Allow {
@@ -212,8 +209,8 @@ func (c *Commands) Line(text string) *Rule {
 	return nil
 }
 
-// Denies returns the deny or ask rule that matches the command in any of its forms, or else one
-// that it might match: a word of the command that the rule depends on is known only when it runs.
+// Denies returns the deny or ask rule that matches the command in any of its forms. If there is none, maybe is a rule
+// that may match, because a word of the command that the rule depends on is known only when it runs.
 func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	if c.count == 0 {
 		return nil, nil
@@ -241,9 +238,9 @@ func (c *Commands) Denies(s command.Simple) (match, maybe *Rule) {
 	return nil, maybe
 }
 
-// Allows returns the allow rule that matches the command: exactly, or by a rule of which every word is one that the
-// command surely has. What a rule leaves open may be known only when the command runs, unless that may make its
-// program start another one.
+// Allows returns the allow rule that matches the command: exactly, or with every word of the rule known to be in the
+// command. The words for which the rule has a wildcard may be known only when the command runs, unless they may make
+// the program start another one.
 func (c *Commands) Allows(s command.Simple) *Rule {
 	if c.count == 0 || !s.SafeAssigns() {
 		return nil
@@ -266,7 +263,7 @@ func (c *Commands) Allows(s command.Simple) *Rule {
 		r = c.Text(s.Source)
 	}
 	if r != nil && s.Deletes() && !strings.Contains(r.Spec, "-delete") {
-		return nil // find * is meant for looking
+		return nil // find * is meant for looking only
 	}
 	return r
 }

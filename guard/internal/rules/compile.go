@@ -12,25 +12,25 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// A Compiler turns the entries of the settings into lists.
+// A Compiler compiles the entries of the settings into lists.
 type Compiler struct {
 	Roots  []pathname.Place // what relative patterns are relative to, for allow
-	Bounds []pathname.Place // the same for deny and ask: additional directories too
+	Bounds []pathname.Place // the same for deny and ask rules; includes additional directories
 	Home   pathname.Place
-	// Copy is a copy of CopyOf: a pattern for a file in CopyOf is one for its copy too. Zero: there is none.
+	// Copy is a copy of the directory CopyOf: a pattern for a file in CopyOf also applies to its copy. Zero: there is
+	// none.
 	Copy, CopyOf pathname.Place
-	// Warnings are problems that a person should correct, each with file and line.
+	// Warnings are problems that a person should correct, each with its file and line.
 	Warnings []string
 
 	added []added // the patterns of the list that is being compiled
 
-	room map[string]*int   // for what braces stand for, by file
-	real map[string]string // resolved directories, to ask for each once
-	lost map[string]bool   // of these, the ones that could not be resolved
+	room map[string]*int   // how many bytes are left for expanded braces, by file
+	real map[string]string // the real names of directories, so that each is resolved once
+	lost map[string]bool   // the directories that could not be resolved
 }
 
-// Compile makes the list of one kind. In doubt a rule that allows is left out, and one
-// that denies holds.
+// Compile returns the list of one kind. In case of doubt an allow rule is left out, and a deny or ask rule holds.
 func (c *Compiler) Compile(kind Kind, entries []settings.Entry, s pathname.Spelling) *List {
 	l := newList(kind, s)
 	for _, e := range entries {
@@ -62,7 +62,7 @@ func (c *Compiler) compile(l *List, e settings.Entry) error {
 	switch {
 	case err == nil:
 		return c.add(l, &r)
-	case l.strict() && toolName.MatchString(r.tool): // silence would leave a hole
+	case l.strict() && toolName.MatchString(r.tool): // ignoring the rule would leave a hole
 		return errors.Join(fmt.Errorf("%w; it is taken for %s", err, r.intended()), c.add(l, &r))
 	}
 	return err
@@ -76,7 +76,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 		if !l.strict() {
 			return doubt
 		}
-		if r.Spec != "" || strings.EqualFold(tool, name) || alias.Ruled(tool) != "" { // a whole tool is not taken away for a likeness
+		if r.Spec != "" || strings.EqualFold(tool, name) || alias.Ruled(tool) != "" { // similarity denies no whole tool
 			tool = name
 		}
 	}
@@ -86,7 +86,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 			tool = alias.Ruled(tool)
 		}
 		if tool != r.tool && r.Spec == "" {
-			setFirst(l.tools, r.tool, r) // of an extension, by that very name
+			setFirst(l.tools, r.tool, r) // for an extension with exactly that name
 		}
 	case tool == "*":
 		return fmt.Errorf("the rule %q would allow every tool; name the tools", r.Text)
@@ -99,7 +99,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 	}
 	l.families = append(l.families, r)
 	var failed error
-	for _, own := range ownTools { // a deny of "*Edit" is one of each that it names
+	for _, own := range ownTools { // a deny of "*Edit" denies each tool with such a name
 		if l.strict() && slices.ContainsFunc(alias.Names(own), func(name string) bool { return pathname.Text(tool, name) }) {
 			failed = errors.Join(failed, c.index(l, own, r))
 		}
@@ -107,7 +107,7 @@ func (c *Compiler) add(l *List, r *Rule) error {
 	return errors.Join(doubt, failed)
 }
 
-// index puts a rule where calls of the tool look for it.
+// index adds a rule to the index in which calls of the tool look for it.
 func (c *Compiler) index(l *List, tool string, r *Rule) error {
 	if l.strict() && l.Every == nil && (tool == "Edit" && r.Spec == "" || l.matcherOf(tool) == l.Edit && everything(r.Spec)) {
 		l.Every = r
@@ -140,8 +140,7 @@ func (c *Compiler) index(l *List, tool string, r *Rule) error {
 	return doubt
 }
 
-// ownTool returns the plain name of a tool of ours that is named as clients see
-// it.
+// ownTool returns the plain name of one of our tools, given a name under which clients list it.
 func ownTool(tool string) string {
 	server, name, _ := cutServer(tool)
 	switch {
@@ -153,12 +152,12 @@ func ownTool(tool string) string {
 	return tool
 }
 
-// everything reports whether a pattern means all that is in the roots.
+// everything reports whether a pattern means everything in the roots.
 func everything(spec string) bool {
 	return slices.Contains([]string{"**", "./**", "**/*", "./**/*", "**/**", "."}, spec)
 }
 
-// matcherOf is matcherFor for tools that touch files, nil for others.
+// matcherOf is matcherFor for tools that access files, and returns nil for others.
 func (l *List) matcherOf(tool string) *Matcher {
 	if accessOf(tool) == noFiles {
 		return nil
@@ -166,8 +165,8 @@ func (l *List) matcherOf(tool string) *Matcher {
 	return l.matcherFor(tool)
 }
 
-// matcherFor returns where a path rule for the tool belongs. A deny of Grep(p) is
-// one of Read(p): what a search finds it would show.
+// matcherFor returns the matcher for path rules of the tool. A deny of Grep(p) becomes one of Read(p), because Read
+// would show what a search finds.
 func (l *List) matcherFor(tool string) *Matcher {
 	access := accessOf(tool)
 	switch {
@@ -182,7 +181,7 @@ func (l *List) matcherFor(tool string) *Matcher {
 	return l.only[tool]
 }
 
-// addSpec adds the specifier of a rule on files as it is written.
+// addSpec adds the specifier of a rule on files as written.
 func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 	bases, text := c.anchor(l, r)
 	texts, whole := []string{text}, true
@@ -195,12 +194,12 @@ func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 	for _, text := range texts {
 		dir, ok := strings.CutSuffix(text, "/**")
 		if l.strict() && ok && !strings.Contains(dir, "/") && !strings.HasPrefix(dir, "!") {
-			// Claude Code denies secrets/** at any depth, and allows it at the root alone.
+			// Claude Code denies secrets/** at any depth, but allows it at the root only.
 			known := len(c.added)
 			if err := c.addPattern(l, tool, r, "**/"+text, bases); err != nil {
 				return err
 			}
-			c.added = c.added[:known] // what is not written cannot be cancelled
+			c.added = c.added[:known] // a pattern that was not written cannot be cancelled
 		}
 		if err := c.addPattern(l, tool, r, text, bases); err != nil {
 			return err
@@ -213,7 +212,7 @@ func (c *Compiler) addSpec(l *List, tool string, r *Rule) error {
 	return nil
 }
 
-// roomOf is what is left for what the braces of a file stand for.
+// roomOf returns how many bytes are left for the expanded braces of a file.
 func (c *Compiler) roomOf(file string) *int {
 	if c.room == nil {
 		c.room = map[string]*int{}
@@ -225,8 +224,7 @@ func (c *Compiler) roomOf(file string) *int {
 	return c.room[file]
 }
 
-// addPattern adds the pattern text of a rule for each of the directories that it is
-// relative to.
+// addPattern adds the pattern of a rule, once for each of the directories that it is relative to.
 func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases []string) (failed error) {
 	m := l.matcherFor(tool)
 	for _, base := range bases {
@@ -254,7 +252,7 @@ func (c *Compiler) addPattern(l *List, tool string, r *Rule, text string, bases 
 	return failed
 }
 
-// addLiteral guards the path that an unusable pattern spells.
+// addLiteral adds an unusable pattern as a literal path.
 func (c *Compiler) addLiteral(l *List, tool string, r *Rule) {
 	bases, text := c.anchor(l, r)
 	for _, base := range bases {
@@ -264,8 +262,7 @@ func (c *Compiler) addLiteral(l *List, tool string, r *Rule) {
 	}
 }
 
-// anchor returns the directories a path rule is relative to and the gitignore
-// pattern that holds there.
+// anchor returns the directories that a path rule is relative to, and its gitignore pattern in them.
 func (c *Compiler) anchor(l *List, r *Rule) (bases []string, text string) {
 	carve, spec := "", r.Spec
 	if rest, ok := strings.CutPrefix(spec, "!"); ok {
@@ -292,7 +289,7 @@ func (c *Compiler) anchor(l *List, r *Rule) (bases []string, text string) {
 	case strings.HasPrefix(spec, "/") && r.root != "":
 		own := c.Place(r.root)
 		bases = own.Names()
-		if l.strict() && !slices.Contains(c.Roots, own) { // the file belongs to no root, and is about them all the same
+		if l.strict() && !slices.Contains(c.Roots, own) { // the file belongs to no root, so its rules apply to all of them
 			for _, root := range c.Roots {
 				bases = append(bases, root.Names()...)
 			}
@@ -301,7 +298,7 @@ func (c *Compiler) anchor(l *List, r *Rule) (bases []string, text string) {
 	case strings.HasPrefix(spec, "./") && l.strict():
 		spec = spec[2:] // Claude Code reads ./p as p
 	case strings.HasPrefix(spec, "./"):
-		spec = spec[1:] // no more than it says: the one at the root
+		spec = spec[1:] // an allow rule means only the file at the root
 	}
 	for _, b := range relative {
 		up, base := spec, b

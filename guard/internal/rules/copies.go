@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// copies returns the patterns for the copies of the files that a pattern means: what of it is left below a name of
-// CopyOf, below each name of Copy.
+// copies returns the patterns for copies of the files that a pattern means. They consist of a name of Copy, and of
+// the part of the pattern that is below a name of CopyOf.
 func (c *Compiler) copies(p pattern) (out []pattern) {
 	if c.CopyOf.Given == "" {
 		return nil
@@ -40,8 +40,8 @@ func (c *Compiler) copies(p pattern) (out []pattern) {
 	return out
 }
 
-// below collects what is left of the elements of a pattern once they have matched the elements of a directory:
-// nothing where the pattern means the directory itself, or one above it.
+// below collects what is left of the elements of a pattern after they have matched the elements of a directory.
+// Nothing is left if the pattern means the directory itself, or one above it.
 func below(elements, dir []string, rests map[string][]string) {
 	switch {
 	case len(dir) == 0 || len(elements) == 0:

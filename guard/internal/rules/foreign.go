@@ -9,17 +9,17 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// Tools of other servers are called mcp__SERVER__TOOL here. Rules may give other names for them: the shortened one
-// that is listed, the name with the prefix that clients add, or that of the server.
+// Tools of other servers are called mcp__SERVER__TOOL here. Rules may have other names for them: the shortened name
+// that is listed, the name with the prefix that clients add, or the name of the server.
 
 // foreignPrefix starts the names of tools of other servers.
 const foreignPrefix = "mcp__"
 
-// ownPrefix is what clients add to the names of all tools that this host lists.
+// ownPrefix is the prefix that clients add to the names of all tools that this host lists.
 const ownPrefix = foreignPrefix + serverName + "__"
 
-// foreignName returns the name in a rule with characters replaced that the name of a tool does not have, as the host
-// does with the names that servers use. What separates two rules stays.
+// foreignName returns the name in a rule with the characters replaced that names of tools cannot have, as the host
+// replaces them in the names that servers use. Characters that separate rules stay.
 func foreignName(name string) string {
 	if !strings.HasPrefix(name, foreignPrefix) {
 		return name
@@ -32,8 +32,8 @@ func foreignName(name string) string {
 	}, name)
 }
 
-// names returns the names by which rules of the list know a tool. Only rules that take rights away know another one
-// than its own: a name that was shortened could be that of two tools.
+// names returns the names by which rules of the list may name a tool. An allow rule must have its full name, because
+// two tools may have the same shortened name.
 func (l *List) names(tool string) []string {
 	if !l.strict() || !strings.HasPrefix(tool, foreignPrefix) {
 		return []string{tool}
@@ -45,8 +45,7 @@ func (l *List) names(tool string) []string {
 	return all
 }
 
-// covers reports whether the name in a rule is that of a tool, of its server, or of several tools with this one among
-// them.
+// covers reports whether the name in a rule means a tool, its server, or several tools including this one.
 func (l *List) covers(name, tool string) bool {
 	server, _, foreign := cutServer(tool)
 	if foreign && (name == server || l.strict() && strings.TrimPrefix(strings.TrimSuffix(name, "__"), ownPrefix) == server) {
@@ -57,7 +56,7 @@ func (l *List) covers(name, tool string) bool {
 	})
 }
 
-// addForeign notes a rule whose name can be that of tools of other servers.
+// addForeign adds a rule whose name may mean tools of other servers.
 func (l *List) addForeign(r *Rule) error {
 	name := ownTool(r.tool)
 	foreign := strings.HasPrefix(name, foreignPrefix)
@@ -82,15 +81,15 @@ func (l *List) addForeign(r *Rule) error {
 	return nil
 }
 
-// foreignParam takes a specifier of the form parameter:value apart. Servers may call a parameter as they like.
+// foreignParam splits a specifier of the form parameter:value. Parameters of other servers may have any name.
 func foreignParam(spec string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(spec, ":")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	return name, value, ok && name != "" && value != ""
 }
 
-// Idle returns what is wrong with the rules on tools of other servers that cover none of these tools. served says which
-// servers are served here, and unsure reports those whose tools are not known.
+// Idle returns warnings about rules on tools of other servers that cover none of these tools. served are the servers
+// that are served here, and unsure reports whether the tools of a server are not known.
 func (l *List) Idle(tools, served []string, unsure func(server string) bool) (warnings []string) {
 	for _, r := range l.foreign {
 		name := ownTool(r.tool)
@@ -116,7 +115,7 @@ func (l *List) Idle(tools, served []string, unsure func(server string) bool) (wa
 	return warnings
 }
 
-// meant says which tool the name in a rule probably means.
+// meant returns a text that says which tool the name in a rule probably means.
 func (l *List) meant(name string, tools []string) string {
 	for _, tool := range tools {
 		if short := alias.Listed(tool); short != "" && short == name {

@@ -11,19 +11,20 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/realpath"
 )
 
-// maxAlternatives bounds how many patterns the braces of one may stand for.
+// maxAlternatives is how many patterns the braces of one pattern may expand to.
 const maxAlternatives = 1024
 
-// maxSpread bounds what the patterns take that the braces of one file of settings stand for, in bytes: a file of 1
-// MiB could stand for a gigabyte of them. Each file has its own, so that none takes from what another guards.
+// maxSpread is how many bytes the patterns may take that the braces in one settings file expand to: without a limit,
+// a file of 1 MiB could expand to a gigabyte. Each file has its own limit, so that one file cannot use up the room
+// for the rules of another.
 const maxSpread = 4 << 20
 
-// perPattern is about what a pattern takes in addition to its text.
+// perPattern is about how many bytes a pattern takes in addition to its text.
 const perPattern = 64
 
-// alternatives returns what people mean by a pattern with {a,b}. Patterns as in .gitignore have no braces, so a deny
-// would match only a file of that very name. The pattern as written comes first. The list is incomplete if it would
-// be too long, or take more than room.
+// alternatives returns the pattern as written, followed by the patterns that people mean by {a,b}. Patterns as in
+// .gitignore have no braces, so without these a deny would match only a file with exactly that name. whole is false
+// if the list is incomplete, because it would be too long or take more than room.
 func alternatives(text string, room *int) (all []string, whole bool) {
 	all = []string{text}
 	for i := 0; i < len(all); i++ {
@@ -44,7 +45,7 @@ func alternatives(text string, room *int) (all []string, whole bool) {
 	return all, true
 }
 
-// firstBraces takes a text apart at its first braces that hold no others.
+// firstBraces splits a text at its first braces that contain no others.
 func firstBraces(text string) (before string, choices []string, after string, ok bool) {
 	end := strings.IndexByte(text, '}')
 	if end < 0 {
@@ -58,14 +59,15 @@ func firstBraces(text string) (before string, choices []string, after string, ok
 	return text[:start], choices, text[end+1:], len(choices) > 1
 }
 
-// lint returns why a valid file pattern probably misses what its author meant, nil if there is no sign of that, and the
-// intended specifier if it is known.
+// lint returns an error that says why a valid file pattern probably misses what its author meant, or nil. meant is
+// the intended specifier if that is known.
 func (c *Compiler) lint(r *Rule) (meant string, err error) {
 	spec := strings.TrimPrefix(r.Spec, "!")
 	if spec != r.Spec || spec == "" {
-		return "", nil // it takes back what another pattern guards
+		return "", nil // an exception to another pattern
 	}
-	if m := arguments.FindStringSubmatch(spec); m != nil && !strings.HasPrefix(m[2], "//") && r.tool != "Grep" && r.tool != "Glob" { // these have arguments to be denied by
+	// Rules on Grep and Glob can name arguments.
+	if m := arguments.FindStringSubmatch(spec); m != nil && !strings.HasPrefix(m[2], "//") && r.tool != "Grep" && r.tool != "Glob" {
 		return m[2], fmt.Errorf("the rule %q: it is read as a part of the name up to the colon; write %s(%s)", r.Text, r.tool, m[2])
 	}
 	for _, s := range slips {
@@ -82,8 +84,8 @@ func (c *Compiler) lint(r *Rule) (meant string, err error) {
 	return c.misplaced(r)
 }
 
-// fileAbove returns the file that a pattern takes for a directory: "a.key/", "a.key/**". It is looked for where it
-// would lie in the directories that the pattern is relative to.
+// fileAbove returns the existing file that a pattern takes for a directory ("a.key/", "a.key/**"), or "". It looks in
+// the directories that the pattern is relative to.
 func (c *Compiler) fileAbove(r *Rule) string {
 	dir, _, found := strings.Cut(r.Spec+"\x00", "/\x00")
 	if !found {
@@ -103,7 +105,7 @@ func (c *Compiler) fileAbove(r *Rule) string {
 	return ""
 }
 
-// misplaced finds a pattern that is relative to a root, and was meant as an absolute path.
+// misplaced returns an error for a pattern that is relative to a root, but was probably meant as an absolute path.
 func (c *Compiler) misplaced(r *Rule) (meant string, err error) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.Spec, "/"), "/")
 	if r.Spec[0] != '/' || first == "" || pathname.HasMeta(first) || !realpath.Exists("/"+first) {
@@ -122,7 +124,8 @@ func (c *Compiler) misplaced(r *Rule) (meant string, err error) {
 	return "/" + r.Spec, fmt.Errorf("the rule %q is relative to %s, where there is no %s; write /%s for the absolute path", r.Text, strings.Join(dirs, ", "), first, r.Spec)
 }
 
-// alternated takes the first word of a rule apart that gives a choice of commands as a regular expression does: rm|mv.
+// alternated splits the first word of a rule if it is a choice of commands in the form of a regular expression:
+// rm|mv.
 func alternated(word string) (commands []string, ok bool) {
 	if strings.Contains(word, "||") || strings.ContainsAny(word, ";&<>/") {
 		return nil, false
@@ -131,13 +134,13 @@ func alternated(word string) (commands []string, ok bool) {
 	return commands, len(commands) > 1 && !slices.Contains(commands, "")
 }
 
-// listed takes apart what looks like several patterns in one rule, nil if it does not: "secrets/**, a.pem",
-// ".env|.key". A name may hold a comma as well, without a space after it.
+// listed returns the patterns if a rule looks like a list of several, otherwise nil: "secrets/**, a.pem",
+// ".env|.key". A name may contain a comma that no space follows.
 func listed(spec string) []string {
 	var parts []string
 	depth, start, separators := 0, 0, ",;|"
 	if isList := strings.Fields(spec); !strings.ContainsAny(spec, `,;|\{`) && !slices.ContainsFunc(isList, func(p string) bool { return !strings.ContainsAny(p[:1], "*/.~") }) {
-		separators = " " // each word begins as a pattern does
+		separators = " " // each word looks like a pattern
 	}
 	for i, c := range spec {
 		switch {
@@ -157,8 +160,8 @@ func listed(spec string) []string {
 	return parts
 }
 
-// addListed adds the patterns that one rule lists, each by itself, where that takes rights away, and says that a rule
-// has one.
+// addListed adds each of the patterns that a deny or ask rule lists, and returns an error that says so. It adds
+// nothing for an allow rule.
 func (c *Compiler) addListed(l *List, tool string, r *Rule, parts []string) error {
 	if !l.strict() {
 		return fmt.Errorf("the rule %q is one pattern, and allows none of the files it seems to list; write a rule for each", r.Text)
@@ -172,10 +175,11 @@ func (c *Compiler) addListed(l *List, tool string, r *Rule, parts []string) erro
 	return err
 }
 
-// parameters are those of Bash that a rule may name.
+// parameters are the parameters of Bash that a rule may name.
 var parameters = []string{"command", "timeout", "description", "run_in_background", "dangerouslyDisableSandbox"}
 
-// addMeant adds the rule that was probably meant by one for a command that no command is called like, and says so.
+// addMeant adds the rule that was probably meant if a rule has a name that no command has, and returns an error that
+// says so.
 func (l *List) addMeant(r *Rule) error {
 	head, _, _ := strings.Cut(r.Spec, " ")
 	name, colon, _ := strings.Cut(head, ":")

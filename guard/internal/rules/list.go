@@ -8,36 +8,36 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// A Kind is one of the lists of permissions, as the settings call them.
+// A Kind is the kind of a list of permissions, as named in the settings.
 type Kind string
 
-// The effects of rules: those of [Allow] grant, the others restrict.
+// The kinds of rules: Allow grants, the others restrict.
 const (
 	Deny  Kind = "deny"
 	Ask   Kind = "ask"
 	Allow Kind = "allow"
 )
 
-// A List holds the rules of one kind, of all sources, indexed for many.
+// A List holds the rules of one kind from all sources, indexed for large numbers of rules.
 type List struct {
 	kind Kind
-	// tools holds the rules on every call of a tool, by its name as written.
+	// tools has the rules on every call of a tool, by the name in the rule.
 	tools map[string]*Rule
-	// families are the rules with a * in the name of the tool: mcp__server__part*.
+	// families has the rules with a * in the name of the tool: mcp__server__part*.
 	families []*Rule
 	params   map[string][]paramRule // by tool
-	// foreign are all rules on tools of other servers, foreignParams those on an argument.
+	// foreign has all rules on tools of other servers, foreignParams those on an argument.
 	foreign       []*Rule
 	foreignParams []paramRule
 	specs         map[string][]*Rule  // rules with a specifier that is neither a command nor a path, by tool
-	only          map[string]*Matcher // the allow rules for one tool that do not speak for the others, such as Write(p)
+	only          map[string]*Matcher // the allow rules that apply to one tool only, such as Write(p)
 
-	// Commands are the Bash rules, Read and Edit the path rules.
+	// Commands has the Bash rules, Read and Edit the path rules.
 	Commands   *Commands
 	Read, Edit *Matcher
-	// Every is the deny or ask rule on all edits in the boundary: Edit, Edit(**).
+	// Every is the deny or ask rule on all edits in the roots: Edit, Edit(**).
 	Every *Rule
-	// Domains are those of WebFetch(domain:…).
+	// Domains are the domains in WebFetch(domain:…).
 	Domains []string
 }
 
@@ -48,11 +48,10 @@ func newList(kind Kind, s pathname.Spelling) *List {
 	}
 }
 
-// strict reports whether the list takes rights away, so that in doubt a rule
-// holds.
+// strict reports whether the rules restrict, so that a rule holds in case of doubt.
 func (l *List) strict() bool { return l.kind != Allow }
 
-// Named returns the rule on every call of the tool, nil for none.
+// Named returns the rule on every call of the tool, or nil.
 func (l *List) Named(tool string) *Rule {
 	if r := l.tools[tool]; r != nil {
 		return r
@@ -85,8 +84,7 @@ func (l *List) Named(tool string) *Rule {
 	return nil
 }
 
-// Specified returns the rule on a tool that is neither Bash nor one of files whose specifier
-// matches, nil for none.
+// Specified returns the rule whose specifier matches, or nil. It is for tools other than Bash and those on files.
 func (l *List) Specified(tool string, matches func(specifier string) bool) *Rule {
 	for _, r := range l.specs[tool] {
 		if matches != nil && matches(r.Spec) {
@@ -108,8 +106,8 @@ func cutServer(tool string) (server, name string, ok bool) {
 
 var domainName = regexp.MustCompile(`^(\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*)$`)
 
-// domainMeant reports a rule of WebFetch that names a host or a URL without domain:. In a deny or ask rule it adds
-// domain: itself.
+// domainMeant returns an error for a rule on WebFetch that has a host or a URL without domain:. In a deny or ask rule
+// it adds domain:.
 func (l *List) domainMeant(tool string, r *Rule) error {
 	host, isURL := strings.CutPrefix(r.Spec, "https://")
 	if plain, ok := strings.CutPrefix(host, "http://"); ok {
@@ -125,8 +123,7 @@ func (l *List) domainMeant(tool string, r *Rule) error {
 	return fmt.Errorf("the rule %q names no parameter; write WebFetch(domain:%s)", r.Text, host)
 }
 
-// addDomain notes a domain that is not to be fetched from: commands are kept from it
-// too.
+// addDomain adds the domain of a deny rule, from which commands are kept too.
 func (l *List) addDomain(r *Rule) error {
 	name, domain, ok := parameter(r.Spec)
 	if !ok || name != "domain" || l.kind != Deny {
@@ -143,12 +140,11 @@ func (l *List) addDomain(r *Rule) error {
 // Blind reports whether there is a rule on every Read.
 func (l *List) Blind() bool { return l.tools["Read"] != nil }
 
-// AnyChild stands for whatever a directory holds: no file has this name, so only
-// a pattern for all of them matches it.
+// AnyChild stands for any name in a directory: no file has this name, so only a pattern for all names matches it.
 const AnyChild = "/\x00"
 
-// File returns the rule on a path, whichever of its names matches. For an allow
-// list both must; a directory is allowed when everything in it is.
+// File returns the rule on a path. A deny or ask rule must match one of its names, an allow rule both. A directory is
+// allowed if everything in it is.
 func (l *List) File(tool string, access Access, given, real string, dir bool) *Rule {
 	for _, m := range l.matchers(tool, access) {
 		if m.Empty() {
@@ -176,8 +172,7 @@ func (l *List) match(m *Matcher, name string, dir bool) *Rule {
 	return r
 }
 
-// matchers returns where the rules for such a call stand. A Read deny blocks
-// writing too.
+// matchers returns the matchers with the rules for such a call. A deny of Read also denies writing.
 func (l *List) matchers(tool string, access Access) [2]*Matcher {
 	switch {
 	case access == Reading:

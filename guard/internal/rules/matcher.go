@@ -10,23 +10,22 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// A Matcher finds the pattern that decides a path among very many. Patterns
-// without wildcards are found by name; the others under the literal directory
-// they begin with, or by their literal start or end.
+// A Matcher finds the pattern that decides about a path among very many patterns. Patterns without wildcards are
+// found by name, the others by their literal directory, or by their literal start or end.
 type Matcher struct {
 	spelling pathname.Spelling
 	count    int
-	carving  bool // some pattern carves out: the order within a source counts
+	carving  bool // some patterns are exceptions ("!"), so the order within a source matters
 
 	byPath map[string][]*pattern // no wildcard: the absolute path
 	byName map[string][]*pattern // bare, no wildcard: the last element
 	byExt  map[string][]*pattern // bare "*.pem": the text from the last dot on
 	byHead [256][]*pattern       // bare "id_*": the first byte
 	anyEnd []*pattern            // bare, the rest
-	// byDir holds the anchored patterns with wildcards under the directory that
-	// their literal elements lead to; they are compared with what follows it.
+	// byDir has the anchored patterns with wildcards, by the directory that their literal elements lead to. They are
+	// compared with the rest of a path.
 	byDir map[string][]*pattern
-	// rules are those of the patterns, in the order they were written.
+	// rules are the rules of the patterns, in the order in which they were written.
 	rules []*Rule
 }
 
@@ -38,9 +37,9 @@ func newMatcher(s pathname.Spelling) *Matcher {
 	}
 }
 
-// add indexes one pattern. Patterns are added in the order they were written. Where names are compared in another
-// form than it was written in, it also counts as written: a set such as [uv] is on the letter that bears an accent in
-// the one form and on none in the other.
+// add indexes one pattern. Patterns must be added in the order in which they were written. If the form in which names
+// are compared changes the pattern, it is also added as written: in a set such as [uv], a letter with an accent is
+// one character in one form, and a letter followed by an accent in the other.
 func (m *Matcher) add(p pattern) {
 	spelt := p
 	spelt.base, spelt.tail, spelt.elements = m.spelling.Of(p.base), m.spelling.Of(p.tail), slices.Clone(p.elements)
@@ -96,11 +95,11 @@ func (m *Matcher) addBare(p *pattern) {
 	m.anyEnd = append(m.anyEnd, p)
 }
 
-// Empty reports whether there is no pattern.
+// Empty reports whether there are no patterns.
 func (m *Matcher) Empty() bool { return m == nil || m.count == 0 }
 
-// Match returns the rule whose pattern decides that path, an absolute one with
-// slashes, is meant: itself or a directory above it. Nil: it is not.
+// Match returns the rule of the pattern that matches a path, which is absolute and has slashes, or one of the
+// directories above it. It returns nil if none matches.
 func (m *Matcher) Match(path string, dir bool) *Rule { return m.either(path, dir, (*Matcher).match) }
 
 // MatchLeaf is Match for a path whose parent directories do not match.
@@ -108,8 +107,8 @@ func (m *Matcher) MatchLeaf(path string, dir bool) *Rule {
 	return m.either(path, dir, (*Matcher).matchLeaf)
 }
 
-// either asks for a path in the form that names are compared in, and unchanged where that is more than a matter of
-// case.
+// either matches a path in the form in which names are compared. If the path itself differs from that form by more
+// than case, it is matched too.
 func (m *Matcher) either(path string, dir bool, match func(*Matcher, string, bool) *Rule) *Rule {
 	if m.Empty() {
 		return nil
@@ -145,14 +144,13 @@ func (m *Matcher) matchLeaf(path string, dir bool) *Rule {
 	return nil
 }
 
-// anchored are the patterns of one directory above a path, which ends at end.
+// anchored are the patterns for the directory path[:end] of a path.
 type anchored struct {
 	patterns []*pattern
 	end      int
 }
 
-// enter adds the patterns of a directory to those that the paths below it are
-// compared with.
+// enter adds the patterns of a directory to those that apply to paths below it.
 func (m *Matcher) enter(active []anchored, dir string, end int) []anchored {
 	if ps := m.byDir[dir]; len(ps) > 0 {
 		return append(active, anchored{ps, end})
@@ -160,8 +158,7 @@ func (m *Matcher) enter(active []anchored, dir string, end int) []anchored {
 	return active
 }
 
-// nextElement returns the end of the path element that begins at start, 0 after
-// the last one.
+// nextElement returns the end of the path element that begins at start, or 0 after the last one.
 func nextElement(path string, start int) int {
 	for start < len(path) && path[start] == '/' {
 		start++
@@ -175,8 +172,8 @@ func nextElement(path string, start int) int {
 	return len(path)
 }
 
-// level decides one path by itself, as if nothing were known of the directories
-// above it but their patterns.
+// level returns the pattern that decides about a path itself. Directories above it are not considered, except for the
+// patterns in active.
 func (m *Matcher) level(path string, dir bool, active []anchored) *pattern {
 	var d decision
 	d.carving = m.carving
@@ -199,8 +196,7 @@ func (m *Matcher) level(path string, dir bool, active []anchored) *pattern {
 	return d.result()
 }
 
-// A decision collects the patterns that match one path: of each source the last
-// one written counts.
+// A decision collects the patterns that match one path. Of each source the last pattern counts.
 type decision struct {
 	carving bool
 	last    []*pattern // one for each source
@@ -266,8 +262,8 @@ func (m *Matcher) Holds(path string, dir bool) bool {
 	return m.MatchLeaf(path, dir) != nil || dir && m.takesAll(path)
 }
 
-// takesAll reports whether all that is in a directory is meant, whatever its name: then
-// the directory can be held as a whole, with what appears in it later.
+// takesAll reports whether the patterns match every name in a directory. Then the directory can be withheld as a
+// whole, with names that appear in it later.
 func (m *Matcher) takesAll(dir string) bool {
 	return !m.carving && len(m.byDir) > 0 && m.MatchLeaf(dir+AnyChild, false) != nil
 }
@@ -285,17 +281,17 @@ func (m *Matcher) Files() iter.Seq[string] { return maps.Keys(m.byPath) }
 // Dirs returns the slashed paths of directories in which patterns with wildcards look.
 func (m *Matcher) Dirs() iter.Seq[string] { return maps.Keys(m.byDir) }
 
-// isFile reports whether something is there that is no directory.
+// isFile reports whether something other than a directory has the name.
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.IsDir()
 }
 
-// Absolute returns, by their system's names, what is meant whether it is there or not:
-// paths without a wildcard, and directories all of whose content is meant.
+// Absolute returns the system's names of what the patterns mean whether it exists or not: paths without a wildcard,
+// and directories with all of their content.
 func (m *Matcher) Absolute() []string {
 	if m.carving {
-		return nil // the walk knows the exceptions
+		return nil // walking the tree finds the exceptions
 	}
 	var out []string
 	for name, patterns := range m.byPath {

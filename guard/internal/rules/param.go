@@ -18,7 +18,7 @@ type paramRule struct {
 
 func newParamRule(r *Rule, name, value string) paramRule { return paramRule{r, foldedKey(name), value} }
 
-// foldedKey returns the same text for keys that differ in case only: servers differ in whether they tell them apart.
+// foldedKey returns the same text for keys that differ in case only, because not all servers distinguish them.
 func foldedKey(key string) string { return strings.ToLower(strings.ToUpper(key)) }
 
 // Param returns the rule on an argument of the call. The argument may be at any depth.
@@ -38,7 +38,7 @@ func (l *List) Param(tool string, args map[string]any) *Rule {
 	return nil
 }
 
-// in reports whether the rule matches in a value. below means that the value is that of the parameter, or a part of it.
+// in reports whether the rule matches in a value. below says that the value belongs to the parameter.
 func (p paramRule) in(v any, below bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -55,7 +55,7 @@ func (p paramRule) in(v any, below bool) bool {
 	return below && slices.ContainsFunc(scalar(v), func(text string) bool { return pathname.Text(p.value, text) })
 }
 
-// scalar returns an argument as rules may write it. A number has several forms.
+// scalar returns an argument in the forms in which rules may write it. A number has several.
 func scalar(v any) []string {
 	switch v := v.(type) {
 	case nil:

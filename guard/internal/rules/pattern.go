@@ -7,29 +7,26 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 )
 
-// A pattern is one gitignore pattern, compiled. Its elements are compared one by
-// one with those of a path below its base.
+// A pattern is a compiled gitignore pattern. Its elements are compared one by one with those of a path below its
+// base.
 type pattern struct {
 	rule    *Rule
-	order   int  // place among the patterns of its list
-	carves  bool // begins with "!": what matches is not meant after all
+	order   int  // position among the patterns of its list
+	carves  bool // begins with "!": an exception to earlier patterns
 	dirOnly bool // ends in "/": matches directories only
-	// base is the directory the pattern is relative to, without a slash at its
-	// end, so that "" is the root directory.
+	// base is the directory that the pattern is relative to, without a slash at its end: "" is the root directory.
 	base string
-	// elements are the glob of each path element, "**" for any number of them. A
-	// bare pattern has one, which matches the last element at any depth.
+	// elements has a glob for each path element; "**" stands for any number of elements. A bare pattern has a single
+	// glob, which matches the last element at any depth.
 	elements []string
 	bare     bool
-	// tail is the literal end of the last element: a quick test before the
-	// patient one.
+	// tail is the literal end of the last element, for a quick test before the slow one.
 	tail string
 }
 
 var errPattern = errors.New("the pattern can match nothing: it has an unclosed [ or ends in a backslash")
 
-// compilePattern reads a gitignore pattern that is relative to base. A leading
-// slash anchors it there.
+// compilePattern compiles a gitignore pattern that is relative to base. A leading slash anchors it there.
 func compilePattern(text, base string) (pattern, error) {
 	p := pattern{base: strings.TrimSuffix(base, "/")}
 	text = trimSpace(text)
@@ -62,8 +59,7 @@ func compilePattern(text, base string) (pattern, error) {
 	return p, nil
 }
 
-// literalPattern makes the pattern that matches exactly the path text below
-// base, whatever characters are in it.
+// literalPattern returns a pattern that matches exactly the path text below base, whatever characters it has.
 func literalPattern(text, base string) pattern {
 	p := pattern{base: strings.TrimSuffix(base, "/"), elements: strings.Split(pathname.Quote(strings.Trim(text, "/")), "/")}
 	p.bare = len(p.elements) == 1
@@ -76,7 +72,7 @@ func matchRest(elements []string, rest string) bool {
 	for len(elements) > 0 {
 		if elements[0] == "**" {
 			if len(elements) == 1 {
-				return rest != "" // everything inside, not the directory itself
+				return rest != "" // everything in the directory, but not the directory itself
 			}
 			for {
 				if matchRest(elements[1:], rest) {
@@ -101,7 +97,7 @@ func matchRest(elements []string, rest string) bool {
 	return rest == ""
 }
 
-// trimSpace takes trailing spaces off that no backslash quotes, as git does.
+// trimSpace removes trailing spaces that are not escaped, as git does.
 func trimSpace(text string) string {
 	for strings.HasSuffix(text, " ") && !quotesNext(text[:len(text)-1]) {
 		text = text[:len(text)-1]
@@ -109,7 +105,7 @@ func trimSpace(text string) string {
 	return text
 }
 
-// quotesNext reports whether a text ends in a backslash that no other one quotes.
+// quotesNext reports whether a text ends in a backslash that is not escaped itself.
 func quotesNext(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }

@@ -9,16 +9,16 @@ import (
 
 // programs are the names of programs in the rules of a list.
 type programs struct {
-	// second holds the second words of the rules on a program, by the base name that they begin with; "" stands for a
-	// rule that has no second word, or one that need not follow directly: an option, or a wildcard.
+	// second has the second words of the rules on a program, by its base name. "" stands for a rule without a second
+	// word, or with one that need not follow directly because it is an option or has a wildcard.
 	second map[string][]string
 	whole  map[string]*Rule // the rules on every use of a program: Bash(rm:*)
-	about  map[string]*Rule // a rule on each program
-	any    bool             // a rule begins with a wildcard
+	about  map[string]*Rule // one rule on each program
+	any    bool             // the first word of a rule has a wildcard
 	paths  bool             // a rule names a program by its path
 }
 
-// note notes the program of a rule.
+// note records the program of a rule.
 func (p *programs) note(spec string, r *Rule) {
 	if p.second == nil {
 		p.second, p.whole, p.about = map[string][]string{}, map[string]*Rule{}, map[string]*Rule{}
@@ -46,22 +46,22 @@ func (p *programs) note(spec string, r *Rule) {
 // Programs returns the base names of the programs that rules name.
 func (c *Commands) Programs() []string { return slices.Sorted(maps.Keys(c.programs.second)) }
 
-// About returns a rule that names a program, by its base name.
+// About returns a rule on the program with a base name, or nil.
 func (c *Commands) About(name string) *Rule { return c.programs.about[name] }
 
-// Whole returns the programs of which every use is ruled, as the rules name them.
+// Whole returns the programs for which there is a rule on every use, as named in the rules.
 func (c *Commands) Whole() []string { return slices.Sorted(maps.Keys(c.programs.whole)) }
 
-// Names reports whether rules name programs by paths.
+// Names reports whether rules name programs by their paths.
 func (c *Commands) Names() (byPath bool) { return c.programs.paths }
 
-// Speaks reports whether a rule may match a command of the program of that base name.
+// Speaks reports whether a rule may match a command of the program with a base name.
 func (c *Commands) Speaks(name string) bool {
 	return c.programs.any || c.programs.second[name] != nil
 }
 
-// Further reports whether a rule that does not match these words of a command may match it once further ones follow:
-// they were not read.
+// Further reports whether a rule that does not match these words of a command may match when the following words,
+// which were not read, are known.
 func (c *Commands) Further(words []string) bool {
 	if c.programs.any {
 		return true

@@ -14,27 +14,28 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// serverName is the name this host is usually registered under with its
-// clients. A deny or ask of mcp__toolhost__Bash is meant for our Bash.
+// serverName is the name under which clients usually have this host. A deny or ask of mcp__toolhost__Bash means our
+// Bash.
 const serverName = "toolhost"
 
-// A Rule is one entry of permissions.allow, ask or deny, taken apart.
+// A Rule is a parsed entry of permissions.allow, ask or deny.
 type Rule struct {
 	Text   string // as written
 	Source string // "file:line", "--deny"
-	Spec   string // what is in the parentheses; empty for every call
+	Spec   string // what is in the parentheses; "" for every call
 	tool   string // "Bash", "mcp__github__*", "*"
-	file   string // where carve-outs reach
-	root   string // what "/p" is relative to; empty for each root
-	// Shared says that the rule takes a whole tool away by a bare name in a file of Claude Code, Managed that an
+	file   string // the file of the rule, within which exceptions apply
+	root   string // the directory that "/p" is relative to; "" for each root
+	// Shared says that the rule denies a whole tool by its bare name in a file of Claude Code. Managed says that an
 	// administrator wrote it.
 	Shared, Managed bool
-	// Own says that toolhost rules --remove takes the rule back: it is in the user's settings of toolhost.
+	// Own says that toolhost rules --remove can remove the rule, because it is in the user's settings of toolhost.
 	Own    bool
 	client bool // it is in a file of Claude Code
 }
 
-// NamesInner reports whether a rule on a program that runs another one names that one too: Bash(timeout 30 pytest:*).
+// NamesInner reports whether a rule on a program that runs another one also names that program: Bash(timeout 30
+// pytest:*).
 func (r *Rule) NamesInner(name string) bool {
 	words := strings.Fields(strings.TrimSuffix(r.Spec, ":*"))
 	return name != "" && len(words) > 1 && slices.ContainsFunc(words[1:], func(w string) bool { return path.Base(w) == name })
@@ -50,8 +51,8 @@ func (r Rule) intended() string {
 
 var toolName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.*-]*$`)
 
-// parseRule takes an entry apart: Tool or Tool(specifier). Tool(), Tool(*) and
-// Tool mean every call. On an error the rule holds what could be made out.
+// parseRule parses an entry: Tool or Tool(specifier). Tool(), Tool(*) and Tool mean every call. If there is an error,
+// the rule has what could be parsed.
 func parseRule(e settings.Entry) (Rule, error) {
 	r := Rule{Text: e.Text, file: e.File, root: e.Root, Source: e.Where(), Shared: e.Shared(), Managed: e.Kind == settings.Managed, Own: e.Kind == settings.User && !e.Client, client: e.Client}
 	name, spec, open := strings.Cut(strings.TrimSpace(e.Text), "(")
@@ -85,12 +86,12 @@ func inASCII(name, text string) (string, error) {
 	return plain, fmt.Errorf("the rule %+q: the name of its tool is not ASCII; write %s", text, plain)
 }
 
-// specify reads what follows the first parenthesis.
+// specify parses what follows the first parenthesis.
 func (r *Rule) specify(spec string) error {
 	closed := strings.HasSuffix(spec, ")")
 	r.Spec = strings.TrimSpace(strings.TrimSuffix(spec, ")"))
 	if strings.HasPrefix(strings.TrimLeft(strings.TrimSuffix(spec, ")"), " "), r.Spec+" ") && quotesNext(r.Spec) {
-		r.Spec += " " // of the name, which a backslash says
+		r.Spec += " " // an escaped space belongs to the name
 	}
 	if r.Spec == "*" {
 		r.Spec = ""
@@ -107,7 +108,7 @@ func (r *Rule) specify(spec string) error {
 	return nil
 }
 
-// several takes apart an entry that holds more than one rule, nil if it does not: Read(a),Read(b).
+// several returns the rules of an entry that contains more than one, such as Read(a),Read(b), otherwise nil.
 func several(text string) (rules []string) {
 	depth, start := 0, 0
 	end := func(i int) {
@@ -121,7 +122,7 @@ func several(text string) (rules []string) {
 		case c == '(':
 			depth++
 		case c == ')':
-			if depth--; depth == 0 { // another may follow at once
+			if depth--; depth == 0 { // another rule may follow directly
 				rules, start = append(rules, strings.TrimSpace(text[start:i+1])), i+1
 			}
 		case depth <= 0 && strings.ContainsRune(",;|& \t\n", c):
@@ -141,17 +142,17 @@ func several(text string) (rules []string) {
 	return rules
 }
 
-// An Access says how a tool touches files, and so which path rules it obeys.
+// An Access says how a tool accesses files, and so which path rules apply to it.
 type Access uint8
 
 const (
 	noFiles Access = iota
-	// Reading and Writing are the ways of Read and Edit, and of the tools like them.
+	// Reading and Writing are how Read and Edit, and similar tools, access files.
 	Reading
 	Writing
 )
 
-// accessOf returns how the tool of that name touches files.
+// accessOf returns how a tool accesses files.
 func accessOf(tool string) Access {
 	switch tool {
 	case "Read", "Grep", "Glob", "LS", "NotebookRead":
@@ -165,9 +166,9 @@ func accessOf(tool string) Access {
 // ownTools are the tools of this host.
 var ownTools = []string{"Agent", "Read", "Edit", "Write", "Bash", "Glob", "Grep", "NotebookEdit", "TaskOutput", "TaskStop", "ToolCall", "ToolSearch", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource", "Skill"}
 
-// misspelt returns the tool that a name means which is no tool: it differs in case, or
-// in one letter, is an alias, or has two of them in the other order (Raed). In a deny of files or
-// commands it is taken for that tool: silence would leave a hole.
+// misspelt returns the tool that a misspelt name means, or "": the name differs in case or in one letter, has two
+// letters swapped (Raed), or is an alias. In a deny of files or commands such a name is taken for the tool, because
+// ignoring it would leave a hole.
 func misspelt(name string) string {
 	if slices.Contains(ownTools, name) || name == "Task" { // which Claude Code reads too
 		return ""
@@ -186,8 +187,7 @@ func misspelt(name string) string {
 	return ""
 }
 
-// nearly reports whether a becomes b when one letter is put in, taken out or replaced,
-// or when two neighbours change places.
+// nearly reports whether a and b differ by one inserted or replaced letter, or by two swapped neighbours.
 func nearly(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -206,9 +206,8 @@ func nearly(a, b string) bool {
 	return rest[1:] == other[1:] || len(rest) > 1 && rest[0] == other[1] && rest[1] == other[0] && rest[2:] == other[2:]
 }
 
-// parameter takes a specifier of the form parameter:value apart. "npm:*" is the
-// old form of "npm *" as well; which of the two is meant shows when a call has
-// such a parameter.
+// parameter splits a specifier of the form parameter:value. "npm:*" may also be the old form of "npm *"; which one is
+// meant is known only when a call has such a parameter.
 func parameter(spec string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(spec, ":")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)

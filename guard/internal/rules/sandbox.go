@@ -11,8 +11,7 @@ import (
 	"github.com/toolhost/toolhost/guard/settings"
 )
 
-// Withheld compiles the paths that commands are denied. Wildcards in them mean what they mean in
-// rules.
+// Withheld compiles the paths that commands must not access. Wildcards have the same meaning as in rules.
 func (c *Compiler) Withheld(entries []settings.Entry, s pathname.Spelling) *Matcher {
 	m := newMatcher(s)
 	for _, e := range entries {
@@ -34,7 +33,7 @@ func (c *Compiler) Withheld(entries []settings.Entry, s pathname.Spelling) *Matc
 	return m
 }
 
-// Opened returns the paths that are opened to commands, by their real names.
+// Opened returns the real names of the paths that commands may access.
 func (c *Compiler) Opened(entries []settings.Entry) []string {
 	var out []string
 	for _, e := range entries {
@@ -53,9 +52,8 @@ func (c *Compiler) Opened(entries []settings.Entry) []string {
 	return out
 }
 
-// absolute returns the slash path of an entry of sandbox.filesystem: unlike in rules a
-// slash in front begins an absolute path, and another path is relative to the
-// directory of the settings.
+// absolute returns the slash path of an entry of sandbox.filesystem. Unlike in rules, a slash at the start makes the
+// path absolute, and other paths are relative to the directory of the settings.
 func (c *Compiler) absolute(e settings.Entry) string {
 	name := strings.TrimSpace(e.Text)
 	switch {
@@ -71,8 +69,8 @@ func (c *Compiler) absolute(e settings.Entry) string {
 	return path.Clean(name)
 }
 
-// Excluded compiles sandbox.excludedCommands, which have the form of Bash rules.
-// A name without a wildcard means the program with any arguments.
+// Excluded compiles sandbox.excludedCommands, which have the form of Bash rules. A name without a wildcard means the
+// program with any arguments.
 func (c *Compiler) Excluded(entries []settings.Entry) *Commands {
 	rules := newCommands(Allow)
 	for _, e := range entries {
