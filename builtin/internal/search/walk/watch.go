@@ -12,7 +12,7 @@ package walk
 
 import "errors"
 
-// ErrUnsupported is returned by Open where changes cannot be known exactly.
+// ErrUnsupported is returned by OpenQueue where changes cannot be known exactly.
 var ErrUnsupported = errors.New("this system does not report changes before they are made")
 
 // EventKind is the kind of an event.
