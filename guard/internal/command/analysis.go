@@ -37,18 +37,18 @@ type Analysis struct {
 	// Lost is set when the shell may move to a directory that no literal operand of cd or pushd names.
 	Lost bool
 
-	// Statements are those of the text itself, and Err is why it cannot be parsed whole.
+	// Statements are the parsed statements of the text itself, and Err says why the text could not be parsed completely.
 	Statements []*syntax.Stmt
 	Err        error
 
 	moves    int  // changes of directory, see cwdTracker
-	followed int  // those of them that are understood
-	lost     bool // some are not
+	followed int  // how many of these cwdTracker understands
+	lost     bool // a change is not understood
 
 	braceWords int                 // made by brace expansion so far, see maxBraceWords
 	arrays     bool                // a variable may be an array
 	Assigned   map[string][]string // the values that the text gives its variables, see collect
-	others     map[string]int      // how often variables are given other values too
+	others     map[string]int      // how often each variable is given a value that is not known
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -68,19 +68,19 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
-	// Wild reports that the shell replaces a pattern by file names which cannot be
-	// told, because the word holds something unknown too: "$d"/*.
+	// Wild reports that the word holds a pattern and also a part that is unknown, such as "$d"/*: the file names that
+	// the shell puts in its place cannot be told.
 	Wild bool
 
-	// Stream reports that the word is <(…), what a command of the text prints.
+	// Stream reports that the word is <(…): it names the output of a command of the text.
 	Stream bool
 
-	single  bool         // exactly one word when it runs
+	single  bool         // the shell makes exactly one word of it
 	prefix  string       // text every resulting word begins with, if known
-	Places  []Place      // where it may be relative to as the target of a redirection; nil if that is not understood
+	Places  []Place      // directories that the target of a redirection may be relative to; nil if they are not known
 	Guesses []string     // what it may become if it is not static, as far as the text says
-	guessed bool         // these are all
-	arg     *syntax.Word // what it was read from if it is not static, see settle
+	guessed bool         // Guesses is complete
+	arg     *syntax.Word // the parsed word if it is not static, see settle
 }
 
 // MayBeOption reports whether a program may take the word, or a part that it
@@ -135,7 +135,7 @@ type Simple struct {
 	// them; nil if that is not understood, so that it may run in any of them.
 	Places []Place
 
-	spellings   [][]Word // other words that say the same, see Spellings
+	spellings   [][]Word // other words that mean the same, see Spellings
 	transparent bool     // adds nothing to what the inner command does
 	Local       bool     // calls a function whose body is in the text
 	unsafeEnv   bool     // an assignment that no allow rule passes
@@ -166,9 +166,8 @@ func (c Simple) Deletes() bool {
 	return oneOf(c.Name, "find gfind bfs") && slices.ContainsFunc(c.Args, func(w Word) bool { return w.Text == "-delete" })
 }
 
-// Interprets reports whether all that is undecidable about the command is that
-// its program runs text or a file of its own, or starts other commands, as it
-// is made to: what an allow rule that names this program accepts.
+// Interprets reports whether the command is undecidable only because its program does what it is made for: it runs
+// text or a file of its own, or starts other commands. An allow rule that names this program accepts that.
 func (c Simple) Interprets() bool {
 	other := func(reason string) bool {
 		what, ok := strings.CutPrefix(reason, c.Name+" ")
@@ -179,7 +178,7 @@ func (c Simple) Interprets() bool {
 
 func isOption(text string) bool { return text != "" && text[0] == '-' }
 
-// The reasons that have a treatment of their own.
+// These reasons are treated differently from the others.
 const (
 	sourcesFile = "source runs a file in this shell"
 	setsPrefix  = "sets "
@@ -187,7 +186,7 @@ const (
 	unknownProgram = "the name of the program is not known before it runs: "
 )
 
-// The reasons, after the name of the program, that lie in what it is for.
+// These reasons follow the name of a program and lie in the purpose of that program, see Interprets.
 const (
 	interprets   = "is an interpreter"
 	startsOthers = "starts commands of its own"
@@ -210,7 +209,6 @@ func (c Simple) Beginning() string {
 	return join(c.Args[:end])
 }
 
-// SafeAssigns reports whether only variables lead the command that cannot
-// change which program runs or what it runs in turn, so that an allow rule for
-// the command covers it.
+// SafeAssigns reports whether none of the variables assigned in front of the command can change which program runs or
+// what it runs in turn, so that an allow rule for the command covers it.
 func (c Simple) SafeAssigns() bool { return !c.unsafeEnv }

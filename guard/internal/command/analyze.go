@@ -16,7 +16,7 @@ const (
 	// at 10,000.
 	MaxLength = 10_000
 
-	// maxText is that length with the heredocs.
+	// maxText is the same limit with the heredocs counted.
 	maxText = 256 << 10
 
 	// maxDepth bounds texts within texts (bash -c "bash -c …") and wrappers
@@ -28,12 +28,12 @@ const (
 	// written through a heredoc stay under 20.
 	maxBrackets = 100
 
-	// maxCommands bounds the commands of one text, so that a rule file times a
-	// command stays a bounded piece of work.
+	// maxCommands bounds the commands of one text, so that matching every rule of a file against every command stays a
+	// bounded amount of work.
 	maxCommands = 1000
 )
 
-// failed is the reason that stands for a panic.
+// failed is the reason that is given after a panic.
 const failed = "the analysis of the command failed"
 
 // Analyze finds every simple command that text may run. It never fails: what
@@ -55,8 +55,7 @@ func Analyze(text string) (out *Analysis) {
 	return out
 }
 
-// forgetPlaces drops what is known of the places where a change of directory was not
-// understood.
+// forgetPlaces removes all places if a change of directory was not understood.
 func forgetPlaces(w *walker) {
 	if !w.out.lost && w.out.moves == w.out.followed {
 		return
@@ -83,10 +82,10 @@ type walker struct {
 	posix   bool            // the text is for sh, which may be bash, dash or another
 	funcs   map[string]bool // functions of the text; true: surely defined by now
 
-	start     []Place // where the text begins to run
-	sameShell bool    // what it does to its directory outlasts it
+	start     []Place // directories that the text may start in
+	sameShell bool    // a change of directory outlasts the text, as with eval
 	at        map[*syntax.Stmt][]Place
-	standing  []Place // of the statement being examined
+	standing  []Place // places of the statement being examined
 }
 
 // undecided records a reason. hiding tells whether a program may run whose name
@@ -113,7 +112,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// script analyses w.text.
+// script analyses text, which becomes w.text.
 func (w *walker) script(text string) {
 	w.text = text
 	w.out.arrays = w.out.arrays || makesArrays().MatchString(text)
@@ -149,9 +148,9 @@ func (w *walker) script(text string) {
 	}
 }
 
-// collect notes what the text says anywhere: its functions, since a call may stand before the
-// definition, the values of its variables, and what bash and the parser (3.14) may read
-// differently. It does not tell the harmless cases of these from the others: they are undecided.
+// collect records what matters wherever it is in the text: functions, since a call may stand before the definition,
+// the values of variables, and what bash and the parser (3.14) may read differently. It does not tell harmless cases
+// of such differences from the others: all are undecided.
 func (w *walker) collect(stmts []*syntax.Stmt) {
 	each(stmts, func(n syntax.Node) {
 		switch n := n.(type) {
@@ -248,8 +247,8 @@ func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 	return call, ok
 }
 
-// stmt takes the redirections of a statement and, if it is one, its simple
-// command. Nested statements are visited on their own.
+// stmt examines the redirections of a statement and its command, if that is a simple one. Nested statements are
+// visited on their own.
 func (w *walker) stmt(s *syntax.Stmt) {
 	w.current = -1
 	if w.standing = w.start; w.at != nil {
@@ -313,7 +312,7 @@ func (w *walker) simple(c Simple, stdin []*syntax.Redirect) {
 	case !name.Static:
 		w.undecided(true, unknownProgram+name.Text)
 	case name.Text == "" || name.Text[0] == '-' || strings.ContainsAny(name.Text, " \t\n"):
-		// `time -- rm x` runs rm: to bash, but not to the parser, "--" belongs to time.
+		// `time -- rm x` runs rm: bash takes "--" for a part of time, the parser for the name of the program.
 		w.undecided(true, "the name of the program is empty, an option, or holds white space")
 	case assigns(name.Text):
 		// `coproc x=[[ rm y` runs rm.

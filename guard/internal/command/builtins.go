@@ -47,8 +47,8 @@ const (
 	awks   = "awk gawk mawk nawk original-awk"
 )
 
-// readOther deals with the programs that need no look of their own: those that
-// run what they are given somewhere, and those that do so by an option.
+// readOther examines the other programs: interpreters, programs that start others, and those that may run a command
+// given by their words or options.
 func readOther(w *walker, c Simple) {
 	switch {
 	case IsInterpreter(c.Name):
@@ -75,7 +75,7 @@ func IsInterpreter(name string) bool {
 	return listed("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
-// interpretsFile reports whether an interpreter is given a file or a module, not text of the line: such a
+// interpretsFile reports whether an interpreter is given a file or a module to run, not text in its words: such a
 // file is no more hidden than what make runs.
 func interpretsFile(c Simple) bool {
 	if len(c.Args) < 2 || !c.Args[1].Static || oneOf(strings.TrimRight(c.Name, "0123456789."), "gdb lldb sqlite duckdb psql mysql litecli mycli pgcli usql mongosh mongo") {
@@ -91,8 +91,8 @@ func interpretsFile(c Simple) bool {
 	return strings.ContainsAny(first, "./") && !isOption(first) && !strings.HasPrefix(first, "/dev/") && !strings.HasPrefix(first, "/proc/")
 }
 
-// HandsOver reports whether a command gives a program to another process to start: a service
-// of the host, which no gate on the processes of the call sees.
+// HandsOver reports whether a command makes another process start a program, such as a service of the host. A gate on
+// the processes of the call does not see that program.
 func (c Simple) HandsOver() bool {
 	r, ok := recordOf("hands over", c.Name)
 	says := func(list string) bool {
@@ -110,15 +110,15 @@ func texts(words []Word) (out []string) {
 	return out
 }
 
-// asksVersion reports whether a command does nothing but print a version or a help text: with many programs the same
-// word runs what they read.
+// asksVersion reports whether a command does nothing but print a version or a help text. Only listed programs count:
+// many others take the same word and still run what they read.
 func asksVersion(c Simple) bool {
 	r, _ := recordOf("versions", strings.TrimRight(c.Name, "0123456789."))
 	return len(c.Args) == 2 && c.Args[1].Static && r.flags[c.Args[1].Text]
 }
 
-// pages reports whether a pager is given files alone, and options that only say how to
-// show them: no person is there to tell it to start something.
+// pages reports whether a pager is given only files, and options that say how to show them. It then starts nothing,
+// since no person is there to tell it to.
 func pages(c Simple) bool {
 	return oneOf(c.Name, "less more") && !slices.ContainsFunc(c.Args[1:], func(w Word) bool {
 		if isOption(w.Text) {

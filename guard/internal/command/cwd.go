@@ -25,7 +25,7 @@ type cwdTracker struct {
 	unknown bool
 }
 
-// locate prepares the places of the statements of a text.
+// locate stores in w.at the places of each statement of a text.
 func (w *walker) locate(stmts []*syntax.Stmt) {
 	if w.start == nil || !strings.Contains(w.text, "cd") {
 		return
@@ -39,7 +39,7 @@ func (w *walker) locate(stmts []*syntax.Stmt) {
 	}
 }
 
-// list returns where the shell is after a list that succeeds, and that fails.
+// list returns where the shell is after a list of statements: ok if the list succeeds, failed if it fails.
 func (t *cwdTracker) list(stmts []*syntax.Stmt, in []Place) (ok, failed []Place) {
 	ok, failed = in, in
 	for _, s := range stmts {
@@ -55,7 +55,7 @@ func (t *cwdTracker) stmt(s *syntax.Stmt, in []Place) (ok, failed []Place) {
 		t.nested(r, in)
 	}
 	ok, failed = t.command(s.Cmd, in)
-	if len(s.Redirs) > 0 { // one that fails keeps the command from running
+	if len(s.Redirs) > 0 { // a redirection that fails keeps the command from running
 		failed = t.union(failed, in)
 	}
 	switch {
@@ -104,7 +104,7 @@ func (t *cwdTracker) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place
 		then, otherwise := t.stmt(c.Y, orElse(failed, in))
 		return t.union(ok, then), otherwise
 	}
-	ok, failed = t.stmt(c.Y, in) // of a pipe the last command may be the shell itself (lastpipe)
+	ok, failed = t.stmt(c.Y, in) // the shell itself may run the last command of a pipe (lastpipe)
 	return t.union(in, ok), t.union(in, failed)
 }
 
@@ -121,7 +121,8 @@ func (t *cwdTracker) branch(c *syntax.IfClause, in []Place) (ok, failed []Place)
 	return t.union(ok, then), t.union(failed, otherwise)
 }
 
-// call follows `cd DIR`. After `exit` nothing runs.
+// call returns where the shell is after a simple command. It follows `cd DIR`, and returns no places for `exit`,
+// after which nothing runs.
 func (t *cwdTracker) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 	if len(c.Args) == 0 {
 		return in, in
@@ -157,8 +158,8 @@ func (t *cwdTracker) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
 	return ok, in
 }
 
-// nested looks at the statements in the substitutions of a node, and in loops and
-// the like, all of which begin where the node does.
+// nested follows the statements inside a node: those of substitutions, loops and the like. They all start where the
+// node does.
 func (t *cwdTracker) nested(n syntax.Node, in []Place) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -198,7 +199,7 @@ func (t *cwdTracker) union(a, b []Place) []Place {
 	return out
 }
 
-// Key identifies a place.
+// Key returns a text that identifies the place.
 func (p Place) Key() string {
 	var b strings.Builder
 	for _, word := range p {

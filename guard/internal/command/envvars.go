@@ -18,14 +18,13 @@ func steers(name string) bool {
 	return false
 }
 
-// harmlessValue reports whether a steering variable is given a value that
-// steers nowhere.
+// harmlessValue reports whether a value of a steering variable has no influence on what runs.
 func harmlessValue(name, value string) bool {
 	return listed("harmless assignments", name+"="+value) || oneOf(name, "NODE_OPTIONS GOFLAGS MAKEFLAGS RUSTFLAGS CC CXX MAVEN_OPTS GOPROXY GOTOOLCHAIN") && harmlessOptions().MatchString(value)
 }
 
-// harmlessOptions matches what variables that hold options are given as a rule: it names no program
-// of the workspace and no file.
+// harmlessOptions matches the usual values of variables that hold options. They name no file, and no program of the
+// workspace.
 var harmlessOptions = regular(`^(--(max-old-space-size=\d+|no-warnings|enable-source-maps|experimental-vm-modules|trace-\w+)\b ?|-(mod=(mod|vendor|readonly)|count=\d+|tags=[\w,]+|p=\d+|race|v|trimpath)\b ?)*$|` +
 	`^-?(j ?\d*|s|k)$|^(-[ADW] ?[\w-]+|-C ?(target-cpu|opt-level|debuginfo)=[\w-]+| )*$|^(gcc|clang|cc|g\+\+|clang\+\+|c\+\+)(-\d+)?$|^(-Xm[sx]\d+[kmg]? ?)*$|^(direct|off|local|auto)$`)
 
@@ -36,10 +35,9 @@ func safeLead(name string) bool {
 	return listed("safe variables", name) || strings.HasPrefix(name, "LC_")
 }
 
-// keepsPath reports whether PATH is given a value with which programs are found as before, but for those that were not
-// found.
+// keepsPath reports whether an assignment only adds directories to PATH, see addsToPath.
 func keepsPath(name, value string) bool { return name == "PATH" && addsToPath().MatchString(value) }
 
-// addsToPath matches a PATH that keeps what it has, with directories after it or, from
-// the home directory or the system, before it.
+// addsToPath matches a value that keeps $PATH and adds directories: any after it, but before it only directories of
+// the home directory or the system.
 var addsToPath = regular(`^"?(((\$HOME|~|/usr|/opt)/[\w./-]+):)*\$(PATH|\{PATH\})(:[\w./$~-]+)*"?$`)

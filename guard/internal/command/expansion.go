@@ -75,8 +75,7 @@ func (e *expansion) part(part syntax.WordPart, first, last bool) {
 	}
 }
 
-// catted returns what "$(cat <<'EOF' …)" stands for, the form in which clients write messages: the literal lines of
-// the heredoc.
+// catted returns the literal lines of the heredoc in "$(cat <<'EOF' …)", the form in which clients write messages.
 func catted(c *syntax.CmdSubst) (text string, ok bool) {
 	if len(c.Stmts) != 1 || c.Backquotes {
 		return "", false
@@ -110,13 +109,13 @@ func (e *expansion) quotation(p *syntax.SglQuoted) {
 	e.text.WriteString(s)
 }
 
-// ansiC decodes the inside of $'…'.
+// ansiC decodes the inside of $'…'. It returns false if bash may decode it differently.
 func ansiC(s string) (string, bool) {
 	if otherEscape().MatchString(s) {
 		return "", false
 	}
 	v, _, err := expand.Format(&expand.Config{}, s, nil)
-	v, _, _ = strings.Cut(v, "\x00") // as in C, it ends there
+	v, _, _ = strings.Cut(v, "\x00") // as in C, the text ends at NUL
 	return v, err == nil
 }
 
@@ -124,8 +123,8 @@ func ansiC(s string) (string, bool) {
 // above one byte.
 var otherEscape = regular(`(^|[^\\])(\\\\)*\\(c|x\{|[4-7]\d\d)`)
 
-// literal adds unquoted text: backslashes go, a tilde in front means home, and
-// a pattern character makes the word depend on the files that are there.
+// literal adds unquoted text. It removes backslashes and takes a tilde in front for the home directory; a pattern
+// character makes the word depend on the files that exist.
 func (e *expansion) literal(s string, first, last bool) {
 	if first && s != "" && s[0] == '~' {
 		switch {
@@ -146,7 +145,7 @@ func (e *expansion) literal(s string, first, last bool) {
 		switch s[i] {
 		case '\\':
 			switch i++; {
-			case i == len(s): // at the end of the text it stands for itself
+			case i == len(s): // a backslash at the end of the text stands for itself
 				e.text.WriteByte('\\')
 			case s[i] != '\n':
 				e.text.WriteByte(s[i])
@@ -154,7 +153,7 @@ func (e *expansion) literal(s string, first, last bool) {
 			continue
 		case '*', '?':
 			e.pattern()
-		case '[': // the program of that name, and what no "]" closes, is no pattern
+		case '[': // the program "[", or a "[" that no "]" closes, is no pattern
 			if !last || strings.IndexByte(s[i:], ']') >= 0 {
 				e.pattern()
 			}

@@ -103,7 +103,7 @@ func (c Simple) ReadOnly() bool {
 	return p.flags["looks"] && !slices.ContainsFunc(c.Args[1:], doubt) && (danger == "" || !p.parse(c.Args).hasStartOf(danger))
 }
 
-// saysNumber matches a word that is literal but for numbers of the shell: "exit code: $?".
+// saysNumber matches a word that is literal except for shell parameters that hold numbers: "exit code: $?".
 var saysNumber = regular(`^([^$*?[\x60]|\$[?#!])*$`)
 
 // outsideOption reports whether an option has a value that may be a file outside of the directory: -f/etc/x,

@@ -41,8 +41,7 @@ func harmlessKey(word Word) bool {
 	return word.Static && (oneOf(section, "color advice column") || (section == "pager" || name == "core.pager") && oneOf(value, "cat false") || key != "" && listed("git data", name))
 }
 
-// gitProgram returns the subcommand that a program of git's own directory is, or
-// "?".
+// gitProgram returns the subcommand that a program such as git-push stands for, or "?".
 func gitProgram(name string) string {
 	if sub, ok := strings.CutPrefix(name, "git-"); ok && (listed("git", sub) || listed("git scripts", sub)) {
 		return sub
@@ -55,10 +54,10 @@ func fixed(text string) Word { return Word{Text: text, Static: true, single: tru
 // A gitCall is a subcommand of git with its words.
 type gitCall struct {
 	name   string
-	args   []Word // from the name on
-	words  []Word // the words after it, up to "--"
-	first  string // the first of these, "" if there is none
-	record        // what tables.txt says of it
+	args   []Word // the name and the words after it
+	words  []Word // the words after the name, up to "--"
+	first  string // the word after the name, "" if there is none
+	record        // what tables.txt says of the subcommand
 	parsed
 }
 

@@ -81,17 +81,15 @@ func containsOneOf(text, list string) bool {
 	return slices.ContainsFunc(strings.Fields(list), func(part string) bool { return strings.Contains(text, part) })
 }
 
-// runners are programs that run a command with the tools of a project, and
-// the project runners of tables.txt do so by a subcommand of runVerbs. npm, pnpm and yarn run a
-// script of their project by "run", which is no program.
+// runners are programs that run a command with the tools of a project. The project runners of tables.txt do so by a
+// subcommand of runVerbs; with npm, pnpm and yarn, "run" runs a script of the project, which is no program.
 const (
 	runners  = "npx bunx pnpx uvx cross-env dotenv dotenvx"
 	runVerbs = "exec x dlx run tool do"
 )
 
-// runner returns where in the words of a program the command may begin that it runs with the
-// tools of a project (npx, uv run, bundle exec …). A word after an option may be its value, or
-// the program: both are examined.
+// runner returns the indexes of the words at which the command may begin that a program runs with the tools of a
+// project (npx, uv run, bundle exec …). A word after an option may be its value, or the program: both are examined.
 func runner(c Simple) (starts []int) {
 	running := oneOf(c.Name, runners)
 	if !running && !listed("project runners", c.Name) {
@@ -124,9 +122,9 @@ func runner(c Simple) (starts []int) {
 	return starts
 }
 
-// readRunner looks at the commands that a runner may run. It is a program of the
-// project as a rule, which the allow rule for the runner is meant for; a deny rule
-// sees it as a form of the runner. Programs of the system are listed on their own.
+// readRunner examines the commands that a runner may run. Such a command usually is a program of the project, which
+// an allow rule for the runner is meant to cover; a deny rule for that program sees it as a spelling of the runner's
+// command. Programs that this package knows are listed on their own.
 func readRunner(w *walker, c Simple, starts []int) {
 	args := c.Args
 	c.Args = args[:starts[0]] // the options after that are the inner program's

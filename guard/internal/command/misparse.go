@@ -29,8 +29,8 @@ func misreadOperand(w *walker, p *syntax.ParamExp) {
 	}
 }
 
-// misreadHeredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for
-// the word that ends it before it looks at what is there.
+// misreadHeredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for the word that
+// ends the heredoc before it looks at expansions in the lines.
 func misreadHeredoc(w *walker, r *syntax.Redirect) {
 	end := r.Word.Lit()
 	if r.Hdoc == nil || end == "" || strings.Contains(end, "\\") {
@@ -91,9 +91,9 @@ func misreadEnd(w *walker, word *syntax.Word) {
 	}
 }
 
-// readCoproc judges the name of a coproc. To bash the first word of a simple command
-// is none (`coproc rm x=1` runs rm); the parser takes it for one where an
-// assignment follows, and what it makes of the rest is not to be walked.
+// readCoproc judges the name of a coproc, and reports whether its nodes can be walked. Bash never takes the first
+// word of a simple command for the name (`coproc rm x=1` runs rm); the parser does where an assignment follows, and
+// what it makes of the rest must not be walked.
 func readCoproc(w *walker, n *syntax.CoprocClause) bool {
 	call, ok := callOf(n.Stmt)
 	if n.Name == nil && !(ok && len(call.Assigns) > 0 && len(call.Args) > 0) {

@@ -34,9 +34,8 @@ func parse(text string) ([]*syntax.Stmt, error) {
 	return stmts, failure
 }
 
-// unreadable names what bash and the parser would not read alike. A carriage
-// return is part of a word to bash; the parser drops it, which would join
-// `a \<CR><LF>rm x` into one command.
+// unreadable returns why bash and the parser may read a text differently, or "". A carriage return is part of a word
+// to bash; the parser drops it, which would join `a \<CR><LF>rm x` into one command.
 func unreadable(text string) string {
 	switch {
 	case isLong(text):
@@ -60,16 +59,16 @@ func unreadable(text string) string {
 var misreadContinuation = regular("(^|[ \t\n;&|()<>`])#[^\n]*\\\\\n(?s:.)" +
 	`|\$\\\n|[&|<>](\\\n)+[&|<>]|[<>](\\\n)+\(|;(\\\n)+[;&]|\((\\\n)+\(`)
 
-// tooLong is the reason of a text that is longer than is examined.
+// tooLong is the reason for a text that is too long to be examined.
 const tooLong = "the command is longer than 10,000 characters, without what its heredocs hold"
 
-// isLong reports whether a text cannot be short enough, so that it need not be parsed.
+// isLong reports whether a text is too long whatever its heredocs hold, so that it need not be parsed.
 func isLong(text string) bool {
 	first := strings.Index(text, "<<")
 	return len(text) > maxText || len(text) > MaxLength && (first < 0 || first > MaxLength)
 }
 
-// given returns how much of a text its heredocs hold literally.
+// given returns how many bytes of a text are literal text of heredocs.
 func given(stmts []*syntax.Stmt) (size int) {
 	each(stmts, func(n syntax.Node) {
 		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil {
@@ -83,7 +82,7 @@ func given(stmts []*syntax.Stmt) (size int) {
 	return size
 }
 
-// bracketDepth counts brackets that are open at once, quoted or not.
+// bracketDepth returns the largest number of brackets that are open at once, quoted or not.
 func bracketDepth(text string) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(text); i++ {

@@ -19,7 +19,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		if s := w.source(r.Word); len(s) > 1 && s[0] == '-' {
 			w.undecided(true, "a word right after a descriptor is closed: "+s)
 		}
-		// `>&f` is a file when f is no descriptor: a number, one to move ("3-"), or "-".
+		// `>&f` names a file unless f is a descriptor: a number, one to move ("3-"), or "-".
 		if v := r.Word.Lit(); v != "" && strings.Trim(v, "0123456789-") == "" {
 			return
 		}

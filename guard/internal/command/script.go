@@ -2,14 +2,15 @@ package command
 
 import "strings"
 
-// A Script says where the text is that a command runs without showing it.
+// A Script says where to find the text that a command runs but does not show.
 type Script struct {
-	// File names the file; the zero Word: one of Names in the directory of the command, or in Dir of it.
+	// File names the file. If it is the zero Word, the file is one of Names in the directory of the command, or in Dir,
+	// relative to that directory.
 	File  Word
 	Names []string
 	Dir   Word // the zero Word: none
-	// Entry is the script of a manifest that runs: "build". The manifest is in the directory of the command or above
-	// it.
+	// Entry is the name of the script in a manifest that the command runs, such as "build". The manifest is in the
+	// directory of the command or above it.
 	Entry string
 	// Program says that File is the program itself, which may be no text.
 	Program bool

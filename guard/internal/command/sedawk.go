@@ -47,8 +47,8 @@ func readSed(w *walker, c Simple) {
 var awkSpec = spec{short: "F:v:f:e:E:i:l:o::p::d::D::bcCghLMnNOrsStVW:",
 	long: "field-separator: assign: file: source: exec: include: load: pretty-print:: profile:: dump-variables:: debug:: characters-as-bytes traditional csv lint:: bignum use-lc-numeric non-decimal-data optimize posix re-interval sandbox version help"}
 
-// readAwk makes programs undecidable that may run commands or write files. The program is not
-// read: it is searched for the words and characters by which one could.
+// readAwk makes programs undecidable that may run commands or write files. The program is not parsed, but searched
+// for the words and characters that this takes.
 func readAwk(w *walker, c Simple) {
 	program, _, p := awkParse(c)
 	doubt := p.unsure != "" || p.has("f file E exec i include l load o pretty-print p profile d dump-variables D debug e source W") || !program.Static

@@ -25,7 +25,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 	case strings.Contains(flags, "n"):
 		w.out.Commands[w.current].transparent = true
 		if i < len(c.Args) && !strings.Contains(flags, "c") {
-			w.out.Reads = append(w.out.Reads, c.Args[i]) // with -v it is shown, without it what it gets wrong
+			w.out.Reads = append(w.out.Reads, c.Args[i]) // -v prints the file, and error messages quote it
 		}
 	case strings.Contains(flags, "c"):
 		if i < len(c.Args) {
@@ -92,8 +92,8 @@ func shellOptions(w *walker, c Simple) (first int, flags string, ok bool) {
 	return i, flags, true
 }
 
-// scriptOf returns the text of the only heredoc or here-string of a statement, if
-// it does not depend on anything.
+// scriptOf returns the text of the only heredoc or here-string of a statement, and false if there is another input or
+// the text is not fixed.
 func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	var inputs []*syntax.Redirect
 	for _, r := range redirs {
@@ -114,11 +114,11 @@ func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	return "", false
 }
 
-// leadingTabs matches what <<- takes away.
+// leadingTabs matches the tabs that <<- removes.
 var leadingTabs = regular(`(?m)^\t+`)
 
-// heredoc returns the body of a heredoc without expansions. A backslash may join lines or
-// escape $ and `; what is left is rare enough not to be guessed at.
+// heredoc returns the body of a heredoc, and false if the body may not be what the command reads: it has expansions,
+// or backslashes, which may join lines or escape $ and `.
 func heredoc(r *syntax.Redirect) (string, bool) {
 	if r.Hdoc == nil {
 		return "", true
@@ -169,7 +169,7 @@ func readBuiltin(w *walker, c Simple) {
 	}
 }
 
-// relinks are the programs that put another directory in the place of one.
+// relinks are the programs that can put a link in the place of a directory.
 const relinks = "ln gln mv cp mount rsync tar bsdtar unzip cpio"
 
 // rewires are the builtins after which cd may be something else than cd.

@@ -24,12 +24,12 @@ type spec struct {
 // An option is one option as given; letters of a cluster are split up.
 type option struct {
 	name  string // without dashes
-	long  bool   // it had two
+	long  bool   // the name had two dashes
 	value Word
 	has   bool // value was given
 }
 
-// A parsed is the words of a command seen through a spec.
+// A parsed holds the options and the operands of a command, as its spec tells them apart.
 type parsed struct {
 	options  []option
 	operands []Word
@@ -95,9 +95,8 @@ func (s spec) parseLong(p *parsed, args []Word, i int) int {
 	return 0
 }
 
-// longName returns the listed name that given is, or is the start of, and
-// whether it takes no value (0), a value (1) or an optional one (2). A name
-// that takes a value wins over one that does not.
+// longName returns the listed name that equals given or begins with it, and whether it takes no value (0), a value
+// (1) or an optional one (2). A name that takes a value wins over one that does not.
 func (s spec) longName(given string) (name string, takes int) {
 	for field := range strings.FieldsSeq(s.long) {
 		bare := strings.TrimRight(field, ":")
@@ -140,7 +139,7 @@ func (s spec) parseShort(p *parsed, args []Word, i int) int {
 	return 0
 }
 
-// shortTakes is like longName for a letter; -1 means not listed.
+// shortTakes returns what a letter takes, as longName does; -1 means that it is not listed.
 func (s spec) shortTakes(letter byte) int {
 	k := strings.IndexByte(s.short, letter)
 	if k < 0 || letter == ':' {

@@ -12,14 +12,14 @@ import (
 // for any of them is meant for all.
 func (c Simple) Spellings() [][]Word { return append([][]Word{c.Args}, c.spellings...) }
 
-// spelled notes another spelling, and what that says by the usual name of its program.
+// spelled records words as another spelling, and with the usual name of their program as well.
 func (c *Simple) spelled(words []Word) {
 	for ; len(words) > 0; words = otherName(words) {
 		c.spellings = append(c.spellings, words)
 	}
 }
 
-// spell notes the spellings that the words of a command alone tell.
+// spell records the spellings that follow from the words of the command alone.
 func (c *Simple) spell() {
 	c.spelled(otherName(c.Args))
 	if c.Name == "dd" && len(c.Args) <= maxDD { // whose operands stand in any order
@@ -29,11 +29,10 @@ func (c *Simple) spell() {
 	}
 }
 
-// maxDD bounds the operands of dd whose order is changed; it knows 12.
+// maxDD bounds the words of a dd command whose operands are reordered; dd knows 12 operands.
 const maxDD = 16
 
-// otherName returns a command by the name that rules have for its program, nil if it
-// has none but its own.
+// otherName returns a command with the name that rules use for its program, or nil if the program has no other name.
 func otherName(words []Word) []Word {
 	own := path.Base(words[0].Text)
 	name := own
@@ -110,7 +109,7 @@ func shortForms(name string, args []Word) (forms []string) {
 	return forms
 }
 
-// NamesSubcommand reports whether a program takes a word for a name that a rule has, and whether it may do so by
+// NamesSubcommand returns same if a program takes word for the name that a rule has, and perhaps if that depends on
 // settings that only the program knows. first is set for the subcommand itself, not for a word after it.
 func NamesSubcommand(program, word, name string, first bool) (same, perhaps bool) {
 	r, _ := recordOf("subcommands", program)
@@ -149,8 +148,8 @@ func DefaultSubcommand(program string) string {
 	return r.lists["default"]
 }
 
-// IsSubcommandValue reports whether an option before the subcommand takes the next word. Of programs without a list,
-// any may.
+// IsSubcommandValue reports whether an option before the subcommand takes the next word as its value. If the program
+// has no list, any option may.
 func IsSubcommandValue(program, option string) bool {
 	r, _ := recordOf("subcommands", program)
 	return r.lists["takes"] == "" && !r.flags["closed"] || oneOf(option, r.lists["takes"])
@@ -187,8 +186,8 @@ func abbreviates(word, name string) bool {
 }
 
 // corrected reports whether git may take one subcommand for a word that it does not know (help.autocorrect), as
-// help_unknown_cmd in its help.c decides: the one that is most similar, if there is no common one that the word
-// begins.
+// help_unknown_cmd in its help.c decides: git takes the most similar one, unless the word is the start of a common
+// one.
 func corrected(word, name string, git record) bool {
 	for common := range strings.FieldsSeq(git.lists["names"]) {
 		if strings.HasPrefix(common, word) {

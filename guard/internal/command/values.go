@@ -11,7 +11,7 @@ import (
 // maxValues bounds the values of one variable, and the readings of one word.
 const maxValues = 32
 
-// collectLoop notes the items that a loop gives its variable.
+// collectLoop records the items that a loop gives its variable.
 func collectLoop(w *walker, loop *syntax.WordIter) {
 	name := loop.Name.Value
 	for _, item := range loop.Items {
@@ -19,7 +19,7 @@ func collectLoop(w *walker, loop *syntax.WordIter) {
 	}
 }
 
-// mayHold notes what a variable may be given. That there is more than the text tells is noted once.
+// mayHold records what a variable may be given. It counts in others that some of it is not known.
 func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {
 	var texts []string
 	if !unknown {
@@ -58,7 +58,7 @@ func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
 				break
 			}
 			if here = here || len(w.out.Assigned[n.Param.Value]) == 0; here {
-				known = false // the working directory, which "." names too
+				known = false // $PWD is guessed as ".", but not known
 				break
 			}
 			names = appendNew(names, n.Param.Value)
@@ -70,7 +70,7 @@ func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
 		return nil, false
 	}
 	defer func() {
-		if recover() != nil { // of a library: nothing depends on a guess
+		if recover() != nil { // the library panicked; nothing depends on a guess
 			texts, known = nil, false
 		}
 	}()
@@ -94,8 +94,8 @@ func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
 	return texts, known && count <= maxValues
 }
 
-// settle finds the readings of words once all values of variables are known: a loop may come
-// to a word again.
+// settle computes the guesses of words after the values of all variables are known: in a loop, a word may be reached
+// again after a later assignment.
 func settle(w *walker) {
 	lists := [][]Word{w.out.Reads, w.out.Writes}
 	for _, c := range w.out.Commands {

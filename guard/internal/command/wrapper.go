@@ -116,7 +116,7 @@ func readWrapperOptions(w *walker, wr wrapper, name string, p parsed, inner []Wo
 		}
 	case "flock":
 		if len(inner) > 1 {
-			w.out.Writes = append(w.out.Writes, inner[0]) // made if it is not there
+			w.out.Writes = append(w.out.Writes, inner[0]) // flock creates the file if it does not exist
 		}
 		if len(inner) > 2 && inner[1].Static && oneOf(inner[1].Text, "-c --command") {
 			w.textOf("flock -c", inner[2], true, nil)
@@ -152,7 +152,7 @@ func fill(inner []Word, replace string) []Word {
 		switch {
 		case replace == "":
 		case !word.Static:
-			word.prefix = "" // what is filled in may come out of it
+			word.prefix = "" // the word may expand to the replace string
 		case strings.Contains(word.Text, replace):
 			word.Static, word.single = false, true
 			word.prefix, _, _ = strings.Cut(word.Text, replace)
@@ -183,8 +183,8 @@ func (w *walker) within(via string) string {
 	return w.via + " > " + via
 }
 
-// textOf analyses a script given as a word. A plain sh may be any shell: posix
-// tells so. funcs are the functions it can call.
+// textOf analyses a script given as a word. posix tells that a plain sh runs it, which may be any shell. funcs are
+// the functions it can call.
 func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bool) {
 	outer := w.current
 	if !script.Static {
@@ -197,14 +197,14 @@ func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bo
 	}
 	sub := &walker{out: w.out, via: w.within(via), outer: outer, current: -1, depth: w.depth + 1, posix: posix, funcs: funcs}
 	sub.sameShell = via == "eval"
-	if via != "trap" { // which runs anywhere
+	if via != "trap" { // a trap may run in any directory
 		sub.start = w.out.Commands[outer].Places
 	}
 	before := len(w.out.Undecidable)
 	sub.script(script.Text)
 	w.current = outer
 	c := &w.out.Commands[outer]
-	for _, reason := range w.out.Undecidable[before:] { // what the script hides, the command that runs it hides
+	for _, reason := range w.out.Undecidable[before:] { // the command has the reasons of its script too
 		c.Undecidable = appendNew(c.Undecidable, reason)
 	}
 }
