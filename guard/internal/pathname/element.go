@@ -92,7 +92,7 @@ func setRune(s string) (rune, int) {
 	return utf8.DecodeRuneInString(s)
 }
 
-// inClass knows the POSIX classes for ASCII, as git does.
+// inClass reports whether a character is in a POSIX class. Like git it knows the classes for ASCII only.
 func inClass(class string, r rune) bool {
 	lower, upper, digit := 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9'
 	switch class {
@@ -143,8 +143,8 @@ func Valid(glob string) bool {
 	return true
 }
 
-// Split returns the elements of a gitignore pattern. A slash in a set parts none: it is in the set, and matches
-// nothing there.
+// Split returns the elements of a gitignore pattern. A slash in a set separates nothing: it belongs to the set, and
+// never matches.
 func Split(pattern string) []string {
 	var elements []string
 	start := 0

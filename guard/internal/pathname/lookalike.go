@@ -34,7 +34,7 @@ func ascii(r rune) (rune, bool) {
 	return form[0], len(form) == 1 && form[0] <= unicode.MaxASCII && (unicode.IsLetter(form[0]) || form[0] == '.')
 }
 
-// invisible reports whether a character takes no room, or none but that of a space.
+// invisible reports whether a character is shown as nothing, or only as a blank.
 func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
 		r > unicode.MaxASCII && unicode.IsSpace(r) || unicode.IsControl(r) && r != '\t' && r != '\n'
@@ -56,9 +56,9 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Disguised returns a character of s by which it probably is not what it looks like: an invisible one next to ASCII
-// or at the end, or one in a word of ASCII letters that looks like one. Words of other scripts, and emoji of several
-// characters, have none.
+// Disguised returns a character of s that probably is not what it seems: an invisible one next to ASCII or at the
+// end, or one that looks like an ASCII letter in a word of ASCII letters. Words of other scripts, and emoji of
+// several characters, have none.
 func Disguised(s string) (r rune, ok bool) {
 	runes := []rune(s)
 	isASCII := func(i int) bool { return i < 0 || i >= len(runes) || runes[i] <= unicode.MaxASCII }

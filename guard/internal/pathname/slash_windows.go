@@ -16,8 +16,8 @@ func Slashed(name string) string {
 	return "/" + name
 }
 
-// Native is the way back. A drive gets its slash again: `C:` alone is the
-// directory that some program has last gone to on it.
+// Native returns the system's form of a path that Slashed returned. A drive gets its slash again: `C:` alone is the
+// current directory of the process on that drive.
 func Native(name string) string {
 	if !strings.HasPrefix(name, "//") {
 		name = strings.TrimPrefix(name, "/")
