@@ -14,8 +14,8 @@ import (
 )
 
 // Content reads the file at path into room, if it is a regular one of at most limit bytes, and describes what was
-// opened. ok is false for anything else, which [OpenAs] opens. It opens as that does, but without what an [os.File]
-// is prepared for: being waited for, and being forgotten. Most files are read once, and whole.
+// opened. ok is false for anything else, which [OpenAs] opens. Content opens in the same way, but without the cost of
+// an [os.File], which is prepared for waiting and for being collected: most files are read once, and completely.
 func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.FileInfo, ok bool, err error) {
 	fd, err := lease.Open(path, func() (int, error) { return openNoLinks(path, unix.O_RDONLY|unix.O_NONBLOCK) })
 	if err != nil {
@@ -40,9 +40,8 @@ func Content(path string, was ID, room *bytes.Buffer, limit int64) (info fs.File
 }
 
 // readWhole reads to the end of a regular file; reported is the length that stat gives. ok is false if the file is
-// longer than limit. A read that returns less than it has room for has come to the end. That is relied on at the
-// reported length, for files that report one (those of the kernel's own file systems do not); otherwise the end is
-// where a read returns nothing.
+// longer than limit. The end is where a read returns nothing. At the reported length, a read that does not fill its
+// buffer is taken for the end as well, which saves a call; files of the kernel's own file systems report no length.
 func readWhole(fd int, room *bytes.Buffer, reported, limit int64) (ok bool, err error) {
 	for begin := int64(room.Len()); ; {
 		room.Grow(int(max(reported-int64(room.Len())+begin, 0)) + bytes.MinRead)

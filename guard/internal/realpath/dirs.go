@@ -14,7 +14,7 @@ type createdDir struct {
 	id   ID
 }
 
-// Remove takes them away again, innermost first, as far as they are empty and still those that were made.
+// Remove removes the directories, innermost first, as far as they are empty and still the ones that were created.
 func (m CreatedDirs) Remove() {
 	for _, d := range slices.Backward(m) {
 		if !d.remove() {

@@ -45,8 +45,8 @@ func makeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 	return made, nil
 }
 
-// idAt is the identity of what has that name in a directory, the link itself of a symbolic one; zero if it cannot be
-// known.
+// idAt returns the identity of what has that name in a directory, which may be a symbolic link itself. It is zero if
+// it cannot be known.
 func idAt(dir int, name string) ID {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// makeDirs returns what it has created even with an error. It refuses a link that has been put into the
-// path since.
+// makeDirs returns what it has created even with an error. It refuses a link that has been put into the path since it
+// was resolved.
 func makeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 	root, rest, err := openVolume(dir)
 	if err != nil {
@@ -22,7 +22,7 @@ func makeDirs(dir string, perm fs.FileMode) (made CreatedDirs, err error) {
 		if i < len(rest) && rest[i] != '\\' {
 			continue
 		}
-		if _, err := root.Lstat(rest[:i]); err == nil { // where nothing may be made, its making is denied, not known to be needless
+		if _, err := root.Lstat(rest[:i]); err == nil { // Mkdir of an existing one may be denied
 			continue
 		}
 		switch err := root.Mkdir(rest[:i], perm.Perm()); {

@@ -21,10 +21,10 @@ var (
 	errDescriptor   = errors.New("it names an open file of a process, not a file on disk")
 )
 
-// checkSystemName finds nothing: every other byte may stand in a name.
+// checkSystemName returns nil: Check has refused NUL, and a name may have every other byte.
 func checkSystemName(string) error { return nil }
 
-// SystemName is what the system means by a name.
+// SystemName returns the path that the system means by a name, which is the name itself.
 func SystemName(_, name string) string { return name }
 
 // Follow walks an absolute name as the kernel does and returns where it
@@ -33,8 +33,10 @@ func Follow(name string) (string, Resolved, error) { return FollowFrom("/", name
 
 // FollowFrom is Follow for a name relative to at, which has no links.
 func FollowFrom(at, name string) (string, Resolved, error) {
-	const few = 3                                                         // elements, of which each can be examined as cheaply
-	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") { // which after a link leads elsewhere than its text says
+	// Fewer elements are as cheap to examine one by one. A name with ".." cannot be cleaned first: after a link, that is
+	// the parent of the target.
+	const few = 3
+	if strings.Count(name, "/") >= few && !strings.Contains(name, "..") {
 		whole := filepath.Clean(at + "/" + name)
 		if there, ok := withoutLinks(whole); ok {
 			return whole, there, nil
@@ -43,14 +45,14 @@ func FollowFrom(at, name string) (string, Resolved, error) {
 	return walk(at, name, asNamed, os.Lstat)
 }
 
-// Trace is Follow that looks at every link, directory and file on the way by lstat. The directories of the paths
-// that lstat is given hold no links.
+// Trace is like Follow, but uses lstat to look at every link, directory and file on the way. The paths given to lstat
+// have no links in their directories.
 func Trace(name string, lstat func(path string) (fs.FileInfo, error)) (string, error) {
 	end, _, err := walk("/", name, asNamed, lstat)
 	return end, err
 }
 
-// FollowThrough is Follow for a caller to which some names show other files: located returns the path on disk
+// FollowThrough is like Follow, for a caller that sees other files under some names: located returns the path on disk
 // of a name.
 func FollowThrough(name string, located func(name string) string) (string, Resolved, error) {
 	return walk("/", name, located, os.Lstat)
@@ -58,7 +60,7 @@ func FollowThrough(name string, located func(name string) string) (string, Resol
 
 func asNamed(name string) string { return name }
 
-// walk is FollowFrom, element by element.
+// walk is FollowFrom, Trace and FollowThrough: it follows a name element by element.
 func walk(at, name string, located func(string) string, lstat func(path string) (fs.FileInfo, error)) (string, Resolved, error) {
 	at = strings.TrimSuffix(at, "/")
 	rest, links := name, 0

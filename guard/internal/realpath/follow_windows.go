@@ -32,9 +32,8 @@ func checkSystemName(name string) error {
 	return nil
 }
 
-// SystemName is what Windows means by a name: one that begins with a slash is on
-// the drive of dir, except for /c/x, which is C:\x to bash there, and to models that
-// have seen much of it.
+// SystemName returns the path that Windows means by a name. A name that begins with a slash is on the drive of dir,
+// except for /c/x: that is C:\x to bash on Windows, and to models that have seen much of it.
 func SystemName(dir, name string) string {
 	if !os.IsPathSeparator(name[0]) || filepath.VolumeName(name) != "" {
 		return name
@@ -83,7 +82,7 @@ func FollowThrough(name string, _ func(name string) string) (string, Resolved, e
 	return Follow(name)
 }
 
-// Trace is Follow that looks at the end of the way by lstat, and not at what leads there.
+// Trace is like Follow, but also calls lstat for the path that it returns. It does not for what is on the way.
 func Trace(name string, lstat func(path string) (fs.FileInfo, error)) (string, error) {
 	end, _, err := Follow(name)
 	if err == nil {

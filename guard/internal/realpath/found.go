@@ -2,18 +2,18 @@ package realpath
 
 import "io/fs"
 
-// Resolved is what stands where a name leads, zero for nothing.
+// Resolved describes the file that a name leads to. It is zero if there is none.
 type Resolved struct {
 	Dir, Regular bool
 	File         ID
 	Names        uint64 // how many the file has, 0 when unknown
 }
 
-// An ID tells one file from another, whatever names it has. It is zero for nothing, and
-// on Windows, which does not tell it cheaply: hard links are not recognised there.
+// An ID tells one file from another, whatever names it has. It is zero if there is no file, and on Windows, where it
+// is not cheap to get: hard links are not recognised there.
 type ID struct{ Device, Inode uint64 }
 
-// foundBy is what a description tells; info may be nil.
+// foundBy returns what info says of a file; info may be nil.
 func foundBy(info fs.FileInfo) Resolved {
 	if info == nil {
 		return Resolved{}
@@ -22,8 +22,8 @@ func foundBy(info fs.FileInfo) Resolved {
 	return Resolved{info.IsDir(), info.Mode().IsRegular(), id, names}
 }
 
-// unswapped finds out whether a hard link took the place of a file: what was judged is
-// one file, and any other name could be put there.
+// unswapped returns ErrSwapped if a hard link to another file took the place of the one that was judged: such a link
+// can give any file this name.
 func unswapped(was ID, opened fs.FileInfo) error {
 	if id, names := Identify(opened); names > 1 && !opened.IsDir() && id != was {
 		return ErrSwapped

@@ -37,7 +37,7 @@ func hasName(dir, name string) bool {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	return Exists(name) && runtime.GOOS != "windows" // which drops them
+	return Exists(name) && runtime.GOOS != "windows" // Windows drops blanks
 }
 
 // Exists reports whether something has a name, be it a link that leads nowhere.

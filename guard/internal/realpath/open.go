@@ -16,8 +16,7 @@ var ErrSwapped = errors.New("the path changed after it was checked")
 // ErrPart reports that a file is larger than was allowed, or was not read to its end.
 var ErrPart = errors.New("it cannot be read completely, or is not a file of a usual size")
 
-// OpenAs is [Open] for the file that a name was followed to: no hard link to another one
-// has taken its place.
+// OpenAs is like [Open], but returns ErrSwapped if a hard link to another file than was is at path.
 func OpenAs(path string, was ID, flag int) (*os.File, error) {
 	f, err := Open(path, flag)
 	if err != nil {
@@ -78,7 +77,7 @@ func sameDirectory(judged *os.File, root *os.Root) (bool, error) {
 	return os.SameFile(a, b), nil
 }
 
-// OpenSmall opens a regular file of which little is read, and no read of it waits for long.
+// OpenSmall opens a regular file of which little is read. Reads do not wait long, see [DoNotWait].
 func OpenSmall(path string) (*os.File, error) {
 	f, err := Open(path, os.O_RDONLY)
 	if err != nil {
@@ -93,21 +92,21 @@ func OpenSmall(path string) (*os.File, error) {
 	return f, nil
 }
 
-// ErrKind reports that there is something else in the place of a file.
+// ErrKind reports that something else than a regular file is at a path.
 var ErrKind = errors.New("no regular file")
 
 // readTime is how long reads of a file wait at most.
 const readTime = 100 * time.Millisecond
 
-// DoNotWait bounds the wait for what is read of a regular file. The kernel has some, without a size, that wait for
-// what is still to come, such as /proc/kmsg, and a link may lead to them.
+// DoNotWait limits how long reads of a regular file wait. Some files of the kernel, such as /proc/kmsg, have no size
+// and make reads wait for more data, and a link may lead to them.
 func DoNotWait(f *os.File, info fs.FileInfo) {
 	if info.Size() == 0 {
-		_ = f.SetReadDeadline(time.Now().Add(readTime)) // others have no reads that wait
+		_ = f.SetReadDeadline(time.Now().Add(readTime)) // reads of other files do not wait
 	}
 }
 
-// ReadSmall reads a regular file of at most so many bytes.
+// ReadSmall reads a regular file, and returns ErrPart if it has more bytes than most.
 func ReadSmall(path string, most int64) ([]byte, error) {
 	f, err := OpenSmall(path)
 	if err != nil {

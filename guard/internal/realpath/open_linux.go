@@ -33,7 +33,7 @@ func withoutLinks(path string) (there Resolved, ok bool) {
 	return Resolved{kind == unix.S_IFDIR, kind == unix.S_IFREG, ID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)}, true
 }
 
-// maxRaces is how often a path is tried again at once that changed while it was resolved.
+// maxRaces is how often a path is tried again at once if it changed while it was resolved.
 const maxRaces = 16
 
 // openNoLinks opens an absolute path that has no symbolic link in it. The kernel refuses links in

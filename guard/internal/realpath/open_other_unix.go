@@ -14,5 +14,5 @@ const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
 // openNoLinks opens an absolute path that has no symbolic link in it.
 func openNoLinks(path string, flag int) (int, error) { return openByElement(path, flag) }
 
-// withoutLinks leaves every path to be walked.
+// withoutLinks returns false, so that every path is walked.
 func withoutLinks(string) (Resolved, bool) { return Resolved{}, false }

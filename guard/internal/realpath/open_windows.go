@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Identify returns nothing.
+// Identify returns zero values, see [ID].
 func Identify(fs.FileInfo) (ID, uint64) { return ID{}, 0 }
 
 // Open opens path with flag below its volume through [os.Root], and refuses
