@@ -68,8 +68,8 @@ func decodeReport(b [reportSize]byte) report {
 	return report{b[0], binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}
 }
 
-// leaving is how long processes may take to exit after the shell has: many programs close their output shortly before
-// they exit, and by its end the server detects theirs. They must not be reported as left over.
+// leaving is how long processes may take to exit after the shell has. The server takes the end of the output for
+// their end, but many programs close their output shortly before they exit; these must not be reported as left over.
 const leaving = 5 * time.Millisecond
 
 // Pauses between two rounds of killing.
