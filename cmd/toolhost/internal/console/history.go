@@ -131,10 +131,13 @@ func listed(names []string, separator string) string {
 
 // inRoots reports whether a path lies in a root of this host. Several hosts share one history.
 func (s historyPages) inRoots(path string) bool {
-	return slices.ContainsFunc(s.roots, func(root string) bool {
-		rel, err := filepath.Rel(root, path)
-		return err == nil && filepath.IsLocal(rel)
-	})
+	return slices.ContainsFunc(s.roots, func(root string) bool { return isWithin(path, root) })
+}
+
+// isWithin reports whether path is dir or lies in it.
+func isWithin(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // A changeBody is the page of one call.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/builtin"
@@ -90,12 +91,7 @@ func (s historyPages) rewinds(ctx context.Context, b *rewindBody, sel builtin.Un
 
 // isNested reports whether a root lies in another one.
 func (s historyPages) isNested(root string) bool {
-	for _, other := range s.roots {
-		if other != root && (historyPages{&website{roots: []string{other}}}).inRoots(root) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.roots, func(other string) bool { return other != root && isWithin(root, other) })
 }
 
 // preview plans the rewind to the state before a call.
