@@ -33,7 +33,7 @@ type NotFoundError struct {
 	// nothing is like the text.
 	First, Last int
 
-	// Region shows the lines of that place beside those of the text. Where they differ, whitespace is made visible.
+	// Region shows the lines of that place next to those of the text. Where they differ, whitespace is made visible.
 	Region string
 
 	// Reason says what all differences have in common, or is empty: "only the indentation differs: tabs in the file,

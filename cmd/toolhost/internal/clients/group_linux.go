@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of processes that its children leave behind. The returned function ends
+// adoptOrphans makes this process the parent of processes that its children leave. The returned function ends
 // all of them; nothing else may start processes in between.
 func adoptOrphans() (end func()) {
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
