@@ -119,7 +119,6 @@ func TestContainment(t *testing.T) {
 		{why: "contained, a start-up file further down is run", command: "cd src && source .envrc", hold: contained, want: Allow},
 		{why: "nothing, a key that git does not run", command: "git config user.name x && git config --get core.pager", hold: uncontained, want: Allow},
 		{why: "contained, a key that git runs is taken out afterwards", command: "git config core.fsmonitor ./x", hold: contained, want: Allow},
-		{why: "nothing, protected by the default of a variable", command: "echo x > ${F:-.envrc}", hold: uncontained, want: Ask, rule: RuleProtected},
 		{why: "nothing, protected by the name that a copy keeps", command: "cp src/.envrc .", hold: uncontained, want: Ask, rule: RuleProtected},
 		{why: "nothing, copy outside by a rule for the program", rules: "mode default\nallow Bash(cp *)", command: "cp README.md $TOP/out/x", hold: uncontained, want: Ask, rule: RuleBoundary},
 		{why: "nothing, copy outside by a rule for that", rules: "mode default\nallow Bash(cp README.md ../out/x)", command: "cp README.md ../out/x", hold: uncontained, want: Allow},

@@ -45,10 +45,8 @@ type Analysis struct {
 	followed int  // how many of these cwdTracker understands
 	lost     bool // a change is not understood
 
-	braceWords int                 // made by brace expansion so far, see maxBraceWords
-	arrays     bool                // a variable may be an array
-	Assigned   map[string][]string // the values that the text gives its variables, see collect
-	others     map[string]int      // how often each variable is given a value that is not known
+	arrays bool                // a variable may be an array
+	values map[string][]string // literal ones that the text gives its variables, see collect
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.
@@ -68,19 +66,14 @@ type Word struct {
 	// that the shell replaces by file names; Text is the pattern.
 	Glob bool
 
-	// Wild reports that the word holds a pattern and also a part that is unknown, such as "$d"/*: the file names that
-	// the shell puts in its place cannot be told.
-	Wild bool
-
-	// Stream reports that the word is <(…): it names the output of a command of the text.
+	// Stream reports that the word is <(…), what a command of the text prints.
 	Stream bool
 
 	single  bool         // the shell makes exactly one word of it
 	prefix  string       // text every resulting word begins with, if known
 	Places  []Place      // directories that the target of a redirection may be relative to; nil if they are not known
 	Guesses []string     // what it may become if it is not static, as far as the text says
-	guessed bool         // Guesses is complete
-	arg     *syntax.Word // the parsed word if it is not static, see settle
+	arg     *syntax.Word // what it was read from if it is not static, see settle
 }
 
 // MayBeOption reports whether a program may take the word, or a part that it

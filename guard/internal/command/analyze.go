@@ -39,7 +39,7 @@ const failed = "the analysis of the command failed"
 // Analyze finds every simple command that text may run. It never fails: what
 // cannot be decided is listed in the result.
 func Analyze(text string) (out *Analysis) {
-	out = &Analysis{Assigned: map[string][]string{}, others: map[string]int{}}
+	out = &Analysis{values: map[string][]string{}}
 	w := &walker{out: out, outer: -1, current: -1, start: []Place{{}}}
 	// A guard that panics on hostile text must not take the server along, nor let
 	// the text pass.
@@ -138,6 +138,7 @@ func (w *walker) script(text string) {
 		w.undecided(true, "the text means different things to different sh")
 	}
 	w.collect(stmts)
+	w.standing = w.start
 	w.locate(stmts)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, w.visit)
@@ -157,15 +158,14 @@ func (w *walker) collect(stmts []*syntax.Stmt) {
 		case *syntax.FuncDecl:
 			w.function(n)
 		case *syntax.Assign:
-			if n.Name != nil && !n.Naked {
-				mayHold(w, n.Name.Value, n.Value, n.Value == nil || n.Append || n.Array != nil || n.Index != nil)
+			if n.Name != nil && n.Value != nil {
+				mayHold(w, n.Name.Value, n.Value)
 			}
 		case *syntax.WordIter:
-			collectLoop(w, n)
-		case *syntax.ParamExp:
-			if givesDefault(n) {
-				mayHold(w, n.Param.Value, n.Exp.Word, false)
+			for _, item := range n.Items {
+				mayHold(w, n.Name.Value, item)
 			}
+		case *syntax.ParamExp:
 			misreadOperand(w, n)
 		case *syntax.CmdSubst:
 			misreadBackquotes(w, n)
@@ -251,8 +251,8 @@ func callOf(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 // visited on their own.
 func (w *walker) stmt(s *syntax.Stmt) {
 	w.current = -1
-	if w.standing = w.start; w.at != nil {
-		w.standing = w.at[s]
+	if places, ok := w.at[s]; ok {
+		w.standing = places
 	}
 	for _, r := range s.Redirs {
 		w.redirect(r)

@@ -24,16 +24,12 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		readBuiltin(w, c)
 	case oneOf(c.Name, "find gfind bfs"):
 		readFind(w, c)
-	case oneOf(c.Name, "fd fdfind"):
-		readFd(w, c)
 	case c.Name == "git":
 		readGit(w, c)
 	case c.Name == "git-"+gitProgram(c.Name): // /usr/lib/git-core/git-push
 		w.inner(c.Name, append([]Word{fixed("git"), fixed(gitProgram(c.Name))}, c.Args[1:]...), nil, stdin)
-	case oneOf(c.Name, "sed gsed"):
-		readSed(w, c)
-	case oneOf(c.Name, awks):
-		readAwk(w, c)
+	case oneOf(c.Name, "sed gsed "+awks):
+		readScript(w, c)
 	case c.Name == "tee":
 		_, writes := c.Files()
 		w.out.Writes = append(w.out.Writes, writes...)

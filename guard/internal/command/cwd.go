@@ -16,173 +16,122 @@ const maxPlaces = 8
 
 // A cwdTracker finds where the statements of a text run: what `cd a && rm b` removes
 // is in a, since rm does not run unless cd succeeds; in `cd a; rm b` it may be in
-// either directory. Changes it does not understand (pushd, a cd in a loop or a
-// function) make the directory unknown.
+// either directory. It follows lists, blocks and subshells. A change of directory
+// anywhere else makes the directory unknown.
 type cwdTracker struct {
-	w       *walker
-	at      map[*syntax.Stmt][]Place
-	moves   int // changes of directory that were followed
-	unknown bool
+	w     *walker
+	at    map[*syntax.Stmt][]Place
+	moves int // changes of directory that were followed
 }
 
-// locate stores in w.at the places of each statement of a text.
+// locate prepares the places of the statements of a text. A statement that is not
+// among them runs where the one around it does.
 func (w *walker) locate(stmts []*syntax.Stmt) {
 	if w.start == nil || !strings.Contains(w.text, "cd") {
 		return
 	}
+	w.out.lost = w.out.lost || len(w.funcs) > 0 // which may be called from anywhere
 	t := cwdTracker{w: w, at: map[*syntax.Stmt][]Place{}}
 	t.list(stmts, w.start)
 	w.at = t.at
-	w.out.lost = w.out.lost || t.unknown
 	if !w.sameShell {
 		w.out.followed += t.moves
 	}
 }
 
-// list returns where the shell is after a list of statements: ok if the list succeeds, failed if it fails.
-func (t *cwdTracker) list(stmts []*syntax.Stmt, in []Place) (ok, failed []Place) {
-	ok, failed = in, in
+// list returns where the shell is after a list whose last statement succeeds, and in any case.
+func (t *cwdTracker) list(stmts []*syntax.Stmt, in []Place) (ok, all []Place) {
+	ok, all = in, in
 	for _, s := range stmts {
-		ok, failed = t.stmt(s, in)
-		in = orElse(t.union(ok, failed), in)
+		ok, all = t.stmt(s, all)
 	}
-	return ok, failed
+	return ok, all
 }
 
-func (t *cwdTracker) stmt(s *syntax.Stmt, in []Place) (ok, failed []Place) {
+func (t *cwdTracker) stmt(s *syntax.Stmt, in []Place) (ok, all []Place) {
 	t.at[s] = in
-	for _, r := range s.Redirs {
-		t.nested(r, in)
+	for _, r := range s.Redirs { // whose substitutions run before the command
+		syntax.Walk(r, func(n syntax.Node) bool {
+			if nested, ok := n.(*syntax.Stmt); ok {
+				t.at[nested] = in
+			}
+			return true
+		})
 	}
-	ok, failed = t.command(s.Cmd, in)
-	if len(s.Redirs) > 0 { // a redirection that fails keeps the command from running
-		failed = t.union(failed, in)
+	ok, all = in, in
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if to, moves := t.cd(c); moves {
+			t.moves++
+			ok = nil
+			for _, place := range in {
+				ok = append(ok, append(place[:len(place):len(place)], to))
+			}
+			all = t.union(ok, in)
+		}
+	case *syntax.BinaryCmd:
+		ok, all = t.binary(c, in)
+	case *syntax.Block:
+		ok, all = t.list(c.Stmts, in)
+	case *syntax.Subshell:
+		t.list(c.Stmts, in)
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			ok, all = t.stmt(c.Stmt, in)
+		}
 	}
 	switch {
 	case s.Background || s.Coprocess || s.Disown:
 		return in, in
 	case s.Negated:
-		return failed, ok
+		return all, all
 	}
-	return ok, failed
+	if len(s.Redirs) > 0 { // one that fails keeps the command from running
+		all = t.union(all, in)
+	}
+	return ok, all
 }
 
-func (t *cwdTracker) command(c syntax.Command, in []Place) (ok, failed []Place) {
-	switch c := c.(type) {
-	case *syntax.CallExpr:
-		t.nested(c, in)
-		return t.call(c, in)
-	case *syntax.Block:
-		return t.list(c.Stmts, in)
-	case *syntax.Subshell:
-		t.list(c.Stmts, in)
-	case *syntax.TimeClause:
-		if c.Stmt != nil {
-			return t.stmt(c.Stmt, in)
-		}
-	case *syntax.IfClause:
-		return t.branch(c, in)
-	case *syntax.BinaryCmd:
-		return t.binary(c, in)
-	case nil:
-	default:
-		_, function := c.(*syntax.FuncDecl)
-		before := t.moves
-		t.nested(c, in)
-		t.unknown = t.unknown || function || t.moves != before
-	}
-	return in, in
-}
-
-func (t *cwdTracker) binary(c *syntax.BinaryCmd, in []Place) (ok, failed []Place) {
-	ok, failed = t.stmt(c.X, in)
+func (t *cwdTracker) binary(c *syntax.BinaryCmd, in []Place) (ok, all []Place) {
+	ok, all = t.stmt(c.X, in)
 	switch c.Op {
 	case syntax.AndStmt:
-		then, otherwise := t.stmt(c.Y, orElse(ok, in))
-		return then, t.union(failed, otherwise)
+		then, otherwise := t.stmt(c.Y, ok)
+		return then, t.union(all, otherwise)
 	case syntax.OrStmt:
-		then, otherwise := t.stmt(c.Y, orElse(failed, in))
-		return t.union(ok, then), otherwise
-	}
-	ok, failed = t.stmt(c.Y, in) // the shell itself may run the last command of a pipe (lastpipe)
-	return t.union(in, ok), t.union(in, failed)
-}
-
-func (t *cwdTracker) branch(c *syntax.IfClause, in []Place) (ok, failed []Place) {
-	switch {
-	case c == nil:
-		return in, in
-	case len(c.Cond) == 0: // a plain else
-		return t.list(c.Then, in)
-	}
-	then, otherwise := t.list(c.Cond, in)
-	ok, failed = t.list(c.Then, orElse(then, in))
-	then, otherwise = t.branch(c.Else, orElse(otherwise, in))
-	return t.union(ok, then), t.union(failed, otherwise)
-}
-
-// call returns where the shell is after a simple command. It follows `cd DIR`, and returns no places for `exit`,
-// after which nothing runs.
-func (t *cwdTracker) call(c *syntax.CallExpr, in []Place) (ok, failed []Place) {
-	if len(c.Args) == 0 {
-		return in, in
-	}
-	var words []Word
-	for _, arg := range c.Args {
-		if openBraces(arg) > 0 {
-			return in, in
+		if call, isCall := callOf(c.Y); isCall && ends(call) {
+			t.at[c.Y] = all
+			return ok, ok
 		}
-		words = append(words, t.w.word(arg))
+		_, otherwise := t.stmt(c.Y, all)
+		all = t.union(all, otherwise)
+		return all, all
 	}
-	switch {
-	case len(words) <= 2 && words[0].Static && words[0].Text == "exit" && (len(words) == 1 || words[1].Static && strings.Trim(words[1].Text, "0123456789") == ""):
-		return nil, nil
-	case !words[0].Static || words[0].Text != "cd":
-		return in, in
+	_, last := t.stmt(c.Y, in) // of a pipe the last command may be the shell itself (lastpipe)
+	all = t.union(t.union(all, last), in)
+	return all, all
+}
+
+// ends reports whether a call is that of exit with at most a number: with more words bash goes on.
+func ends(c *syntax.CallExpr) bool {
+	return len(c.Args) > 0 && len(c.Args) <= 2 && c.Args[0].Lit() == "exit" &&
+		(len(c.Args) == 1 || c.Args[1].Lit() != "" && strings.Trim(c.Args[1].Lit(), "0123456789") == "")
+}
+
+// cd returns where a call of cd leads, if its words surely say that.
+func (t *cwdTracker) cd(c *syntax.CallExpr) (to Word, ok bool) {
+	if len(c.Args) == 0 || len(c.Args) > 3 || c.Args[0].Lit() != "cd" {
+		return Word{}, false
 	}
-	if len(words) > 1 && words[1].Static && words[1].Text == "--" {
+	words := t.w.words(c.Args[1:])
+	if len(words) > 0 && words[0].Static && words[0].Text == "--" {
 		words = words[1:]
 	}
-	to := Word{Text: "~", Static: true, Home: true}
-	if len(words) == 2 {
-		to = words[1]
+	to = Word{Text: "~", Static: true, Home: true}
+	if len(words) > 0 {
+		to = words[0]
 	}
-	if len(words) > 2 || !to.Static && !to.Home || to.Text == "" || to.Text[0] == '-' {
-		t.unknown = true
-		return in, in
-	}
-	t.moves++
-	for _, place := range in {
-		ok = append(ok, append(place[:len(place):len(place)], to))
-	}
-	return ok, in
-}
-
-// nested follows the statements inside a node: those of substitutions, loops and the like. They all start where the
-// node does.
-func (t *cwdTracker) nested(n syntax.Node, in []Place) {
-	syntax.Walk(n, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.CmdSubst:
-			t.list(n.Stmts, in)
-		case *syntax.ProcSubst:
-			t.list(n.Stmts, in)
-		case *syntax.Stmt:
-			t.stmt(n, in)
-		default:
-			return true
-		}
-		return false
-	})
-}
-
-// orElse returns places, or in where there are none: better to judge a command that
-// cannot run than to miss one that can.
-func orElse(places, in []Place) []Place {
-	if len(places) == 0 {
-		return in
-	}
-	return places
+	return to, len(words) < 2 && (to.Static || to.Home) && to.Text != "" && to.Text[0] != '-'
 }
 
 func (t *cwdTracker) union(a, b []Place) []Place {
@@ -193,7 +142,7 @@ func (t *cwdTracker) union(a, b []Place) []Place {
 		}
 	}
 	if len(out) > maxPlaces {
-		t.unknown = true
+		t.w.out.lost = true
 		return a
 	}
 	return out

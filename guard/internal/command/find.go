@@ -1,42 +1,29 @@
 package command
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // readFind looks at the commands that find runs and the files it writes.
 func readFind(w *walker, c Simple) {
 	for i := 1; i < len(c.Args); i++ {
 		word := c.Args[i]
 		switch {
-		case !word.Static:
-			findDynamic(w, c, i)
+		case !word.Static: // "*.go" matches no action
+			if word.MayBeOption() && !(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")) {
+				w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text)
+			}
 		case oneOf(word.Text, "-exec -execdir -ok -okdir"):
 			i = findExec(w, c, i)
-		case oneOf(word.Text, "-fprint -fprint0 -fls -fprintf"):
+		case strings.HasPrefix(word.Text, "-fprint") || word.Text == "-fls":
 			if i++; i < len(c.Args) {
 				w.out.Writes = append(w.out.Writes, c.Args[i])
-			}
-			if word.Text == "-fprintf" {
-				i++
 			}
 		case word.Text == "-files0-from":
 			if i++; i < len(c.Args) {
 				w.out.Reads = append(w.out.Reads, c.Args[i])
 			}
-		case listed("find takes", word.Text) || strings.HasPrefix(word.Text, "-newer"):
-			if i++; i < len(c.Args) && !c.Args[i].Static && !c.Args[i].single {
-				findDynamic(w, c, i)
-			}
+		case listed("find takes", word.Text) && i+1 < len(c.Args) && (c.Args[i+1].Static || c.Args[i+1].single):
+			i++
 		}
-	}
-}
-
-// findDynamic judges a word that could turn out to be -exec. "*.go" matches no action.
-func findDynamic(w *walker, c Simple, i int) {
-	if word := c.Args[i]; word.MayBeOption() && !(word.Glob && strings.Contains(word.Text[strings.LastIndexByte(word.Text, '*')+1:], ".")) {
-		w.undecided(true, c.Name+" with a word that may be -exec: "+word.Text)
 	}
 }
 
@@ -57,12 +44,4 @@ func findExec(w *walker, c Simple, i int) int {
 		w.inner(c.Name+" "+c.Args[i].Text, args, nil, nil)
 	}
 	return end
-}
-
-// readFd makes a command of fd undecidable that may run a command for each result.
-func readFd(w *walker, c Simple) {
-	fd, _ := recordOf("programs", "fd")
-	if slices.ContainsFunc(c.Args[1:], hidesOption) || fd.parse(c.Args).hasStartOf("x X exec exec-batch") {
-		w.undecided(true, c.Name+" with a word that runs a command, or may")
-	}
 }

@@ -104,7 +104,7 @@ func readGit(w *walker, c Simple) {
 		w.undecided(true, "git "+g.name+" with an option that can run commands")
 	case limited && len(g.args) > 1 && !oneOf(g.first, verbs):
 		w.undecided(true, "git "+g.name+" "+g.first+" runs commands")
-	case g.name == "config" && !g.onlyLists() && !g.setsData():
+	case g.name == "config" && g.configures():
 		w.undecided(true, "git config can set commands that git will run")
 	}
 	for _, word := range g.words {
@@ -119,33 +119,19 @@ func readGit(w *walker, c Simple) {
 // isStartOfOneOf reports whether text is the start of an element of list.
 func isStartOfOneOf(text, list string) bool { return strings.Contains(" "+list, " "+text) }
 
-// setsData reports whether `git config` sets a key whose value is data.
-func (g gitCall) setsData() bool {
-	for _, word := range g.words {
-		switch {
-		case !word.Static:
-			return false
-		case oneOf(word.Text, "--global --local --worktree --add --replace-all set"):
-		default:
-			return listed("git data", strings.ToLower(word.Text))
-		}
-	}
-	return false
-}
+// listing are the words with which `git config` shows settings.
+const listing = "--get --get-all --get-regexp --get-urlmatch --list -l"
 
-// onlyLists reports whether `git config` is used in a form that lists, see tables.txt.
-func (g gitCall) onlyLists() bool {
-	operands, listing := 0, oneOf(g.first, g.lists["first"])
-	for _, word := range g.args[1:] {
-		name, _, _ := strings.Cut(word.Text, "=")
-		switch {
-		case !word.Static:
-			return false
-		case !isOption(name):
-			operands++
-		case !oneOf(name, g.lists["options"]):
-			return false
-		}
+// configures reports whether `git config` may set something else than data, or use another file than git's own.
+func (g gitCall) configures() bool {
+	operands := g.operands
+	dynamic := func(w Word) bool { return !w.Static }
+	if g.first == "edit" || g.hasStartOf("e edit f file blob") || slices.ContainsFunc(g.words, dynamic) {
+		return true
 	}
-	return !oneOf(g.first, g.lists["not"]) && (listing || operands == 1)
+	if len(operands) > 0 && oneOf(operands[0].Text, "set get list") {
+		operands = operands[1:]
+	}
+	shows := oneOf(g.first, "get list") || slices.ContainsFunc(g.words, func(w Word) bool { return oneOf(w.Text, listing) })
+	return !shows && len(operands) != 1 && (len(operands) == 0 || !listed("git data", strings.ToLower(operands[0].Text)))
 }

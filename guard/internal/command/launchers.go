@@ -27,9 +27,6 @@ func readLauncher(w *walker, c Simple) {
 		}
 	}
 	p := l.parse(c.Args)
-	if oneOf(c.Name, "tar gtar bsdtar") {
-		p = tarParse(c)
-	}
 	hidden := func(word Word) bool {
 		return hidesOption(word) && !l.flags["files"] && (!word.Glob || l.flags["globs"])
 	}
@@ -38,6 +35,7 @@ func readLauncher(w *walker, c Simple) {
 	case slices.ContainsFunc(c.Args[1:], hidden):
 		w.undecided(true, c.Name+" with a word that may be an option")
 	case p.hasStartOf(l.lists["launch"]), namesLaunch(l, c, p),
+		l.flags["cluster"] && len(c.Args) > 1 && !isOption(c.Args[1].Text) && strings.ContainsAny(c.Args[1].Text, "IF"),
 		oneOf(c.Name, "make gmake") && slices.ContainsFunc(p.values("f file makefile"), input):
 		w.undecided(true, c.Name+" starts a program that its words name")
 	}
@@ -140,21 +138,4 @@ func readRunner(w *walker, c Simple, starts []int) {
 			w.inner(c.Name, inner, nil, nil)
 		}
 	}
-}
-
-// tarParse also reads the old form, whose first word is a cluster of letters and whose values follow in their order:
-// tar cfC a.tar dir.
-func tarParse(c Simple) parsed {
-	spec := spec{short: "f:C:T:X:b:g:H:K:L:N:V:I:F:", long: "file: directory: files-from: exclude-from: exclude: transform:", permute: true, open: true}
-	if len(c.Args) < 2 || !c.Args[1].Static || c.Args[1].Text == "" || c.Args[1].Text[0] == '-' {
-		return spec.parse(c.Args)
-	}
-	args, rest := []Word{c.Args[0]}, c.Args[2:]
-	for _, letter := range []byte(c.Args[1].Text) {
-		args = append(args, fixed("-"+string(letter)))
-		if spec.shortTakes(letter) == 1 && len(rest) > 0 {
-			args, rest = append(args, rest[0]), rest[1:]
-		}
-	}
-	return spec.parse(append(args, rest...))
 }

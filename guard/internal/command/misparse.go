@@ -1,7 +1,6 @@
 package command
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -11,64 +10,48 @@ import (
 // for bash; <(…) there is a substitution to bash alone; and bash (5.2) forgets that $'…' was a
 // quotation.
 func misreadOperand(w *walker, p *syntax.ParamExp) {
-	var words []*syntax.Word
-	if p.Exp != nil {
-		words = append(words, p.Exp.Word)
+	text := ""
+	if p.Exp != nil && p.Exp.Word != nil {
+		text = w.source(p.Exp.Word)
 	}
 	if p.Repl != nil {
-		words = append(words, p.Repl.Orig, p.Repl.With)
+		text = w.source(p)
 	}
-	for _, word := range words {
-		if word == nil {
-			continue
-		}
-		text := unbroken(w.source(word))
-		if strings.Contains(text, "<(") || strings.Contains(text, ">(") || strings.Contains(text, "'") && strings.ContainsAny(text, "$`\"}") {
-			w.undecided(true, "quotes or a process substitution within an expansion")
-		}
+	if misreadQuotes().MatchString(unbroken(text)) {
+		w.undecided(true, "quotes or a process substitution within an expansion")
 	}
 }
 
-// misreadHeredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for the word that
-// ends the heredoc before it looks at expansions in the lines.
+// misreadQuotes matches a process substitution, and single quotes next to what they may not quote.
+var misreadQuotes = regular("[<>]\\(|'.*[$`\"}]|[$`\"}].*'")
+
+// misreadHeredoc judges where a heredoc ends. Bash joins lines that end in a backslash, and looks for
+// the word that ends it before it looks at what is there.
 func misreadHeredoc(w *walker, r *syntax.Redirect) {
 	end := r.Word.Lit()
 	if r.Hdoc == nil || end == "" || strings.Contains(end, "\\") {
 		return // quoted: its lines are taken as they are
 	}
 	for _, part := range r.Hdoc.Parts {
-		if _, ok := part.(*syntax.Lit); !ok && hasLine(w.source(part), end) {
+		if _, ok := part.(*syntax.Lit); !ok && strings.Contains(w.source(part), end) {
 			w.undecided(true, "the word that ends a heredoc stands in an expansion in it")
 		}
 	}
-	joined, continues := "", false
+	before := ""
 	for line := range strings.SplitSeq(w.text, "\n") {
-		joined += line
-		if continues && (strings.TrimLeft(line, "\t") == end || strings.TrimLeft(joined, "\t") == end) {
+		if strings.HasSuffix(before, "\\") && strings.HasSuffix(end, strings.TrimLeft(line, "\t")) {
 			w.undecided(true, "a line of a heredoc ends in a backslash, before the word that ends it")
-			return
 		}
-		if joined, continues = strings.CutSuffix(joined, "\\"); !continues {
-			joined = ""
-		}
+		before = line
 	}
-}
-
-// hasLine reports whether a line of text is end, but for the tabs before it.
-func hasLine(text, end string) bool {
-	lines := strings.Split(leadingTabs().ReplaceAllString(text, ""), "\n")
-	return slices.Contains(lines, end)
 }
 
 // misreadBackquotes judges where `…` ends. For bash it is at the next backquote without a
 // backslash; the parser passes over one in quotes or in a heredoc.
 func misreadBackquotes(w *walker, c *syntax.CmdSubst) {
 	start, end := int(c.Left.Offset())+1, int(c.Right.Offset())
-	if !c.Backquotes || start > end || end > len(w.text) {
-		return
-	}
-	inner := strings.NewReplacer(`\\`, "", "\\`", "").Replace(w.text[start:end])
-	if strings.Contains(inner, "`") {
+	if c.Backquotes && start < end && end <= len(w.text) &&
+		strings.Contains(strings.NewReplacer(`\\`, "", "\\`", "").Replace(w.text[start:end]), "`") {
 		w.undecided(true, "a backquote within backquotes, at which bash ends them")
 	}
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -95,9 +94,6 @@ func readDeclare(w *walker, c Simple) {
 			// A variable that is an array by now evaluates a value that begins with "(".
 			if assigned && (strings.HasPrefix(value, "(") || !word.Static && w.out.arrays) {
 				w.undecided(true, "the value of an array, which bash expands")
-			}
-			if assigned && !slices.Contains(w.out.Assigned[name], value) {
-				w.out.others[name]++
 			}
 			if !word.Static && name != "PATH" {
 				value = "$"

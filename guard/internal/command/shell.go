@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,33 +9,40 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// readShell looks at what bash and its kin run: the text after -c, a script file,
-// or standard input.
+// shellSpec lists the options of bash that change nothing but how its script runs, and -c, -n and -s.
+var shellSpec = spec{short: "abcefhlmnprstuvxBCDEHPTo:O:", long: "norc noprofile posix verbose login restricted noediting help version rcfile: init-file:"}
+
+// readShell looks at what bash and its kin run: the text after -c, a script file, or standard input.
 func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
-	posix := false
-	switch c.Name {
-	case "sh", "dash", "ash":
-		posix = true
-	case "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
+	posix := oneOf(c.Name, "sh dash ash")
+	if !posix && !oneOf(c.Name, "bash rbash") {
 		w.undecided(true, c.Name+" reads its script in another way than bash")
 	}
-	i, flags, ok := shellOptions(w, c)
+	p := shellSpec.parse(c.Args)
+	if len(p.operands) > 0 && p.operands[0].Text == "-" { // ends the options
+		p.operands = p.operands[1:]
+	}
+	long := slices.ContainsFunc(p.options, func(o option) bool { return o.long })
+	odd := func(word Word) bool { // bash takes long options with one dash too, and + takes an option back
+		return strings.HasPrefix(word.Text, "+") || strings.HasPrefix(word.prefix, "+") || listed("single dash", word.Text)
+	}
 	switch {
-	case !ok:
-		return
-	case strings.Contains(flags, "n"):
+	case p.unsure != "" || slices.ContainsFunc(c.Args[1:], odd), long && posix, p.has("rcfile init-file"):
+		w.undecided(true, c.Name+" with options that are not known: "+cmp.Or(p.unsure, join(c.Args)))
+	case p.has("help version"):
+	case p.has("n"):
 		w.out.Commands[w.current].transparent = true
-		if i < len(c.Args) && !strings.Contains(flags, "c") {
-			w.out.Reads = append(w.out.Reads, c.Args[i]) // -v prints the file, and error messages quote it
+		if len(p.operands) > 0 && !p.has("c") {
+			w.out.Reads = append(w.out.Reads, p.operands[0]) // with -v it is shown, without it what it gets wrong
 		}
-	case strings.Contains(flags, "c"):
-		if i < len(c.Args) {
-			w.out.Commands[w.current].transparent = c.Args[i].Static
-			w.textOf(c.Name+" -c", c.Args[i], posix, nil)
+	case p.has("c"):
+		if len(p.operands) > 0 {
+			w.out.Commands[w.current].transparent = p.operands[0].Static
+			w.textOf(c.Name+" -c", p.operands[0], posix, nil)
 		}
-	case i < len(c.Args) && !strings.Contains(flags, "s"):
-		w.out.Reads = append(w.out.Reads, c.Args[i])
-		w.undecided(true, c.Name+" "+runsFile+c.Args[i].Text)
+	case len(p.operands) > 0 && !p.has("s"):
+		w.out.Reads = append(w.out.Reads, p.operands[0])
+		w.undecided(true, c.Name+" "+runsFile+p.operands[0].Text)
 	default:
 		if script, ok := scriptOf(w, stdin); ok {
 			w.out.Commands[w.current].transparent = true
@@ -45,55 +53,8 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 	}
 }
 
-// shellOptions returns the index of the first operand and the letters of the
-// options before it. They may be clustered ("-euo pipefail -c"), and follow -c.
-func shellOptions(w *walker, c Simple) (first int, flags string, ok bool) {
-	i := 1
-	for i < len(c.Args) {
-		word := c.Args[i]
-		if !word.Static {
-			if word.MayBeOption() || strings.HasPrefix(word.prefix, "+") {
-				w.undecided(true, c.Name+": a dynamic word stands where options are read: "+word.Text)
-				return 0, "", false
-			}
-			break
-		}
-		text := word.Text
-		switch {
-		case text == "--" || text == "-":
-			return i + 1, flags, true
-		case text == "+": // an option without letters
-		case strings.HasPrefix(text, "--"), listed("single dash", text):
-			name := "--" + strings.TrimLeft(text, "-")
-			if oneOf(name, "--help --version --dump-strings --dump-po-strings") && oneOf(c.Name, "bash rbash") { // ash runs its input
-				return 0, "", false
-			}
-			if oneOf(name, "--rcfile --init-file") {
-				i++
-			}
-			if !oneOf(name, "--norc --noprofile --posix --verbose --login --restricted --noediting") {
-				w.undecided(true, c.Name+" "+text)
-			}
-		case len(text) > 1 && (text[0] == '-' || text[0] == '+'):
-			if text[0] == '-' {
-				flags += text[1:]
-			} else if strings.ContainsAny(text, "no") {
-				flags = strings.ReplaceAll(flags, "n", "") // -n +n, -n +o noexec
-			}
-			if strings.ContainsAny(text, "ik") {
-				w.undecided(true, c.Name+" "+text+" reads start-up files, or takes assignments anywhere")
-			}
-			i += strings.Count(text, "o") + strings.Count(text, "O") // each takes a word
-		default:
-			return i, flags, true
-		}
-		i++
-	}
-	return i, flags, true
-}
-
-// scriptOf returns the text of the only heredoc or here-string of a statement, and false if there is another input or
-// the text is not fixed.
+// scriptOf returns the text of the only heredoc or here-string of a statement, if
+// it does not depend on anything.
 func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	var inputs []*syntax.Redirect
 	for _, r := range redirs {
@@ -246,7 +207,6 @@ func setsNamed(w *walker, of string, word Word) {
 	w.variableName(of, word)
 	if word.Static {
 		w.setsVariable(word.Text, "$")
-		w.out.others[word.Text]++
 	}
 }
 

@@ -5,93 +5,52 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A text often says itself what its variables hold: D=/; rm -rf "$D". Such values refuse or
+// A text often says itself what a variable holds: D=/; rm -rf "$D". Such values refuse or
 // explain; they never allow, since a variable may be set in other ways too.
 
 // maxValues bounds the values of one variable, and the readings of one word.
 const maxValues = 32
 
-// collectLoop records the items that a loop gives its variable.
-func collectLoop(w *walker, loop *syntax.WordIter) {
-	name := loop.Name.Value
-	for _, item := range loop.Items {
-		mayHold(w, name, item, false)
+// mayHold notes a literal value that a text gives a variable.
+func mayHold(w *walker, name string, value *syntax.Word) {
+	if word := w.word(value); word.Static && !word.Home && len(w.out.values[name]) < maxValues {
+		w.out.values[name] = appendNew(w.out.values[name], word.Text)
 	}
 }
 
-// mayHold records what a variable may be given. It counts in others that some of it is not known.
-func mayHold(w *walker, name string, value *syntax.Word, unknown bool) {
-	var texts []string
-	if !unknown {
-		if word := w.word(value); word.Static && !word.Home {
-			texts = []string{word.Text}
-		} else {
-			var known bool
-			texts, known = guess(w, value)
-			unknown = !known
-		}
-	}
-	if len(w.out.Assigned[name])+len(texts) > maxValues {
-		texts, unknown = nil, true
-	}
-	if unknown || len(texts) == 0 {
-		w.out.others[name]++
-	}
-	for _, text := range texts {
-		w.out.Assigned[name] = appendNew(w.out.Assigned[name], text)
-	}
-}
-
-// guess returns what a word becomes with the values of its variables; known reports whether
-// these are all its readings.
-func guess(w *walker, arg *syntax.Word) (texts []string, known bool) {
-	var names []string
-	ok, here := true, false
-	known = true
+// guess returns what a word may become with the values of its variable, if it has one.
+func guess(w *walker, arg *syntax.Word) (texts []string) {
+	name, known := "", true
 	syntax.Walk(arg, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp, *syntax.ExtGlob:
-			ok = false
+			known = false
 		case *syntax.ParamExp:
-			if n.Param == nil || n.Excl || n.Index != nil || n.Slice != nil || n.Names != 0 || n.Length || len(w.out.Assigned[n.Param.Value]) == 0 && n.Param.Value != "PWD" {
-				ok = false
-				break
+			known = known && n.Param != nil && (name == "" || name == n.Param.Value)
+			if n.Param != nil {
+				name = n.Param.Value
 			}
-			if here = here || len(w.out.Assigned[n.Param.Value]) == 0; here {
-				known = false // $PWD is guessed as ".", but not known
-				break
-			}
-			names = appendNew(names, n.Param.Value)
-			known = known && w.out.others[n.Param.Value] == 0
 		}
-		return ok
+		return known
 	})
-	if !ok || len(names) == 0 && !here {
-		return nil, false
-	}
 	defer func() {
-		if recover() != nil { // the library panicked; nothing depends on a guess
-			texts, known = nil, false
+		if recover() != nil { // of a library: nothing depends on a guess
+			texts = nil
 		}
 	}()
-	count := 1
-	for _, name := range names {
-		count *= len(w.out.Assigned[name])
+	values := w.out.values[name]
+	if name == "PWD" {
+		values = []string{"."}
 	}
-	for k := range min(count, maxValues) {
-		now := map[string]string{"PWD": "."}
-		for _, name := range names {
-			values := w.out.Assigned[name]
-			now[name] = values[k%len(values)]
-			k /= len(values)
-		}
-		fields, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(func(name string) string { return now[name] })}, arg)
-		if err != nil {
-			return nil, false
+	for _, value := range values {
+		env := expand.FuncEnviron(func(n string) string { return map[string]string{name: value}[n] })
+		fields, err := expand.Fields(&expand.Config{Env: env}, arg)
+		if err != nil || !known {
+			return nil
 		}
 		texts = append(texts, fields...)
 	}
-	return texts, known && count <= maxValues
+	return texts
 }
 
 // settle computes the guesses of words after the values of all variables are known: in a loop, a word may be reached
@@ -104,12 +63,8 @@ func settle(w *walker) {
 	for _, list := range lists {
 		for i, word := range list {
 			if word.arg != nil {
-				list[i].Guesses, list[i].guessed = guess(w, word.arg)
+				list[i].Guesses = guess(w, word.arg)
 			}
 		}
 	}
 }
-
-// Named reports whether the text says which files a word may name: literally, by a
-// pattern, or by every value of its variables.
-func (w Word) Named() bool { return w.Static || w.Home || w.Glob || w.guessed }
