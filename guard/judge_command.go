@@ -34,7 +34,6 @@ func (j *judge) command(c Exec) {
 	l.line.data = j.data
 	l.line.follow()
 	l.denials()
-	l.personCommands()
 	files := wordFiles{l}
 	files.words()
 	if !l.discarded() {

@@ -45,8 +45,7 @@ const (
 	ruleContainment  = "containment"    // rules that only a sandbox could enforce
 	ruleUnsandboxed  = "sandbox opt-out"
 	ruleUndecidable  = "undecidable command"
-	rulePersonOnly   = "person's command" // toolhost trust and its like
-	ruleDiscard      = "discarded work"   // leaving a worktree and losing changes in it
+	ruleDiscard      = "discarded work" // leaving a worktree and losing changes in it
 	ruleReadOnly     = "read-only command"
 	ruleMode         = "mode" // followed by the mode's name
 )

@@ -10,16 +10,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/builtin"
-	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/hostpreset"
 	"github.com/toolhost/toolhost/guard/settings"
 	"github.com/toolhost/toolhost/mcpserver"
 )
 
+// personOnly are the commands that change what a caller may do, or what it did: only a person may run them.
+var personOnly = []string{
+	"allow", "allow-host", "ask", "credential add", "credential remove", "deny", "install", "keep", "mcp accept",
+	"mcp add", "mcp allow-host", "mcp login", "mcp logout", "mcp remove", "mode", "rewind", "rules", "token add",
+	"token revoke", "trust", "undo", "uninstall",
+}
+
 // refuseInCall refuses the commands that only a person runs in a process that a call has started.
 func refuseInCall(cmd *cobra.Command) error {
 	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-	if !slices.Contains(guard.PersonCommands(), name) || !builtin.InCall() {
+	if !slices.Contains(personOnly, name) || !builtin.InCall() {
 		return nil
 	}
 	if list := cmd.Flags().Lookup("list"); list != nil && list.Value.String() == "true" || name == "rules" && !cmd.Flags().Changed("remove") {
