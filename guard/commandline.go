@@ -21,6 +21,10 @@ type commandLine struct {
 	lost     bool              // it changes to a directory that is not known
 }
 
+func newCommandLine(k *policyData, text string, a *command.Analysis, dir Path) *commandLine {
+	return &commandLine{data: k, text: text, analysis: a, dirs: []Path{dir}, places: map[string][]Path{}}
+}
+
 // follow finds the directories that the line changes to. Where it is not understood
 // which of its commands run in which, each is judged as if it ran in all of them.
 func (ln *commandLine) follow() {
@@ -107,6 +111,9 @@ func union(list []Path, paths ...Path) []Path {
 func (ln *commandLine) resolve(w command.Word, text string, dir Path) (Path, error) {
 	if len(text) > realpath.MaxLength || strings.ContainsRune(text, 0) {
 		return Path{}, fmt.Errorf("no file has such a name: %s", clip(text))
+	}
+	if rest, ok := strings.CutPrefix(text, inProject); ok && (rest == "" || rest[0] == '/') { // of a hook
+		dir, text = pathOf(ln.data.roots[0]), "./"+rest
 	}
 	if !w.Home && strings.HasPrefix(text, "~") {
 		text = "./" + text

@@ -91,8 +91,8 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 		}
 		return found
 	}
-	for _, s := range t.a.Commands {
-		dirs := t.places(s.Places)
+	for _, s := range t.analysis.Commands {
+		dirs := t.runsIn(s.Places)
 		_, runs := scriptRunners[programName(s.Name)]
 		runs = runs || s.Name == "." || s.Name == "source"
 		_, launches := launchers[programName(s.Name)]
@@ -101,8 +101,8 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 			runs = runs || own && i == 0
 		}
 	}
-	for _, w := range t.a.Reads {
-		add(w, t.places(w.Places), false)
+	for _, w := range t.analysis.Reads {
+		add(w, t.runsIn(w.Places), false)
 	}
 	return held
 }
@@ -112,7 +112,7 @@ func (t *hostLine) hookFiles() (held []pathname.Place) {
 func (t *hostLine) withDirectory(path Path) []pathname.Place {
 	all := []pathname.Place{{Given: path.given, Real: path.real}}
 	dir := pathname.Place{Given: filepath.Dir(path.given), Real: filepath.Dir(path.real)}
-	rel := strings.Trim(t.k.recursive(pathname.Slashed(dir.Real)), "/")
+	rel := strings.Trim(t.data.recursive(pathname.Slashed(dir.Real)), "/")
 	if strings.Contains(rel, "/") && settle.ClassOf(rel) == settle.Held {
 		all = append(all, dir)
 	}
@@ -140,12 +140,12 @@ func isProgram(path Path) bool {
 func (k *policyData) hookOutputs(set *settings.Settings) (files []string) {
 	k.eachHook(set, func(_ settings.Hook, line HostCommand) {
 		t := line.parse(k)
-		for _, w := range t.a.Writes {
+		for _, w := range t.analysis.Writes {
 			if !w.Static && !w.Home || isStream(w.Text) {
 				continue
 			}
-			for _, dir := range t.places(w.Places) {
-				path, err := t.resolve(w.Text, dir, w.Home)
+			for _, dir := range t.runsIn(w.Places) {
+				path, err := t.resolve(w, w.Text, dir)
 				if err != nil || path.dir || t.exposed(path) || k.isReserved(path) || slices.Contains(files, path.real) {
 					continue
 				}

@@ -66,7 +66,9 @@ func (c HostCommand) parse(k *policyData) *hostLine {
 	if real, err := filepath.EvalSymlinks(c.Dir); err == nil {
 		dir.real = real
 	}
-	return &hostLine{k: k, a: command.Analyze(c.text()), dirs: []Path{dir}}
+	line := newCommandLine(k, c.text(), command.Analyze(c.text()), dir)
+	line.follow()
+	return &hostLine{line}
 }
 
 // files returns the existing files of the boundary that the command line names or finds in PATH, and the interpreters
@@ -102,12 +104,12 @@ func (c HostCommand) files(k *policyData) (held []pathname.Place) {
 			}
 		}
 	}
-	for _, s := range t.a.Commands {
+	for _, s := range t.analysis.Commands {
 		if s.Name != "" && !strings.Contains(s.Args[0].Text, "/") {
 			program(hostprogram.InPath(s.Name), t.dirs[0])
 		}
 		for _, w := range s.Args {
-			all(w.Text, t.places(s.Places))
+			all(w.Text, t.runsIn(s.Places))
 		}
 	}
 	for _, word := range append(slices.Clone(c.Args), c.text()) {

@@ -11,11 +11,7 @@ import (
 )
 
 // A hostLine is the analyzed command line of a [HostCommand].
-type hostLine struct {
-	k    *policyData
-	a    *command.Analysis
-	dirs []Path // in which it starts
-}
+type hostLine struct{ *commandLine }
 
 // texts returns the possible values of a word, as far as the text determines them.
 func (t *hostLine) texts(w command.Word) []string {
@@ -25,50 +21,15 @@ func (t *hostLine) texts(w command.Word) []string {
 	return w.Guesses
 }
 
-// places returns the directories that a command may run in, or those of the line if they are not known.
-func (t *hostLine) places(places []command.Place) []Path {
-	var all []Path
-	for _, place := range places {
-		for _, dir := range t.dirs {
-			for _, step := range place {
-				next, err := t.resolve(step.Text, dir, step.Home)
-				if err != nil {
-					return t.dirs
-				}
-				dir = next
-			}
-			all = append(all, dir)
-		}
-	}
-	if places == nil {
-		return t.dirs
-	}
-	return all
-}
-
-// resolve returns the file that a text names in a directory; home says that "~" is the home directory.
-func (t *hostLine) resolve(text string, dir Path, home bool) (Path, error) {
-	if rest, ok := strings.CutPrefix(text, inProject); ok && (rest == "" || rest[0] == '/') {
-		dir, text = pathOf(t.k.roots[0]), "./"+rest
-	}
-	if !home && isHome(text) {
-		text = "./" + text
-	}
-	if err := realpath.Check(dir.real, text); err != nil {
-		return Path{}, err
-	}
-	return t.k.resolve(dir, text)
-}
-
 // named returns the existing file that a text names in a directory, if any.
 func (t *hostLine) named(text string, dir Path) (Path, bool) {
-	path, err := t.resolve(text, dir, true)
+	path, err := t.resolve(command.Word{Home: true}, text, dir)
 	return path, err == nil && realpath.Exists(path.real)
 }
 
 // exposed reports whether tools or commands can write a file, by any of its names.
 func (t *hostLine) exposed(path Path) bool {
-	k := t.k
+	k := t.data
 	return k.inside.Hold(pathname.Slashed(path.given)) || k.inside.Hold(pathname.Slashed(path.real)) ||
 		withinAny(path.real, k.files.writable) || withinAny(path.given, k.files.writable)
 }
@@ -76,7 +37,7 @@ func (t *hostLine) exposed(path Path) bool {
 // inWorkspace reports whether a path lies below a directory that commands can write. The directory itself does not
 // count.
 func (t *hostLine) inWorkspace(path Path) bool {
-	return t.exposed(path) && !slices.ContainsFunc(t.k.bounds, func(b pathname.Place) bool { return b.Real == path.real })
+	return t.exposed(path) && !slices.ContainsFunc(t.data.bounds, func(b pathname.Place) bool { return b.Real == path.real })
 }
 
 // pieces returns the texts in a word that may be file names: it splits key=value, -Fvalue, lists and quoted text.

@@ -38,8 +38,8 @@ func isData(name string) bool { return slices.Contains(dataFiles, strings.ToLowe
 // full: they cannot be held.
 func (c HostCommand) unnamed(k *policyData) error {
 	t := c.parse(k)
-	for _, s := range t.a.Commands {
-		at, ok := t.loads(s, t.places(s.Places))
+	for _, s := range t.analysis.Commands {
+		at, ok := t.loads(s, t.runsIn(s.Places))
 		switch {
 		case !ok:
 		case at.dir:
@@ -107,7 +107,7 @@ func givesText(option, letters string) bool {
 // inBoundary returns the path that a word names where commands write, which need not exist.
 func (t *hostLine) inBoundary(word string, dirs []Path) (Path, bool) {
 	for _, dir := range dirs {
-		if path, err := t.resolve(word, dir, true); err == nil && t.exposed(path) {
+		if path, err := t.resolve(command.Word{Home: true}, word, dir); err == nil && t.exposed(path) {
 			return path, true
 		}
 	}

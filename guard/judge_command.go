@@ -24,7 +24,7 @@ func (j *judge) command(c Exec) {
 		j.add(Part{What: "run " + c.Text, Action: Deny, Rule: RuleBoundary, Source: builtIn, Reason: "The directory of the command was never resolved."})
 		return
 	}
-	l := &commandJudge{j: j, line: &commandLine{text: c.Text, analysis: c.analysis(), dirs: []Path{c.Dir}, places: map[string][]Path{}}}
+	l := &commandJudge{j: j, line: newCommandLine(j.data, c.Text, c.analysis(), c.Dir)}
 	l.excluded = j.data.excludes(l.line.analysis)
 	if !l.held() { // its names mean the same as to the host
 		host := *j.data

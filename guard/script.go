@@ -104,7 +104,7 @@ func (ln *commandLine) writes(real string) bool {
 
 // lineOf returns the command line of a call, with the names that its commands see.
 func (p *Policy) lineOf(c Exec) *commandLine {
-	l := &commandLine{data: p.data, text: c.Text, analysis: c.analysis(), dirs: []Path{c.Dir}, places: map[string][]Path{}}
+	l := newCommandLine(p.data, c.Text, c.analysis(), c.Dir)
 	if c.Unsandboxed || !p.data.containment().Writes || p.data.excludes(l.analysis) { // its names mean the same as to the host
 		host := *p.data
 		host.private = nil
