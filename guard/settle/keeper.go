@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"github.com/toolhost/toolhost/guard/statedir"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -236,9 +237,9 @@ func (k *Keeper) answer(dir string, paths []string, do func(*place, name, bool) 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	alone := p.users == 0 && tryLock(p.store.lock)
+	alone := p.users == 0 && statedir.TryLock(p.store.lock)
 	if alone {
-		defer unlock(p.store.lock)
+		defer statedir.Unlock(p.store.lock)
 	}
 	alone = alone && !p.store.running()
 	if err := errors.Join(p.store.load(&p.rec), p.store.remember(&p.memory)); err != nil {

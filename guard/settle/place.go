@@ -3,6 +3,7 @@ package settle
 import (
 	"errors"
 	"fmt"
+	"github.com/toolhost/toolhost/guard/statedir"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -79,25 +80,25 @@ func (p *place) begin(keep bool) ([]string, error) {
 // first begins the first command.
 func (p *place) first(keep bool) error {
 	for range beginTries {
-		if alone := tryLock(p.store.lock); !alone {
-			shareLock(p.store.lock)
+		if alone := statedir.TryLock(p.store.lock); !alone {
+			statedir.ShareLock(p.store.lock)
 			if !p.store.running() { // the other process has just ended a command, or answered
-				unlock(p.store.lock)
+				statedir.Unlock(p.store.lock)
 				time.Sleep(beginPause)
 				continue
 			}
 			if err := p.read(); err != nil {
-				unlock(p.store.lock)
+				statedir.Unlock(p.store.lock)
 				return &stateError{err}
 			}
 			p.start(keep)
 			return nil
 		}
 		if err := p.open(); err != nil {
-			unlock(p.store.lock)
+			statedir.Unlock(p.store.lock)
 			return err
 		}
-		shareLock(p.store.lock)
+		statedir.ShareLock(p.store.lock)
 		p.start(keep)
 		return nil
 	}
@@ -197,11 +198,11 @@ func (p *place) end(task bool) (notes []string, fresh []File) {
 
 // endLast settles the place after the last command of this host, unless commands of another host run.
 func (p *place) endLast() {
-	if !tryLock(p.store.lock) {
+	if !statedir.TryLock(p.store.lock) {
 		p.tell()
 		return
 	}
-	defer unlock(p.store.lock)
+	defer statedir.Unlock(p.store.lock)
 	p.told, p.ofTasks = nil, nil
 	if err := p.read(); err != nil {
 		p.note("What other hosts recorded of protected files cannot be read: %v.", err)

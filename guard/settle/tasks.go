@@ -3,6 +3,8 @@ package settle
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // Tasks may run for hours. While one runs, what it depends on must not be exchanged: a rebase that runs a build would
@@ -49,10 +51,10 @@ func (p *place) leaveTasks() {
 
 // alone calls a function that exchanges files, unless commands of another host run.
 func (p *place) alone(do func()) {
-	if tryLock(p.store.lock) {
+	if statedir.TryLock(p.store.lock) {
 		do()
 	}
-	shareLock(p.store.lock)
+	statedir.ShareLock(p.store.lock)
 }
 
 // gitWorks reports whether a git command that takes several steps is under way in a repository of the directory.

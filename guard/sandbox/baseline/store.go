@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/guard/privatefile"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A record is the baseline of a directory.
@@ -49,7 +50,7 @@ func (k *Keeper) storeOf(dir string) *store {
 }
 
 func openStore(path string) *store {
-	lock, err := openOwn(path+lockSuffix, os.O_RDWR|os.O_CREATE)
+	lock, err := statedir.OpenOwn(path+lockSuffix, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return &store{}
 	}
@@ -69,8 +70,8 @@ func (s *store) busy() (alone, killed bool) {
 	if s.lock == nil {
 		return true, false
 	}
-	if alone = tryLock(s.lock); !alone {
-		shareLock(s.lock)
+	if alone = statedir.TryLock(s.lock); !alone {
+		statedir.ShareLock(s.lock)
 		return false, false
 	}
 	killed = s.running()
@@ -81,7 +82,7 @@ func (s *store) busy() (alone, killed bool) {
 // share lets other hosts run commands as well.
 func (s *store) share() {
 	if s.lock != nil {
-		shareLock(s.lock)
+		statedir.ShareLock(s.lock)
 	}
 }
 
@@ -90,11 +91,11 @@ func (s *store) idle() {
 	if s.lock == nil {
 		return
 	}
-	if tryLock(s.lock) && !s.unclean {
+	if statedir.TryLock(s.lock) && !s.unclean {
 		_, _ = s.lock.WriteAt(unmarked, 0)
 	}
 	s.unclean = false
-	unlock(s.lock)
+	statedir.Unlock(s.lock)
 }
 
 func (s *store) close() {
@@ -161,7 +162,7 @@ func (k *Keeper) recover(s *store, roots []string) {
 	if mine {
 		k.left = append(k.left, r.Guarded...)
 	}
-	alone := tryLock(s.lock)
+	alone := statedir.TryLock(s.lock)
 	if !alone && !mine {
 		return // the host of those commands lives
 	}
@@ -185,7 +186,7 @@ func (k *Keeper) keep(path string, gone []removed) string {
 	if info, err := os.Stat(name); err == nil && info.Size() > maxRemoved {
 		_ = os.Rename(name, name+".1")
 	}
-	f, err := openOwn(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+	f, err := statedir.OpenOwn(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return ""
 	}
