@@ -306,7 +306,7 @@ func (l *commandJudge) autoAllowed() bool {
 	}
 	switch k.mode {
 	case settings.ModeAcceptEdits:
-		return l.contained() || !l.j.policy.caller.Remote
+		return l.contained() || !l.j.policy.caller.Remote && !l.line.analysis.Downloaded
 	case settings.ModeDefault, settings.ModeAuto:
 		return l.contained()
 	}

@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"github.com/toolhost/toolhost/guard/statedir"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A Keeper settles the protected files of the workspaces of a host. Its methods may be called from several goroutines.

@@ -3,7 +3,6 @@ package settle
 import (
 	"errors"
 	"fmt"
-	"github.com/toolhost/toolhost/guard/statedir"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolhost/toolhost/guard/statedir"
 )
 
 // A place is a directory that commands write.

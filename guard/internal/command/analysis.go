@@ -34,6 +34,10 @@ type Analysis struct {
 	// not in Commands: a rule against that program cannot be relied on.
 	Hiding bool
 
+	// Downloaded is set when a shell or another interpreter runs text that is not part of the line, and a command of the
+	// line downloads something: curl URL | sh.
+	Downloaded bool
+
 	// Lost is set when the shell may move to a directory that no literal operand of cd or pushd names.
 	Lost bool
 
@@ -45,8 +49,9 @@ type Analysis struct {
 	followed int  // how many of these cwdTracker understands
 	lost     bool // a change is not understood
 
-	arrays bool                // a variable may be an array
-	values map[string][]string // literal ones that the text gives its variables, see collect
+	foreign bool                // an interpreter runs text that is not part of the line
+	arrays  bool                // a variable may be an array
+	values  map[string][]string // literal ones that the text gives its variables, see collect
 }
 
 // A Word is one argument, expanded as far as that needs nothing but the text.

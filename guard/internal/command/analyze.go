@@ -52,6 +52,8 @@ func Analyze(text string) (out *Analysis) {
 	w.script(text)
 	forgetPlaces(w)
 	settle(w)
+	downloads := func(c Simple) bool { return oneOf(c.Name, "curl wget fetch aria2c http https xh") }
+	out.Downloaded = out.foreign && slices.ContainsFunc(out.Commands, downloads)
 	return out
 }
 

@@ -34,7 +34,7 @@ func (w *walker) special(stdin []*syntax.Redirect) {
 		_, writes := c.Files()
 		w.out.Writes = append(w.out.Writes, writes...)
 	default:
-		readOther(w, c)
+		readOther(w, c, stdin)
 	}
 }
 
@@ -43,11 +43,15 @@ const (
 	awks   = "awk gawk mawk nawk original-awk"
 )
 
-// readOther examines the other programs: interpreters, programs that start others, and those that may run a command
-// given by their words or options.
-func readOther(w *walker, c Simple) {
+// readOther deals with the programs that need no look of their own: those that
+// run what they are given somewhere, and those that do so by an option.
+func readOther(w *walker, c Simple, stdin []*syntax.Redirect) {
 	switch {
 	case IsInterpreter(c.Name):
+		text := Simple{Args: c.Args[:min(3, len(c.Args))]} // with what it runs: FILE, or -c TEXT
+		if len(c.Args) == 1 || c.Args[len(c.Args)-1].Text == "-" || text.Dynamic() {
+			w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
+		}
 		if !asksVersion(c) {
 			w.undecided(!interpretsFile(c), c.Name+" "+interprets)
 		}

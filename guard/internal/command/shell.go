@@ -28,6 +28,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 	}
 	switch {
 	case p.unsure != "" || slices.ContainsFunc(c.Args[1:], odd), long && posix, p.has("rcfile init-file"):
+		w.out.foreign = true
 		w.undecided(true, c.Name+" with options that are not known: "+cmp.Or(p.unsure, join(c.Args)))
 	case p.has("help version"):
 	case p.has("n"):
@@ -42,6 +43,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 		}
 	case len(p.operands) > 0 && !p.has("s"):
 		w.out.Reads = append(w.out.Reads, p.operands[0])
+		w.out.foreign = w.out.foreign || p.operands[0].Stream
 		w.undecided(true, c.Name+" "+runsFile+p.operands[0].Text)
 	default:
 		if script, ok := scriptOf(w, stdin); ok {
@@ -49,6 +51,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 			w.textOf(c.Name+" <<", Word{Text: script, Static: true}, posix, nil)
 			return
 		}
+		w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
 		w.undecided(true, c.Name+" runs what it reads from its standard input")
 	}
 }
@@ -58,7 +61,7 @@ func readShell(w *walker, c Simple, stdin []*syntax.Redirect) {
 func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	var inputs []*syntax.Redirect
 	for _, r := range redirs {
-		if strings.HasPrefix(r.Op.String(), "<") && (r.N == nil || r.N.Value == "0") {
+		if isInput(r) {
 			inputs = append(inputs, r)
 		}
 	}
@@ -75,7 +78,12 @@ func scriptOf(w *walker, redirs []*syntax.Redirect) (string, bool) {
 	return "", false
 }
 
-// leadingTabs matches the tabs that <<- removes.
+// isInput reports whether a redirection gives a command its standard input.
+func isInput(r *syntax.Redirect) bool {
+	return strings.HasPrefix(r.Op.String(), "<") && (r.N == nil || r.N.Value == "0")
+}
+
+// leadingTabs matches what <<- takes away.
 var leadingTabs = regular(`(?m)^\t+`)
 
 // heredoc returns the body of a heredoc, and false if the body may not be what the command reads: it has expansions,
@@ -112,6 +120,7 @@ func readBuiltin(w *walker, c Simple) {
 	case ".", "source":
 		if len(operands) > 0 {
 			w.out.Reads = append(w.out.Reads, operands[0])
+			w.out.foreign = w.out.foreign || operands[0].Stream
 		}
 		w.undecided(true, sourcesFile)
 	case "set", "shopt":

@@ -188,6 +188,7 @@ func (w *walker) within(via string) string {
 func (w *walker) textOf(via string, script Word, posix bool, funcs map[string]bool) {
 	outer := w.current
 	if !script.Static {
+		w.out.foreign = true
 		w.undecided(true, via+" of dynamic text")
 		return
 	}
