@@ -2,7 +2,6 @@ package guard
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -152,7 +151,7 @@ func (f wordFiles) writesProtected(t *target) (Part, bool) {
 // protects reports whether the containment, or the settlement after the command, protects a path from the command.
 func (f wordFiles) protects(t *target) bool {
 	k := f.j.data
-	return f.contained() && (k.kernelProtected(t.path.real) || !f.j.inside(t) && !k.writesHome()) || f.held() && k.isSettledPath(t.path.real)
+	return !k.writesHome() && (f.contained() || f.held() && k.isSettledPath(t.path.real))
 }
 
 // deniedInside refuses to write a directory whose entire content is denied: a command that removes or moves it, or
@@ -197,34 +196,10 @@ func replaces(s command.Simple, t *target) bool {
 	return false
 }
 
-// kernelProtected reports whether the containment keeps a protected path unchanged: one that exists and is a directory
-// or lies directly in a root (see [Commands.SandboxPaths]), or one in .git, where commands must be able to write.
-func (k *policyData) kernelProtected(path string) bool {
-	isRoot := func(dir string) bool {
-		return slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return b.Real == dir })
-	}
-	if k.hostFiles.Hold(pathname.Slashed(path)) && realpath.Exists(path) {
-		return true
-	}
-	for at := path; at != filepath.Dir(at) && !isRoot(at); at = filepath.Dir(at) {
-		name := filepath.Base(at)
-		if pathname.Folded.Of(name) == ".git" {
-			return true
-		}
-		if !isProtectedName(name) {
-			continue
-		}
-		if info, err := os.Lstat(at); err == nil && (info.IsDir() || isRoot(filepath.Dir(at))) {
-			return true
-		}
-	}
-	return false
-}
-
 // isSettledPath reports whether what commands write at a path is held until a person answers: see [Commands.Settled].
 func (k *policyData) isSettledPath(path string) bool {
 	name := pathname.Slashed(path)
-	return settle.ClassOf(k.recursive(name)) == settle.Held && !k.hostFiles.Hold(name) && !k.writesHome() &&
+	return settle.ClassOf(k.recursive(name)) == settle.Held && !k.hostFiles.Hold(name) &&
 		slices.ContainsFunc(k.bounds, func(b pathname.Place) bool { return pathname.Within(name, pathname.Slashed(b.Real)) })
 }
 
