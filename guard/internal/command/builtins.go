@@ -47,7 +47,7 @@ const (
 // run what they are given somewhere, and those that do so by an option.
 func readOther(w *walker, c Simple, stdin []*syntax.Redirect) {
 	switch {
-	case IsInterpreter(c.Name):
+	case isInterpreter(c.Name):
 		text := Simple{Args: c.Args[:min(3, len(c.Args))]} // with what it runs: FILE, or -c TEXT
 		if len(c.Args) == 1 || c.Args[len(c.Args)-1].Text == "-" || text.Dynamic() {
 			w.out.foreign = w.out.foreign || !slices.ContainsFunc(stdin, isInput)
@@ -70,8 +70,8 @@ func readOther(w *walker, c Simple, stdin []*syntax.Redirect) {
 	}
 }
 
-// IsInterpreter reports whether a program runs text in a language that this package does not read.
-func IsInterpreter(name string) bool {
+// isInterpreter reports whether a program runs text in a language that this package does not read.
+func isInterpreter(name string) bool {
 	return listed("interpreters", strings.TrimRight(name, "0123456789."))
 }
 

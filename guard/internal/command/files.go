@@ -118,7 +118,7 @@ func Known(name string) bool {
 	_, described := recordOf("programs", name)
 	_, wraps := wrapperOf(name)
 	_, launches := launcherOf(name)
-	return described || wraps || launches || IsInterpreter(name) || listed("starters", name) ||
+	return described || wraps || launches || isInterpreter(name) || listed("starters", name) ||
 		oneOf(name, "bash sh dash ash rbash zsh ksh mksh fish csh tcsh . source alias enable hash bind complete compgen fc kill bfs original-awk "+
 			"npx bunx pnpx uvx npm pnpm yarn bundle poetry pipenv uv git cd eval trap export declare typeset local readonly nameref test [ set shopt")
 }
