@@ -285,7 +285,7 @@ func (s *shop) attackScratch(t *testing.T, alice, bob, dave *client.Conn) {
 		for _, command := range []string{
 			"cat " + dir + "/secret.txt", "ls -la " + dir, "find ~/.cache ~/.local -name 'secret*' -exec cat {} +",
 			"grep -rs CANARY.TEMP ~/.cache ~/.local",
-			"cp -r " + dir + " stolen; cat stolen/*; rm -rf stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
+			"cp -r " + dir + "/secret* stolen; cat stolen; rm -rf stolen", "echo x >>" + dir + "/secret.txt; tail -2 " + dir + "/secret.txt", "rm -rf " + dir,
 		} {
 			if raw := s.bash(bob, command, nil); strings.Contains(raw, "CANARY-TEMP") {
 				t.Errorf("%s of %s tells: %s", command, name, host.Clip(raw, 400))
