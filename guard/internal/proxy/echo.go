@@ -21,13 +21,13 @@ const (
 	echoChunk = 32 << 10
 )
 
-// hideEchoes takes values out of a response: its header, its body of whatever type, and its trailer. pairs returns
+// hideEchoes takes values out of a response: its header, its body of whatever type, and its trailer. values returns
 // what is known by then.
-func hideEchoes(r *http.Response, pairs func() []pair) error {
-	known := pairs()
+func hideEchoes(r *http.Response, values func() *finder) error {
+	known := values()
 	hideHeader(r.Header, known)
-	r.Status = hide(r.Status, known) // which an upgrade repeats
-	e := &echoReader{from: r.Body, pairs: pairs, response: r}
+	r.Status = known.hide(r.Status) // which an upgrade repeats
+	e := &echoReader{from: r.Body, values: values, response: r}
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		to, ok := r.Body.(io.Writer)
 		if !ok {
@@ -50,13 +50,13 @@ func hideEchoes(r *http.Response, pairs func() []pair) error {
 		r.ContentLength = -1
 		r.Header.Del("Content-Length")
 		r.Header.Del("Content-Encoding")
-	case encoding != "" && len(known) > 0:
+	case encoding != "" && len(known.pairs) > 0:
 		return fmt.Errorf("its answer has the encoding %.100q, which was not asked for", encoding)
 	}
 	switch text := isText(r.Header.Get("Content-Type")); {
 	case r.ContentLength < 0:
 		return nil
-	case !text || sameLengths(known):
+	case !text || known.sameLengths():
 		e.fixed = true
 		return nil
 	case r.ContentLength > maxSized:
@@ -75,10 +75,10 @@ func hideEchoes(r *http.Response, pairs func() []pair) error {
 }
 
 // hideHeader takes values out of a header.
-func hideHeader(header http.Header, pairs []pair) {
+func hideHeader(header http.Header, known *finder) {
 	for _, values := range header {
 		for i := range values {
-			values[i] = hide(values[i], pairs)
+			values[i] = known.hide(values[i])
 		}
 	}
 }
@@ -124,23 +124,6 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 	return g.z.Read(p)
 }
 
-// hide returns a text without values.
-func hide(text string, pairs []pair) string {
-	for _, p := range pairs {
-		text = strings.ReplaceAll(text, p.outside, p.inside)
-	}
-	return text
-}
-
-func sameLengths(pairs []pair) bool {
-	for _, p := range pairs {
-		if len(p.outside) != len(p.inside) {
-			return false
-		}
-	}
-	return true
-}
-
 // isText reports whether bodies of a type are text, whose length may change. One that says nothing may be.
 func isText(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
@@ -155,11 +138,11 @@ func isText(contentType string) bool {
 // An echoReader takes values out of a body as it arrives. It keeps back no more than what may be the beginning of one.
 type echoReader struct {
 	from     io.ReadCloser
-	pairs    func() []pair  // what is known by now: a stream may be older than a value
+	values   func() *finder // of what is known by now: a stream may be older than a value
 	fixed    bool           // what takes the place of a value has its length
 	response *http.Response // whose trailer arrives with the end; may be nil
 	buf      []byte         // what is read
-	in       []byte         // what is not examined yet
+	rest     []byte         // what is not examined yet, in buf
 	out      []byte         // what can be read from this reader
 	err      error
 }
@@ -173,19 +156,23 @@ func (e *echoReader) Close() error {
 
 func (e *echoReader) hideTrailer() {
 	if e.response != nil {
-		hideHeader(e.response.Trailer, e.pairs())
+		hideHeader(e.response.Trailer, e.values())
 	}
 }
 
 func (e *echoReader) Read(p []byte) (int, error) {
-	if e.buf == nil {
-		e.buf = make([]byte, echoChunk)
-	}
 	for len(e.out) == 0 && e.err == nil {
+		kept := len(e.rest)
+		if size := kept + echoChunk; len(e.buf) < size {
+			buf := make([]byte, size)
+			copy(buf, e.rest)
+			e.buf = buf
+		} else {
+			copy(e.buf, e.rest)
+		}
 		var n int
-		n, e.err = e.from.Read(e.buf)
-		e.in = append(e.in, e.buf[:n]...)
-		e.examine(e.err != nil)
+		n, e.err = e.from.Read(e.buf[kept : kept+echoChunk])
+		e.examine(e.buf[:kept+n], e.err != nil)
 		if e.err != nil {
 			e.hideTrailer()
 		}
@@ -198,44 +185,30 @@ func (e *echoReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// examine moves what was read from in to out. last says that nothing follows.
-func (e *echoReader) examine(last bool) {
-	e.out = e.out[:0]
-	pairs := e.pairs()
-	kept := 0
+// examine moves what was read to out, and keeps the rest. last says that nothing follows.
+func (e *echoReader) examine(in []byte, last bool) {
+	values := e.values()
+	e.out = nil
 	for {
-		kept = 0
+		kept := 0
 		if !last {
-			kept = beginning(e.in, pairs)
+			kept = values.beginning(in)
 		}
-		at, found := len(e.in)-kept, pair{} // what may be the beginning of a longer value is no shorter one yet
-		for _, p := range pairs {
-			if i := bytes.Index(e.in[:min(len(e.in), at+len(p.outside)-1)], []byte(p.outside)); i >= 0 {
-				at, found = i, p
+		at, found := values.find(in, len(in)-kept) // what may be the beginning of a longer value is no shorter one yet
+		if at < 0 {
+			e.rest = in[len(in)-kept:]
+			if in = in[:len(in)-kept]; e.out == nil {
+				e.out = in
+			} else {
+				e.out = append(e.out, in...)
 			}
-		}
-		if found.outside == "" {
-			break
+			return
 		}
 		inside := found.inside
 		if n := len(found.outside); e.fixed && len(inside) != n {
 			inside = (inside + strings.Repeat("*", n))[:n]
 		}
-		e.out = append(append(e.out, e.in[:at]...), inside...)
-		e.in = e.in[at+len(found.outside):]
+		e.out = append(append(e.out, in[:at]...), inside...)
+		in = in[at+len(found.outside):]
 	}
-	e.out = append(e.out, e.in[:len(e.in)-kept]...)
-	e.in = append([]byte(nil), e.in[len(e.in)-kept:]...)
-}
-
-// beginning returns the length of the longest end of a text with which a value may begin.
-func beginning(text []byte, pairs []pair) (n int) {
-	for _, p := range pairs {
-		for k := min(len(p.outside)-1, len(text)); k > n; k-- {
-			if bytes.HasSuffix(text, []byte(p.outside[:k])) {
-				n = k
-			}
-		}
-	}
-	return n
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -50,11 +49,8 @@ type secrets struct {
 	mu    sync.Mutex
 	known map[string][]string // values by sentinel
 	basic []pair              // of user names with passwords, in base64
-	pairs []pair              // what is replaced in responses, the longest first
+	found *finder             // of what is replaced in responses
 }
-
-// A pair is a text of the outside, and what commands see in its place.
-type pair struct{ outside, inside string }
 
 // serves reports whether a host gets a secret over TLS at a port.
 func (s *Secret) serves(host, port string) bool {
@@ -122,17 +118,17 @@ func (s *secrets) collect() {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b pair) int {
-		return cmp.Or(len(b.outside)-len(a.outside), strings.Compare(a.outside, b.outside))
-	})
-	s.pairs = slices.CompactFunc(list, func(a, b pair) bool { return a.outside == b.outside })
+	s.found = newFinder(list)
 }
 
-// echoes returns what is replaced in responses.
-func (s *secrets) echoes() []pair {
+// echoes returns what finds the texts that are replaced in responses.
+func (s *secrets) echoes() *finder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pairs
+	if s.found == nil {
+		s.found = &finder{}
+	}
+	return s.found
 }
 
 // minSpelling is the length of the shortest spelling that is looked for.
@@ -146,9 +142,11 @@ var spellings = func() (list []func(string) string) {
 		})
 	}
 	slashes, equals := strings.NewReplacer("/", `\/`), strings.NewReplacer("=", `\u003d`, "+", `\u002b`, "/", `\u002f`)
-	list = append(list, inJSON, html.EscapeString,
+	decimal, hexadecimal := strings.NewReplacer("=", "&#61;", "+", "&#43;", "/", "&#47;"), strings.NewReplacer("=", "&#x3D;", "+", "&#x2B;", "/", "&#x2F;")
+	list = append(list, inJSON, html.EscapeString, decimal.Replace, hexadecimal.Replace,
 		func(s string) string { return slashes.Replace(inJSON(s)) },
 		func(s string) string { return equals.Replace(inJSON(s)) },
+		func(s string) string { return strings.NewReplacer("=", "&#61;", "+", "&#43;").Replace(s) }, // a slash needs none
 		func(s string) string { return strings.NewReplacer("=", `\u003d`).Replace(inJSON(s)) })
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		for skip := range 3 { // what precedes the value takes a part of its first group

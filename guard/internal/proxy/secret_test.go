@@ -239,18 +239,18 @@ func tcpPair(t *testing.T) (a, b *net.TCPConn) {
 
 // TestEchoReader: values are found wherever a body is split, and nothing is kept back that cannot be one.
 func TestEchoReader(t *testing.T) {
-	pairs := []pair{{"secret-value", "sentinel"}, {"secret%2Dvalue", "sentinel%2D"}}
+	f := newFinder([]pair{{"secret-value", "sentinel"}, {"secret%2Dvalue", "sentinel%2D"}})
 	text := "a secret-value, b secret-secret-value secret%2Dvalue secre"
 	want := "a sentinel, b secret-sentinel sentinel%2D secre"
 	for name, split := range map[string]func(io.Reader) io.Reader{
 		"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "data with the end": iotest.DataErrReader,
 	} {
-		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))), pairs: func() []pair { return pairs }})
+		got, err := io.ReadAll(&echoReader{from: io.NopCloser(split(strings.NewReader(text))), values: func() *finder { return f }})
 		if string(got) != want || err != nil {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"), iotest.ErrReader(errors.New("later")))), pairs: func() []pair { return pairs }}
+	e := &echoReader{from: io.NopCloser(io.MultiReader(strings.NewReader("event: secret\n\n"), iotest.ErrReader(errors.New("later")))), values: func() *finder { return f }}
 	buf := make([]byte, 100)
 	if n, err := e.Read(buf); string(buf[:n]) != "event: secret\n\n" || err != nil {
 		t.Errorf("kept back: got %q, %v", buf[:n], err)
@@ -414,7 +414,7 @@ func TestRotated(t *testing.T) {
 	now := "first-value"
 	s := &secrets{all: []Secret{{Sentinel: sentinel, Value: func(context.Context) (string, error) { return now, nil }}}}
 	in, out := io.Pipe()
-	e := &echoReader{from: in, pairs: s.echoes}
+	e := &echoReader{from: in, values: s.echoes}
 	go func() {
 		for _, v := range []string{"first-value", "first-value-2", "third-value"} {
 			now = v

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -354,7 +355,7 @@ func (w *informing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // straying refuses a request to a host with a sentinel of a secret that does not go there.
 func straying(secret *Secret, host string, secure bool) *refusedError {
-	why := "the command tried to send " + secret.Name + " to it, which goes to " + strings.Join(secret.Hosts, ", ") + " only"
+	why := "the command tried to send " + secret.Name + " to it, which goes to " + cmp.Or(strings.Join(secret.Hosts, ", "), "no host") + " only"
 	if !secure {
 		why = "the command tried to send " + secret.Name + " to it without TLS"
 	}
@@ -405,7 +406,7 @@ func (s *session) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var unverified *tls.CertificateVerificationError
 	var value *valueError
 	if errors.As(err, &unverified) || errors.As(err, &value) {
-		why := hide(err.Error(), s.to.proxy.secrets.echoes())
+		why := s.to.proxy.secrets.echoes().hide(err.Error())
 		s.to.proxy.note(s.to.ctx, &refusedError{host: s.to.address(), why: why})
 	}
 	status := http.StatusBadGateway
@@ -413,7 +414,7 @@ func (s *session) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusRequestHeaderFieldsTooLarge
 	}
 	w.Header().Set("Connection", "close")
-	http.Error(w, "sandbox: "+hide(err.Error(), s.to.proxy.secrets.echoes()), status)
+	http.Error(w, "sandbox: "+s.to.proxy.secrets.echoes().hide(err.Error()), status)
 }
 
 // splitAuthority returns the canonical host and the port of a Host header.
