@@ -3,6 +3,7 @@ package credential
 import (
 	"context"
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,28 +52,57 @@ func TestMaskFile(t *testing.T) {
 		{path: "/h/.config/gh/hosts.yml", text: "github.com:\n    user: me\n    oauth_token: therealsecret0\n    users:\n        me:\n            oauth_token: therealsecret0\n"},
 		{path: "/h/.docker/config.json", text: `{"auths": {"https://index.docker.io/v1/": {"auth": "` + basic + `", "identitytoken": "therealsecret0"}}}`},
 		{path: "/h/.pypirc", text: "[pypi]\nusername = __token__\npassword = therealsecret0\n"},
-		{path: "/h/.aws/credentials", text: "[default]\naws_access_key_id = AKIAX\naws_secret_access_key = therealsecret0\n"},
+		{path: "/h/.aws/credentials", text: "[default]\nregion = x\naws_secret_access_key = therealsecret0\n"},
 		{path: "/h/own.toml", text: "token = 'therealsecret0'", extract: `token = '([^']+)'`},
 	} {
 		if HasReader(c.path) != (c.extract == "") {
 			t.Errorf("%s: has a reader: %v", c.path, HasReader(c.path))
 		}
-		masked, values := MaskFile(c.path, c.text, c.extract, nil)
-		if len(values) != 1 {
-			t.Errorf("%s: %d values in %s", c.path, len(values), c.text)
+		masked, found := MaskFile(c.path, c.text, c.extract, nil)
+		if len(found) != 1 {
+			t.Errorf("%s: %d secrets in %s", c.path, len(found), c.text)
 		}
-		for sentinel, value := range values {
-			back := strings.ReplaceAll(masked, sentinel, value)
+		for _, f := range found {
+			back := strings.ReplaceAll(masked, f.Sentinel, f.Value)
 			for _, user := range []string{"me:", ""} {
-				back = strings.ReplaceAll(back, base64.StdEncoding.EncodeToString([]byte(user+sentinel)), base64.StdEncoding.EncodeToString([]byte(user+value)))
+				back = strings.ReplaceAll(back, base64.StdEncoding.EncodeToString([]byte(user+f.Sentinel)), base64.StdEncoding.EncodeToString([]byte(user+f.Value)))
 			}
-			if value != secret || back != c.text || strings.Contains(masked, secret) || strings.Contains(masked, basic) {
-				t.Errorf("%s: %q by %q:\n%s\n%s", c.path, value, sentinel, masked, back)
+			if f.Value != secret || back != c.text || strings.Contains(masked, secret) || strings.Contains(masked, basic) {
+				t.Errorf("%s: %q by %q:\n%s\n%s", c.path, f.Value, f.Sentinel, masked, back)
 			}
 		}
 	}
-	if masked, values := MaskFile("/h/other", "password x", "", nil); masked != "password x" || len(values) > 0 {
+	if masked, found := MaskFile("/h/other", "password x", "", nil); masked != "password x" || len(found) > 0 {
 		t.Errorf("a file without a reader: %s", masked)
+	}
+}
+
+// TestMaskFileHosts: a secret goes to hosts of the domain for which the file has it.
+func TestMaskFileHosts(t *testing.T) {
+	hosts := []string{"api.github.com", "*.b.example:8443", "registry.corp", "localhost:99"}
+	basic := func(s string) string { return base64.StdEncoding.EncodeToString([]byte("me:" + s)) }
+	for _, c := range []struct {
+		path, text string
+		want       map[string]string
+	}{
+		{"/h/.netrc", "machine github.com login me password secret-1\nmachine a.b.example password secret-2 machine c.example password secret-3\nmachine registry.corp password secret-3 default password secret-4",
+			map[string]string{"secret-1": "api.github.com", "secret-2": "*.b.example:8443", "secret-3": "registry.corp", "secret-4": "*.b.example:8443 api.github.com localhost:99 registry.corp"}},
+		{"/h/.npmrc", "//localhost:99/:_authToken=secret-1\n//npm.c.example/x/:_authToken=secret-2\n_authToken=secret-5\n; //a.github.com/:_authToken=secret-3\n",
+			map[string]string{"secret-1": "localhost:99", "secret-2": "", "secret-3": "api.github.com"}},
+		{"/h/.config/gh/hosts.yml", "github.com:\n    oauth_token: secret-1\n    users:\n        me:\n            oauth_token: secret-2\nb.example:\n    oauth_token: secret-3\n",
+			map[string]string{"secret-1": "api.github.com", "secret-2": "api.github.com", "secret-3": "*.b.example:8443"}},
+		{"/h/.docker/config.json", `{"auths": {"https://index.b.example/v1/": {"auth": "` + basic("secret-1") + `"}, "registry.corp": {"auth": "` + basic("secret-2") + `"}}, "c": {}}`,
+			map[string]string{"secret-1": "*.b.example:8443", "secret-2": "registry.corp"}},
+		{"/h/.pypirc", "[pypi]\npassword = secret-1\n", map[string]string{"secret-1": "*.b.example:8443 api.github.com localhost:99 registry.corp"}},
+	} {
+		_, found := MaskFile(c.path, c.text, "", hosts)
+		got := map[string]string{}
+		for _, f := range found {
+			got[f.Value] = strings.Join(f.Hosts, " ")
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.path, got, c.want)
+		}
 	}
 }
 

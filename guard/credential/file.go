@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/base64"
 	"maps"
@@ -9,16 +10,28 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 //go:embed readers.txt
 var readerTable string
 
-// A reader finds secrets of one kind in a file.
+// A reader finds secrets of one kind in a file, or the hosts that they are for.
 type reader struct {
 	end     string // of the file's path
-	written string // how: plain, base64 or basic
+	written string // how: plain, base64 or basic; isHost: it finds hosts
 	find    *regexp.Regexp
+}
+
+// isHost marks a reader of hosts.
+const isHost = "host"
+
+// A Found secret is one in a file.
+type Found struct {
+	Sentinel, Value string
+	// Hosts are those of the mask that get it: if the file says for which host it is, those of the same domain.
+	Hosts []string
 }
 
 var readers = sync.OnceValue(func() (list []reader) {
@@ -51,43 +64,84 @@ func Count(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, values := MaskFile(path, text, "", nil)
-	return len(values), nil
+	_, found := MaskFile(path, text, "", nil)
+	return len(found), nil
 }
 
-// MaskFile returns the text of a file with sentinels in the place of its secrets, and the values by sentinel. extract
-// is a regular expression whose group is a secret; "": the readers for the file find them.
-func MaskFile(path, text, extract string, hosts []string) (masked string, values map[string]string) {
+// MaskFile returns the text of a file with sentinels in the place of its secrets, and these. extract is a regular
+// expression whose group is a secret; "": the readers for the file find them. hosts are those of the mask.
+func MaskFile(path, text, extract string, hosts []string) (masked string, found []*Found) {
 	list := readersOf(path)
 	if find, err := regexp.Compile(extract); extract != "" && err == nil {
 		list = []reader{{written: "plain", find: find}}
 	}
-	sentinels := map[string]string{}
-	values = map[string]string{}
-	sentinel := func(value string) string {
-		s, known := sentinels[value]
-		if !known {
-			s = Sentinel(value, hosts)
-			sentinels[value], values[s] = s, value
-		}
-		return s
-	}
+	byValue, sentinels := map[string]*Found{}, map[string]bool{}
 	for _, r := range list {
-		found := r.find.FindAllStringSubmatchIndex(text, -1)
-		for _, at := range slices.Backward(found) {
-			if len(at) < 4 || at[2] < 0 || values[text[at[2]:at[3]]] != "" { // that was masked before
+		if r.written == isHost {
+			continue
+		}
+		of := hostsIn(text, list)
+		for _, at := range slices.Backward(r.find.FindAllStringSubmatchIndex(text, -1)) {
+			if len(at) < 4 || at[2] < 0 || sentinels[text[at[2]:at[3]]] { // that was masked before
 				continue
 			}
-			text = text[:at[2]] + r.mask(text[at[2]:at[3]], sentinel) + text[at[3]:]
+			text = text[:at[2]] + r.mask(text[at[2]:at[3]], func(value string) string {
+				f := byValue[value]
+				if f == nil {
+					f = &Found{Sentinel: Sentinel(value, hosts), Value: value}
+					byValue[value], sentinels[f.Sentinel] = f, true
+				}
+				f.Hosts = append(f.Hosts, of(at[2], hosts)...)
+				return f.Sentinel
+			}) + text[at[3]:]
 		}
 	}
-	hidden := slices.SortedFunc(maps.Keys(sentinels), func(a, b string) int { return len(b) - len(a) })
-	for _, value := range hidden { // a comment may repeat it
-		if len(value) >= leastRepeated {
-			text = strings.ReplaceAll(text, value, sentinels[value])
+	found = slices.SortedFunc(maps.Values(byValue), func(a, b *Found) int {
+		return cmp.Or(len(b.Value)-len(a.Value), strings.Compare(a.Value, b.Value))
+	})
+	for _, f := range found { // a comment may repeat it
+		if len(f.Value) >= leastRepeated {
+			text = strings.ReplaceAll(text, f.Value, f.Sentinel)
+		}
+		slices.Sort(f.Hosts)
+		f.Hosts = slices.Compact(f.Hosts)
+	}
+	return text, found
+}
+
+// hostsIn finds the hosts that a file names. It returns a function for those of a mask that are of the domain of the
+// last host named before a place; all if there is none.
+func hostsIn(text string, list []reader) func(at int, hosts []string) []string {
+	var named [][]int
+	for _, r := range list {
+		if r.written == isHost {
+			named = append(named, r.find.FindAllStringSubmatchIndex(text, -1)...)
 		}
 	}
-	return text, values
+	return func(at int, hosts []string) []string {
+		own := ""
+		for _, n := range named {
+			if n[0] > at {
+				break
+			}
+			if own = ""; n[2] >= 0 {
+				own = text[n[2]:n[3]]
+			}
+		}
+		if own == "" {
+			return hosts
+		}
+		return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return domain(host) != domain(own) })
+	}
+}
+
+// domain returns the part of a host that has one owner: services often take a token at other hosts of their domain.
+func domain(host string) string {
+	host, _, _ = strings.Cut(strings.TrimPrefix(strings.ToLower(host), "*."), ":")
+	if owned, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return owned
+	}
+	return host
 }
 
 // leastRepeated is the length of the shortest value that is looked for everywhere in its file.

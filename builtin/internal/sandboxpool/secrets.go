@@ -72,13 +72,14 @@ func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.File
 		if err != nil {
 			continue
 		}
-		content, values := credential.MaskFile(mask.Path, text, mask.Extract, mask.InjectHosts)
-		if len(values) == 0 {
+		content, found := credential.MaskFile(mask.Path, text, mask.Extract, mask.InjectHosts)
+		if len(found) == 0 {
 			continue
 		}
-		for sentinel, value := range values {
+		for _, f := range found {
 			what.Network.Secrets = append(what.Network.Secrets, sandbox.Secret{
-				Name: mask.Entry.Text, Hosts: mask.InjectHosts, Sentinel: sentinel, Value: func(context.Context) (string, error) { return value, nil },
+				Name: mask.Entry.Text, Hosts: f.Hosts, Sentinel: f.Sentinel,
+				Value: func(context.Context) (string, error) { return f.Value, nil },
 			})
 		}
 		what.Files = append(what.Files, sandbox.File{Path: mask.Path, Content: content})
