@@ -19,6 +19,8 @@ type Mask struct {
 	Entry Entry `json:"-"`
 	// InjectHosts are the hosts that get the value, as in allowedDomains.
 	InjectHosts []string `json:"injectHosts"`
+	// Body has the value put into forms, too, as clients of OAuth send them.
+	Body bool `json:"body"`
 	// Extract is a regular expression whose group is a secret in a file; "": a built-in reader finds them.
 	Extract string `json:"extract"`
 	// File and Command say where the value of a variable is: in a file, or in the output of a command. If both are "",

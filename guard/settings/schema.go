@@ -80,6 +80,7 @@ func (k *key) schema() *jsonschema.Schema {
 			property(entry, k.member, s.Items)
 			property(entry, "mode", &jsonschema.Schema{Type: "string", Enum: []any{"deny", "mask"}})
 			property(entry, "injectHosts", &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1)}, Description: "With the mode mask: the hosts that get the value."})
+			property(entry, "body", &jsonschema.Schema{Type: "boolean", Description: "With the mode mask: put the value into forms, too."})
 			if k.member == "path" {
 				property(entry, "extract", &jsonschema.Schema{Type: "string", Description: "A regular expression whose group is the secret."})
 			} else {

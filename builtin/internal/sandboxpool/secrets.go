@@ -28,7 +28,8 @@ func secrets(commands guard.Commands) (list []sandbox.Secret) {
 			continue
 		}
 		list = append(list, sandbox.Secret{
-			Name: mask.Entry.Text, Variable: mask.Entry.Text, Hosts: mask.InjectHosts, Sentinel: credential.Sentinel(value, mask.InjectHosts),
+			Name: mask.Entry.Text, Variable: mask.Entry.Text, Hosts: mask.InjectHosts, Body: mask.Body,
+			Sentinel: credential.Sentinel(value, mask.InjectHosts),
 			Value: func(ctx context.Context) (string, error) {
 				return credential.Value(ctx, mask.Command, mask.File, value)
 			},
@@ -78,7 +79,7 @@ func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.File
 		}
 		for _, f := range found {
 			what.Network.Secrets = append(what.Network.Secrets, sandbox.Secret{
-				Name: mask.Entry.Text, Hosts: f.Hosts, Sentinel: f.Sentinel,
+				Name: mask.Entry.Text, Hosts: f.Hosts, Sentinel: f.Sentinel, Body: mask.Body,
 				Value: func(context.Context) (string, error) { return f.Value, nil },
 			})
 		}

@@ -132,7 +132,7 @@ func isText(contentType string) bool {
 	}
 	top, _, _ := strings.Cut(kind, "/")
 	return top == "text" || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "javascript") ||
-		strings.HasSuffix(kind, "yaml") || kind == "application/x-www-form-urlencoded"
+		strings.HasSuffix(kind, "yaml") || kind == formType
 }
 
 // An echoReader takes values out of a body as it arrives. It keeps back no more than what may be the beginning of one.

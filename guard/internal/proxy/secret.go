@@ -1,16 +1,20 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -25,6 +29,8 @@ type Secret struct {
 	Sentinel string
 	// Hosts are patterns of the hosts that get the value, over TLS. One without a port means port 443.
 	Hosts []string
+	// Body has the value put into forms, too: into their fields that are named like credentials.
+	Body bool
 	// Value returns the value. It is called for each request that needs it.
 	Value func(ctx context.Context) (string, error)
 }
@@ -237,7 +243,7 @@ func (r *request) inject(ctx context.Context) error {
 			if !ok {
 				plain = value
 			}
-			text, err := r.replace(ctx, plain)
+			text, err := r.replace(ctx, plain, false)
 			if err != nil {
 				return err
 			}
@@ -251,35 +257,70 @@ func (r *request) inject(ctx context.Context) error {
 			values[i] = text
 		}
 	}
-	return r.injectQuery(ctx)
+	query, err := r.injectFields(ctx, r.URL.RawQuery, false)
+	r.URL.RawQuery = query
+	return errors.Join(err, r.injectForm(ctx))
 }
 
-// injectQuery replaces sentinels in the query.
-func (r *request) injectQuery(ctx context.Context) error {
-	fields := strings.Split(r.URL.RawQuery, "&")
+// injectForm replaces sentinels in a body that is a form. One that is too long is sent as it is.
+func (r *request) injectForm(ctx context.Context) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	wanted := func(s Secret) bool { return s.Body && r.may(&s) }
+	if err != nil || kind != formType || r.Header.Get("Content-Encoding") != "" || !slices.ContainsFunc(r.all, wanted) {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxSized+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxSized {
+		r.Body = &begunBody{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
+		return nil
+	}
+	form, err := r.injectFields(ctx, string(text), true)
+	if err != nil {
+		return err
+	}
+	r.Body = &begunBody{strings.NewReader(form), r.Body}
+	r.ContentLength, r.TransferEncoding = int64(len(form)), nil
+	r.Header.Set("Content-Length", strconv.Itoa(len(form)))
+	return nil
+}
+
+// formType is the type of a body that is a form.
+const formType = "application/x-www-form-urlencoded"
+
+// begunBody is a body that was read, or the beginning of which was.
+type begunBody struct {
+	io.Reader
+	io.Closer
+}
+
+// injectFields replaces sentinels in a query, or in a form.
+func (r *request) injectFields(ctx context.Context, text string, form bool) (string, error) {
+	fields := strings.Split(text, "&")
 	for i, field := range fields {
 		name, value, _ := strings.Cut(field, "=")
 		plain, err := url.QueryUnescape(value)
 		if err != nil || !carriesCredential(name) {
 			continue
 		}
-		text, err := r.replace(ctx, plain)
+		text, err := r.replace(ctx, plain, form)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if text != plain {
 			fields[i] = name + "=" + url.QueryEscape(text)
 		}
 	}
-	r.URL.RawQuery = strings.Join(fields, "&")
-	return nil
+	return strings.Join(fields, "&"), nil
 }
 
-// replace returns a text with values in the place of sentinels.
-func (r *request) replace(ctx context.Context, text string) (string, error) {
+// replace returns a text with values in the place of sentinels: all, or those that forms get, too.
+func (r *request) replace(ctx context.Context, text string, form bool) (string, error) {
 	for i := range r.all {
 		secret := &r.all[i]
-		if !strings.Contains(text, secret.Sentinel) {
+		if form && !(secret.Body && r.may(secret)) || !strings.Contains(text, secret.Sentinel) {
 			continue
 		}
 		if r.replaced += strings.Count(text, secret.Sentinel); r.replaced > maxReplaced {

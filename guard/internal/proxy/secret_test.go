@@ -135,6 +135,52 @@ func TestInject(t *testing.T) {
 	}
 }
 
+// TestInjectForm: a form gets the value if the mask says so, in its fields for credentials only.
+func TestInjectForm(t *testing.T) {
+	var seen string
+	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		seen = strings.ReplaceAll(string(body), value, "VALUE")
+		if err != nil || r.ContentLength >= 0 && r.ContentLength != int64(len(body)) {
+			t.Errorf("%d bytes of %d, %v", len(body), r.ContentLength, err)
+		}
+		w.Write(body)
+	})
+	long := strings.Repeat("x", maxSized)
+	for _, c := range []struct {
+		mask       bool
+		kind, body string
+		want       string
+	}{
+		{true, formType, "grant_type=x&refresh_token=" + sentinel + "&q=" + sentinel + "&b=%zz", "grant_type=x&refresh_token=VALUE&q=" + sentinel + "&b=%zz"},
+		{true, formType + "; charset=utf-8", "client_secret=ghp%5Fsentinel", "client_secret=VALUE"},
+		{true, formType, "token=" + sentinel + "&x=" + long, "token=" + sentinel + "&x=" + long},
+		{true, "application/json", `{"token": "` + sentinel + `"}`, `{"token": "` + sentinel + `"}`},
+		{false, formType, "refresh_token=" + sentinel, "refresh_token=" + sentinel},
+	} {
+		for _, h2 := range []bool{false, true} {
+			for _, chunked := range []bool{false, true} {
+				f.secrets.all[0].Body = c.mask
+				var body io.Reader = strings.NewReader(c.body)
+				if chunked {
+					body = io.MultiReader(body)
+				}
+				client := f.client(h2)
+				answer, err := client.Post("https://example.com/token", c.kind, body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, _ := io.ReadAll(answer.Body)
+				answer.Body.Close()
+				client.CloseIdleConnections()
+				if seen != c.want || strings.Contains(string(text), value) {
+					t.Errorf("%.200s, h2 %v, chunked %v: the host has seen %.200s", c.body, h2, chunked, seen)
+				}
+			}
+		}
+	}
+}
+
 // TestInjectUpgrade: after an upgrade, as of WebSocket, bytes flow both ways, and values are taken out.
 func TestInjectUpgrade(t *testing.T) {
 	f := newSecretFixture(t, func(w http.ResponseWriter, r *http.Request) {
