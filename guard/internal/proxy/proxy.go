@@ -105,6 +105,7 @@ type Proxy struct {
 	reader   *http.Server  // of requests to hosts that get secrets
 	sessions chan net.Conn // with such requests
 	resumed  tls.ClientSessionCache
+	signing  chan struct{} // has an element for each body that is held
 
 	mu      sync.Mutex
 	refused []Refusal

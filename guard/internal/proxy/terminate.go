@@ -250,7 +250,7 @@ func (s *session) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // readRequests serves the sessions.
 func (p *Proxy) readRequests() {
-	p.sessions, p.resumed = make(chan net.Conn), tls.NewLRUClientSessionCache(0)
+	p.sessions, p.resumed, p.signing = make(chan net.Conn), tls.NewLRUClientSessionCache(0), make(chan struct{}, maxSigning)
 	p.reader = &http.Server{
 		Handler: http.HandlerFunc(p.serveSession), ReadHeaderTimeout: headerTimeout, ErrorLog: discardLog,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
@@ -301,11 +301,14 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "sandbox: a host that gets credentials gets no "+method, http.StatusMethodNotAllowed)
 			return
 		}
-		if err := req.inject(r.Context()); err != nil {
+		if req.readsBody() {
+			p.signing <- struct{}{}
+			defer func() { <-p.signing }()
+		}
+		if err := req.prepare(); err != nil {
 			s.fail(w, r, err)
 			return
 		}
-		readable(r.Header, len(req.used) > 0)
 	}
 	for _, secret := range req.used {
 		s.tell(secret)
@@ -314,12 +317,28 @@ func (p *Proxy) serveSession(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(&informing{w, &p.secrets}, r)
 }
 
+// prepare makes a request what its host gets.
+func (r *request) prepare() error {
+	signed, err := r.signedBy()
+	if err != nil {
+		return err
+	}
+	if err := r.inject(r.Context()); err != nil {
+		return err
+	}
+	readable(r.Header, len(r.used) > 0 && signed == nil) // AWS does not repeat what signed requests say
+	if signed == nil {
+		return nil
+	}
+	return r.resign(r.Context(), signed)
+}
+
 // unreadMethods are those whose answer is the request, or no longer HTTP.
 var unreadMethods = []string{http.MethodTrace, "TRACK", http.MethodConnect}
 
-// readable takes out of the header of a request what would make values in the answer hard to find. used says that it
-// has some.
-func readable(header http.Header, used bool) {
+// readable takes out of the header of a request what would make values in the answer hard to find. whole says that no
+// part of an answer is asked for.
+func readable(header http.Header, whole bool) {
 	switch {
 	case acceptsGzip(header):
 		header.Set("Accept-Encoding", gzipped)
@@ -331,7 +350,7 @@ func readable(header http.Header, used bool) {
 		header.Del("Upgrade")
 		header.Del("Http2-Settings")
 	}
-	if used { // pieces of a value would pass
+	if whole { // pieces of a value would pass
 		header.Del("Range")
 		header.Del("If-Range")
 	}
