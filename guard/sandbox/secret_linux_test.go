@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
@@ -17,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -24,6 +28,10 @@ const (
 	fakeToken  = "ghp_0000000000000000000000000000sentinel"
 	otherToken = "npm_anotherrealtokenthatnoonesees"
 	otherFake  = "npm_00000000000000000000sentinel"
+	awsKey     = "aws/secretkeythatnoonesees+withsomemore0"
+	awsFake    = "thm_00000000000000000000000000sentinel"
+	awsToken   = "awssessiontokenthatnoonesees"
+	awsFakeTok = "thm_00000000000000000000000000othersen"
 )
 
 // secretNetwork is an outerNetwork in which api.allowed.test and git.allowed.test know the user by realToken, and npm.allowed.test
@@ -46,8 +54,12 @@ func newSecretNetwork(t testing.TB) *secretNetwork {
 	backend := &cgi.Handler{Path: "/usr/lib/git-core/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"}, Stderr: io.Discard}
 	api := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		token := realToken
-		if strings.HasPrefix(r.Host, "npm.") {
+		switch {
+		case strings.HasPrefix(r.Host, "npm."):
 			token = otherToken
+		case strings.HasPrefix(r.Host, "aws."):
+			serveAWS(rw, r)
+			return
 		}
 		_, password, _ := r.BasicAuth()
 		if r.Header.Get("Authorization") != "Bearer "+token && r.Header.Get("X-Api-Key") != token && password != token && r.URL.Query().Get("access_token") != token {
@@ -79,6 +91,40 @@ func newSecretNetwork(t testing.TB) *secretNetwork {
 	return w
 }
 
+// serveAWS is a service of AWS, which knows the user by a signature.
+func serveAWS(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	auth := strings.Split(strings.ReplaceAll(r.Header.Get("Authorization"), ", ", "="), "=") // its name, Credential, SignedHeaders, Signature
+	if len(auth) != 6 {
+		http.Error(rw, "no signature", http.StatusForbidden)
+		return
+	}
+	_, scope, _ := strings.Cut(auth[1], "/")
+	hash := func(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
+	text := r.Method + "\n" + r.URL.EscapedPath() + "\n" + strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20") + "\n"
+	for _, name := range strings.Split(auth[3], ";") {
+		text += name + ":" + map[bool]string{true: r.Host, false: r.Header.Get(name)}[name == "host"] + "\n"
+	}
+	text += "\n" + auth[3] + "\n" + cmp.Or(r.Header.Get("X-Amz-Content-Sha256"), hash(body))
+	key := []byte("AWS4" + awsKey)
+	for _, part := range append(strings.Split(scope, "/"), "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+scope+"\n"+hash([]byte(text))) {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part))
+		key = mac.Sum(nil)
+	}
+	switch {
+	case fmt.Sprintf("%x", key) != auth[5] || r.Header.Get("X-Amz-Security-Token") != awsToken:
+		http.Error(rw, "<Error><Code>SignatureDoesNotMatch</Code><Message>"+text+"</Message></Error>", http.StatusForbidden)
+	case strings.Contains(scope, "/sts/"):
+		io.WriteString(rw, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>logged-in</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+	case r.Method == http.MethodPut:
+		rw.Header().Set("ETag", `"logged-in"`)
+	default:
+		rw.Header().Set("ETag", `"x"`)
+		http.ServeContent(rw, r, "", time.Unix(1e9, 0), strings.NewReader(strings.Repeat("logged-in\n", 2<<20)))
+	}
+}
+
 // start starts a sandbox with secrets for api.allowed.test, git.allowed.test and npm.allowed.test.
 func (w *secretNetwork) start(t testing.TB, f *fixture) *Sandbox {
 	p := f.policy()
@@ -89,6 +135,8 @@ func (w *secretNetwork) start(t testing.TB, f *fixture) *Sandbox {
 	p.Network.Secrets = []Secret{
 		{Name: "TOKEN", Variable: "TOKEN", Sentinel: fakeToken, Hosts: []string{"api.allowed.test", "git.allowed.test"}, Value: value(realToken)},
 		{Name: "NPM_TOKEN", Variable: "NPM_TOKEN", Sentinel: otherFake, Hosts: []string{"npm.allowed.test"}, Value: value(otherToken)},
+		{Name: "AWS_SECRET_ACCESS_KEY", Variable: "AWS_SECRET_ACCESS_KEY", Sentinel: awsFake, Hosts: []string{"aws.allowed.test"}, Value: value(awsKey)},
+		{Name: "AWS_SESSION_TOKEN", Variable: "AWS_SESSION_TOKEN", Sentinel: awsFakeTok, Hosts: []string{"aws.allowed.test"}, Value: value(awsToken)},
 	}
 	o := w.options()
 	o.Roots = w.roots
@@ -102,6 +150,9 @@ func (w *secretNetwork) start(t testing.TB, f *fixture) *Sandbox {
 	t.Cleanup(func() { s.Close() })
 	return s
 }
+
+// awsCommand begins a command line of the client of AWS.
+const awsCommand = `AWS_ACCESS_KEY_ID=AKIAEXAMPLEEXAMPLE00 AWS_DEFAULT_REGION=us-east-1 aws --endpoint-url https://aws.allowed.test `
 
 // logins are real programs that log in with what they have.
 var logins = []struct{ name, command, want string }{
@@ -125,6 +176,9 @@ except ImportError: print("logged-in"); raise SystemExit
 import os
 print(requests.get("https://api.allowed.test/", auth=("me", os.environ["TOKEN"])).text)'`, "logged-in"},
 	{"node", `node -e 'fetch("https://api.allowed.test/", {headers: {authorization: "Bearer " + process.env.TOKEN}}).then(r => r.text()).then(console.log, e => console.log(e.cause))'`, "logged-in"},
+	{"aws", awsCommand + `sts get-caller-identity`, "logged-in"},
+	{"aws", `echo x >x; ` + awsCommand + `s3 cp x "s3://bucket/a b"`, "upload: ./x to s3"},
+	{"aws", awsCommand + `s3 cp "s3://bucket/a b" y && [ "$(stat -c %s y)" = 20971520 ] && tail -n1 y; rm -f y`, "\nlogged-in"}, // in parts
 	{"wget", `wget -qO- --header "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "logged-in"},
 }
 
@@ -162,7 +216,7 @@ func TestLogins(t *testing.T) {
 // checkHidden looks for values in what a command has seen.
 func checkHidden(t testing.TB, text string) {
 	t.Helper()
-	for _, token := range []string{realToken, otherToken} {
+	for _, token := range []string{realToken, otherToken, awsKey, awsToken} {
 		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte("me:" + token)), base64.StdEncoding.EncodeToString([]byte(token))} {
 			if strings.Contains(text, form) {
 				t.Errorf("the command has seen %s:\n%s", form, text)
