@@ -8,6 +8,7 @@ import (
 	"github.com/toolhost/toolhost/guard/internal/pathname"
 	"github.com/toolhost/toolhost/guard/privatedir"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // A Containment says how the kernel limits the reads and writes of a Bash command. The
@@ -147,6 +148,16 @@ func (c Commands) SecretVariables() []string { return texts(c.p.data.sandbox.Cre
 
 // MaskedVariables returns the variables of which contained commands get a sentinel.
 func (c Commands) MaskedVariables() []settings.Mask { return c.p.data.sandbox.Credentials.MaskedVars }
+
+// SSHDestinations returns as whom contained commands log in with the person's SSH agent.
+func (c Commands) SSHDestinations() (list []sshagent.Destination) {
+	for _, e := range c.p.data.sandbox.Credentials.SSHAgent {
+		if d, err := sshagent.ParseDestination(e.Text); err == nil { // settings have warned of others
+			list = append(list, d)
+		}
+	}
+	return list
+}
 
 // MaskedFiles returns the files of which contained commands read a copy with sentinels. They are hidden from commands
 // by all other means; what a rule denies as well is not among them.

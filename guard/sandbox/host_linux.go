@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"net/netip"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/guard/sandbox/internal/kernel"
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // A caller is a process that has called connect(2). It is noted while the call waits: later it may run another program,
@@ -92,6 +94,25 @@ func (k *connector) callerOf(from, to netip.AddrPort) caller {
 		return k.older[inode]
 	}
 	return caller{}
+}
+
+// loggedIn has the judge of a command record that a process of it logs in by SSH, or why it does not.
+func (s *Sandbox) loggedIn(n *namespaces, k *connector, pid int, d sshagent.Destination, refused string) {
+	who := caller{pid: pid}
+	if st, err := statOf(pid); err == nil {
+		who.name, who.started = strings.ToValidUTF8(st.name, "?"), st.started
+	}
+	who.mark, _ = markOf(pid) // "" is no command's
+	gate, chain := s.hosts.only(), []string(nil)
+	if c := n.commandOf(who); c != nil {
+		gate, chain = c.hosts, who.chain(c.number())
+	}
+	if refused != "" {
+		k.refuse(d.Address(), refused)
+	}
+	if gate != nil {
+		gate.answer(context.Background(), Connection{Host: d.Host, Port: d.Port, Chain: chain, Secret: "an SSH login as " + d.User, Refused: refused})
+	}
 }
 
 const (

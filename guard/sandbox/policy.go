@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // A Policy defines what the commands of one sandbox may access. All paths are absolute. Under the zero Policy a
@@ -67,6 +68,8 @@ type Policy struct {
 	// Files lists what commands read in the place of the host's files, even if these are masked. They cannot write it.
 	// Only Namespaces mounts it; elsewhere the files are denied.
 	Files []File
+	// SSH is the SSH agent of commands, which the sandbox closes; nil: they have none. Only Namespaces has one.
+	SSH *sshagent.Agent
 	// Network holds the rules on connections of commands. The zero value lets them reach only each other.
 	Network Network
 	// Execs puts the commands under a filter that has each start of a program judged, see [Spec].Execs.

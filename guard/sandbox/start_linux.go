@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/guard/internal/proxy"
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // platformBackends are the backends to try, best first.
@@ -45,6 +46,9 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 		}
 		p.Files = append(slices.Clip(p.Files), files...)
 	}
+	if p.SSH != nil {
+		p.Sockets = append(slices.Clip(p.Sockets), p.SSH.Path())
+	}
 	k, cannot := newConnector(p)
 	n, listener, err := startNamespaces(ctx, p, o, k)
 	if err != nil {
@@ -52,6 +56,10 @@ func withNamespaces(ctx context.Context, p Policy, o Options) (*Sandbox, error) 
 	}
 	s := &Sandbox{engine: n, env: rootEnv(), report: namespaceReport(p), noOverlay: n.noOverlay, cached: n.cached}
 	s.connectBy(k, n.judged, cannot)
+	if p.SSH != nil && k != nil {
+		s.ssh, s.env = p.SSH, append(s.env, "SSH_AUTH_SOCK="+p.SSH.Path())
+		s.ssh.Serve(func(pid int, d sshagent.Destination, refused string) { s.loggedIn(n, k, pid, d, refused) })
+	}
 	if noMasks != nil {
 		s.report.Why = append(s.report.Why, fmt.Sprintf("%s: masked credentials are denied: %v.", s.report.Backend, noMasks))
 	}

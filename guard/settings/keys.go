@@ -219,6 +219,9 @@ func sandboxKeys() []key {
 		{name: "sandbox.credentials.envVars", form: formList, tightens: true, member: "name",
 			doc:  "Variables commands in the sandbox do not get. With the mode \"mask\" they get a sentinel, see credentials.md.",
 			list: func(s *Settings) *[]Entry { return &s.Sandbox.Credentials.EnvVars }},
+		{name: "sandbox.credentials.sshAgent", form: formList, from: notWorkspace,
+			doc:  "Users of hosts, as git@github.com, as whom commands log in by SSH with the keys of your agent. See credentials.md.",
+			list: func(s *Settings) *[]Entry { return &s.Sandbox.Credentials.SSHAgent }},
 		{name: keyManagedReads, form: formSwitch, from: onlyManaged, def: "false",
 			doc: "Only allowRead of managed files counts."},
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // items is a set of loosening content, each as "key: value".
@@ -361,6 +363,13 @@ func (m *merger) finish() {
 		allowed = append(allowed, e.Text)
 	}
 	c := &s.Sandbox.Credentials
+	c.SSHAgent = slices.DeleteFunc(c.SSHAgent, func(e Entry) bool {
+		_, err := sshagent.ParseDestination(e.Text)
+		if err != nil {
+			m.warn(e, "%v. It is skipped", err)
+		}
+		return err != nil
+	})
 	c.MaskedVars, c.MaskedFiles = m.masks("name", c.EnvVars, allowed), m.masks("path", c.Files, allowed)
 	if s.Bash.DefaultTimeout > s.Bash.MaxTimeout {
 		s.Bash.DefaultTimeout = s.Bash.MaxTimeout

@@ -190,6 +190,8 @@ func listExample(name string) string {
 		return "~/notes"
 	case "sandbox.credentials.files":
 		return "~/.npmrc"
+	case "sandbox.credentials.sshAgent":
+		return "git@github.com"
 	case "sandbox.credentials.envVars":
 		return "NPM_TOKEN"
 	case "bash.env.pass":

@@ -252,6 +252,8 @@ type sandboxCredentials struct {
 	Files, EnvVars []Entry
 	// MaskedVars and MaskedFiles are those of them that have a sentinel.
 	MaskedVars, MaskedFiles []Mask
+	// SSHAgent lists destinations, see sshagent.
+	SSHAgent []Entry
 }
 
 // sandboxNetwork holds the rules on connections of contained commands (sandbox.network.*).

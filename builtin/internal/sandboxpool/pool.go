@@ -21,6 +21,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/sandbox"
 	"github.com/toolhost/toolhost/guard/sandbox/baseline"
+	"github.com/toolhost/toolhost/guard/sshagent"
 	"github.com/toolhost/toolhost/guard/statedir"
 )
 
@@ -39,6 +40,7 @@ type Sandbox struct {
 	denied        deniedFiles             // files that rules deny
 	held          []string                // hooks of repositories, which commands must not write, besides those of paths
 	guarded       []sandbox.Guarded       // what no mount holds
+	ssh           *sshagent.Agent         // of commands; or nil
 	copied        map[string]fs.FileInfo  // files of which commands have copies, as they were then
 	mounts        bool                    // protected files are read-only, and not settled
 	shared        bool                    // it has no private directories

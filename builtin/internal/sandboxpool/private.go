@@ -57,6 +57,9 @@ func (c *Sandbox) view() privatedir.View {
 	if home, err := os.UserHomeDir(); err == nil {
 		needed = append(needed, home)
 	}
+	if c.ssh != nil {
+		needed = append(needed, c.ssh.Path())
+	}
 	return privatedir.View{Needed: needed, Guarded: slices.Concat(c.paths.Denied, c.paths.Masked), Hidden: c.policy.Commands().Hidden}
 }
 

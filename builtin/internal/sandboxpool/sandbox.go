@@ -55,6 +55,12 @@ func (cs *Pool) startSandbox(ctx context.Context, policy *guard.Policy, kind kin
 			c.unlock()
 		}
 	}()
+	c.logIn(cs)
+	defer func() {
+		if c.ssh != nil && (err != nil || c.box.Report().Backend != sandbox.Namespaces) {
+			c.ssh.Close()
+		}
+	}()
 	c.pin()
 	c.denied.count(c.paths.Denied) // before their names are looked for
 	c.denied.countMasked(c.paths.Masked)
@@ -146,6 +152,7 @@ func startBox(ctx context.Context, c *Sandbox, private []sandbox.Private, overla
 	if c.cell == nil && !c.discard {
 		what.Network.Secrets = secrets(policy.Commands())
 		c.copied = maskFiles(policy.Commands(), &what)
+		c.logsIn(&what)
 	}
 	if c.cell != nil {
 		what.Network.AllowedDomains, what.Execs, what.Sockets = c.cell.Domains, false, nil

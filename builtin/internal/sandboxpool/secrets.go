@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/guard"
 	"github.com/toolhost/toolhost/guard/credential"
 	"github.com/toolhost/toolhost/guard/sandbox"
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // secrets returns the credentials of which commands have a sentinel. Those that have no value are left out. A caller
@@ -90,6 +91,30 @@ func maskFiles(commands guard.Commands, what *sandbox.Policy) map[string]fs.File
 		copied[mask.Path] = info
 	}
 	return copied
+}
+
+// logIn makes the SSH agent of commands, if they have one.
+func (c *Sandbox) logIn(cs *Pool) {
+	commands := c.policy.Commands()
+	to := commands.SSHDestinations()
+	if _, all := commands.PassedVariables(); !all || len(to) == 0 || c.cell != nil || c.discard {
+		return
+	}
+	var err error
+	if c.ssh, err = sshagent.Listen(to); err != nil {
+		cs.log.Warn("commands have no SSH agent", "error", err)
+	}
+}
+
+// logsIn adds the SSH agent to a policy, and what is known of the keys of its hosts.
+func (c *Sandbox) logsIn(what *sandbox.Policy) {
+	if what.SSH = c.ssh; c.ssh == nil {
+		return
+	}
+	path, text := c.ssh.KnownHosts()
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && c.policy.Commands().Hidden(path, false) && !slices.Contains(what.Denied, path) {
+		what.Files = append(what.Files, sandbox.File{Path: path, Content: text})
+	}
 }
 
 // readSame reads a file that was examined, and not what a command has put in its place since.
