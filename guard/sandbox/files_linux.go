@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/toolhost/toolhost/guard/internal/proxy"
 )
 
 // maxCopies bounds the content of all [Policy].Files, in bytes.
@@ -78,67 +75,4 @@ func writeIn(dir int, name string, c fileCopy) error {
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.WriteString(c.content)
 	return errors.Join(err, f.Chmod(os.FileMode(c.mode)), f.Close())
-}
-
-// bundles are where programs of different systems look for certificates of authorities.
-var bundles = []string{
-	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Alpine, Arch, NixOS
-	"/etc/pki/tls/certs/ca-bundle.crt",                  // Fedora
-	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora
-	"/etc/ssl/ca-bundle.pem",                            // SUSE
-	"/etc/ssl/cert.pem",                                 // Alpine
-}
-
-// bundleVariables name a file of certificates to programs that have their own, or that look in a directory.
-var bundleVariables = []string{
-	"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE",
-	"CARGO_HTTP_CAINFO", "PIP_CERT", "NIX_SSL_CERT_FILE", "DENO_CERT",
-}
-
-// errNoBundle says why commands get no secrets put in.
-var errNoBundle = errors.New("this machine has no file of certificates to which that of the sandbox could be added; install the package ca-certificates")
-
-// trustAuthority returns what commands read in the place of the machine's certificates, with that of the proxy, and
-// the variables that name it.
-func trustAuthority() (files []File, env []string, err error) {
-	own, err := proxy.Authority()
-	if err != nil {
-		return nil, nil, err
-	}
-	more := ""
-	for _, name := range bundleVariables { // what the user trusts in addition
-		if path := os.Getenv(name); path != "" && !inBundles(path) {
-			text, _ := os.ReadFile(path) // programs that cannot read it do without
-			more += string(text) + "\n"
-		}
-	}
-	seen := map[string]bool{}
-	for _, path := range bundles {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || seen[real] {
-			continue
-		}
-		text, err := os.ReadFile(real)
-		if err != nil {
-			continue
-		}
-		seen[real] = true
-		files = append(files, File{real, string(text) + "\n" + more + string(own)})
-	}
-	if len(files) == 0 {
-		return nil, nil, errNoBundle
-	}
-	for _, name := range bundleVariables {
-		env = append(env, name+"="+files[0].Path)
-	}
-	return files, env, nil
-}
-
-func inBundles(path string) bool {
-	for _, b := range bundles {
-		if path == b {
-			return true
-		}
-	}
-	return false
 }

@@ -179,6 +179,14 @@ print(requests.get("https://api.allowed.test/", auth=("me", os.environ["TOKEN"])
 	{"aws", awsCommand + `sts get-caller-identity`, "logged-in"},
 	{"aws", `echo x >x; ` + awsCommand + `s3 cp x "s3://bucket/a b"`, "upload: ./x to s3"},
 	{"aws", awsCommand + `s3 cp "s3://bucket/a b" y && [ "$(stat -c %s y)" = 20971520 ] && tail -n1 y; rm -f y`, "\nlogged-in"}, // in parts
+	{"java", `cat >$TMPDIR/A.java <<'END'
+import java.net.*;
+public class A { public static void main(String[] a) throws Exception {
+	URLConnection c = new URL("https://api.allowed.test/").openConnection();
+	c.setRequestProperty("Authorization", "Bearer " + System.getenv("TOKEN"));
+	System.out.println(new String(c.getInputStream().readAllBytes())); } }
+END
+keytool -list -keystore "$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")/lib/security/cacerts" -storepass changeit | grep -c trustedCert && java $TMPDIR/A.java`, "logged-in"},
 	{"wget", `wget -qO- --header "Authorization: Bearer $TOKEN" https://api.allowed.test/`, "logged-in"},
 }
 
