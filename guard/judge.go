@@ -227,7 +227,7 @@ func (j *judge) selfProtection(t *target) (Part, bool) {
 			if t.access == writing {
 				tool = "Edit"
 			}
-			return t.part(Deny, ruleSecret, "Tools cannot use keys and credentials in the home directory: "+Quote(t.path.given)+".",
+			return t.part(Deny, ruleSecret, "Tools cannot use files with keys and credentials: "+Quote(t.path.given)+".",
 				fmt.Sprintf("A person can open it with an allow rule such as %s(/%s).", tool, t.given)), true
 		}
 	}

@@ -381,6 +381,7 @@ func (k *policyData) resolveMasks(c *rules.Compiler, cfg Config, s pathname.Spel
 	for _, home := range ownerHomes(k.bounds) {
 		secrets = append(secrets, homeSecrets(home)...)
 	}
+	secrets = append(secrets, k.files.values...)
 	k.secrets = pathname.PlacesOf(s, all(secrets)...)
 	k.controlNames, k.stateDir = controlNames(cfg, k.bounds), cfg.StateDir
 	k.ownFilesWritable = slices.ContainsFunc(own, func(p pathname.Place) bool {

@@ -24,6 +24,8 @@ type commandFiles struct {
 	git                []gitDir
 	// masked are files of which commands read a copy with sentinels, and denied matches what is withheld beside them.
 	masked []MaskedFile
+	// values are files with the values of masked credentials, which no tool uses.
+	values []string
 	denied *rules.Matcher
 }
 
@@ -51,8 +53,12 @@ func newCommandFiles(c *rules.Compiler, set settings.Sandbox, s pathname.Spellin
 	denied := slices.DeleteFunc(slices.Clone(set.Credentials.Files), func(e settings.Entry) bool {
 		return slices.ContainsFunc(set.Credentials.MaskedFiles, func(m settings.Mask) bool { return m.Entry.Text == e.Text })
 	})
+	var values []string
+	for _, m := range masked {
+		values = append(values, m.Path)
+	}
 	return commandFiles{
-		masked: masked, denied: c.Withheld(slices.Concat(f.DenyRead, denied, sources), s),
+		masked: masked, values: append(values, c.Opened(sources)...), denied: c.Withheld(slices.Concat(f.DenyRead, denied, sources), s),
 		unread: c.Withheld(slices.Concat(f.DenyRead, set.Credentials.Files, sources), s), unwritten: c.Withheld(slices.Concat(f.DenyWrite, sources), s),
 		readable: c.Opened(f.AllowRead), writable: slices.DeleteFunc(c.Opened(f.AllowWrite), func(dir string) bool { return neverWritable(c, dir) }),
 	}

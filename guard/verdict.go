@@ -40,7 +40,7 @@ const (
 	ruleCritical     = "critical path"  // removing the root, home, a workspace
 	ruleSettingsFile = "settings file"  // writing the guard's own rules
 	ruleState        = "host state"     // the host's own directory
-	ruleSecret       = "home secret"    // keys and credentials in the home directory
+	ruleSecret       = "home secret"    // keys and credentials in the home directory, or masked
 	ruleHardLink     = "hard link"      // a file with names elsewhere
 	ruleContainment  = "containment"    // rules that only a sandbox could enforce
 	ruleUnsandboxed  = "sandbox opt-out"
