@@ -97,6 +97,6 @@ var threats = []threat{
 	{class: "TLS", tests: []string{"TestAttackTLS", "TestAttackServerTLS"}},
 	{class: "a proxy in the environment", tests: []string{"TestAttackProxies"}},
 	{class: "floods of streams", tests: []string{"TestAttackFloods"}},
-	{class: "masked credentials", tests: []string{"TestAttackCredentials", "TestAttackCredentialsRun", "TestAttackCredentialsServer"}},
+	{class: "masked credentials", tests: []string{"TestAttackCredentials", "TestAttackCredentialsRun", "TestAttackCredentialsServer", "TestAttackCredentialsSSH", "TestAttackCredentialsEverywhere"}},
 	{class: "benign"},
 }
