@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,12 +16,14 @@ import (
 
 	"github.com/toolhost/toolhost/guard/credential"
 	"github.com/toolhost/toolhost/guard/settings"
+	"github.com/toolhost/toolhost/guard/sshagent"
 )
 
 // The lists of masked credentials.
 const (
 	maskedVars  = "sandbox.credentials.envVars"
 	maskedFiles = "sandbox.credentials.files"
+	sshLogins   = "sandbox.credentials.sshAgent"
 )
 
 func credentialCommand() *cobra.Command {
@@ -49,7 +52,7 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.eachMask(args, func(list string, m settings.Mask) error {
 				if list != maskedVars {
-					return fmt.Errorf("%s is a file: run a command that uses it", m.Entry.Text)
+					return fmt.Errorf("%s has no harmless request: run a command that uses it", m.Entry.Text)
 				}
 				return testMask(cmd.Context(), cmd.OutOrStdout(), m)
 			})
@@ -73,7 +76,7 @@ requests to the hosts of the service, over TLS. The entries are kept for the wor
 }
 
 func credentialAddCommand(flags *hostFlags) *cobra.Command {
-	var env, file, command string
+	var env, file, command, login string
 	var hosts []string
 	var untested bool
 	var names []string
@@ -84,9 +87,12 @@ func credentialAddCommand(flags *hostFlags) *cobra.Command {
 		Use: "add [SERVICE]", Short: "Let commands use a token",
 		Long: "Let commands use a token. The services are " + strings.Join(names, ", ") + `; for another one name --env or --file, and --inject-host.
 The hosts that get the token become allowed hosts. Then a harmless request shows whether the service knows the token.`,
-		Example: "  toolhost credential add github --command 'gh auth token'\n  toolhost credential add npm --file ~/.npmrc\n  toolhost credential add --env DEPLOY_KEY --inject-host deploy.example.com",
+		Example: "  toolhost credential add github --command 'gh auth token'\n  toolhost credential add npm --file ~/.npmrc\n  toolhost credential add --env DEPLOY_KEY --inject-host deploy.example.com\n  toolhost credential add --ssh git@github.com",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if login != "" {
+				return flags.permitLogin(cmd.OutOrStdout(), login)
+			}
 			entry := map[string]any{"mode": "mask"}
 			if len(args) > 0 {
 				at := slices.Index(names, args[0])
@@ -149,8 +155,18 @@ The hosts that get the token become allowed hosts. Then a harmless request shows
 	cmd.Flags().StringVar(&file, "file", "", "the `PATH` of a file such as ~/.npmrc, of which commands read a copy, or of one that holds nothing but the token")
 	cmd.Flags().StringVar(&command, "command", "", "the `COMMAND` that writes the token, which the host runs when it is needed")
 	cmd.Flags().StringArrayVar(&hosts, "inject-host", nil, "a `HOST` that gets the token; repeatable (default: those of the service)")
+	cmd.Flags().StringVar(&login, "ssh", "", "a `USER@HOST` as whom commands log in by SSH with the keys of your agent, and nowhere else")
 	cmd.Flags().BoolVar(&untested, "no-test", false, "send no request")
 	return cmd
+}
+
+// permitLogin lets commands log in by SSH.
+func (f *hostFlags) permitLogin(w io.Writer, text string) error {
+	d, err := sshagent.ParseDestination(text)
+	if err != nil {
+		return usageError{err}
+	}
+	return errors.Join(f.permit(w, settings.ListHosts, []string{d.Address()}), f.permit(w, sshLogins, []string{text}))
 }
 
 // eachMask calls do for the masks with some names; without names for all.
@@ -162,9 +178,16 @@ func (f *hostFlags) eachMask(names []string, do func(list string, m settings.Mas
 	var known []string
 	found := false
 	vars, files := set.Sandbox.Credentials.MaskedVars, set.Sandbox.Credentials.MaskedFiles
-	for i, m := range slices.Concat(vars, files) {
+	all := slices.Concat(vars, files)
+	for _, e := range set.Sandbox.Credentials.SSHAgent {
+		d, _ := sshagent.ParseDestination(e.Text) // others are not in the list
+		all = append(all, settings.Mask{Entry: e, InjectHosts: []string{d.Address()}})
+	}
+	for i, m := range all {
 		list := maskedVars
-		if i >= len(vars) {
+		if i >= len(vars)+len(files) {
+			list = sshLogins
+		} else if i >= len(vars) {
 			list = maskedFiles
 		}
 		known = append(known, m.Entry.Text)
@@ -189,6 +212,8 @@ func sourceOf(list string, m settings.Mask) string {
 		return "command " + m.Command
 	case m.File != "":
 		return "file " + m.File
+	case list == sshLogins:
+		return "SSH agent"
 	case list == maskedFiles:
 		return "file"
 	}

@@ -178,7 +178,7 @@ func rulesOf(set *settings.Settings, warnings []string) ruleList {
 		{"deny", "permissions.deny", set.Deny}, {"ask", "permissions.ask", set.Ask}, {"allow", "permissions.allow", set.Allow},
 		{"native deny", "permissions.deny", set.NativeDeny}, {"native tool", "", set.Native},
 		{"directory", "permissions.additionalDirectories", set.AdditionalDirectories}, {"allow host", settings.ListHosts, set.Sandbox.Network.AllowedDomains},
-		{"allow program", settings.ListPrograms, set.Sandbox.Network.Programs},
+		{"allow program", settings.ListPrograms, set.Sandbox.Network.Programs}, {"log in", sshLogins, set.Sandbox.Credentials.SSHAgent},
 	} {
 		for _, e := range l.entries {
 			list.Rules = append(list.Rules, listedRule{Number: len(list.Rules) + 1, Action: l.action, Rule: e.Text, Source: e.Kind.String(), Where: e.Where(), list: l.key, entry: e})

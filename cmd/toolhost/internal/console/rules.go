@@ -69,12 +69,16 @@ func (s rulesPages) showWith(w http.ResponseWriter, v pageRequest, status int, s
 	s.write(w, v, status, layout{Page: "rules", Title: "Rules", Said: said, Failed: failed, Body: body})
 }
 
-// masked returns the masked credentials, each with the hosts that get its value.
+// masked returns the masked credentials, each with the hosts that get its value, and those that the SSH agent signs for.
 func masked(set *settings.Settings) (list []settings.Entry) {
 	c := set.Sandbox.Credentials
 	for _, m := range slices.Concat(c.MaskedVars, c.MaskedFiles) {
 		e := m.Entry
 		e.Text += " → " + strings.Join(m.InjectHosts, ", ")
+		list = append(list, e)
+	}
+	for _, e := range c.SSHAgent {
+		e.Text = "SSH agent → " + e.Text
 		list = append(list, e)
 	}
 	return list
